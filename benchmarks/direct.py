@@ -1,9 +1,8 @@
-"""General solvers called by their own interfaces on the data that CVXPY compiles for them.
+"""General solvers called with their own defaults on the data that CVXPY compiles for them.
 
-Compiling is done beforehand and not counted; what is timed is the solver's set-up and solve, as
-its own user would call it. The answer is read back through the formulation, so that it gets the
-same certificate as every other. Where a solver stops short of its tolerances, its last iterate is
-judged.
+Compiling is done beforehand and not counted; what is timed is the solver's set-up and solve. The
+answer is read back through the formulation, so that it gets the same certificate as every other.
+Where a solver stops short of its tolerances, its last iterate is judged.
 """
 
 from __future__ import annotations
@@ -56,10 +55,7 @@ def measure(
     if posed.problem_class == "SOCP" and not general.cones:
         return {"refused": "takes quadratic programs only"}
     record = registry.SOLVERS[general.name]
-    if record.direct is None:
-        return {"refused": "no direct interface here"}
-    setup = record.direct
-    settings = dict(general.settings)
+    settings = {**(record.direct or {}), **general.settings}
     if accuracy is not None:
         settings |= options_for(general.name, accuracy) or {}
     started = time.perf_counter()
@@ -71,7 +67,7 @@ def measure(
     compiled = time.perf_counter() - started
 
     def run() -> Any:
-        return setup(data, settings, None)()
+        return chain.solver.solve_via_data(data, False, False, dict(settings))
 
     row, raw = timed(run, 0, budget)
     judged = _judged(posed, chain, inverse, raw[-1])

@@ -16,7 +16,7 @@ from cdopt.backends.newton import Auto, InteriorPoint, Newton
 from cdopt.backends.nsgs import NSGS
 from cdopt.backends.osqp_session import OSQPSession, osqp_session
 from cdopt.backends.pgs import PGS
-from cdopt.backends.registry import ACCURACY, AccuracyWords, known_names
+from cdopt.backends.registry import known_names
 from cdopt.backends.selection import (
     available,
     describe,
@@ -26,13 +26,11 @@ from cdopt.backends.selection import (
 )
 
 __all__ = [
-    "ACCURACY",
     "ADMM",
     "APGD",
     "LCP",
     "NSGS",
     "PGS",
-    "AccuracyWords",
     "AugmentedLagrangian",
     "Auto",
     "Backend",

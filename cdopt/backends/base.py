@@ -1,10 +1,18 @@
-"""What every backend shares: a declared capability, a run, and one result type."""
+"""What every backend shares: a declared capability, a run, one result type, one lock for CVXPY.
+
+CVXPY numbers its variables by a counter without a lock, keeps the last compilation in the problem
+and answers in the variables. Two Python threads that state or compile at once, or that solve one
+problem, would mix these up. So stating, compiling and reading back are done under ``POSING``.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import cvxpy as cp
 
@@ -14,6 +22,26 @@ from cdopt.problem.warm_start import WarmStart
 
 ProblemClass = Literal["QP", "SOCP"]
 Claim = Literal["solved", "inaccurate", "infeasible", "unbounded", "failed"]
+
+POSING = threading.RLock()
+if hasattr(os, "register_at_fork"):  # nobody holds it in the child
+    os.register_at_fork(after_in_child=POSING._at_fork_reinit)  # type: ignore[attr-defined]
+
+
+if TYPE_CHECKING:
+    posed_once = cached_property
+else:
+
+    class posed_once(cached_property):  # noqa: N801
+        """A cached property that is computed once, whatever the number of Python threads.
+
+        ``func`` computes it.
+        """
+
+        def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+            """The value of ``instance``, of class ``owner``, computed under the lock."""
+            with POSING:
+                return super().__get__(instance, owner)
 
 
 @dataclass(frozen=True)

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import cvxpy as cp
 import cvxpy.settings as keys
+import numpy as np
+import osqp
+import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.compiled import clock
 from cdopt._util.errors import BackendUnavailable, InvalidInput, Unsupported
-from cdopt.backends import registry, warm
-from cdopt.backends.base import Capability, Claim, Problem, RunResult
+from cdopt.backends import registry
+from cdopt.backends.base import POSING, Capability, Claim, Problem, RunResult
+from cdopt.backends.compiling import Compiled, Point, compiled_for
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
-from cdopt.backends.kept import Compiled, compiled_for
-from cdopt.backends.posing import POSING
-from cdopt.backends.registry import Point, limited_by, options_for, time_limit_for
-from cdopt.problem.solution import Iterate
+from cdopt.backends.registry import DIRECT, SOLVERS, limited_by, options_for, time_limit_for
 from cdopt.problem.warm_start import WarmStart
 
 CLAIMS: dict[str, Claim] = {  # what each status of CVXPY claims
@@ -39,30 +41,107 @@ CLAIMS: dict[str, Claim] = {  # what each status of CVXPY claims
     keys.UNBOUNDED_INACCURATE: "unbounded",
     keys.INFEASIBLE_OR_UNBOUNDED: "infeasible",
 }
-
 FOREIGN_ERRORS = (  # what CVXPY and solvers raise where they fail
-    cp.SolverError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    KeyError,
-    IndexError,
-    RuntimeError,
-    ArithmeticError,
-    MemoryError,
-    NotImplementedError,
-    ImportError,
-)
-
+    cp.SolverError, TypeError, ValueError, AttributeError, LookupError, RuntimeError,
+    ArithmeticError, MemoryError, ImportError,
+)  # fmt: skip
+OSQP_DEFAULTS = {"eps_abs": 1e-5, "eps_rel": 1e-5, "max_iter": 10_000, "polishing": True}  # CVXPY's
 _REFUSES = re.compile(  # what solvers say of a setting that they do not take
     "unrecognized|unknown|invalid keyword|unexpected keyword|for option|has no attribute", re.I
 )
 
-DIRECT = tuple(name for name, record in registry.SOLVERS.items() if record.direct is not None)
+
+class ThroughCVXPY(ABC):
+    """A solver that gets what CVXPY compiles.
+
+    Attributes
+    ----------
+    name : of the backend. solver : its registered name.
+    settings : asked of the solver. compiling : settings that CVXPY compiles with.
+    """
+
+    name: str
+    solver: str
+    settings: dict[str, Any]
+
+    @property
+    def compiling(self) -> Mapping[str, Any]:
+        """Settings that CVXPY compiles with."""
+        return self.settings
+
+    @property
+    def capability(self) -> Capability:
+        """What the solver can take."""
+        return registry.capability(self.solver)
+
+    def _start(self, posed: Problem, compiled: Compiled, given: WarmStart | None) -> Any:
+        """What the solver starts from; CVXPY's lock is held."""
+        if given is None or not self.capability.warm_start:
+            return None
+        posed.seed(given)
+        return compiled.point(posed.problem)
+
+    @abstractmethod
+    def _call(self, compiled: Compiled, start: Any, options: dict[str, Any], verbose: bool) -> Any:
+        """The solver's own result."""
+
+    def run(
+        self,
+        posed: Problem,
+        warm_start: WarmStart | None,
+        verbose: bool,
+        time_limit: float | None = None,
+    ) -> RunResult:
+        """Compile with CVXPY, solve once, read the iterate back."""
+        deadline, timings = Deadline.after(time_limit), dict[str, float]()
+        settings, iterate, raw, result = self.settings, None, None, None
+        known: dict[str, Any] = {"settings": settings, "timings": timings}
+        known["limited"] = "" if time_limit is None else limited_by(self.solver)
+        stage, started = "compile", clock()
+        try:
+            with POSING:
+                compiled = compiled_for(
+                    posed.problem, self.solver, self.compiling, extended=posed.extended
+                )
+                start = self._start(posed, compiled, warm_start)
+            timings[stage] = clock() - started
+            if deadline.passed:
+                return RunResult(TIME_LIMIT, "failed", None, out_of_time=True, **known)
+            options = dict(settings)
+            if time_limit is not None:
+                options |= time_limit_for(self.solver, settings, deadline.left)
+            stage, started = "solve", clock()
+            raw = self._call(compiled, start, options, verbose)
+            timings[stage] = clock() - started
+            stage, started = "read", clock()
+            with POSING, warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
+                result = compiled.invert(raw)
+                if result.status in keys.SOLUTION_PRESENT:
+                    posed.problem.unpack(result)
+                    iterate = posed.iterate()
+            timings[stage] = clock() - started
+        except InvalidInput:
+            raise
+        except FOREIGN_ERRORS as error:
+            timings[stage] = clock() - started
+            _require_known(settings, error)
+            return RunResult(f"{type(error).__name__}: {error}", "failed", None, raw=error, **known)
+        claim = CLAIMS.get(result.status, "failed")
+        if iterate is None and claim in ("solved", "inaccurate"):
+            claim = "failed"
+        status = native_status(raw) or str(result.status)
+        late = time_limit is not None and claim != "solved" and "time" in status.lower()
+        status = f"{TIME_LIMIT} ({status})" if late else status
+        count = result.attr.get(keys.NUM_ITERS)
+        count = int(count) if isinstance(count, (int, float, np.number)) else None
+        return RunResult(
+            status, claim, iterate, iterations=count, raw=raw, out_of_time=late, **known
+        )
 
 
 @dataclass(frozen=True)
-class Modelled:
+class Modelled(ThroughCVXPY):
     """Settings of a solver reached through CVXPY.
 
     Parameters
@@ -89,74 +168,58 @@ class Modelled:
         if reason:
             raise BackendUnavailable(self.name, reason)
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
-        record = registry.SOLVERS.get(self.name)
-        known = record.settings if record else None
-        unknown = [] if known is None else sorted(set(self.options) - known)
-        if known is not None and unknown:
-            raise InvalidInput(
-                unknown[0], f"no setting of {self.name}", "one of " + ", ".join(sorted(known))
-            )
+        known = SOLVERS[self.name].settings.split() if self.name in SOLVERS else []
+        for unknown in sorted(set(self.options) - set(known)) if known else ():
+            raise InvalidInput(unknown, f"no setting of {self.name}", "one of " + ", ".join(known))
         if self.accuracy is not None and options_for(self.name, self.accuracy) is None:
             raise InvalidInput(
                 "accuracy", f"{self.name}, whose settings for it are unknown", "options instead"
             )
 
     @property
-    def capability(self) -> Capability:
-        """What the solver can take."""
-        return registry.capability(self.name)
+    def solver(self) -> str:  # type: ignore[override]
+        """The solver's name."""
+        return self.name
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:  # type: ignore[override]
         """The settings handed to the solver; empty means its defaults through CVXPY."""
         asked = {} if self.accuracy is None else options_for(self.name, self.accuracy)
         return {**(asked or {}), **self.options}
 
-    def run(
-        self,
-        posed: Problem,
-        warm_start: WarmStart | None,
-        verbose: bool,
-        time_limit: float | None = None,
-    ) -> RunResult:
-        """Compile with CVXPY, solve once, read the iterate back."""
-
-        def prepare(compiled: Compiled) -> Point | None:
-            if warm_start is None or not self.capability.warm_start:
-                return None
-            posed.seed(warm_start)
-            return warm.point(self.name, posed.problem, compiled)
-
-        def call(compiled: Compiled, start: Point | None, options: dict[str, Any]) -> Any:
-            data, chain, _ = compiled
-            if start is None:
-                cache = cp.Problem(cp.Minimize(0))  # holds what CVXPY would keep for a next solve
-                return chain.solve_via_data(cache, data, False, verbose, options)
-            record = registry.SOLVERS[self.name]
-            if record.direct is None or record.cvxpy_defaults is None:
-                raise NotImplementedError(f"no warm start for {self.name}")
-            options = {**record.cvxpy_defaults, **options, "verbose": verbose}
-            return record.direct(data, options, start)()
-
-        settings = self.settings
-        return run_compiled(posed, self.name, settings, settings, prepare, call, time_limit)
+    def _call(
+        self, compiled: Compiled, start: Point | None, options: dict[str, Any], verbose: bool
+    ) -> Any:
+        cache: dict[str, Any] = {}  # what CVXPY would keep for a next solve
+        if start is not None:
+            x, y = start
+            if self.name == "osqp":
+                solver = osqp.OSQP()
+                settings = {**OSQP_DEFAULTS, **options, "verbose": verbose}
+                solver.setup(**osqp_data(compiled), **settings)
+                solver.warm_start(x, y)
+                return solver.solve(raise_error=False)
+            slack = np.maximum(compiled.data[keys.B] - compiled.data[keys.A] @ x, 0.0)
+            cache["SCS"] = {"x": x, "y": y, "s": slack}
+        solve = compiled.chain.solver.solve_via_data
+        return solve(compiled.data, start is not None, verbose, options, cache)
 
 
 @dataclass(frozen=True)
-class Direct:
-    """A general solver called by its own interface, as its own users would call it.
+class Direct(ThroughCVXPY):
+    """A general solver as its own users would call it, with its own defaults.
 
-    CVXPY compiles the problem and reads the answer back. Set-up and solve are the solver's own,
-    with its own defaults instead of those that CVXPY puts in their place.
+    CVXPY compiles the problem, hands it over and reads the answer back, without the defaults that
+    it would put in the place of the solver's own.
 
     Parameters
     ----------
-    solver : one whose record in ``cdopt.backends.registry`` says how it is called directly.
+    solver : one whose record in ``cdopt/backends/solvers.toml`` has its own defaults.
     accuracy : translated into the solver's own settings; None leaves its own defaults.
 
     Raises
     ------
-    Unsupported : no such interface here.
+    Unsupported : its own defaults are not known here.
     InvalidInput, BackendUnavailable : an unknown solver, one that is not installed, or an
         accuracy out of range.
     """
@@ -165,12 +228,12 @@ class Direct:
     accuracy: checks.Tolerance | None = None
 
     def __post_init__(self) -> None:
-        if self.solver in registry.SOLVERS and self.solver not in DIRECT:
+        if self.solver in SOLVERS and self.solver not in DIRECT:
             raise Unsupported("call 'direct'", f"not known for {self.solver}", DIRECT)
         Modelled(self.solver, self.accuracy)  # validates both
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """The solver, and how it is called."""
         return f"{self.solver}, direct"
 
@@ -180,104 +243,31 @@ class Direct:
         return Capability(classes=registry.capability(self.solver).classes)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:  # type: ignore[override]
         """The settings handed to the solver; empty means its own defaults."""
         return Modelled(self.solver, self.accuracy).settings
 
-    def run(
-        self,
-        posed: Problem,
-        warm_start: WarmStart | None,
-        verbose: bool,
-        time_limit: float | None = None,
-    ) -> RunResult:
-        """Compile with CVXPY, set up and solve by the solver's own interface, read back."""
-        record = registry.SOLVERS[self.solver]
+    @property
+    def compiling(self) -> Mapping[str, Any]:
+        """Settings that CVXPY compiles with."""
+        return SOLVERS[self.solver].direct_options
 
-        def call(compiled: Compiled, start: None, options: dict[str, Any]) -> Any:
-            if record.direct is None:
-                raise NotImplementedError(f"no interface of its own for {self.solver}")
-            return record.direct(compiled[0], options, start)()
-
-        return run_compiled(
-            posed,
-            self.solver,
-            self.settings,
-            record.direct_options,
-            lambda compiled: None,
-            call,
-            time_limit,
-        )
+    def _call(self, compiled: Compiled, start: Any, options: dict[str, Any], verbose: bool) -> Any:
+        defaults = SOLVERS[self.solver].direct or {}
+        solve = compiled.chain.solver.solve_via_data
+        return solve(compiled.data, False, verbose, {**defaults, **options})
 
 
-# --- what every call of a solver behind CVXPY shares ---------------------------------------
-
-
-def run_compiled(
-    posed: Problem,
-    name: str,
-    settings: Mapping[str, Any],
-    compile_options: Mapping[str, Any],
-    prepare: Callable[[Compiled], Any],
-    call: Callable[[Compiled, Any, dict[str, Any]], Any],
-    time_limit: float | None,
-) -> RunResult:
-    """Compile the problem for the solver ``name``, call it once and read the iterate back.
-
-    ``prepare`` runs under CVXPY's lock after compiling; ``call`` takes what CVXPY compiled, what
-    ``prepare`` returned and the settings with the time left, and returns the solver's own result.
-    """
-    deadline, timings = Deadline.after(time_limit), dict[str, float]()
-    limited = "" if time_limit is None else limited_by(name)
-
-    def ended(
-        status: str, claim: Claim = "failed", iterate: Iterate | None = None, **more: Any
-    ) -> RunResult:
-        fields = {"settings": settings, "limited": limited, **more}
-        return RunResult(status, claim, iterate, timings, **fields)
-
-    stage, started = "compile", clock()
-    try:
-        with POSING:
-            compiled = compiled_for(posed.problem, name, compile_options, posed.extended)
-            prepared = prepare(compiled)
-        timings[stage] = clock() - started
-        if deadline.passed:
-            return ended(TIME_LIMIT, out_of_time=True)
-        options = dict(settings)
-        if time_limit is not None:
-            options |= time_limit_for(name, settings, deadline.left)
-        stage, started = "solve", clock()
-        raw = call(compiled, prepared, options)
-        timings[stage] = clock() - started
-        stage, started = "read", clock()
-        with POSING, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
-            result, iterate = compiled[1].invert(raw, compiled[2]), None
-            if result.status in keys.SOLUTION_PRESENT:
-                posed.problem.unpack(result)
-                iterate = posed.iterate()
-        timings[stage] = clock() - started
-    except InvalidInput:
-        raise
-    except FOREIGN_ERRORS as error:
-        timings[stage] = clock() - started
-        _require_known(settings, error)
-        status = f"{type(error).__name__}: {error}"
-        return ended(status, raw=error)
-    claim = CLAIMS.get(result.status, "failed")
-    if iterate is None and claim in ("solved", "inaccurate"):
-        claim = "failed"
-    status = native_status(raw) or str(result.status)
-    late = time_limit is not None and claim != "solved" and "time" in status.lower()
-    return ended(
-        f"{TIME_LIMIT} ({status})" if late else status,
-        claim,
-        iterate,
-        iterations=_count(result.attr.get(keys.NUM_ITERS)),
-        raw=raw,
-        out_of_time=late,
-    )
+def osqp_data(compiled: Compiled) -> dict[str, Any]:
+    """The problem as OSQP takes it: min ½ xᵀP x + qᵀx subject to l ≤ A x ≤ u."""
+    data = compiled.data
+    return {
+        "P": sp.csc_matrix(sp.triu(data[keys.P])),
+        "q": np.asarray(data[keys.Q], dtype=np.float64),
+        "A": sp.csc_matrix(compiled.A),
+        "l": np.concatenate([data[keys.B], np.full(data[keys.G].size, -np.inf)]),
+        "u": np.concatenate([data[keys.B], data[keys.G]]),
+    }
 
 
 def _require_known(settings: Mapping[str, Any], error: BaseException) -> None:
@@ -298,10 +288,3 @@ def native_status(raw: Any) -> str:
     else:
         status = getattr(raw, "status", None) or getattr(getattr(raw, "info", None), "status", None)
     return "" if status is None else str(status).rpartition(".")[2]
-
-
-def _count(value: Any) -> int | None:
-    try:
-        return None if value is None else int(value)
-    except (TypeError, ValueError):
-        return None

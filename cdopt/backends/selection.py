@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.parameters import one_of_these
+from cdopt.backends.admm import ADMM
+from cdopt.backends.apgd import APGD
+from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.base import Backend, Problem
+from cdopt.backends.lemke import LCP
 from cdopt.backends.modelled import Modelled
 from cdopt.backends.native import NativeBackend
+from cdopt.backends.newton import Auto, InteriorPoint, Newton
+from cdopt.backends.nsgs import NSGS
+from cdopt.backends.pgs import PGS
 from cdopt.backends.registry import (
-    ACCURACY,
-    NATIVE,
     SOLVERS,
+    Solver,
     capability,
     known_names,
     options_for,
     why_not,
 )
 
-_OWN_TEST = "its own stopping test, in units of the problem's scales"
+NATIVE: dict[str, Callable[..., NativeBackend]] = {
+    kind.name: kind
+    for kind in (Newton, PGS, NSGS, ADMM, APGD, LCP, AugmentedLagrangian, InteriorPoint, Auto)
+}
+_UNKNOWN = Solver("", "", "", "")  # all that is known of a solver that only CVXPY knows
+_NEEDS = {
+    "QP": "a quadratic program",
+    "SOCP": "second-order cones (of friction, or of a power p other than 2)",
+}
 
 
 def available() -> list[str]:
@@ -89,12 +104,10 @@ def _native(name: str, options: dict[str, Any]) -> Backend:
         del options["accuracy"]
     if not options:
         return _default(name)
-    settings = NATIVE[name]
-    fields = [f.name for f in dataclasses.fields(settings) if f.init]  # type: ignore[arg-type]
-    unknown = sorted(set(options) - set(fields))
-    if unknown:
-        raise InvalidInput(unknown[0], f"no setting of {name}", "one of " + ", ".join(fields))
-    return settings(**options)
+    fields = [f.name for f in dataclasses.fields(NATIVE[name]) if f.init]  # type: ignore[arg-type]
+    for unknown in sorted(set(options) - set(fields)):
+        raise InvalidInput(unknown, f"no setting of {name}", "one of " + ", ".join(fields))
+    return NATIVE[name](**options)
 
 
 def require_capable(backend: Backend, posed: Problem, what: str) -> None:
@@ -106,33 +119,27 @@ def require_capable(backend: Backend, posed: Problem, what: str) -> None:
     """
     if _takes(backend, posed):
         return
-    if not backend.capability.classes:
+    if backend.capability.classes:
+        reason = f"{what} needs {_NEEDS[posed.problem_class]}, which {backend.name} cannot take"
+    else:
         reason = f"{backend.name} solves {' and '.join(sorted(backend.capability.structured))}"
         reason += " problems only, and takes no constraints beyond those of the formulation"
-    else:
-        need = {
-            "QP": "a quadratic program",
-            "SOCP": "second-order cones (of friction, or of a power p other than 2)",
-        }
-        reason = f"{what} needs {need[posed.problem_class]}, which {backend.name} cannot take"
     able = tuple(name for name in available() if _takes(resolve(name), posed))
     raise Unsupported(f"{backend.name} for {what}", reason, able)
 
 
 def _takes(backend: Backend, posed: Problem) -> bool:
     takes = backend.capability
-    if not posed.extended and posed.data.kind in takes.structured:
-        return True
-    return posed.problem_class in takes.classes
+    plain = not posed.extended and posed.data.kind in takes.structured
+    return plain or posed.problem_class in takes.classes
 
 
 def _require_known(name: object) -> None:
     known = known_names()
-    if isinstance(name, str) and name in known:
-        return
-    asked = name.lower() if isinstance(name, str) else name
-    expected = one_of_these(asked, known, available())
-    raise InvalidInput("backend", checks.describe(name), expected)
+    if not isinstance(name, str) or name not in known:
+        asked = name.lower() if isinstance(name, str) else name
+        expected = one_of_these(asked, known, available())
+        raise InvalidInput("backend", checks.describe(name), expected)
 
 
 # --- for tables and JSON -----------------------------------------------------------------
@@ -150,21 +157,24 @@ def describe(name: str) -> dict[str, Any]:
     ------
     InvalidInput : no backend has this name.
     """
-    reason, native = why_unavailable(name), name in NATIVE
-    record, accuracy = SOLVERS.get(name), ACCURACY.get(name)
-    options = accuracy.options if accuracy else ()
-    nested = f"{accuracy.nested}." if accuracy and accuracy.nested else ""
-    takes = resolve(name).capability.structured if native else capability(name).classes
+    reason, known = why_unavailable(name), SOLVERS.get(name, _UNKNOWN)
+    licence, meaning, options = known.licence, known.meaning, ["accuracy"]
+    if name in NATIVE:
+        licence, meaning = "cdopt's own", "its own stopping test, in units of the problem's scales"
+        takes = resolve(name).capability.structured
+    else:
+        takes = capability(name).classes
+        options = [".".join(filter(None, [known.nested, key])) for key in known.accuracy]
     return {
         "name": name,
         "available": not reason,
         "why_not": reason,
         "takes": sorted(takes),
-        "licence": "cdopt's own" if native else record.licence if record else "",
-        "note": record.note if record else "",
-        "accuracy_options": ["accuracy"] if native else [nested + option for option in options],
-        "accuracy_meaning": _OWN_TEST if native else accuracy.meaning if accuracy else "",
-        "cvxpy_rewrites": accuracy.rewritten if accuracy else "",
+        "licence": licence,
+        "note": known.note,
+        "accuracy_options": options,
+        "accuracy_meaning": meaning,
+        "cvxpy_rewrites": known.rewritten,
     }
 
 
@@ -182,8 +192,6 @@ def settings_for(name: str, accuracy: float) -> dict[str, Any]:
         return {"accuracy": accuracy}
     flat: dict[str, Any] = {}
     for key, value in (options_for(name, accuracy) or {}).items():
-        nested = (
-            {f"{key}.{inner}": v for inner, v in value.items()} if isinstance(value, dict) else {}
-        )
-        flat.update(nested or {key: value})
+        inner = value.items() if isinstance(value, dict) else ()
+        flat |= {f"{key}.{name}": v for name, v in inner} or {key: value}
     return flat

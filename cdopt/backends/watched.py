@@ -26,7 +26,7 @@ from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.modelled import Direct, Modelled
 from cdopt.backends.native import NativeBackend
-from cdopt.backends.registry import ACCURACY
+from cdopt.backends.registry import has_clock
 from cdopt.problem import RigidStepData
 from cdopt.problem.warm_start import WarmStart
 
@@ -59,10 +59,8 @@ def run(
 
 def needs_process(backend: Backend, posed: Problem) -> bool:
     """Whether only the end of a process keeps this backend to a time limit."""
-    if isinstance(backend, Modelled | Direct):
-        name = backend.name if isinstance(backend, Modelled) else backend.solver
-        if name not in ACCURACY or not ACCURACY[name].seconds:
-            return True
+    if isinstance(backend, Modelled | Direct) and not has_clock(backend.solver):
+        return True
     return isinstance(backend, Modelled | Direct | NativeBackend) and _is_coupled(posed)
 
 

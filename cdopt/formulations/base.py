@@ -20,10 +20,9 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed
 from cdopt.backends import watched
-from cdopt.backends.base import Backend, ProblemClass, RunResult
+from cdopt.backends.base import POSING, Backend, ProblemClass, RunResult, posed_once
 from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
-from cdopt.backends.posing import POSING, posed_once
 from cdopt.backends.selection import require_capable, resolve
 from cdopt.formulations.statement import Statement
 from cdopt.problem import ProblemData

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InfeasibilityProof
-from cdopt.backends.posing import posed_once
+from cdopt.backends.base import posed_once
 from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm, free_mask, prescribed
 from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.problem.contact_law import HOOKE

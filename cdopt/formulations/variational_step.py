@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt.backends.posing import posed_once
+from cdopt.backends.base import posed_once
 from cdopt.formulations.compliant_cd import ElasticStep
 from cdopt.formulations.statement import align, conjugate_latex
 from cdopt.formulations.step_forms import ForceForm, Form

@@ -8,7 +8,7 @@ from typing import Any
 
 import cdopt
 from cdopt.backends import available
-from cdopt.backends.modelled import DIRECT
+from cdopt.backends.registry import DIRECT
 from cdopt.interop import siconos
 from cdopt.study import Plan
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt.backends.registry import NATIVE
+from cdopt.backends.selection import NATIVE
 from cdopt.formulations import Formulation
 
 STEP = cdopt.bank.load("pyramid-species").step

@@ -69,7 +69,7 @@ def objects() -> dict[type, Any]:
         cdopt.bank.generators.fan(), run, run.problem, cdopt.study.Plan(["beam-uniform"], ["pgs"]),
         cdopt.study.Study((), 0), backends.APGD(), backends.AugmentedLagrangian(), backends.LCP(),
         backends.Newton(), backends.PGS(), backends.Modelled("clarabel"),
-        backends.Capability(), backends.AccuracyWords(("tol",), "meaning"), backends.osqp_session(),
+        backends.Capability(), backends.osqp_session(),
         backends.RunResult("done", "solved", solution.iterate, {}),
         cdopt.dynamics.ClassicSteps(), cdopt.dynamics.CompatibleSteps(),
         cdopt.dynamics.QuasiStaticSteps(), cdopt.dynamics.VariationalSteps(),
