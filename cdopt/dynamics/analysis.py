@@ -105,13 +105,13 @@ History = Trajectory | Motion
 def translational_energy(run: History) -> FloatArray:
     """(frames,) ½ Σ m |v|² of the free bodies, J."""
     motion = Motion.of(run)
-    return free_bodies.translational(motion.mass, motion.v)
+    return np.asarray(0.5 * np.einsum("n,fni,fni->f", motion.mass, motion.v, motion.v))
 
 
 def rotational_energy(run: History) -> FloatArray:
     """(frames,) ½ Σ w · J w of the free bodies, J."""
     motion = Motion.of(run)
-    return free_bodies.rotational(motion.w, motion.spin)
+    return np.asarray(0.5 * np.einsum("fni,fni->f", motion.w, motion.spin))
 
 
 def kinetic_energy(run: History) -> FloatArray:
@@ -129,7 +129,7 @@ def potential_energy(scene: Scene, state: State) -> float:
 def momentum(run: History) -> FloatArray:
     """(frames, dim) Σ m v of the free bodies, N s."""
     motion = Motion.of(run)
-    return free_bodies.momentum(motion.mass, motion.v)
+    return np.asarray(np.einsum("n,fni->fi", motion.mass, motion.v))
 
 
 def angular_momentum(run: History) -> FloatArray:
@@ -235,7 +235,7 @@ def kinetic_stress(run: History, volume: checks.Positive | None = None) -> Float
         size = _volumes(run)
     else:
         raise InvalidInput("run", "a Motion without a volume", "a Trajectory, or a volume in m³")
-    drift = free_bodies.momentum(mass, motion.v)[:, None] / mass.sum()
+    drift = momentum(motion)[:, None] / mass.sum()
     off = motion.v - drift
     return np.asarray(np.einsum("n,fni,fnj->fij", mass, off, off) / size[:, None, None])
 

@@ -8,6 +8,7 @@ has neither inertia nor damping.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, fields
 from itertools import combinations
@@ -24,13 +25,11 @@ from cdopt.collision import VerletList, detect, move
 from cdopt.collision.contacts import contact_stiffness
 from cdopt.collision.motion import cross_matrices
 from cdopt.dynamics.contact_dynamics import resolved
-from cdopt.dynamics.elastic_energy import contact_state
-from cdopt.dynamics.equilibrium import TRAVEL, equilibrium, unbalanced
-from cdopt.dynamics.frictional_rest import FrictionalIncrements
-from cdopt.dynamics.frozen_friction import SlidingSprings
+from cdopt.dynamics.equilibrium import TRAVEL, contact_state, equilibrium, unbalanced
+from cdopt.dynamics.frozen_friction import FrictionalIncrements, SlidingSprings
 from cdopt.dynamics.method import Stage, StepContext, StepTaken
 from cdopt.dynamics.records import ContactState
-from cdopt.dynamics.relinearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Relinearised
+from cdopt.dynamics.relinearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Passes, Relinearised
 from cdopt.dynamics.spheres import (
     DIVERGED,
     DONE,
@@ -44,7 +43,7 @@ from cdopt.dynamics.spheres import (
     SphereStepper,
     is_native,
 )
-from cdopt.dynamics.spheres.springs import FrictionLaw, Memory
+from cdopt.dynamics.spheres.system import FrictionLaw, Memory
 from cdopt.formulations.variational_step import LEAST_ALPHA
 from cdopt.geometry.rotations import matrices
 from cdopt.problem.certificate import TOLERANCE
@@ -72,7 +71,7 @@ _WHY = {
 
 @dataclass(frozen=True, kw_only=True)
 class _ElasticSteps:
-    """What the methods with elastic contacts have in common: friction, forces, solves, measures."""
+    """What the methods with elastic contacts have in common: friction, springs and energies."""
 
     stiffness_ratio: Positive | None = None
     rough: bool = field(default=False, init=False, repr=False)
@@ -112,6 +111,47 @@ class _ElasticSteps:
             return None
         return FrictionLaw(True if run.friction is None else run.friction, self.stiffness_ratio)
 
+    def _begun(self, run: StepContext, state: State, contacts: ContactState) -> StepTaken:
+        """The initial state, from which energies count."""
+        run.memory["energy"] = np.array([0.0, 0.0, -contacts.energy, 0.0][: 3 + self.rough])
+        return self._taken(run, state, contacts)
+
+    def _taken(
+        self,
+        run: StepContext,
+        state: State,
+        contacts: ContactState,
+        stage: Stage | None = None,
+        steps: int = 0,
+        failure: str = "",
+        solution: object = None,
+        energy: Any = 0.0,
+    ) -> StepTaken:
+        """Steps that took and made ``energy``, as in ``Passes``; in all it is unknown in a copy."""
+        before = run.memory.get("energy", np.full(3 + self.rough, np.nan))
+        run.memory["energy"] = total = np.asarray(before + np.asarray(energy))
+        lost, work, error = total[:3].tolist()
+        elastic, forces = contacts.energy, {"f": contacts.forces}
+        measures = {"elastic": elastic, "dissipated": lost, "work": work}
+        measures["scheme_error"] = error + elastic
+        if contacts.tangential is not None:
+            forces["f_t"] = contacts.tangential
+            measures |= {"friction": float(total[3]), "tangential": contacts.energy_t}
+        return trusted(
+            StepTaken,
+            state=state,
+            forces=forces,
+            stages={} if stage is None else {"step": stage},
+            measures=measures,
+            seconds_assemble=0.0,
+            steps=steps,
+            contacts=contacts,
+            failure=failure,
+            solution=solution,
+        )
+
+    # --- steps of compiled loops -------------------------------------------------------
+
     def _stepper(self, run: StepContext) -> SphereStepper:
         """The run's compiled steps, made when first asked for, from the springs in its memory."""
         work, memory = run.workspace, run.memory
@@ -130,6 +170,57 @@ class _ElasticSteps:
             springs = self._stepper(run).memory
             run.memory["spring_ids"], run.memory["springs"] = springs.ids, springs.values
             run.workspace["springs"] = springs.values
+
+    def _integrated(self, run: StepContext, ended: Integration, stage: Stage | None) -> StepTaken:
+        """What compiled loops did."""
+        spheres = self._stepper(run)
+        self._remember(run)
+        contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
+        return self._taken(
+            run, ended.state, contacts, stage, ended.done, failure, energy=ended.energy
+        )
+
+    # --- steps posed one after the other -----------------------------------------------
+
+    def _contacts(self, run: StepContext, state: State) -> ContactState:
+        """Contacts of a state, with the forces of friction."""
+        contacts = contact_state(run.scene, state, _neighbours(run))
+        return _sliding_springs(run).shown(contacts) if self.rough else contacts
+
+    def _begin_posed(self, run: StepContext, state: State) -> StepTaken:
+        """The initial state, without springs."""
+        if self.rough:
+            run.memory |= SlidingSprings.none(run.scene.dim).stored()
+        return self._begun(run, state, self._contacts(run, state))
+
+    def _one_by_one(
+        self, run: StepContext, state: State, steps: int, step: Callable[[State], Passes]
+    ) -> StepTaken:
+        """Up to so many steps; one that fails, or is not certified, leaves those before it."""
+        started, worst, passes, done, failure = clock(), 0.0, 0, 0, ""
+        ok, claimed, energy = True, True, np.zeros(3 + self.rough)
+        evidence: object = None
+        while done < steps and not failure:
+            try:
+                taken = step(state)
+            except SolveFailed as error:
+                failure, evidence = str(error), error
+                break
+            failure, evidence = taken.failure, taken.solution
+            if not failure and run.strict and not taken.ok:
+                failure = _WHY[NOT_CERTIFIED].format(residual=taken.residual)
+                if taken.solution is not None:
+                    said = f"the solver says {taken.solution.status!r}"
+                    failure = f"the certificate fails at {taken.residual:.1e}: {said}"
+            if not failure:
+                state, done, passes = taken.state, done + 1, passes + taken.passes
+                energy, worst = energy + taken.energy, max(worst, taken.residual)
+                ok, claimed = ok and taken.ok, claimed and taken.claimed
+                if taken.springs is not None:
+                    run.memory |= taken.springs.stored()
+        stage = Stage(worst, ok, claimed, passes, clock() - started, "")
+        contacts, evidence = self._contacts(run, state), evidence if failure else None
+        return self._taken(run, state, contacts, stage, done, failure, evidence, energy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,82 +327,38 @@ class VariationalSteps(_ElasticSteps):
             best = 0.5 * np.pi * longest / _ADVISED
             LOG.warning(_TOO_COARSE, run.dt, best)
         if self._posed(run):
-            if self.rough:
-                run.memory |= SlidingSprings.none(run.scene.dim).stored()
-            return _started(run, state, self._contacts(run, state))
+            return self._begin_posed(run, state)
         contacts = self._stepper(run).contacts(state)
         self._remember(run)
-        return _started(run, state, contacts)
+        return self._begun(run, state, contacts)
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many steps."""
         if self._posed(run):
-            return self._linearise(run, state, steps)
-        spheres, accept = self._stepper(run), max(self.tol, TOLERANCE)
-        started = clock()
+            law = self._law(run)
+            if "linearised" not in run.workspace:
+                backend = resolved("backend", self.backend)
+                settings = run.dt, self.alpha, self.damping, backend, self.tol, law
+                run.workspace["linearised"] = Relinearised(run.scene, *settings)
+            work: Relinearised = run.workspace["linearised"]
+
+            def step(state: State) -> Passes:
+                return work.step(state, None if law is None else _sliding_springs(run))
+
+            return self._one_by_one(run, state, steps, step)
+        accept, started = max(self.tol, TOLERANCE), clock()
         direct, split = self.solver == "direct", SPLITS[self.damping]
         scheme = Scheme(run.dt, self.alpha, split, self.tol, _LIMIT, direct, accept, run.strict)
-        ended = spheres.variational(state, steps, scheme)
+        ended = self._stepper(run).variational(state, steps, scheme)
         seconds = clock() - started
         stage = Stage(ended.residual, ended.residual <= accept, True, ended.newton, seconds, "")
-        contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
-        energy = _account(run, ended.energy)
-        self._remember(run)
-        return _taken(ended.state, contacts, stage, ended.done, failure, energy=energy)
-
-    def _contacts(self, run: StepContext, state: State) -> ContactState:
-        """Contacts of a state of the CVXPY path, with the forces of friction."""
-        contacts = contact_state(run.scene, state, self._linearised(run)[1])
-        return sliding_springs(run).shown(contacts) if self.rough else contacts
+        return self._integrated(run, ended, stage)
 
     def _posed(self, run: StepContext) -> bool:
         """Whether this run takes the CVXPY path."""
         if self.path == "auto" and "posed" not in run.workspace:
             run.workspace["posed"] = not is_native(run.scene)
         return self.path == "cvxpy" or (self.path == "auto" and bool(run.workspace["posed"]))
-
-    def _linearise(self, run: StepContext, state: State, steps: int) -> StepTaken:
-        """Steps through CVXPY, one after the other."""
-        work, _ = self._linearised(run)
-        started, worst, passes, done, failure = clock(), 0.0, 0, 0, ""
-        springs = sliding_springs(run) if self.rough else None
-        energy = np.zeros(3 if springs is None else 4)
-        ok = claimed = True
-        evidence: object = None
-        while done < steps:
-            try:
-                taken = work.step(state, springs)
-            except SolveFailed as error:
-                failure, evidence = str(error), error
-                break
-            evidence = solution = taken.solution
-            size = np.inf if solution.certificate is None else solution.certificate.worst
-            failure = taken.failure
-            if not failure and run.strict and not solution.ok:
-                failure = (
-                    f"the certificate fails at {size:.1e}: the solver says {solution.status!r}"
-                )
-            if failure:
-                break
-            state, done, passes = taken.state, done + 1, passes + taken.passes
-            energy, springs = energy + taken.energy, taken.springs
-            worst, ok, claimed = max(worst, size), ok and solution.ok, claimed and solution.claimed
-        stage = Stage(worst, ok, claimed, passes, clock() - started, "")
-        if springs is not None:
-            run.memory |= springs.stored()
-        contacts, energy = self._contacts(run, state), _account(run, energy)
-        evidence = evidence if failure else None
-        return _taken(state, contacts, stage, done, failure, evidence, energy)
-
-    def _linearised(self, run: StepContext) -> tuple[Relinearised, VerletList]:
-        """The run's convex problems and a neighbour list, made when first asked for."""
-        if "linearised" not in run.workspace:
-            backend = resolved("backend", self.backend)
-            settings = run.dt, self.alpha, self.damping, backend, self.tol, self._law(run)
-            work = Relinearised(run.scene, *settings)
-            run.workspace["linearised"] = work, VerletList(run.scene)
-        prepared: tuple[Relinearised, VerletList] = run.workspace["linearised"]
-        return prepared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,7 +367,7 @@ class VelocityVerletSteps(_ElasticSteps):
 
     Damping sees the velocities of the half step, as in LAMMPS. Friction is that of tangential
     springs with a memory, cut to μ f_n: Cundall & Strack (1979), as
-    ``cdopt.dynamics.spheres.friction`` has it. The springs are saved with the run. Measures with
+    ``cdopt.dynamics.spheres.forces`` has it. The springs are saved with the run. Measures with
     friction: ``friction``, the part of ``dissipated`` that friction took, with its dashpots, and
     ``tangential``, the part of ``elastic`` in springs of friction, J.
 
@@ -353,7 +400,7 @@ class VelocityVerletSteps(_ElasticSteps):
             raise InvalidInput("dt", f"{run.dt:g} s", expected)
         run.memory["force"] = spheres.forces(state)
         self._remember(run)
-        return _started(run, state, spheres.contacts(state))
+        return self._begun(run, state, spheres.contacts(state))
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many steps.
@@ -367,10 +414,7 @@ class VelocityVerletSteps(_ElasticSteps):
             raise InvalidInput("out", "a copy of a run, without its forces", "the run's own file")
         ended, force = spheres.velocity_verlet(state, steps, run.dt, run.memory["force"])
         run.memory["force"] = force
-        contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
-        energy = _account(run, ended.energy)
-        self._remember(run)
-        return _taken(ended.state, contacts, None, ended.done, failure, energy=energy)
+        return self._integrated(run, ended, None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -378,7 +422,7 @@ class QuasiStaticSteps(_ElasticSteps):
     """From equilibrium to equilibrium: fixed bodies move as prescribed, time only counts.
 
     With friction contacts have tangential springs with a memory, cut to μ f_n; a step is an
-    increment, ``cdopt.dynamics.frictional_rest``. Measures with friction: ``friction``, what it
+    increment, ``cdopt.dynamics.frozen_friction``. Measures with friction: ``friction``, what it
     took, and ``tangential``, the part of ``elastic`` in springs of friction, J.
 
     Parameters
@@ -414,70 +458,49 @@ class QuasiStaticSteps(_ElasticSteps):
         InvalidInput : a scene without stiffness, or with Newton's restitution.
         """
         require_elastic(run.scene)
-        if self.rough:
-            run.memory |= SlidingSprings.none(run.scene.dim).stored()
-        contacts, energy = self._shown(run, state, 0.0)
-        return _taken(state, contacts, energy=energy)
+        return self._begin_posed(run, state)
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
         """Up to so many equilibria."""
-        accept = max(self.tol, TOLERANCE)
-        started, worst, passes, done, failure = clock(), 0.0, 0, 0, ""
-        cause: SolveFailed | None = None
-        taken_by_friction = 0.0
-        while done < steps:
-            try:
-                rested, residual, count, lost = self._rest(run, state)
-            except SolveFailed as error:
-                failure, cause = str(error), error
-                break
-            if run.strict and residual > accept:
-                failure = _WHY[NOT_CERTIFIED].format(residual=residual)
-                break
-            state, done, taken_by_friction = rested, done + 1, taken_by_friction + lost
-            worst, passes = max(worst, residual), passes + count
-        stage = Stage(worst, worst <= accept, True, passes, clock() - started, "")
-        contacts, energy = self._shown(run, state, taken_by_friction)
-        return _taken(state, contacts, stage, done, failure, cause, energy)
+        scene, near, law = run.scene, _neighbours(run), self._law(run)
+        backend = resolved("backend", self.backend)
 
-    def _rest(self, run: StepContext, state: State) -> tuple[State, float, int, float]:
-        """The next equilibrium, its residual, passes, and what friction took, J."""
-        scene, near = run.scene, self._neighbours(run)
-        prescribed = np.where(scene.bodies.fixed[:, None], state.v, 0.0)
-        law, backend = self._law(run), resolved("backend", self.backend)
-        if law is not None:
-            settings = law, backend, self.tol, self.limit, self.travel, near
-            increments = FrictionalIncrements(scene, *settings)
-            rough = increments.rest(state, run.dt, sliding_springs(run))
-            run.memory |= rough.springs.stored()
-            return rough.state, rough.residual, rough.passes, rough.lost
-        moved = State(state.t + run.dt, move(state, prescribed, run.dt), prescribed)
-        rest = equilibrium(
-            scene,
-            moved,
-            backend=backend,
-            tol=self.tol,
-            limit=self.limit,
-            travel=self.travel,
-            neighbours=near,
-        )
-        return rest.state, unbalanced(scene, rest), rest.passes, 0.0
+        def rest(state: State) -> Passes:
+            """The next equilibrium."""
+            if law is not None:
+                settings = law, backend, self.tol, self.limit, self.travel, near
+                increments = FrictionalIncrements(scene, *settings)
+                found = increments.rest(state, run.dt, _sliding_springs(run))
+                return self._passes(found, found.residual, found.lost, found.springs)
+            still = np.where(scene.bodies.fixed[:, None], state.v, 0.0)
+            moved = State(state.t + run.dt, move(state, still, run.dt), still)
+            smooth = equilibrium(
+                scene,
+                moved,
+                backend=backend,
+                tol=self.tol,
+                limit=self.limit,
+                travel=self.travel,
+                neighbours=near,
+            )
+            return self._passes(smooth, unbalanced(scene, smooth))
 
-    def _shown(self, run: StepContext, state: State, lost: float) -> tuple[Any, FloatArray | None]:
-        """Contacts, and with friction energies, after steps in which friction took ``lost`` J."""
-        contacts = contact_state(run.scene, state, self._neighbours(run))
-        if not self.rough:
-            return contacts, None
-        run.memory["energy"] = run.memory.get("energy", np.zeros(4)) + lost
-        return sliding_springs(run).shown(contacts), run.memory["energy"]
+        return self._one_by_one(run, state, steps, rest)
 
-    @staticmethod
-    def _neighbours(run: StepContext) -> VerletList:
-        neighbours: VerletList = run.workspace.setdefault("neighbours", VerletList(run.scene))
-        return neighbours
+    def _passes(
+        self, rest: Any, residual: float, lost: float = 0.0, springs: SlidingSprings | None = None
+    ) -> Passes:
+        """A rest as a step; its only energy is what friction took, ``lost`` J."""
+        ok, energy = residual <= max(self.tol, TOLERANCE), np.full(3 + self.rough, lost)
+        return Passes(rest.state, rest.passes, residual, ok, True, None, "", energy, springs)
 
 
-def sliding_springs(run: StepContext) -> SlidingSprings:
+def _neighbours(run: StepContext) -> VerletList:
+    neighbours: VerletList = run.workspace.setdefault("neighbours", VerletList(run.scene))
+    return neighbours
+
+
+def _sliding_springs(run: StepContext) -> SlidingSprings:
     """The springs in the memory of a run whose steps are posed.
 
     Raises
@@ -555,51 +578,6 @@ def _turned_away(scene: Scene) -> FloatArray:
         size = np.linalg.norm(levers, ord=2, axis=(1, 2)) ** 2
     np.maximum.at(most, body, size)
     return most
-
-
-def _started(run: StepContext, state: State, contacts: ContactState) -> StepTaken:
-    """The initial state, from which energies count."""
-    counted = (0.0, 0.0, -contacts.energy, 0.0)
-    run.memory["energy"] = np.array(counted[: 3 if contacts.tangential is None else 4])
-    return _taken(state, contacts, energy=run.memory["energy"])
-
-
-def _account(run: StepContext, energy: FloatArray | tuple[float, ...]) -> FloatArray:
-    """Energies since the start of the run, those of the last steps added; unknown in a copy."""
-    before = run.memory.get("energy", np.full(len(energy), np.nan))
-    run.memory["energy"] = np.asarray(before + np.asarray(energy))
-    return np.asarray(run.memory["energy"])
-
-
-def _taken(
-    state: State,
-    contacts: ContactState,
-    stage: Stage | None = None,
-    steps: int = 0,
-    failure: str = "",
-    solution: object = None,
-    energy: FloatArray | None = None,
-) -> StepTaken:
-    """A StepTaken; ``energy`` is as in ``Integration.energy``, since the start of the run."""
-    amounts, forces = {}, {"f": contacts.forces}
-    if energy is not None:
-        lost, work, error = energy[:3].tolist()
-        amounts = {"dissipated": lost, "work": work, "scheme_error": error + contacts.energy}
-    if contacts.tangential is not None and energy is not None:
-        forces["f_t"], amounts["tangential"] = contacts.tangential, contacts.energy_t
-        amounts["friction"] = float(energy[3])
-    return trusted(
-        StepTaken,
-        state=state,
-        forces=forces,
-        stages={} if stage is None else {"step": stage},
-        measures={"elastic": contacts.energy, **amounts},
-        seconds_assemble=0.0,
-        steps=steps,
-        contacts=contacts,
-        failure=failure,
-        solution=solution,
-    )
 
 
 def _failure(spheres: SphereStepper, ended: Integration, h: float) -> str:

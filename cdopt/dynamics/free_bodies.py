@@ -12,12 +12,7 @@ _NEXT, _LAST = [1, 2, 0], [2, 0, 1]  # axes of a vector product
 
 
 class FreeBodies:
-    """The free bodies of a scene.
-
-    Attributes
-    ----------
-    mass : (n,) kg.
-    """
+    """The free bodies of a scene, of masses ``mass`` (n,), kg."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.index = scene, np.flatnonzero(~scene.bodies.fixed)
@@ -29,10 +24,7 @@ class FreeBodies:
     def motion(
         self, q: FloatArray, v: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Positions, velocities, turning and angular momenta (frames, n, ...) of q and v.
-
-        These are as in State, one for each frame.
-        """
+        """Positions, velocities, turning and angular momenta (frames, n, ...) of q and v."""
         dim, uneven = self.scene.dim, self.uneven
         q, v = q[:, self.index], v[:, self.index]
         w = v[:, :, dim:]
@@ -44,29 +36,20 @@ class FreeBodies:
             spin[:, uneven] = spins(self.scene.bodies, body, turn, omega).reshape(frames, -1, 3)
         return q[:, :, :dim], v[:, :, :dim], w, spin
 
-    def totals(self, state: State) -> list[float]:
-        """Kinetic and potential energy, J, momentum and angular momentum of a state."""
+    def totals(self, state: State) -> dict[str, float]:
+        """Kinetic and potential energy, J, momentum and angular momentum of a state, by name."""
         x, v, w, spin = (part[0] for part in self.motion(state.q[None], state.v[None]))
         push = self.mass[:, None] * v
-        kinetic = 0.5 * float((push * v).sum() + (spin * w).sum())
-        potential = -float((self.mass * (x @ self.scene.gravity)).sum())
+        energies = {
+            "kinetic": 0.5 * float((push * v).sum() + (spin * w).sum()),
+            "potential": -float((self.mass * (x @ self.scene.gravity)).sum()),
+        }
         turning = angular_momentum(self.mass, x[None], v[None], spin[None])[0]
-        return [kinetic, potential, *push.sum(axis=0).tolist(), *turning.tolist()]
-
-
-def translational(mass: FloatArray, v: FloatArray) -> FloatArray:
-    """(frames,) ½ Σ m |v|²."""
-    return np.asarray(0.5 * np.einsum("n,fni,fni->f", mass, v, v))
-
-
-def rotational(w: FloatArray, spin: FloatArray) -> FloatArray:
-    """(frames,) ½ Σ w · J w."""
-    return np.asarray(0.5 * np.einsum("fni,fni->f", w, spin))
-
-
-def momentum(mass: FloatArray, v: FloatArray) -> FloatArray:
-    """(frames, dim) Σ m v."""
-    return np.asarray(np.einsum("n,fni->fi", mass, v))
+        axes = "xyz"[: self.scene.dim]
+        moments = zip(axes, push.sum(axis=0).tolist(), strict=True)
+        turns = zip("z" if turning.size == 1 else "xyz", turning.tolist(), strict=True)
+        energies |= {f"momentum.{axis}": value for axis, value in moments}
+        return energies | {f"angular_momentum.{axis}": value for axis, value in turns}
 
 
 def angular_momentum(

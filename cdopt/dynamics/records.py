@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -225,18 +225,6 @@ class Checkpoint:
     memory: Mapping[str, NDArray[Any]]
 
 
-class Store(Protocol):
-    """Frames and diagnostics that can be read."""
-
-    header: Header
-
-    def array(self, name: str) -> NDArray[Any]:
-        """An array of all frames, "t", "step", "q" or "v", or "diagnostics", a row per step."""
-
-    def frame(self, k: int) -> Frame:
-        """Frame k ≥ 0."""
-
-
 class MemoryStore:
     """Frames and diagnostics in memory."""
 
@@ -246,7 +234,7 @@ class MemoryStore:
         self._rows: list[Sequence[float]] = []
 
     def array(self, name: str) -> NDArray[Any]:
-        """As in Store."""
+        """An array of all frames, "t", "step", "q" or "v", or "diagnostics", a row per step."""
         if name == "diagnostics":
             return np.array(self._rows).reshape(len(self._rows), len(self.header.columns))
         return np.array([getattr(frame, name) for frame in self._frames])
@@ -263,6 +251,3 @@ class MemoryStore:
 
     def commit(self, checkpoint: Checkpoint, final: bool = False) -> None:
         """Nothing to do: memory does not outlive the process."""
-
-    def close(self) -> None:
-        """Nothing to do."""

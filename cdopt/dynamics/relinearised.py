@@ -3,8 +3,25 @@
 Each pass states ``cdopt.VariationalStep`` with the gaps, B and C of q̂_α = q + α Δq̂ and solves it
 for Δq; when Δq no longer changes, it satisfies R(q⁺) = 0 of the nonlinear problem, De Klerk et al.
 (2021), (29) corrected. The contacts that damp are those that touch in q + α h v, for the whole
-step. Solids in space turn by rotation vectors (``solid_turns``); gaps are linear in these in each
-pass, and exact when passes agree.
+step. Gaps are linear in turns in each pass, and exact when passes agree.
+
+Solids in space turn by rotation vectors: the unknown turn of a step is θ in the global frame,
+q⁺ = exp(θ) q and q_α = exp(αθ) q. The discrete Lagrangian of a body that turns is, with Θ = Rᵀ θ::
+
+    L_d(q, q⁺) = (1/2h) Θᵀ J₀ Θ − h V(q_α)
+
+Its derivatives are, with φ = |θ|, P = 1 − θθᵀ/φ² and J_m the inertia at exp(½θ) q::
+
+    ℓ  = J(θ) θ/h − h Aᵀ τ,   ℓ⁺ = J(θ) θ/h + h Bᵀ τ,   ℓ⁺ − ℓ = h τ
+    J(θ) = S J_m S,   S = 1 + (½φ / sin ½φ − 1) P
+    B = (exp(αθ) − 1) (exp(θ) − 1)⁻¹,   A = 1 − B
+
+with τ the torque of V at q_α. A free body has τ = 0 and keeps ℓ exactly; J(θ) is symmetric and
+positive definite, so that a pass of a step with J(θ̂) is the convex problem of a body that is
+displaced. For α = ½, Aᵀ τ = ½ (τ − tan(¼φ) θ × τ/φ). Spheres have J(θ) θ = J₀ θ.
+
+Bou-Rabee & Marsden (2009), Hamilton–Pontryagin integrators on Lie groups, with the exponential map;
+the forces are those of De Klerk et al. (2021).
 """
 
 from __future__ import annotations
@@ -31,14 +48,16 @@ from cdopt.collision import (
     move,
 )
 from cdopt.collision.contacts import FEATURES
+from cdopt.collision.motion import body_axes, cross_matrices, rates, uneven
 from cdopt.dynamics.contact_dynamics import no_motion
+from cdopt.dynamics.equilibrium import half_width
 from cdopt.dynamics.frozen_friction import FrozenForces, SlidingSprings, frozen
-from cdopt.dynamics.solid_turns import SolidTurns
-from cdopt.dynamics.spheres.springs import FrictionLaw
+from cdopt.dynamics.spheres.system import FrictionLaw
 from cdopt.formulations import Sliders, StepDamping, VariationalStep
+from cdopt.geometry.rotations import turned
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
-from cdopt.scene import SHAPES, Scene, Sphere, State
+from cdopt.scene import SHAPES, Dofs, Scene, Sphere, State
 
 _CAUTION = 10.0  # times what passes are expected to contract by
 _LEAP = 1.5  # smallest half-widths: two that close twice as much still overlap by one
@@ -48,16 +67,19 @@ OVERLAP_TOO_DEEP = "two bodies overlap by more than a radius"
 TURNS_TOO_FAR = "a body turns further in one step than its contacts can be foreseen"
 STEP_TOO_LONG = "a body goes further in one step than its contacts can be foreseen"
 PASSES = 40  # of linearising again; each gains two digits and more
+_NEWTON = 60  # iterations for the free motion; four to eight at small turns
+_SETTLED = 1e-15  # change of θ, as a share, that ends it
+_SMALL = 1e-4  # rad, below which series are used
 
 
 @dataclass(frozen=True)
 class Passes:
-    """One step in exact geometry.
+    """One step in exact geometry, or one equilibrium.
 
     Attributes
     ----------
     state : at its end. passes : how often it was linearised.
-    solution : the last pass's, with its certificate.
+    residual, ok, claimed : of the last pass. solution : of that pass, if there is one.
     failure : why the step cannot be taken; "" if it can.
     energy : (3,) what damping took from free bodies, the work of loads but gravity and of moving
         walls through elastic contacts, and the error of the scheme but for elastic energy, J; with
@@ -67,7 +89,10 @@ class Passes:
 
     state: State
     passes: int
-    solution: StepSolution
+    residual: float
+    ok: bool
+    claimed: bool
+    solution: StepSolution | None
     failure: str
     energy: FloatArray
     springs: SlidingSprings | None = None
@@ -100,7 +125,7 @@ class Relinearised:
         b = scene.bodies
         self._undamped = scene.damping == 0.0 and scene.gamma_t == 0.0
         self._dofs = scene.full_dofs
-        self._turns = SolidTurns(scene, self._dofs)
+        self._turns = _SolidTurns(scene, self._dofs)
         if split == "paper" and self._turns.body.size and not self._undamped:
             reason = f"{b.label(int(self._turns.body[0]))} turns in space"
             raise Unsupported("the paper's split of damping", reason, ('damping="forced"',))
@@ -108,8 +133,7 @@ class Relinearised:
         self.backend, self.tol, self.law = backend, tol, law
         self._frozen: FrozenForces | None = None
         self._sliders: Sliders | None = None
-        self._near = VerletList(scene)
-        self._least = float(b.core[np.isfinite(b.core)].min())
+        self._near, self._least = VerletList(scene), half_width(scene)
         self._foreseen = 0.0  # fastest speed at the start of the step, m/s
         self._lightest = float(b.mass[~b.fixed].min())
         solid = ~b.fixed & (b.kind != SHAPES.index(Sphere))
@@ -124,21 +148,21 @@ class Relinearised:
         ------
         SolveFailed : a pass without an iterate.
         """
-        dofs = self._dofs
-        v = dofs.gather(state.v)
+        dofs, v = self._dofs, self._dofs.gather(state.v)
         mom = mass_matrix(self.scene, state, dofs) @ v
-        d, shift = self._free_displacement(state), np.zeros_like(mom)
+        d, shift = self._turns.free_displacement(state, self.h), np.zeros_like(mom)
         self._foreseen = self._fastest(state)
-        damping_ids = self._damping_contacts(state, d)
-        if self.law is not None:
-            there = self.at(state, d, self.alpha)
-            at_start = SlidingSprings.none(self.scene.dim) if springs is None else springs
-            moment = state, there, self.h
-            self._frozen = frozen(self.scene, self.law, moment, self._detect(there), at_start)
-        change, left, count = np.inf, np.inf, 0
+        there = self._at(state, d, self.alpha)
+        contacts = self._detect(there)
+        damping_ids = contacts.contact_ids[(contacts.phi < 0.0) | contacts.bonded]
+        if self.law is not None and springs is not None:
+            self._frozen = frozen(self.scene, self.law, (state, there, self.h), contacts, springs)
+        change, count = np.inf, 0
         while True:
             solution = self._pass(state, mom + shift, d, damping_ids)
-            u = self._displacement(solution)
+            u = solution.u
+            if u is None or not np.isfinite(u).all():
+                raise no_motion(solution)
             before, change = change, self._size(u - d, v)
             d, count = u, count + 1
             ratio = change / before if 0.0 < before < np.inf else 1.0
@@ -146,31 +170,86 @@ class Relinearised:
             stuck = change >= 0.5 * before and change <= 1e3 * self.tol
             if left <= self.tol or stuck or count == PASSES:
                 break
-            shift = self._shift(solution, u)
+            if self._turns.body.size and solution.f is not None:
+                pushed = self._pushed(solution.f, u)
+                shift = self.h * self._turns.later_share(self.alpha, u, pushed)
         mom_next = np.asarray(solution.mom) - shift
         ended = self._ended(state, solution, mom_next)
         failure = self._failure(count, left, solution, state, ended)
         energy = self._energy(v, dofs.gather(ended.v), mom, mom_next, solution)
-        if self._frozen is None or self._sliders is None:
-            return Passes(ended, count, solution, failure, energy)
-        after, lost, walls = self._frozen.stretched(
-            self._sliders, self._contacts, u, self.alpha, self.h
+        after = None
+        if self._frozen is not None and self._sliders is not None:
+            sliding = self._sliders, self._contacts, u, self.alpha, self.h
+            after, lost, walls = self._frozen.stretched(*sliding)
+            energy = np.append(energy + np.array([lost, -walls, lost + walls]), lost)
+        residual = np.inf if solution.certificate is None else solution.certificate.worst
+        certified = residual, solution.ok, solution.claimed
+        return Passes(ended, count, *certified, solution, failure, energy, after)
+
+    def _pass(self, state: State, mom: FloatArray, d: FloatArray, ids: IntArray) -> StepSolution:
+        scene, dofs, a = self.scene, self._dofs, self.alpha
+        there = self._at(state, d, a)
+        self._contacts = contacts = self._detect(there)
+        B = gap_gradient(scene, there, contacts, dofs)
+        if self._frozen is not None:
+            self._sliders = self._frozen.sliders(scene, there, contacts, dofs)
+        self._stated = step = ContactStep(
+            M=self._turns.mass(state, d),
+            B=B,
+            phi=contacts.phi - a * (B @ d),
+            v=np.zeros(dofs.nv),
+            F_ext=applied_loads(scene, dofs),
+            dt=self.h,
+            stiffness=contacts.stiffness,
+            bodies=contacts.bodies,
+            normals=contacts.normals,
+            points=contacts.points,
+            contact_ids=contacts.contact_ids,
+            dof_body=dofs.body,
         )
-        energy = np.append(energy + np.array([lost, -walls, lost + walls]), lost)
-        return Passes(ended, count, solution, failure, energy, after)
+        return VariationalStep(
+            step,
+            mom,
+            alpha=a,
+            power=scene.power,
+            damping=self._dissipation(state, there, contacts, d, ids),
+            two_sided=contacts.bonded,
+            sliders=self._sliders,
+        ).solve(self.backend, check=True)
 
-    def _free_displacement(self, state: State) -> FloatArray:
-        """Δq (nv,) of a step without forces."""
-        table, body = self.h * state.v, self._turns.uneven
-        if body.size:
-            table[body, 3:] = self._turns.free_turn(state, self.h)
-        return self._dofs.gather(table)
+    def _dissipation(
+        self, state: State, there: State, contacts: Contacts, d: FloatArray, ids: IntArray
+    ) -> str | StepDamping:
+        """C at q_α, and at q or q_{1−α} where the split asks for it, and what walls drive."""
+        if self._undamped or not np.isin(contacts.contact_ids, ids).any():
+            return self.split
+        start = end = None
+        if self.split == "paper":
+            start = self._damping(state, self._detect(state), ids)
+        elif self.alpha != 0.5:
+            later = self._at(state, d, 1.0 - self.alpha)
+            end = self._damping(later, self._detect(later), ids)
+        C, drive = self._damping(there, contacts, ids)
+        return StepDamping(C, drive, self.split, start, end)
 
-    def _shift(self, solution: StepSolution, u: FloatArray) -> FloatArray:
-        """Impulse (nv,) that turning solids have from elastic forces before q_α, not after."""
-        if not self._turns.body.size or solution.f is None:
-            return np.zeros_like(u)
-        return self.h * self._turns.later_share(self.alpha, u, self._pushed(solution.f, u))
+    def _damping(
+        self, state: State, contacts: Contacts, ids: IntArray
+    ) -> tuple[sp.csr_array, FloatArray]:
+        """C, and what moving walls drive, of the contacts that damp, in a state.
+
+        With friction the tangential dashpots of contacts but bonds are those of the sliders.
+        """
+        scene, damped = self.scene, np.isin(contacts.contact_ids, ids)
+        whole = damped if self.law is None else damped & contacts.bonded
+        arguments = (scene, state, contacts, whole, self._dofs)
+        C, drive = damping_matrix(*arguments), damping_drive(*arguments)
+        if self.law is None:
+            return C, drive
+        c_n = scene.damping * effective_mass(scene, contacts.bodies)
+        c_n = np.where(damped & ~contacts.bonded, c_n, 0.0)
+        B = gap_gradient(scene, state, contacts, self._dofs)
+        normal = B.T @ sp.csr_array(B * c_n[:, None])
+        return sp.csr_array(C + normal), drive - B.T @ (c_n * contacts.gap_rate)
 
     def _pushed(self, f: FloatArray, u: FloatArray) -> FloatArray:
         """Bᵀf + B_tᵀf_t (nv,) of the last pass, by u (nv,), N and N·m."""
@@ -201,7 +280,7 @@ class Relinearised:
             lost = -float((mom_next - mom - impulses) @ mean)
         torque = scene.bodies.torque.reshape(scene.nb, -1)
         applied = dofs.gather(np.hstack([scene.bodies.force, torque]))
-        walls = self.h * float(solution.f @ self._wall_rates)
+        walls = self.h * float(solution.f @ self._contacts.gap_rate)
         error = float(impulses @ mean) - float(step.F_ext @ solution.u) + walls
         error += 0.5 * float(v_next @ mom - v @ mom_next)
         return np.array([lost, float(applied @ solution.u) - walls, error])
@@ -237,17 +316,6 @@ class Relinearised:
             return f"{TURNS_TOO_FAR}: {b.label(k)}, {turns[k]:.3g} rad"
         return ""
 
-    def _displacement(self, solution: StepSolution) -> FloatArray:
-        """Δq of a pass.
-
-        Raises
-        ------
-        SolveFailed : the solver returned none.
-        """
-        if solution.u is None or not np.isfinite(solution.u).all():
-            raise no_motion(solution)
-        return solution.u
-
     def _contraction(self, solution: StepSolution, u: FloatArray) -> float:
         """Share of a change that one more pass is left with, on the safe side.
 
@@ -256,8 +324,8 @@ class Relinearised:
         """
         force = 0.0 if solution.f is None else float(np.abs(solution.f).max(initial=0.0))
         damped = max(self.scene.damping, self.scene.gamma_t) * float(np.abs(u).max(initial=0.0))
-        turned = self.h * self.h * force / self._lightest + self.h * damped
-        return _CAUTION * turned / self._least
+        turned_by = self.h * self.h * force / self._lightest + self.h * damped
+        return _CAUTION * turned_by / self._least
 
     def _size(self, change: FloatArray, v: FloatArray) -> float:
         """A change of Δq over h times the fastest speed: of this step, or of gravity in it.
@@ -278,97 +346,107 @@ class Relinearised:
         speed = np.linalg.norm(state.velocity, axis=1) + self._reach * self._rates(state)
         return float(speed.max())
 
-    def _pass(self, state: State, mom: FloatArray, d: FloatArray, ids: IntArray) -> StepSolution:
-        scene, dofs, a = self.scene, self._dofs, self.alpha
-        there = self.at(state, d, a)
-        contacts = self._detect(there)
-        B = gap_gradient(scene, there, contacts, dofs)
-        if self._frozen is not None:
-            self._contacts = contacts
-            self._sliders = self._frozen.sliders(scene, there, contacts, dofs)
-        self._wall_rates = contacts.gap_rate
-        self._stated = step = ContactStep(
-            M=self._mass(state, d),
-            B=B,
-            phi=contacts.phi - a * (B @ d),
-            v=np.zeros(dofs.nv),
-            F_ext=applied_loads(scene, dofs),
-            dt=self.h,
-            stiffness=contacts.stiffness,
-            bodies=contacts.bodies,
-            normals=contacts.normals,
-            points=contacts.points,
-            contact_ids=contacts.contact_ids,
-            dof_body=dofs.body,
-        )
-        return VariationalStep(
-            step,
-            mom,
-            alpha=a,
-            power=scene.power,
-            damping=self._dissipation(state, there, contacts, d, ids),
-            two_sided=contacts.bonded,
-            sliders=self._sliders,
-        ).solve(self.backend, check=True)
-
-    def _mass(self, state: State, d: FloatArray) -> sp.csr_array:
-        """M (nv, nv) of a step by d (nv,)."""
-        if self._turns.uneven.size:
-            return self._turns.mass(state, d)
-        return mass_matrix(self.scene, state, self._dofs)
-
-    def _dissipation(
-        self, state: State, there: State, contacts: Contacts, d: FloatArray, ids: IntArray
-    ) -> str | StepDamping:
-        """C at q_α, and at q or q_{1−α} where the split asks for it, and what walls drive."""
-        if self._undamped or not np.isin(contacts.contact_ids, ids).any():
-            return self.split
-        start = end = None
-        if self.split == "paper":
-            start = self._damping(state, self._detect(state), ids)
-        elif self.alpha != 0.5:
-            later = self.at(state, d, 1.0 - self.alpha)
-            end = self._damping(later, self._detect(later), ids)
-        C, drive = self._damping(there, contacts, ids)
-        return StepDamping(C, drive, self.split, start, end)
-
-    def _damping(
-        self, state: State, contacts: Contacts, ids: IntArray
-    ) -> tuple[sp.csr_array, FloatArray]:
-        """C, and what moving walls drive, of the contacts that damp, in a state.
-
-        With friction the tangential dashpots of contacts but bonds are those of the sliders.
-        """
-        damped = np.isin(contacts.contact_ids, ids)
-        if self.law is None:
-            arguments = (self.scene, state, contacts, damped, self._dofs)
-            return damping_matrix(*arguments), damping_drive(*arguments)
-        arguments = (self.scene, state, contacts, damped & contacts.bonded, self._dofs)
-        c_n = self.scene.damping * effective_mass(self.scene, contacts.bodies)
-        c_n = np.where(damped & ~contacts.bonded, c_n, 0.0)
-        B = gap_gradient(self.scene, state, contacts, self._dofs)
-        C = damping_matrix(*arguments) + B.T @ sp.csr_array(B * c_n[:, None])
-        return sp.csr_array(C), damping_drive(*arguments) - B.T @ (c_n * contacts.gap_rate)
-
-    def at(self, state: State, d: FloatArray, a: float) -> State:
+    def _at(self, state: State, d: FloatArray, a: float) -> State:
         """q + a Δq, fixed bodies moved as prescribed."""
         v = self._dofs.scatter(d / self.h, state.v)
         return State(state.t + a * self.h, move(state, v, a * self.h), v)
 
     def _ended(self, state: State, solution: StepSolution, mom: FloatArray) -> State:
-        moved = self.at(state, np.asarray(solution.u), 1.0)
+        moved = self._at(state, np.asarray(solution.u), 1.0)
         v = self._dofs.scatter(np.asarray(solution.v_next), state.v)
-        if self._turns.body.size:
-            v = self._turns.velocities(moved.q, v, mom)
-        return State(moved.t, moved.q, v)
-
-    def _damping_contacts(self, state: State, d: FloatArray) -> IntArray:
-        """Numbers of the contacts that damp."""
-        contacts = self._detect(self.at(state, d, self.alpha))
-        return np.asarray(contacts.contact_ids[(contacts.phi < 0.0) | contacts.bonded])
+        return State(moved.t, moved.q, self._turns.velocities(moved.q, v, mom))
 
     def _detect(self, state: State) -> Contacts:
         """Contacts near enough to close within the step, or foreseen at its start."""
         fastest = self._foreseen + self._fastest(state)
         margin = default_margin(self.scene) + 2.0 * self.h * fastest
         return detect(self.scene, state, margin, self._near)
+
+
+class _SolidTurns:
+    """The free solids of a scene that turn in space; none in the plane.
+
+    Attributes
+    ----------
+    body : (n,) their numbers; spheres, which no elastic force turns, are not among them.
+    uneven : (n,) bodies with unequal moments of inertia, a part of them.
+    """
+
+    def __init__(self, scene: Scene, dofs: Dofs) -> None:
+        b = scene.bodies
+        solid = ~b.fixed & (b.kind != SHAPES.index(Sphere)) & (scene.dim == 3)
+        self.scene, self.dofs = scene, dofs
+        self.body, self.uneven = np.flatnonzero(solid), uneven(scene, dofs)
+
+    def free_displacement(self, state: State, h: float) -> FloatArray:
+        """Δq (nv,) of a step h without forces.
+
+        θ of uneven bodies is found by Newton's method along the principal axes for h Λ = J₀Θ +
+        ½ Θ × J₀Θ + c Θ × (Θ × J₀Θ), which is J(θ) θ = h ℓ, c = (1 − ½φ cot ½φ)/φ². The change of
+        c is left out of the derivative.
+        """
+        table, body, bodies = h * state.v, self.uneven, self.scene.bodies
+        if not body.size:
+            return self.dofs.gather(table)
+        axes, moments = body_axes(bodies, body, state.orientation[body]), bodies.inertia[body]
+        turn = h * np.einsum("nji,nj->ni", axes, state.angular_velocity[body])
+        aim = moments * turn
+        for _ in range(_NEWTON):
+            angle, cross = np.linalg.norm(turn, axis=1)[:, None, None], cross_matrices(turn)
+            half = 0.5 * np.where(angle > _SMALL, angle, 1.0)
+            exact = (1.0 - half / np.tan(half)) / (4.0 * half * half)
+            c = np.where(angle > _SMALL, exact, 1.0 / 12.0 + angle * angle / 720.0)
+            spin, inertia = moments * turn, moments[:, :, None] * np.eye(3)
+            factor = np.eye(3) + 0.5 * cross + c * (cross @ cross)
+            missing = aim - np.einsum("nij,nj->ni", factor, spin)
+            slope = factor @ inertia - 0.5 * cross_matrices(spin)
+            change = np.linalg.solve(slope, missing[:, :, None])[:, :, 0]
+            turn = turn + change
+            if np.abs(change).max(initial=0.0) <= _SETTLED * np.abs(turn).max(initial=0.0):
+                break
+        table[body, 3:] = np.einsum("nij,nj->ni", axes, turn)
+        return self.dofs.gather(table)
+
+    def mass(self, state: State, d: FloatArray) -> sp.csr_array:
+        """M (nv, nv) of a step from ``state`` by d (nv,), the turns of uneven bodies by J(θ)."""
+        body = self.uneven
+        turn = self._rows(d)[body, 3:]
+        if not turn.any():
+            return mass_matrix(self.scene, state, self.dofs)
+        q = np.array(state.q)
+        q[body, 3:] = turned(state.orientation[body], 0.5 * turn)
+        M = mass_matrix(self.scene, State(state.t, q, state.v), self.dofs)
+        angle = np.linalg.norm(turn, axis=1)[:, None, None]
+        axis = turn / np.where(angle > 0.0, angle, 1.0)[:, :, 0]
+        across = np.eye(3) - axis[:, :, None] * axis[:, None, :]
+        stretch = (1.0 / np.sinc(angle / (2.0 * np.pi)) - 1.0) * across
+        number = self.dofs.number[body, 3:]
+        entries = np.repeat(number, 3, axis=1).ravel(), np.tile(number, (1, 3)).ravel()
+        S = sp.coo_array((stretch.ravel(), entries), shape=M.shape).tocsr()
+        S = sp.csr_array(S + sp.eye_array(M.shape[0]))
+        return sp.csr_array(S @ M @ S)
+
+    def later_share(self, alpha: float, d: FloatArray, force: FloatArray) -> FloatArray:
+        """(α − Bᵀ) τ (nv,) of elastic forces (nv,) in a step by d (nv,): before q_α, not after."""
+        torque, turn = self._rows(force)[self.body, 3:], self._rows(d)[self.body, 3:]
+        angle = np.linalg.norm(turn, axis=1)[:, None]
+        axis = turn / np.where(angle > 0.0, angle, 1.0)
+        along = (axis * torque).sum(axis=1)[:, None] * axis
+        length = alpha * np.sinc(alpha * angle / (2.0 * np.pi)) / np.sinc(angle / (2.0 * np.pi))
+        late = 0.5 * (1.0 - alpha) * angle
+        across = np.cos(late) * (torque - along) + np.sin(late) * np.cross(axis, torque)
+        table = np.zeros_like(self.scene.initial.v)
+        table[self.body, 3:] = alpha * (torque - along) - length * across
+        return self.dofs.gather(table)
+
+    def velocities(self, q: FloatArray, v: FloatArray, mom: FloatArray) -> FloatArray:
+        """``v`` (nb, 6) with the angular velocities of the momenta ``mom`` (nv,) at q (nb, 7)."""
+        if not self.body.size:
+            return v
+        spin, result = self._rows(mom)[self.body, 3:], np.array(v)
+        result[self.body, 3:] = rates(self.scene.bodies, self.body, q[self.body, 3:], spin)
+        return result
+
+    def _rows(self, values: FloatArray) -> FloatArray:
+        """Degrees of freedom (nv,) as a table like State.v."""
+        return self.dofs.scatter(values, np.zeros_like(self.scene.initial.v))

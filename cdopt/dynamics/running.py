@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -31,9 +31,8 @@ from cdopt.dynamics.records import (
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.dynamics.trajectory_file import FileStore, FileWriter
 from cdopt.problem.solution import StepSolution
-from cdopt.scene import Scene, State
+from cdopt.scene import State
 
-_AXES = "xyz"
 _HITS = 4  # bodies in a row that may take over the speed of the first in one step
 
 
@@ -59,15 +58,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Simulation:
-    """A run of a method.
-
-    Parameters
-    ----------
-    run : scene, dt and whether a step that fails ends it.
-    steps : how many to take. method : how.
-    every : steps from frame to frame.
-    progress : called with (done, total, text).
-    """
+    """A run of so many ``steps`` of a method, with a frame after ``every`` of them."""
 
     _store: MemoryStore | FileWriter
 
@@ -84,12 +75,10 @@ class Simulation:
         settings = {"method": method.name, "dt": run.dt, "every": every, **method.settings()}
         if run.friction is not None:
             settings["friction"] = "of the scene" if run.friction is True else run.friction
-        columns = _columns(run.scene, method)
-        self.header = Header(run.scene, json.loads(json.dumps(settings)), method.forces, columns)
-        self._neighbours = VerletList(run.scene)
-        self._bodies = FreeBodies(run.scene)
-        self._interrupts = _Interrupts()
+        self._neighbours, self._bodies = VerletList(run.scene), FreeBodies(run.scene)
         self._output = 0.0  # seconds that recording the last row took
+        columns = tuple(self._row(0, run.scene.initial))
+        self.header = Header(run.scene, json.loads(json.dumps(settings)), method.forces, columns)
 
     def in_memory(self) -> Trajectory:
         """Run, and keep everything in memory."""
@@ -131,35 +120,30 @@ class Simulation:
 
     # --- the loop ----------------------------------------------------------------------
 
-    def _initial(self) -> tuple[list[float], Frame]:
+    def _initial(self) -> tuple[dict[str, float], Frame]:
         """Diagnostics and frame of the initial state."""
-        scene = self.run.scene
-        state = scene.initial
+        state = self.run.scene.initial
         if isinstance(self.method, Integrator):
             taken = self.method.begin(self.run, state)
-            return self._row_of_many(0, taken), _frame(0, state, _contacts(taken), taken.forces)
+            found = _contacts(taken)
+            row = self._row(0, state, found, taken, found.nc)
+            return row, _frame(0, state, found, taken.forces)
         contacts, seconds = self._detect(state)
-        none = np.empty((0, scene.dim))
-        forces = {name: none if is_tangential(name) else np.empty(0) for name in self.method.forces}
-        row = self._row(0, state, contacts, None, 0, seconds)
-        return row, Frame(0, state, np.empty(0, dtype=np.int64), np.empty(0), none, none, forces)
+        none, vectors = np.zeros(0), np.zeros((0, state.dim))
+        forces = {name: vectors if is_tangential(name) else none for name in self.method.forces}
+        frame = Frame(0, state, none.astype(int), none, vectors, vectors, forces)
+        return self._row(0, state, contacts, None, 0, seconds), frame
 
-    def _begin(self, row: list[float], frame: Frame) -> Checkpoint:
+    def _begin(self, row: dict[str, float], frame: Frame) -> Checkpoint:
         """Record the initial state."""
         checkpoint = Checkpoint(0, frame.state, dict(self.run.memory))
-        self._store.add(row, frame)
+        self._store.add(list(row.values()), frame)
         self._store.commit(checkpoint)
         return checkpoint
 
     def _go(self, start: Checkpoint, trajectory: Trajectory) -> None:
         """Take the steps that are left; save them however the run ends."""
-        self.run.memory = dict(start.memory)
-        self._last = start
-        with self._interrupts:
-            self._stepping(start, trajectory)
-
-    def _stepping(self, start: Checkpoint, trajectory: Trajectory) -> None:
-        """The steps themselves, and what the ways to end mean."""
+        self.run.memory, self._last = dict(start.memory), start
         try:
             if isinstance(self.method, Integrator):
                 self._integrate(self.method, start)
@@ -176,13 +160,13 @@ class Simulation:
             error.add_note(f"in the step from t = {self._last.state.t:g} s")
             raise
         finally:
-            with self._interrupts.delayed():
+            with interrupts_delayed():
                 self._store.commit(self._last, final=True)
 
     def _step_by_step(self, method: Method, start: Checkpoint) -> None:
         """Steps of a method that is given the contacts."""
         state = start.state
-        contacts, seconds = self._detect(state)
+        contacts, _ = self._detect(state)
         for k in range(start.step + 1, self.steps + 1):
             taken = self._take(method, k, state, contacts)
             state = taken.state.at(k * self.run.dt)
@@ -206,21 +190,17 @@ class Simulation:
             state = taken.state.at(k * self.run.dt)
             if taken.steps:
                 contacts = _contacts(taken)
-                frame = _frame(k, state, contacts, taken.forces)
-                self._record(k, state, self._row_of_many(k, taken), frame)
+                row = self._row(k, taken.state, contacts, taken, contacts.nc)
+                self._record(k, state, row, _frame(k, state, contacts, taken.forces))
                 self.progress(k, self.steps, f"t = {state.t:.6g} s, {contacts.nc:,} contacts")
             if taken.failure:
-                self._store.add(self._row(k + 1, state, None, None, 0, 0.0))
-                failure = self._failure(k + 1, taken.failure, taken.solution)
-                if isinstance(taken.solution, StepSolution):
-                    failure.solution = taken.solution
-                raise failure
+                self._fail(k + 1, state, 0, taken.failure, taken.solution)
 
-    def _record(self, k: int, state: State, row: list[float], frame: Frame | None) -> None:
+    def _record(self, k: int, state: State, row: dict[str, float], frame: Frame | None) -> None:
         """Record a step, and save it if it is time to; a Ctrl-C waits."""
-        with self._interrupts.delayed():
+        with interrupts_delayed():
             started = clock()
-            self._store.add(row, frame)
+            self._store.add(list(row.values()), frame)
             self._last = trusted(Checkpoint, k, state, dict(self.run.memory))
             self._store.commit(self._last)
             self._output = clock() - started
@@ -230,107 +210,82 @@ class Simulation:
         try:
             taken = method.step(self.run, state, contacts)
         except SolveFailed as error:
-            self._store.add(self._row(k, state, None, None, contacts.nc, 0.0))
-            raise self._failure(k, str(error), error) from error
+            self._fail(k, state, contacts.nc, str(error), error)
         if self.run.strict and not taken.ok:
-            self._store.add(self._row(k, taken.state, None, taken, contacts.nc, 0.0))
             why = "; ".join(
                 f"{name}: residual {stage.residual:.1e}, the solver says {stage.status!r}"
                 for name, stage in taken.stages.items()
                 if not stage.ok
             )
-            failure = self._failure(k, why, taken.solution)
-            failure.solution = taken.solution
-            raise failure
+            self._fail(k, taken.state, contacts.nc, why, taken.solution, taken)
         return taken
 
-    def _failure(self, k: int, why: str, source: Any) -> StepFailed:
-        """Step k failed; ``source`` is the solution or the exception that says more."""
+    def _fail(
+        self, k: int, state: State, nc: int, why: str, source: Any, taken: StepTaken | None = None
+    ) -> NoReturn:
+        """Record that step k failed, and raise; ``source`` is a solution or an exception."""
+        self._store.add(list(self._row(k, state, None, taken, nc).values()))
         t = k * self.run.dt
-        names = ("problem", "proof", "raw")
         failure = StepFailed(
             f"the step to t = {t:g} s has no certified answer: {why}",
             backend=getattr(source, "backend", ""),
             status=getattr(source, "status", ""),
-            **{name: getattr(source, name, None) for name in names},
+            **{name: getattr(source, name, None) for name in ("problem", "proof", "raw")},
         )
         failure.t = t
-        return failure
+        if isinstance(source, StepSolution):
+            failure.solution = source
+        raise failure from (source if isinstance(source, BaseException) else None)
 
     def _detect(self, state: State) -> tuple[Contacts, float]:
         """Contacts for a step from this state, and how long it took."""
-        started = clock()
-        margin = safe_margins(self.run.scene, state, self.run.dt)
-        contacts = detect(self.run.scene, state, margin, self._neighbours)
-        if self.run.scene.body_restitution.any():  # a body that is hit may fly on within the step
+        started, scene = clock(), self.run.scene
+        margin = safe_margins(scene, state, self.run.dt)
+        contacts = detect(scene, state, margin, self._neighbours)
+        if scene.body_restitution.any():  # a body that is hit may fly on within the step
             for _ in range(_HITS):
                 wider = margin.copy()
-                pairs = contacts.bodies[~self.run.scene.bodies.fixed[contacts.bodies].any(axis=1)]
+                pairs = contacts.bodies[~scene.bodies.fixed[contacts.bodies].any(axis=1)]
                 for i, j in (pairs.T, pairs.T[::-1]):
                     np.maximum.at(wider, i, margin[j])
                 if np.array_equal(wider, margin):
                     break
                 margin = wider
-                contacts = detect(self.run.scene, state, margin, self._neighbours)
+                contacts = detect(scene, state, margin, self._neighbours)
         return contacts, clock() - started
-
-    # --- what is recorded --------------------------------------------------------------
-
-    def _row_of_many(self, k: int, taken: StepTaken) -> list[float]:
-        """Diagnostics of an integrator's steps, which end with step k."""
-        contacts = _contacts(taken)
-        return self._row(k, taken.state, contacts, taken, contacts.nc, 0.0)
 
     def _row(
         self,
         k: int,
         state: State,
-        after: Contacts | ContactState | None,
-        taken: StepTaken | None,
-        nc: int,
-        detect_seconds: float,
-    ) -> list[float]:
-        """Diagnostics in the order of ``_columns``.
+        after: Contacts | ContactState | None = None,
+        taken: StepTaken | None = None,
+        nc: int = 0,
+        detect_seconds: float = 0.0,
+    ) -> dict[str, float]:
+        """Diagnostics by name; a dot separates a vector's name from its component.
 
         ``after`` are the contacts at the end of the step, ``nc`` counts those at its start. A
         step that left nothing has None for ``taken``, and so has the initial state.
         """
         ok = taken.ok if taken is not None else k == 0
         depth = np.nan if after is None else max(0.0, -float(after.phi.min(initial=0.0)))
-        row = [float(k), k * self.run.dt, float(ok), float(nc)]
-        row += self._bodies.totals(state)
-        row.append(depth)
+        row = {"step": float(k), "time": k * self.run.dt, "ok": float(ok), "contacts": float(nc)}
+        row |= self._bodies.totals(state)
+        row["overlap"] = depth
         for name in self.method.stages:
-            row += _stage_numbers(k, name, taken)
+            numbers = (np.inf, 0.0, -1.0, 0.0) if k else (0.0, 1.0, 0.0, 0.0)
+            if taken is not None and k:
+                stage = taken.stages[name]
+                numbers = (stage.residual, stage.claimed, stage.iterations, stage.seconds)
+            names = ("residual", "claimed", "iterations", "seconds")
+            row |= {f"{what}_{name}": float(x) for what, x in zip(names, numbers, strict=True)}
         for name in self.method.measures:
-            row.append(taken.measures[name] if taken is not None else np.nan if k else 0.0)
-        row += [detect_seconds, 0.0 if taken is None else taken.seconds_assemble, self._output]
+            row[name] = taken.measures[name] if taken is not None else np.nan if k else 0.0
+        row["seconds_detect"] = detect_seconds
+        row["seconds_assemble"] = 0.0 if taken is None else taken.seconds_assemble
+        row["seconds_output"] = self._output
         return row
-
-
-def _columns(scene: Scene, method: Method | Integrator) -> tuple[str, ...]:
-    """Names of the diagnostics; a dot separates a vector's name from its component."""
-    axes = _AXES[: scene.dim]
-    stages = (
-        f"{what}_{name}"
-        for name in method.stages
-        for what in ("residual", "claimed", "iterations", "seconds")
-    )
-    return (
-        *("step", "time", "ok", "contacts", "kinetic", "potential"),
-        *(f"momentum.{axis}" for axis in axes),
-        *(f"angular_momentum.{axis}" for axis in (axes if scene.dim == 3 else "z")),
-        *("overlap", *stages, *method.measures),
-        *("seconds_detect", "seconds_assemble", "seconds_output"),
-    )
-
-
-def _stage_numbers(k: int, name: str, taken: StepTaken | None) -> list[float]:
-    """Residual, claim, iterations and seconds of a stage; the initial state needs no solve."""
-    if taken is None or not k:
-        return [np.inf, 0.0, -1.0, 0.0] if k else [0.0, 1.0, 0.0, 0.0]
-    stage = taken.stages[name]
-    return [stage.residual, float(stage.claimed), float(stage.iterations), stage.seconds]
 
 
 def _contacts(taken: StepTaken) -> ContactState:
@@ -352,38 +307,21 @@ def _frame(k: int, state: State, contacts: Contacts | ContactState, forces: Any)
     )
 
 
-class _Interrupts:
-    """Ctrl-C during a run: it acts at once, but waits while something is being recorded.
+@contextlib.contextmanager
+def interrupts_delayed() -> Iterator[None]:
+    """A Ctrl-C in the block acts at its end, so that nothing is left half written.
 
     Only the main thread of a program receives Ctrl-C; elsewhere this does nothing.
     """
-
-    _waits = False
-    _before: Any = None
-    _received: tuple[Any, ...] = ()
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._receive)
-
-    def __exit__(self, *error: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-
-    def _receive(self, *arguments: Any) -> None:
-        if self._waits:
-            self._received = arguments
-        elif callable(self._before):
-            self._before(*arguments)
-
-    @contextlib.contextmanager
-    def delayed(self) -> Iterator[None]:
-        """A Ctrl-C in the block acts at its end, so that nothing is left half written."""
-        self._waits = True
-        try:
-            yield
-        finally:
-            self._waits = False
-        received, self._received = self._received, ()
-        if received:
-            self._receive(*received)
+    before: Any = signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *arguments: received.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if received and callable(before):
+        before(*received[-1])

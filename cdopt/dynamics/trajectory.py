@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray, IntArray, read_only
-from cdopt.dynamics.records import Checkpoint, Frame, Header, Store, largest_forces
+from cdopt.dynamics.records import Frame, Header, MemoryStore, largest_forces
 from cdopt.dynamics.trajectory_file import FileStore, copy
 from cdopt.scene import Scene
 
@@ -122,7 +122,7 @@ class Trajectory:
     InvalidInput : reading a file that is gone or damaged.
     """
 
-    def __init__(self, store: Store, path: Path | None = None) -> None:
+    def __init__(self, store: MemoryStore | FileStore, path: Path | None = None) -> None:
         self._store = store
         self.path = path
 
@@ -144,8 +144,7 @@ class Trajectory:
         InvalidInput : the file exists, or no file can have this path.
         SaveFailed : the disk is full or cannot be written.
         """
-        final = self.final
-        copy(Path(path), self._store, Checkpoint(final.step, final.state, {}))
+        copy(Path(path), self._store)
 
     # --- scene and settings ------------------------------------------------------------
 

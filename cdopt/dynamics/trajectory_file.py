@@ -31,20 +31,20 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from cdopt._util import files
-from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.errors import InvalidInput
+from cdopt._util.checks import IntArray
+from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt.collision.contacts import FEATURES
-from cdopt.dynamics.records import Checkpoint, Frame, Header, Store, in_space, is_tangential
+from cdopt.dynamics.records import Checkpoint, Frame, Header, MemoryStore, in_space, is_tangential
 from cdopt.interop.hdf5 import self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
-from cdopt.scene import Sphere, State
+from cdopt.scene import Scene, Sphere, State
 from cdopt.scene.files import loads
 
 try:
@@ -54,19 +54,8 @@ except ImportError:  # Windows: two writers at a time are not noticed
 
 FORMAT = 3
 _RECORDS = "cdopt"
-_FAULTS = (
-    OSError,
-    KeyError,
-    RuntimeError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    MemoryError,
-    OverflowError,
-)
 _EXPECTED = "a trajectory that cdopt wrote"
-_COLUMNS = {"step", "time", "ok"}  # of any diagnostics
+_DIAGNOSTICS = {"step", "time", "ok"}  # of any run
 _CELL_DATA = {"gap": ("f8", 0), "normal": ("f8", 3), "contact": ("i8", 0)}
 _CONTACTS = {"point": "points", "contact": "contact_ids", "gap": "phi", "normal": "normals"}
 
@@ -77,16 +66,14 @@ _VERSIONS = ("v108", "v110")  # of HDF5, that programs of today read
 _MARGIN = 2**16  # bytes
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
+Columns = dict[str, NDArray[Any]]  # rows per frame, and per contact of all frames
+
 
 # --- reading -----------------------------------------------------------------------------
 
 
 class FileStore:
-    """Frames and diagnostics in a file, read when they are asked for.
-
-    Parameters
-    ----------
-    path : a file that ``simulate`` wrote, or is writing.
+    """Frames and diagnostics in a file that ``simulate`` wrote or writes, read when asked for.
 
     Raises
     ------
@@ -102,7 +89,7 @@ class FileStore:
                 _require_rows(part, self.header, at_least=0 if k else 1)
 
     def array(self, name: str) -> NDArray[Any]:
-        """As in Store."""
+        """An array of all frames, "t", "step", "q" or "v", or "diagnostics", a row per step."""
         with self._open() as parts:
             if name == "t":
                 return np.concatenate([PolyDataSeries(part).times for part in parts])
@@ -117,7 +104,14 @@ class FileStore:
                 if k < count:
                     break
                 k -= count
-            return _frame(_read(part, self.header, k, 1), self.header)
+            columns = _read(part, self.header, k, 1)
+            t, q, v, step = (columns[name][0] for name in ("t", "q", "v", "step"))
+            return Frame(
+                step=int(step),
+                state=State(float(t), q, v),
+                forces={name: columns[_shown(name)] for name in self.header.forces},
+                **{name: columns[shown] for shown, name in _CONTACTS.items()},
+            )
 
     def checkpoint(self) -> Checkpoint:
         """The last checkpoint of the run in the file."""
@@ -127,7 +121,7 @@ class FileStore:
             memory = {name: data[()] for name, data in group.get("memory", {}).items()}
             return Checkpoint(int(group.attrs["step"]), state, memory)
 
-    def parts(self) -> tuple[int, int]:
+    def commits(self) -> tuple[int, int]:
         """Numbers of the last commit in the file itself, and of the last one in its parts."""
         with self._open() as parts:
             return int(parts[0][_RECORDS].attrs["commit"]), int(parts[-1][_RECORDS].attrs["commit"])
@@ -163,17 +157,15 @@ class FileStore:
 # --- writing -----------------------------------------------------------------------------
 
 
-class FileWriter:
+class FileWriter(MemoryStore):
     """A trajectory file being written; nobody else can write it until it is closed.
+
+    It keeps in memory what is not committed.
 
     Parameters
     ----------
     path : the file; not a link.
     header : of a new run; None to go on with the run in the file.
-
-    Attributes
-    ----------
-    header : of the run.
 
     Raises
     ------
@@ -184,14 +176,12 @@ class FileWriter:
 
     def __init__(self, path: Path, header: Header | None = None) -> None:
         if header is not None:
-            require_new(path)
+            _require_new(path)
         elif path.is_symlink():
             raise InvalidInput("out", f"{path}: a link", "a file")
         self._path = path
         self._merged = self._number = 0  # commits: in the file, and in all
-        self._rows: list[Sequence[float]] = []
-        self._frames: list[Frame] = []
-        self._waiting = 0  # bytes of these
+        self._waiting = 0  # bytes in memory
         self._last_commit = self._last_merge = time.perf_counter()
         self._merge_seconds = 0.0
         with contextlib.ExitStack() as stack:
@@ -199,8 +189,8 @@ class FileWriter:
             if header is None:
                 store = FileStore(path)
                 header = store.header
-                self._merged, self._number = store.parts()
-            self.header = header
+                self._merged, self._number = store.commits()
+            super().__init__(header)
             self._lock = stack.pop_all()
 
     def resume(self) -> Checkpoint:
@@ -210,11 +200,10 @@ class FileWriter:
         return checkpoint
 
     def add(self, row: Sequence[float], frame: Frame | None = None) -> None:
-        """Keep the diagnostics of a step and, where it is recorded, its frame."""
-        self._rows.append(row)
+        """As in MemoryStore."""
+        super().add(row, frame)
         self._waiting += 8 * len(row)
         if frame is not None:
-            self._frames.append(frame)
             self._waiting += 2 * frame.q.nbytes + 64 * frame.nc
 
     def commit(self, checkpoint: Checkpoint, final: bool = False) -> None:
@@ -251,7 +240,7 @@ class FileWriter:
         with h5py.File(image, "w", libver=_VERSIONS) as file:
             _lay_out(file, self.header)
             if self._frames:
-                _append(file, self.header, _block(self._frames, self.header))
+                _append(file, self.header.scene, _columns(self._frames))
             records = file[_RECORDS]
             append(records["diagnostics"], np.array(self._rows))
             records.attrs["commit"] = self._number + 1
@@ -267,7 +256,7 @@ class FileWriter:
     def _merge(self, last_step: int | None = None) -> None:
         """Append the parts to a copy of the file, which then replaces it.
 
-        ``last_step`` : forget the diagnostics of later steps.
+        Diagnostics of steps after ``last_step`` are forgotten.
         """
         if self._merged == self._number and last_step is None:
             return
@@ -276,13 +265,23 @@ class FileWriter:
             parts = [_part(self._path, k) for k in range(self._merged + 1, self._number + 1)]
             shutil.copyfile(self._path, draft)
             shutil.copymode(self._path, draft)
-            _reserve(draft, _MARGIN + sum(part.stat().st_size for part in [self._path, *parts]))
+            if hasattr(os, "posix_fallocate"):  # HDF5 damages files on a full disk
+                size = _MARGIN + sum(part.stat().st_size for part in [self._path, *parts])
+                with draft.open("r+b") as stream:
+                    os.posix_fallocate(stream.fileno(), 0, size)
             with h5py.File(draft, "r+", libver=_VERSIONS) as file:
+                records = file[_RECORDS]
                 for path in parts:
                     with h5py.File(path, "r") as part:
-                        _append_part(file, part, self.header)
+                        new = part[_RECORDS]
+                        frames = _read(part, self.header, 0, new["step"].shape[0])
+                        _append(file, self.header.scene, frames)
+                        append(records["diagnostics"], new["diagnostics"][()])
+                        records.attrs["commit"] = new.attrs["commit"]
+                        del records["checkpoint"]
+                        part.copy(new["checkpoint"], records, "checkpoint")
                 if last_step is not None:
-                    rows = file[_RECORDS]["diagnostics"]
+                    rows = records["diagnostics"]
                     rows.resize(int(np.count_nonzero(rows[:, 0] <= last_step)), axis=0)
         self._merged = self._number
         self._remove_parts()
@@ -296,7 +295,7 @@ class FileWriter:
                     path.unlink()
 
 
-def copy(path: Path, store: Store, checkpoint: Checkpoint) -> None:
+def copy(path: Path, store: MemoryStore | FileStore) -> None:
     """Write all frames and diagnostics of a store to a new file.
 
     Raises
@@ -304,13 +303,16 @@ def copy(path: Path, store: Store, checkpoint: Checkpoint) -> None:
     InvalidInput : the file exists, or no file can have this path.
     SaveFailed : the disk is full or cannot be written.
     """
-    require_new(path)
+    _require_new(path)
     draft = _beside(path, ".copy")
     with files.named(path, "out"):
         draft.unlink(missing_ok=True)
     writer = FileWriter(draft, store.header)
     try:
-        frames = {step: k for k, step in enumerate(store.array("step").tolist())}
+        steps = store.array("step").tolist()
+        frames = {step: k for k, step in enumerate(steps)}
+        final = store.frame(len(steps) - 1)
+        checkpoint = Checkpoint(final.step, final.state, {})
         for row in store.array("diagnostics").tolist():
             k = frames.pop(int(row[0]), None)
             writer.add(row, None if k is None else store.frame(k))
@@ -321,21 +323,15 @@ def copy(path: Path, store: Store, checkpoint: Checkpoint) -> None:
         writer.close()
 
 
-def require_new(path: Path) -> None:
-    """Refuse the path of a file that exists.
-
-    Raises
-    ------
-    InvalidInput : there is one, or no file can have this path.
-    """
+def _require_new(path: Path) -> None:
+    """Refuse the path of a file that exists, or that no file can have."""
     try:
         exists = os.path.lexists(path)
     except ValueError as error:
         raise InvalidInput("out", f"{path}: {error}", "a path to write to") from error
     if exists:
-        raise InvalidInput(
-            "out", f"{path}: a file that exists", "a new path, or resume=True to go on with it"
-        )
+        expected = "a new path, or resume=True to go on with it"
+        raise InvalidInput("out", f"{path}: a file that exists", expected)
 
 
 @contextlib.contextmanager
@@ -353,13 +349,6 @@ def _draft(path: Path, run: Path) -> Iterator[Path]:
             with contextlib.suppress(OSError):
                 draft.unlink()  # still there if the block failed
         files.synchronise(path.parent)
-
-
-def _reserve(path: Path, size: int) -> None:
-    """Make sure that a file can grow to this size: HDF5 damages files on a full disk."""
-    if hasattr(os, "posix_fallocate"):
-        with path.open("r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, size)
 
 
 def _locked(path: Path) -> int:
@@ -384,9 +373,8 @@ def _locked(path: Path) -> int:
             os.close(lock)
         except OSError as error:
             os.close(lock)
-            raise InvalidInput(
-                "out", f"{path}: a file that another run is writing", "its end"
-            ) from error
+            found = f"{path}: a file that another run is writing"
+            raise InvalidInput("out", found, "its end") from error
 
 
 def _unlock(path: Path, lock: int) -> None:
@@ -401,16 +389,17 @@ def _unlock(path: Path, lock: int) -> None:
 
 def _lay_out(file: h5py.File, header: Header) -> None:
     """Datasets of a new file, without rows."""
-    scene = header.scene
+    scene, radius = header.scene, np.zeros(header.scene.nb)
+    spheres = scene.bodies.table(Sphere)
+    if spheres is not None:
+        radius[spheres.body] = spheres.columns["radius"]
+    forces = {_shown(name): ("f8", 3 * is_tangential(name)) for name in header.forces}
     PolyDataSeries.create(
         file,
         scene.nb,
         point_data={"velocity": 3},
-        cell_data={
-            **_CELL_DATA,
-            **{_shown(name): ("f8", 3 * is_tangential(name)) for name in header.forces},
-        },
-        fixed_data={"radius": _radii(header), "fixed": scene.bodies.fixed.astype(np.int8)},
+        cell_data=_CELL_DATA | forces,
+        fixed_data={"radius": radius, "fixed": scene.bodies.fixed.astype(np.int8)},
     )
     records = file.create_group(_RECORDS)
     records.attrs["format"] = FORMAT
@@ -424,100 +413,51 @@ def _lay_out(file: h5py.File, header: Header) -> None:
     growing(records, "diagnostics", "f8", (len(header.columns),), 64)
 
 
-class _FrameRows(NamedTuple):
-    """Frames, one after the other.
-
-    Attributes
-    ----------
-    steps, times : (n,). q, v : (n, nb, width), as in State. counts : (n,) contacts of each frame.
-    contacts : arrays with a row per contact of all frames: "point", and by names in ParaView.
-    """
-
-    steps: IntArray
-    times: FloatArray
-    q: FloatArray
-    v: FloatArray
-    counts: IntArray
-    contacts: dict[str, NDArray[Any]]
+def _columns(frames: Sequence[Frame]) -> Columns:
+    """At least one frame; ``nc`` counts the contacts of each."""
+    flat = {shown: [getattr(f, name) for f in frames] for shown, name in _CONTACTS.items()}
+    flat |= {_shown(name): [frame.forces[name] for frame in frames] for name in frames[0].forces}
+    names = ("step", "t", "q", "v", "nc")
+    columns = {name: np.array([getattr(frame, name) for frame in frames]) for name in names}
+    return columns | {name: np.concatenate(parts) for name, parts in flat.items()}
 
 
-def _block(frames: Sequence[Frame], header: Header) -> _FrameRows:
-    """At least one frame as a block."""
-    contacts = {
-        shown: np.concatenate([getattr(frame, name) for frame in frames])
-        for shown, name in _CONTACTS.items()
-    }
-    for name in header.forces:
-        contacts[_shown(name)] = np.concatenate([frame.forces[name] for frame in frames])
-    steps, times, q, v, counts = (
-        np.array([getattr(frame, name) for frame in frames])
-        for name in ("step", "t", "q", "v", "nc")
-    )
-    return _FrameRows(steps, times, q, v, counts, contacts)
-
-
-def _read(file: h5py.File, header: Header, first: int, count: int) -> _FrameRows:
+def _read(file: h5py.File, header: Header, first: int, count: int) -> Columns:
     """So many frames of a file."""
     records, series, nb = file[_RECORDS], PolyDataSeries(file), header.scene.nb
-    steps, times = records["step"][first : first + count], series.times[first : first + count]
-    rows = slice(first * nb, (first + count) * nb)
-    q, v = (records[name][rows].reshape(count, nb, records[name].shape[1]) for name in "qv")
-    counts, names = series.lines(first, count), (*_CELL_DATA, *map(_shown, header.forces))
-    contacts = {name: series.cell_data(name, first, count) for name in names}
-    contacts["point"] = series.points(first, count)[_places(nb, counts)[1]]
+    frames, bodies = slice(first, first + count), slice(first * nb, (first + count) * nb)
+    nc, names = series.lines(first, count), (*_CELL_DATA, *map(_shown, header.forces))
+    columns = {name: series.cell_data(name, first, count) for name in names}
+    columns["point"] = series.points(first, count)[_places(nb, nc)[1]]
     dim = header.scene.dim
-    flat = {name: rows if rows.ndim == 1 else rows[:, :dim] for name, rows in contacts.items()}
-    return _FrameRows(steps, times, q, v, counts, flat)
+    columns = {name: x if x.ndim == 1 else x[:, :dim] for name, x in columns.items()}
+    q, v = (records[name][bodies].reshape(count, nb, records[name].shape[1]) for name in "qv")
+    known = {"step": records["step"][frames], "t": series.times[frames], "q": q, "v": v, "nc": nc}
+    return columns | known
 
 
-def _frame(block: _FrameRows, header: Header) -> Frame:
-    """The frame of a block of one."""
-    contacts = block.contacts
-    return Frame(
-        step=int(block.steps[0]),
-        state=State(float(block.times[0]), block.q[0], block.v[0]),
-        contact_ids=contacts["contact"],
-        phi=contacts["gap"],
-        normals=contacts["normal"],
-        points=contacts["point"],
-        forces={name: contacts[_shown(name)] for name in header.forces},
-    )
-
-
-def _append_part(file: h5py.File, part: h5py.File, header: Header) -> None:
-    """Append the frames and diagnostics of a part, and take over its checkpoint."""
-    _append(file, header, _read(part, header, 0, part[_RECORDS]["step"].shape[0]))
-    append(file[_RECORDS]["diagnostics"], part[_RECORDS]["diagnostics"][()])
-    file[_RECORDS].attrs["commit"] = part[_RECORDS].attrs["commit"]
-    del file[_RECORDS]["checkpoint"]
-    part.copy(part[_RECORDS]["checkpoint"], file[_RECORDS], "checkpoint")
-
-
-def _append(file: h5py.File, header: Header, block: _FrameRows) -> None:
+def _append(file: h5py.File, scene: Scene, columns: Columns) -> None:
     """Append frames, all at once."""
-    if not block.steps.size:
+    contacts = dict(columns)
+    steps, times, q, v, nc = (contacts.pop(name) for name in ("step", "t", "q", "v", "nc"))
+    if not steps.size:
         return
-    scene, records, contacts = header.scene, file[_RECORDS], dict(block.contacts)
     bounded, nb, dim = np.isfinite(scene.bodies.reach), scene.nb, scene.dim
-    bodies, places, middle = _places(nb, block.counts)
+    bodies, places, middle = _places(nb, nc)
     points, velocity = np.zeros((2, bodies.size + places.size, 3))
-    points[bodies, :dim] = block.q[:, :, :dim].reshape(-1, dim)
-    velocity[bodies, :dim] = block.v[:, :, :dim].reshape(-1, dim)
+    points[bodies, :dim] = q[:, :, :dim].reshape(-1, dim)
+    velocity[bodies, :dim] = v[:, :, :dim].reshape(-1, dim)
     points[places, :dim] = contacts.pop("point")
     # from body to contact point to body; a wall ends at the contact
     i, j = np.divmod(contacts["contact"] // FEATURES, nb)
-    ends = [np.where(bounded[body], body, middle) for body in (i, j)]
-    lines = np.column_stack([ends[0], middle, ends[1]])
-    cell_data = {
-        name: rows if rows.ndim == 1 else in_space(rows) for name, rows in contacts.items()
-    }
-    counts, point_data = block.counts, {"velocity": velocity}
-    PolyDataSeries(file).append(
-        block.times, nb + counts, points, counts, lines, point_data, cell_data
-    )
-    append(records["q"], block.q.reshape(-1, block.q.shape[2]))
-    append(records["v"], block.v.reshape(-1, block.v.shape[2]))
-    append(records["step"], block.steps)
+    i, j = (np.where(bounded[body], body, middle) for body in (i, j))
+    cells = {name: rows if rows.ndim == 1 else in_space(rows) for name, rows in contacts.items()}
+    lines, on_points = np.column_stack([i, middle, j]), {"velocity": velocity}
+    PolyDataSeries(file).append(times, nb + nc, points, nc, lines, on_points, cells)
+    records = file[_RECORDS]
+    append(records["q"], q.reshape(-1, q.shape[2]))
+    append(records["v"], v.reshape(-1, v.shape[2]))
+    append(records["step"], steps)
 
 
 def _places(nb: int, counts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -530,6 +470,11 @@ def _places(nb: int, counts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     first = np.cumsum(counts) - counts
     middle = nb + np.arange(counts.sum()) - np.repeat(first, counts)
     return bodies, np.repeat(begins, counts) + middle, middle
+
+
+def _shown(name: str) -> str:
+    """Name of a force in ParaView: f is force, f_classic is force_classic."""
+    return f"force{name.removeprefix('f')}"
 
 
 def _beside(path: Path, ending: str) -> Path:
@@ -551,60 +496,40 @@ def _faults_named(path: Path) -> Iterator[None]:
     """Raise InvalidInput for every error that a damaged or foreign file may cause."""
     try:
         yield
-    except InvalidInput:
+    except CdoptError:
         raise
-    except _FAULTS as error:
+    except Exception as error:
         message = " ".join(f"{path}: {error}".split())[:300]
         raise InvalidInput("path", message, _EXPECTED) from error
 
 
 def _header(file: h5py.File, path: Path) -> Header:
-    with _faults_named(path):
-        records = file[_RECORDS]
-        if records.attrs["format"] != FORMAT:
-            other = f"{path}: format {records.attrs['format']}"
-            raise InvalidInput("path", other, f"a trajectory in format {FORMAT}")
-        stated = {
-            name: json.loads(records.attrs[name]) for name in ("settings", "forces", "columns")
-        }
-        settings, forces, columns = stated["settings"], stated["forces"], stated["columns"]
-        if not isinstance(settings, dict) or not {"method", "dt", "every"} <= set(settings):
-            raise ValueError("settings without method, dt or every")
-        if not _texts(forces) or not _texts(columns) or not set(columns) >= _COLUMNS:
-            raise ValueError("no names of forces, or of diagnostics")
-        text = records["scene"][()].tobytes().decode()
-        return Header(loads(text, str(path)), settings, tuple(forces), tuple(columns))
-
-
-def _texts(names: Any) -> bool:
-    return isinstance(names, list) and all(isinstance(name, str) for name in names)
+    records = file[_RECORDS]
+    if records.attrs["format"] != FORMAT:
+        other = f"{path}: format {records.attrs['format']}"
+        raise InvalidInput("path", other, f"a trajectory in format {FORMAT}")
+    names = ("settings", "forces", "columns")
+    settings, forces, columns = (json.loads(records.attrs[name]) for name in names)
+    if not isinstance(settings, dict) or not {"method", "dt", "every"} <= set(settings):
+        raise ValueError("settings without method, dt or every")
+    texts = all(
+        isinstance(n, list) and all(isinstance(x, str) for x in n) for n in (forces, columns)
+    )
+    if not texts or not set(columns) >= _DIAGNOSTICS:
+        raise ValueError("no names of forces, or of diagnostics")
+    text = records["scene"][()].tobytes().decode()
+    return Header(loads(text, str(path)), settings, tuple(forces), tuple(columns))
 
 
 def _require_rows(file: h5py.File, header: Header, at_least: int) -> None:
     """Every array of frames, and every array of steps, must have as many rows."""
     records, initial = file[_RECORDS], header.scene.initial
-    frames = records["step"].shape
+    frames, rows = records["step"].shape, records["diagnostics"].shape
     if len(frames) != 1 or frames[0] < at_least or PolyDataSeries(file).times.shape != frames:
         raise ValueError("no frames, or frames without times")
     for name, start in (("q", initial.q), ("v", initial.v)):
         expected = (frames[0] * start.shape[0], start.shape[1])
         if records[name].shape != expected:
             raise ValueError(f"{name} of shape {records[name].shape}, not {expected}")
-    rows = records["diagnostics"].shape
     if len(rows) != 2 or rows[0] == 0 or rows[1] != len(header.columns):
         raise ValueError(f"diagnostics of shape {rows} for {len(header.columns)} names")
-
-
-def _radii(header: Header) -> FloatArray:
-    """(nb,) m, of spheres and discs; 0 for other shapes."""
-    bodies = header.scene.bodies
-    radius = np.zeros(bodies.nb)
-    table = bodies.table(Sphere)
-    if table is not None:
-        radius[table.body] = table.columns["radius"]
-    return radius
-
-
-def _shown(name: str) -> str:
-    """Name of a force in ParaView: f is force, f_classic is force_classic."""
-    return f"force{name.removeprefix('f')}"

@@ -21,7 +21,7 @@ from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.dynamics.spheres import DONE, SphereStepper
-from cdopt.dynamics.spheres.springs import FrictionLaw
+from cdopt.dynamics.spheres.system import FrictionLaw
 from cdopt.formulations import CompatibleFriction, FrictionalCD
 from cdopt.problem.contact_step import ContactStep, DelassusStep
 from cdopt.scene import Material, Scene, Spheres

@@ -27,7 +27,7 @@ from cdopt.dynamics import (
     VelocityVerletSteps,
     equilibrium,
 )
-from cdopt.dynamics.elastic_energy import elastic_forces, slope
+from cdopt.dynamics.equilibrium import elastic_forces, slope
 from cdopt.scene import Scene, State
 
 INTEGRATORS: dict[str, tuple[Integrator, float]] = {  # and steps in the time of a collision
@@ -182,7 +182,7 @@ class _Forces:
     @staticmethod
     def at(scene: Scene, state: State) -> _Forces:
         contacts = detect(scene, state, 0.0)
-        forces, _ = elastic_forces(contacts, scene.power, np.arange(contacts.nc))
+        forces, _ = elastic_forces(contacts, scene.power)
         return _Forces(scene, state, contacts, forces)
 
     @property

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cdopt
 from cdopt.dynamics import equilibrium
-from cdopt.dynamics.elastic_energy import Configuration, Unknowns
+from cdopt.dynamics.equilibrium import Configuration, Unknowns
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, State
 
 K = 2e4  # N/m, of a half-contact
@@ -161,14 +161,14 @@ def test_curvature_against_finite_differences(seed, power, dim):
     walls = [Body(HalfSpace(np.eye(dim)[-1]), np.zeros(dim), name="floor")]
     group = Spheres(x, 0.1, mass=1.0, material="grain")
     scene = Scene([*walls, group], dim=dim, power=power, materials=[GRAIN], overlap_tol=10.0)
-    unknowns = Unknowns.of(scene, {0: 1.0})
+    unknowns = Unknowns(scene, {0: 1.0})
 
-    here = Configuration.of(unknowns, scene.initial, 0.05)
+    here = Configuration(unknowns, scene.initial, 0.05)
     bent = here.curvature()
     assert bent is not None
     way, h = random.normal(size=here.B.shape[1]), 1e-7
     ends = [
-        Configuration.of(unknowns, unknowns.moved(here.state, sign * h * way), 0.05)
+        Configuration(unknowns, unknowns.moved(here.state, sign * h * way), 0.05)
         for sign in (1.0, -1.0)
     ]
     change = [there.B.T @ there.forces for there in ends]
@@ -186,7 +186,7 @@ def test_the_softest_motion_of_many_is_that_of_few():
     """250 balls in a column stand as unstably as the sparse search says."""
     column = [ball([0.0, 0.1 + 0.1999 * k]) for k in range(250)]
     scene = plane(floor(), *column, gravity=0.0, overlap_tol=1.0)
-    bent = Configuration.of(Unknowns.of(scene, None), scene.initial, 0.01).curvature()
+    bent = Configuration(Unknowns(scene), scene.initial, 0.01).curvature()
     assert bent is not None
     assert not bent.stable
     least = np.linalg.eigvalsh(bent.matrix.toarray())[0]

@@ -15,7 +15,7 @@ from test_killed import check_same
 
 import cdopt
 from cdopt.dynamics import METHODS, StepFailed, StepTaken
-from cdopt.dynamics.running import _Interrupts
+from cdopt.dynamics.running import interrupts_delayed
 
 DT = 1e-3
 
@@ -227,10 +227,10 @@ def test_an_interrupt_keeps_what_was_done(beam) -> None:
 
 def test_ctrl_c_waits_while_a_file_is_written() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup has it ignored
-    reached, interrupts = [], _Interrupts()
+    reached = []
 
     def write() -> None:
-        with interrupts, interrupts.delayed():
+        with interrupts_delayed():
             signal.raise_signal(signal.SIGINT)
             reached.append("written")
         reached.append("beyond")

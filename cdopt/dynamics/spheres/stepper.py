@@ -16,15 +16,18 @@ from cdopt.dynamics.spheres import integrate
 from cdopt.dynamics.spheres.contacts import find_active
 from cdopt.dynamics.spheres.integrate import DIVERGED, DONE, NEEDS_SOLVE, STALE, TOO_DEEP
 from cdopt.dynamics.spheres.newton import fill_blocks
-from cdopt.dynamics.spheres.springs import FrictionLaw, Memory, memory_of, springs_of
 from cdopt.dynamics.spheres.system import (
+    FrictionLaw,
+    Memory,
     NeighborList,
     Scheme,
     SphereArrays,
     SphereMotion,
     Springs,
+    memory_of,
     motion_of,
     neighbor_list,
+    springs_of,
     state_of,
     system_of,
     work_arrays,
