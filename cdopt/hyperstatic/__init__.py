@@ -6,9 +6,7 @@ and load.
 
 from cdopt._util.arguments import guard
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
-from cdopt.hyperstatic.exact import ExactBounds, exact_bounds
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
-from cdopt.hyperstatic.frictional_sensitivity import FrictionalGradient, FrictionalSensitivity
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
 from cdopt.hyperstatic.limit_load import LimitLoad, limit_load, touching_step
 from cdopt.hyperstatic.polytope import UnboundedForces
@@ -21,13 +19,16 @@ from cdopt.hyperstatic.selection import (
     minimum_norm,
     which_force,
 )
-from cdopt.hyperstatic.sensitivity import Gradient, Sensitivity, sensitivity
+from cdopt.hyperstatic.sensitivity import (
+    FrictionalSensitivity,
+    Gradient,
+    Sensitivity,
+    sensitivity,
+)
 
 __all__ = [
     "Centre",
     "Ensemble",
-    "ExactBounds",
-    "FrictionalGradient",
     "FrictionalIndeterminacy",
     "FrictionalSensitivity",
     "Gradient",
@@ -41,7 +42,6 @@ __all__ = [
     "UnboundedForces",
     "analytic_centre",
     "ensemble",
-    "exact_bounds",
     "indeterminacy",
     "limit_load",
     "minimum_norm",

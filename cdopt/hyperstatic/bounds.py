@@ -13,11 +13,12 @@ tolerances.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import highspy
 import numpy as np
@@ -25,11 +26,10 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
-from cdopt._util.formatting import beside
+from cdopt._util.formatting import beside, count, short
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
-from cdopt.hyperstatic.admissible import Block, Verdict
-from cdopt.hyperstatic.rank import states
+from cdopt.hyperstatic.network import Block, Verdict, null_states
 from cdopt.problem.contact_step import Step
 from cdopt.problem.scaling import column_scale, network_parts
 
@@ -42,33 +42,15 @@ _ALONG = 1e-3  # a ray grows the forces whose entries are above this share of it
 _FAR = 1e6  # a tight contact farther from zero than so many times its reach is left out
 _CHUNK = 200  # contacts of one task of a thread
 
-# Tried until a bound is certified: HiGHS options, and whether to start from nothing.
-_ATTEMPTS: tuple[tuple[dict[str, Any], bool], ...] = (
-    ({"simplex_strategy": 4, "solver": "simplex", "presolve": "off"}, False),
-    ({"simplex_strategy": 4, "solver": "simplex", "presolve": "off"}, True),
-    ({"simplex_strategy": 1, "solver": "simplex", "presolve": "on"}, True),
-    ({"simplex_strategy": 1, "solver": "simplex", "presolve": "off"}, True),
-    ({"simplex_strategy": 1, "solver": "ipm", "presolve": "off"}, True),
+# Tried until a bound is certified: strategy (4 primal, 1 dual), solver and presolve of HiGHS, and
+# whether to start from nothing.
+_ATTEMPTS = (
+    (4, "simplex", "off", False),
+    (4, "simplex", "off", True),
+    (1, "simplex", "on", True),
+    (1, "simplex", "off", True),
+    (1, "ipm", "off", True),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class FreeNetwork(Frozen):
-    """A network of contacts whose forces can differ, in units of what acts on it.
-
-    Attributes
-    ----------
-    contacts : (n,) the step's contacts.
-    B : (n, m) in these units, each equation divided by its largest entry.
-    load : (m,) what the forces deliver. force : (n,) admissible.
-    unit : (n,) N, what acts on each contact, at most the network's largest force.
-    """
-
-    contacts: IntArray
-    B: sp.csr_array
-    load: FloatArray
-    force: FloatArray
-    unit: FloatArray
 
 
 class Intervals(Frozen):
@@ -78,6 +60,16 @@ class Intervals(Frozen):
     lower: FloatArray
     upper: FloatArray
     failures: Mapping[int, str]
+
+    @property
+    @abstractmethod
+    def unbounded(self) -> BoolArray:
+        """(nc,) known to have no upper bound."""
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """What is determined and what is not, in plain words."""
 
     @property
     def nc(self) -> int:
@@ -109,6 +101,25 @@ class Intervals(Frozen):
         """N, how far forces of the shape of the bounds are outside; not-a-number if unknown."""
         return np.maximum(np.maximum(self.lower - forces, forces - self.upper), 0.0)
 
+    def _ranges(self, width: FloatArray, unit: FloatArray) -> str:
+        """The widest interval of a normal force, ends that are missing, and failures, in words."""
+        text, most = "", float(width.max(initial=0.0))
+        if most > 0.0:
+            i = int(np.argmax(width >= most * (1.0 - 1e-6)))
+            low, high = self._ends(i, unit[i])
+            text = f"; the widest interval is [{short(low)}, {short(high)}] N, "
+            text += f"at contact {self.names[i]}"
+        if endless := int(np.count_nonzero(self.unbounded)):
+            text += f"; {count(endless, 'force')} without upper bound"
+        failed = f" The bounds of {count(len(self.failures), 'contact')} failed."
+        return text + "." + (failed if self.failures else "")
+
+    def __str__(self) -> str:
+        return self.summary
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.summary})"
+
 
 @dataclass(frozen=True, eq=False)
 class Bounds(Frozen):
@@ -126,11 +137,27 @@ class Bounds(Frozen):
 # --- the networks ----------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class FreeNetwork(Frozen):
+    """A network of contacts whose forces can differ, in units of what acts on it.
+
+    Attributes
+    ----------
+    contacts : (n,) the step's contacts.
+    B : (n, m) in these units, each equation divided by its largest entry.
+    load : (m,) what the forces deliver. force : (n,) admissible.
+    unit : (n,) N, what acts on each contact, at most the network's largest force.
+    """
+
+    contacts: IntArray
+    B: sp.csr_array
+    load: FloatArray
+    force: FloatArray
+    unit: FloatArray
+
+
 def free_networks(
-    parts: Sequence[Block],
-    verdict: Verdict,
-    forces: FloatArray,
-    acting: FloatArray,
+    parts: Sequence[Block], verdict: Verdict, forces: FloatArray, acting: FloatArray
 ) -> list[FreeNetwork]:
     """The independent networks of contacts whose forces can differ.
 
@@ -144,15 +171,22 @@ def free_networks(
     networks = []
     for part in parts:
         rows = np.flatnonzero(verdict.moving[part.contacts])
-        if rows.size:
-            rows, gradient, ratio = _equations(part, rows, verdict, forces)
-            label = network_parts(gradient).contact
-            for k in np.unique(label):
-                i = np.flatnonzero(label == k)
-                contacts = part.contacts[rows[i]]
-                networks.append(
-                    _scaled(gradient[i], contacts, forces[contacts], acting[contacts], ratio[i])
-                )
+        if not rows.size:
+            continue
+        rows, gradient, ratio = _equations(part, rows, verdict, forces)
+        label = network_parts(gradient).contact
+        for k in np.unique(label):
+            i = np.flatnonzero(label == k)
+            contacts = part.contacts[rows[i]]
+            force, most, plain = forces[contacts], acting[contacts], ratio[i] == 1.0
+            top = float(force[plain].max(initial=0.0))  # the other rows have a unit already
+            unit = np.minimum(most, top) if top > 0.0 else most
+            unit = np.where(plain, unit, top or float(most.max()))
+            B = sp.csr_array(gradient[i])
+            B = sp.csr_array(B[:, np.unique(B.indices)] * unit[:, None])
+            B = sp.csr_array(B * (1.0 / column_scale(B))[None, :])
+            scaled, unit = force / (unit * ratio[i]), unit * ratio[i]
+            networks.append(FreeNetwork(contacts, freeze(B), B.T @ scaled, scaled, unit))
     return networks
 
 
@@ -166,7 +200,7 @@ def _equations(
     """
     tight = verdict.tight[part.contacts[rows]]
     can = np.flatnonzero(verdict.loadable[part.contacts])
-    basis = states(sp.csr_array(part.B[can]), verdict.rank_tol) if tight.any() else None
+    basis = null_states(sp.csr_array(part.B[can]), verdict.rank_tol) if tight.any() else None
     if basis is None or tight.all():
         return rows, sp.csr_array(part.B[rows] * part.length[rows][:, None]), np.ones(rows.size)
     loose, stiff = rows[~tight], rows[tight]
@@ -185,32 +219,11 @@ def _equations(
     return np.append(loose, stiff), gradient, np.append(np.ones(loose.size), ratio)
 
 
-def _scaled(
-    gradient: sp.csr_array,
-    contacts: IntArray,
-    forces: FloatArray,
-    acting: FloatArray,
-    ratio: FloatArray,
-) -> FreeNetwork:
-    """One network in units of what acts, times the contacts' ``ratio``."""
-    gradient = sp.csr_array(gradient)
-    B = sp.csr_array(gradient[:, np.unique(gradient.indices)])
-    plain = ratio == 1.0  # the other rows have a unit already
-    top = float(forces[plain].max(initial=0.0))
-    unit = np.minimum(acting, top) if top > 0.0 else acting
-    unit = np.where(plain, unit, top or float(acting.max()))
-    B = sp.csr_array(B * unit[:, None])
-    B = sp.csr_array(B * (1.0 / column_scale(B))[None, :])
-    force = forces / (unit * ratio)
-    load = np.asarray(B.T @ force)
-    return FreeNetwork(contacts, freeze(B), load, force, unit * ratio)
-
-
 # --- the bounds ------------------------------------------------------------------------------
 
 
 def bounds_of(
-    networks: list[FreeNetwork],
+    networks: Sequence[FreeNetwork],
     forces: FloatArray,
     asked: BoolArray,
     jobs: int,
@@ -227,13 +240,16 @@ def bounds_of(
     progress : called with the number of contacts done and in all.
     deadline : when the linear programs must end; bounds not found by then are failures.
     """
-    lower, upper = np.array(forces), np.array(forces)
+    lower, upper, residual, pull = forces.copy(), forces.copy(), *np.zeros((2, forces.size))
+    tasks = []  # chunks that keep the threads busy and progress moving
     for network in networks:
         lower[network.contacts] = upper[network.contacts] = np.nan
-    residual, pull = np.zeros(forces.shape), np.zeros(forces.shape)
+        columns = np.flatnonzero(asked[network.contacts])
+        pieces = max(4 * jobs if jobs > 1 else 1, -(-columns.size // _CHUNK))
+        chunks = np.array_split(columns, min(pieces, max(columns.size, 1)))
+        tasks += [(network, chunk) for chunk in chunks if chunk.size]
     rays: list[FloatArray] = []
     failures: dict[int, str] = {}
-    tasks = _tasks(networks, asked, jobs)
     total, done, programs = sum(columns.size for _, columns in tasks), 0, 0
     with ThreadPoolExecutor(jobs) as pool:
         searches = pool.map(lambda task: _Search(task[0], task[1], deadline), tasks)
@@ -241,7 +257,7 @@ def bounds_of(
             for column, low, high in zip(columns, search.least, search.largest, strict=True):
                 i, unit = int(network.contacts[column]), network.unit[column]
                 worst = max(low, high, key=lambda extreme: extreme.residual)
-                if worst.ok:
+                if worst.residual <= CERTIFIED:
                     lower[i], upper[i] = low.value * unit, high.value * unit
                     residual[i], pull[i] = worst.residual, max(low.pull, high.pull)
                 else:
@@ -256,21 +272,7 @@ def bounds_of(
     return Bounds(lower, upper, residual, pull, tuple(rays), failures, programs)
 
 
-def _tasks(
-    networks: list[FreeNetwork], asked: BoolArray, jobs: int
-) -> list[tuple[FreeNetwork, IntArray]]:
-    """The contacts asked for, in chunks that keep the threads busy and progress moving."""
-    tasks = []
-    for network in networks:
-        columns = np.flatnonzero(asked[network.contacts])
-        pieces = max(4 * jobs if jobs > 1 else 1, -(-columns.size // _CHUNK))
-        chunks = np.array_split(columns, min(pieces, max(columns.size, 1)))
-        tasks += [(network, chunk) for chunk in chunks if chunk.size]
-    return tasks
-
-
-@dataclass(frozen=True)
-class Extreme:
+class _Extreme(NamedTuple):
     """One bound.
 
     Attributes
@@ -285,11 +287,6 @@ class Extreme:
     residual: float = np.inf
     status: str = ""
     pull: float = 0.0
-
-    @property
-    def ok(self) -> bool:
-        """Whether the bound is certified."""
-        return self.residual <= CERTIFIED
 
     @property
     def failure(self) -> str:
@@ -331,29 +328,33 @@ class _Search:
         proof = residual / np.minimum(share[along], 1.0)
         self._endless[along] = np.minimum(self._endless[along], proof)
 
-    def _extreme(self, column: int, sense: float) -> Extreme:
+    def _extreme(self, column: int, sense: float) -> _Extreme:
         """The least (sense 1) or largest (sense −1) force of a contact."""
         proof = float((self._idle if sense > 0.0 else self._endless)[column])
         if proof <= CERTIFIED:
-            return Extreme(0.0 if sense > 0.0 else np.inf, proof)
+            return _Extreme(0.0 if sense > 0.0 else np.inf, proof)
         self.programs += 1
         if sense < 0.0 and self.B.indptr[column] == self.B.indptr[column + 1]:
             self._remember_ray(np.eye(1, self.B.shape[0], column)[0], 0.0)
-            return Extreme(np.inf, 0.0, "no motion opens or closes it")
-        best = Extreme(status=TIME_LIMIT)
+            return _Extreme(np.inf, 0.0, "no motion opens or closes it")
+        best = _Extreme(status=TIME_LIMIT)
         self._highs.changeColCost(column, sense)
-        for options, afresh in _ATTEMPTS:
-            if best.ok or self.deadline.passed:
+        for attempt in _ATTEMPTS:
+            if best.residual <= CERTIFIED or self.deadline.passed:
                 break
-            result = self._run(column, sense, options, afresh)
+            result = self._run(column, sense, *attempt)
             best = best if best.residual < result.residual else result
         self._highs.changeColCost(column, 0.0)
         return best
 
-    def _run(self, column: int, sense: float, options: dict[str, Any], afresh: bool) -> Extreme:
+    def _run(
+        self, column: int, sense: float, strategy: int, solver: str, presolve: str, afresh: bool
+    ) -> _Extreme:
+        """A bound with its residual: feasibility of f and of its dual, and the gap."""
         highs = self._highs
-        for name, value in options.items():
-            highs.setOptionValue(name, value)
+        highs.setOptionValue("simplex_strategy", strategy)
+        highs.setOptionValue("solver", solver)
+        highs.setOptionValue("presolve", presolve)
         if afresh:
             highs.clearSolver()
         seconds = min(_SECONDS, self.deadline.left)
@@ -365,39 +366,30 @@ class _Search:
         solution = highs.getSolution()
         f, y = np.asarray(solution.col_value), np.asarray(solution.row_dual)
         if f.shape != (self.B.shape[0],) or y.shape != (self.B.shape[1],):
-            return Extreme(status=status)
-        return self._certified(column, sense, f, y, status)
-
-    def _certified(
-        self, column: int, sense: float, f: FloatArray, y: FloatArray, status: str
-    ) -> Extreme:
-        """A bound with its residual: feasibility of f and of its dual, and the gap."""
+            return _Extreme(status=status)
         reduced = -(self.B @ y)
         reduced[column] += sense
         value = float(f[column])
         gap = abs(sense * value - float(self.load @ y)) / max(1.0, abs(value))
         unbalanced = float(np.abs(self.B.T @ f - self.load).max(initial=0.0))
-        negative = -float(min(f.min(initial=0.0), reduced.min(initial=0.0)))
-        worst = max(unbalanced, negative, gap)
+        worst = max(unbalanced, -float(min(f.min(), reduced.min())), gap)
         worst = worst if np.isfinite(worst) else np.inf
-        result = Extreme(max(value, 0.0), worst, status, float(np.abs(y).sum()))
-        if result.ok:
+        if worst <= CERTIFIED:
             self._remember(f, worst)
-        return result
+        return _Extreme(max(value, 0.0), worst, status, float(np.abs(y).sum()))
 
-    def _ray(self, column: int, status: str) -> Extreme:
+    def _ray(self, column: int, status: str) -> _Extreme:
         """A direction of forces that load nothing, along which the contact's force grows."""
         _, exists, values = self._highs.getPrimalRay()
         ray = np.asarray(values, dtype=np.float64)
         if not exists or ray.shape != (self.B.shape[0],) or not ray[column] > 0.0:
-            return Extreme(np.inf, status=status)
+            return _Extreme(np.inf, status=status)
         ray = ray / ray[column]
         unbalanced = float(np.abs(self.B.T @ ray).max(initial=0.0))
-        worst = max(unbalanced, -float(ray.min(initial=0.0))) / max(1.0, float(ray.max()))
-        result = Extreme(np.inf, worst, status)
-        if result.ok:
+        worst = max(unbalanced, -float(ray.min())) / max(1.0, float(ray.max()))
+        if worst <= CERTIFIED:
             self._remember_ray(ray, worst)
-        return result
+        return _Extreme(np.inf, worst, status)
 
 
 def _program(B: sp.csr_array, load: FloatArray) -> Any:
@@ -409,17 +401,14 @@ def _program(B: sp.csr_array, load: FloatArray) -> Any:
     model.col_lower_, model.col_upper_ = np.zeros(n), np.full(n, highspy.kHighsInf)
     model.row_lower_ = model.row_upper_ = np.asarray(load, dtype=np.float64)
     model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_ = B.indptr
-    model.a_matrix_.index_ = B.indices
+    model.a_matrix_.start_, model.a_matrix_.index_ = B.indptr, B.indices
     model.a_matrix_.value_ = B.data
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for name, value in (
-        ("output_flag", False),
-        ("small_matrix_value", 1e-12),
-        ("threads", 1),
-        ("primal_feasibility_tolerance", _FEASIBLE),
-        ("dual_feasibility_tolerance", _FEASIBLE),
-    ):
+    options = {"output_flag": False, "small_matrix_value": 1e-12, "threads": 1}
+    options |= dict.fromkeys(
+        ("primal_feasibility_tolerance", "dual_feasibility_tolerance"), _FEASIBLE
+    )
+    for name, value in options.items():
         highs.setOptionValue(name, value)
     highs.passModel(model)
     return highs

@@ -1,11 +1,11 @@
 """Many cone programs over one bounded set of forces: min cᵀx, A x = b, x in Lorentz cones.
 
-Only the cost c differs. All start at the analytic centre of the set, where x∘s = e for some
-s = Aᵀy: then (x, c + t Aᵀy) is feasible for both the program and its dual, once t is large enough
-for c, and near the central path. Steps are Mehrotra's with the scaling of Nesterov and Todd (E. D.
-Andersen, C. Roos & T. Terlaky, Math. Program. 95, 2003). The matrix A H Aᵀ of a step, H the
-scaling, has a Cholesky factor within its band. Cones have three components: zeros are added to
-those of the plane and to half-lines.
+Only the cost c differs. All start at the analytic centre of the set, where x∘s = e for s = Aᵀy:
+then (x, c + t Aᵀy) is feasible for both the program and its dual, once t is large enough for c, and
+near the central path. Steps are Mehrotra's with the scaling of Nesterov and Todd (E. D. Andersen,
+C. Roos & T. Terlaky, Math. Program. 95, 2003). The matrix A H Aᵀ of a step, H the scaling, has a
+Cholesky factor within its band. Cones have three components: zeros are added to those of the plane
+and to half-lines.
 
 Loops and LAPACK run without Python's lock, so that programs run side by side in threads.
 """
@@ -20,12 +20,17 @@ import numpy as np
 import scipy.sparse as sp
 from numba.extending import get_cython_function_address
 from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled, part
 
 _STEPS = 60  # of one program
-_CENTRED = 0.1  # largest ‖x∘s/μ − e‖ of a contact at the start
+_NEWTON = 100  # steps to the analytic centre
+_CENTRED = 1e-9  # its residual, below which steps that gain nothing end the search
+_DAMPING = 1e-14  # of its normal equations, whose rows may be redundant
+_REFINED = 4  # passes, which take the damping out again
+_FLIP = np.array([1.0, -1.0, -1.0])
 _GAP = 1e-8  # of the value, or of the unit of forces if that is larger: where a program ends,
 _STALLS = 3  # or after so many steps in turn without progress
 _NEAR = 0.5  # share of the centre's s that a cost may change
@@ -82,16 +87,76 @@ class _Arrays(NamedTuple):
     band: FloatArray
 
 
+# --- the analytic centre -----------------------------------------------------------------------
+
+
+def determinant(x: FloatArray) -> FloatArray:
+    """x₀² − ‖x_T‖² of x (cones, 3)."""
+    size = np.linalg.norm(x[:, 1:], axis=1)
+    return np.asarray((x[:, 0] - size) * (x[:, 0] + size))
+
+
+def fall(x: FloatArray, change: FloatArray) -> float:
+    """The fastest that x (cones, 3) nears its cones' surface along a change, per its distance."""
+    inner, c = np.sum(_FLIP * x * change, axis=1), determinant(x)
+    root = np.sqrt(np.maximum(inner**2 - determinant(change) * c, 0.0))
+    return max(float(((root - inner) / c).max(initial=0.0)), 0.0)
+
+
+def curvature(x: FloatArray) -> FloatArray:
+    """(cones, 3, 3) second derivative of the barrier −½ log det at x (cones, 3)."""
+    det = determinant(x)[:, None]
+    turned = _FLIP * x / det
+    return np.asarray(2.0 * turned[:, :, None] * turned[:, None] - np.diag(_FLIP) / det[:, :, None])
+
+
+def analytic_centre(
+    A: sp.csr_array, b: FloatArray, x: FloatArray
+) -> tuple[FloatArray, FloatArray, float]:
+    """argmax Σ ½ log det x over A x = b, its multipliers y with x∘Aᵀy = e, and its residual.
+
+    Newton's method from x (cones, 3) inside the cones, on Jx/det = Aᵀy and A x = b, J = diag(1, −1,
+    −1). The inverse of the barrier's curvature is 2 x xᵀ − det J. On a half-line, padded with
+    zeros, the barrier is log x. The residual stays large where the set has no bound.
+    """
+    best, least, eye = (x, np.zeros(b.size)), np.inf, sp.eye_array(b.size, format="csc")
+    places = (np.arange(len(x)), np.arange(len(x) + 1))
+    for _ in range(_NEWTON if b.size else 0):
+        det = determinant(x)[:, None]
+        inverse = 2.0 * x[:, :, None] * x[:, None] - np.diag(_FLIP) * det[:, :, None]
+        scaled = sp.csr_array(A @ sp.bsr_array((inverse, *places)))
+        normal = sp.csc_matrix(scaled @ A.T)
+        factors = splu(normal + _DAMPING * max(float(abs(normal).max()), 1e-200) * eye)
+        balance = A @ x.ravel()
+        right, y = 2.0 * balance - b, np.zeros(b.size)
+        for _ in range(_REFINED):
+            y += factors.solve(right - normal @ y)
+        change = x - (scaled.T @ y).reshape(x.shape)
+        slope = _FLIP * x / det - (A.T @ y).reshape(x.shape)
+        decrement = np.sqrt(np.maximum(np.sum(change * slope, axis=1), 0.0))
+        residual = max(float(decrement.max()), float(np.abs(b - balance).max()))
+        if residual < least:
+            best, least = (x, y), residual
+        elif least <= _CENTRED or not residual < np.inf:
+            break
+        fastest = fall(x, change)
+        x = x + change * min(1.0, 0.9 / fastest if fastest > 0.0 else 1.0)
+    return *best, least if b.size else np.nan
+
+
+# --- programs ----------------------------------------------------------------------------------
+
+
 class ConePrograms:
     """Programs min cᵀx subject to A x = b and x in Lorentz cones, with one A and b.
 
     Parameters
     ----------
     A : (rows, cones · 3), the components of a cone side by side. b : (rows,).
-    x, y : (cones, 3) and (rows,) with x and Aᵀy inside the cones.
+    x : (cones, 3), a point inside the cones.
     """
 
-    def __init__(self, A: sp.csr_array, b: FloatArray, x: FloatArray, y: FloatArray) -> None:
+    def __init__(self, A: sp.csr_array, b: FloatArray, x: FloatArray) -> None:
         cones = len(x)
         touched = sp.csr_array(abs(A) @ sp.kron(sp.eye_array(cones), np.ones((3, 1))))
         order = reverse_cuthill_mckee(sp.csr_matrix(touched @ touched.T), symmetric_mode=True)
@@ -105,7 +170,9 @@ class ConePrograms:
         full = np.diff(first) > 0
         ends = row[first[1:][full] - 1] - row[first[:-1][full]]
         self.b, self.width = b[order], int(ends.max(initial=0))
-        self.centre = self._centred(x, y[order])
+        x, y, self.residual = analytic_centre(A, b, x)
+        s = (A.T @ y).reshape(x.shape)
+        self.centre = x, s[:, 0] - np.linalg.norm(s[:, 1:], axis=1), y[order]
 
     def solve(self, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x (cones, 3) and multipliers y (rows,) of a cost (cones, 3).
@@ -113,9 +180,8 @@ class ConePrograms:
         c + Aᵀy is in the cones and A x = b, up to round-off; the gap is as small as arithmetic
         allows, which the caller has to judge.
         """
-        x, s, y = self.centre
-        room = s[:, 0] - np.sqrt((s[:, 1:] ** 2).sum(axis=1))
-        t = float((np.sqrt((cost**2).sum(axis=1)) / room).max(initial=0.0)) / _NEAR
+        x, room, y = self.centre
+        t = float((np.linalg.norm(cost, axis=1) / room).max(initial=0.0)) / _NEAR
         point = _Program(self, cost, x, t * y)
         best, least, stalls = (x, t * y), np.inf, 0
         for _ in range(_STEPS):
@@ -127,18 +193,6 @@ class ConePrograms:
             if not (enough < point.gap < np.inf) or stalls >= _STALLS or not point.step():
                 break
         return best[0], best[1][self.order]
-
-    def _centred(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """x, s and y of the analytic centre, scaled to x∘s = e."""
-        point = _Program(self, np.zeros(x.shape), x, y)
-        for _ in range(_STEPS):
-            (x, s), mu = point.at[:2], point.gap / len(x)
-            off = np.abs(x[:, :1] * s[:, 1:] + s[:, :1] * x[:, 1:]).max(initial=0.0)
-            off = max(off, np.abs((x * s).sum(axis=1) - mu).max(initial=0.0))
-            if off <= _CENTRED * mu or not point.step(mu):
-                break
-        mu = point.gap / len(x)
-        return point.at.x, point.at.s / mu, point.at.y / mu
 
 
 class _Program:
@@ -156,21 +210,17 @@ class _Program:
         self._factor, self._right = band.ctypes.data, left.ctypes.data
         self.gap, self.off = _moved(self.rows, self.b, cost, self.at)
 
-    def step(self, mu: float = -1.0) -> bool:
-        """One step of predictor and corrector, or to the central path at a stated ``mu``.
-
-        False where the matrix has no Cholesky factor to working accuracy.
-        """
+    def step(self) -> bool:
+        """One step of predictor and corrector; False without a Cholesky factor."""
         (n, below, height), failed = self._sizes, ctypes.c_int()
         _assemble(self.rows, self.at)
         _FACTORISE(b"L", n, below, self._factor, height, ctypes.byref(failed))
         if failed.value:
             return False
-        if mu < 0.0:
-            np.negative(self.at.x, out=self.at.h)
-            np.negative(self.b, out=self.at.left)
-            self._solve(1)
-        _correct(self.rows, self.at, mu)
+        np.negative(self.at.x, out=self.at.h)
+        np.negative(self.b, out=self.at.left)
+        self._solve(1)
+        _correct(self.rows, self.at)
         self._solve(_PASSES)
         self.gap, self.off = _moved(self.rows, self.b, self.cost, self.at)
         return True
@@ -302,33 +352,26 @@ def _add_product(rows: _Rows, x: Vector, c: int, sign: float, result: FloatArray
 
 
 @compiled(nogil=True)
-def _correct(rows: _Rows, at: _Arrays, mu: float) -> None:
-    """h of the step to the central path at ``mu``, and left = A h − missed.
-
-    With ``mu`` below zero it is Mehrotra's, after his predictor (dx, ds).
-    """
+def _correct(rows: _Rows, at: _Arrays) -> None:
+    """h of Mehrotra's step after his predictor (dx, ds), and left = A h − missed."""
     x, s, w, square, dx, ds, h, left = at.x, at.s, at.w, at.square, at.dx, at.ds, at.h, at.left
-    corrects = mu < 0.0
-    if corrects:
-        a, b = min(_reach(x, dx), 1.0), min(_reach(s, ds), 1.0)
-        gap, ahead = 0.0, 0.0
-        for c in range(x.shape[0]):
-            for k in range(3):
-                gap += x[c, k] * s[c, k]
-                ahead += (x[c, k] + a * dx[c, k]) * (s[c, k] + b * ds[c, k])
-        mu = gap / x.shape[0] * min(max(ahead / gap, 0.0), 1.0) ** 3
+    a, b = min(_reach(x, dx), 1.0), min(_reach(s, ds), 1.0)
+    gap, ahead = 0.0, 0.0
+    for c in range(x.shape[0]):
+        for k in range(3):
+            gap += x[c, k] * s[c, k]
+            ahead += (x[c, k] + a * dx[c, k]) * (s[c, k] + b * ds[c, k])
+    mu = gap / x.shape[0] * min(max(ahead / gap, 0.0), 1.0) ** 3
     for i in range(left.size):
         left[i] = -at.missed[i]
     for c in range(x.shape[0]):
         around, root = _vector(w, c), math.sqrt(square[c])
         turned = _scaled(around, root, _vector(s, c))  # λ = W s = W⁻¹ x
-        aim0, aim1, aim2 = _product(turned, turned)
-        if corrects:  # W⁻¹ = J W J / square
-            primal = _scaled(around, 1.0 / root, (dx[c, 0], -dx[c, 1], -dx[c, 2]))
-            back = (primal[0], -primal[1], -primal[2])
-            second = _product(back, _scaled(around, root, _vector(ds, c)))
-            aim0, aim1, aim2 = aim0 + second[0], aim1 + second[1], aim2 + second[2]
-        aim0 -= mu
+        primal = _scaled(around, 1.0 / root, (dx[c, 0], -dx[c, 1], -dx[c, 2]))
+        back = (primal[0], -primal[1], -primal[2])  # W⁻¹ dx, where W⁻¹ = J W J / square
+        first = _product(turned, turned)
+        second = _product(back, _scaled(around, root, _vector(ds, c)))
+        aim0, aim1, aim2 = first[0] + second[0] - mu, first[1] + second[1], first[2] + second[2]
         head = -(turned[0] * aim0 - turned[1] * aim1 - turned[2] * aim2) / _determinant(turned)
         z1 = (-aim1 - head * turned[1]) / turned[0]
         z2 = (-aim2 - head * turned[2]) / turned[0]  # λ∘z = μ e − λ∘λ − W⁻¹dx∘W ds

@@ -1,4 +1,11 @@
-"""ensemble(): the force network ensemble, uniform over all admissible forces of a step."""
+"""ensemble(): the force network ensemble, uniform over all admissible forces of a step.
+
+Whether chains have converged is judged by split-R̂ and effective sample sizes, rank-normalised:
+Vehtari, Gelman, Simpson, Carpenter, Bürkner, Bayesian Analysis 16 (2021). Each chain is split in
+halves, values are replaced by the normal scores of their ranks, and R̂ compares the variance
+between halves with that within. The effective size divides the number of draws by their
+autocorrelation time, from Geyer's initial monotone sequence.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +13,11 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.stats import norm, rankdata
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
@@ -16,7 +25,6 @@ from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
-from cdopt.hyperstatic.diagnostics import PER_CHAIN, RHAT, mixing
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
 from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
 from cdopt.hyperstatic.polytope import STILL, ForcePolytope, polytopes
@@ -35,6 +43,10 @@ Bins = Annotated[int, checks.integer(1, 10_000)]
 Seed = Annotated[int, checks.integer(0)]
 
 _WIDEST = 300  # dimensions above which a covariance takes too many draws
+RHAT = 1.01  # Vehtari and others' limits: above this R̂ chains have not mixed
+PER_CHAIN = 100  # effective draws per chain, below which the estimates themselves are doubtful
+_TAILS = (0.05, 0.95)
+_FEWEST = 4  # draws of a chain, so that its halves have a variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,8 +400,11 @@ def ensemble(
     (1, True, True)
     """
     skipped = draws // 2 if warm_up is None else warm_up
-    times = [clock()]
-    report = _report(problem, law)
+    times, report = [clock()], problem
+    if not isinstance(report, Indeterminacy | FrictionalIndeterminacy):
+        report = indeterminacy(report, contacts=[], law=law)
+    elif law is not None:
+        raise InvalidInput("law", repr(law), "none beside a report, which has its own")
     parts = tuple(polytopes(report))
     times.append(clock())
     if isinstance(report, FrictionalIndeterminacy):
@@ -402,9 +417,9 @@ def ensemble(
     samples[:] = force.ravel()
     seeds = np.random.SeedSequence(seed).spawn(len(parts))
     with progress_bar(progress, "chains") as update:
-        total, number = len(parts) * chains, itertools.count()
+        total, number = len(parts) * chains, itertools.count(1)
         if parts:
-            update(next(number), total)
+            update(0, total)
         for part, source in zip(parts, seeds, strict=True):
             generators = [np.random.default_rng(child) for child in source.spawn(chains)]
             walked = _walked(part, generators, draws, thin, skipped)
@@ -426,17 +441,6 @@ def ensemble(
         parts=parts,
         seconds=dict(zip(_STAGES, np.diff(times).tolist(), strict=True)),
     )
-
-
-def _report(
-    problem: Step | Indeterminacy | FrictionalIndeterminacy, law: str | None
-) -> Indeterminacy | FrictionalIndeterminacy:
-    """The report of a step under a law, or the one that was given."""
-    if isinstance(problem, Indeterminacy | FrictionalIndeterminacy):
-        if law is not None:
-            raise InvalidInput("law", repr(law), "none beside a report, which has its own")
-        return problem
-    return indeterminacy(problem, contacts=[], law=law)
 
 
 def _diagnosed(
@@ -499,3 +503,82 @@ def _rounded(
         if axes[-1] <= _ROUND**2 * axes[0]:
             break
     return shape
+
+
+# --- diagnostics ---------------------------------------------------------------------------
+
+
+class Mixing(NamedTuple):
+    """How well chains of one number have mixed.
+
+    Attributes
+    ----------
+    rhat : the larger R̂ of the values and of their distances from the median; one is perfect.
+    bulk, tail : effective number of draws for the middle, and for the 5 % and 95 % quantiles.
+    """
+
+    rhat: float
+    bulk: float
+    tail: float
+
+
+def mixing(draws: FloatArray) -> Mixing:
+    """The diagnostics of chains (chains, draws) of one number.
+
+    Chains of fewer than four draws have an R̂ of infinity and an effective size of zero.
+    """
+    if draws.shape[1] < _FEWEST:
+        return Mixing(np.inf, 0.0, 0.0)
+    scores = _normal_scores(_split(draws))
+    folded = _normal_scores(_split(np.abs(draws - np.median(draws))))
+    ends = [effective_size(_split((draws <= q).astype(float))) for q in np.quantile(draws, _TAILS)]
+    return Mixing(max(rhat(scores), rhat(folded)), effective_size(scores), min(ends))
+
+
+def rhat(halves: FloatArray) -> float:
+    """√(var⁺/W) of chains (m, n), split already: equations (1) to (4) of the source."""
+    n = halves.shape[1]
+    within = float(np.mean(np.var(halves, axis=1, ddof=1)))
+    between = float(np.var(np.mean(halves, axis=1), ddof=1)) if halves.shape[0] > 1 else 0.0
+    if within == 0.0:
+        return 1.0 if between == 0.0 else np.inf
+    return float(np.sqrt((n - 1.0) / n + between / within))
+
+
+def effective_size(halves: FloatArray) -> float:
+    """Draws over autocorrelation time of chains (m, n), split already; at most m n log₁₀(m n)."""
+    m, n = halves.shape
+    total = float(m * n)
+    covariance = _autocovariance(halves)
+    within = float(np.mean(covariance[:, 0])) * n / (n - 1.0)
+    spread = within * (n - 1.0) / n
+    spread += float(np.var(np.mean(halves, axis=1), ddof=1)) if m > 1 else 0.0
+    if spread == 0.0:
+        return total
+    rho = 1.0 - (within - np.mean(covariance, axis=0)) / spread
+    rho[0] = 1.0
+    pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
+    ended = np.flatnonzero(pairs < 0.0)
+    pairs = np.minimum.accumulate(pairs[: ended[0] if ended.size else None])
+    time = max(2.0 * float(pairs.sum()) - 1.0, 1.0 / np.log10(max(total, 10.0)))
+    return total / time
+
+
+def _split(draws: FloatArray) -> FloatArray:
+    """Each chain's first and last half; the middle draw of an odd number is left out."""
+    half = draws.shape[1] // 2
+    return np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
+
+
+def _normal_scores(values: FloatArray) -> FloatArray:
+    """Φ⁻¹ of the fractional ranks, (r − 3/8) / (S + 1/4)."""
+    ranks = rankdata(values, method="average").reshape(values.shape)
+    return np.asarray(norm.ppf((ranks - 0.375) / (values.size + 0.25)))
+
+
+def _autocovariance(chains: FloatArray) -> FloatArray:
+    """Autocovariance (m, n) of each chain at lags 0 to n − 1, divided by n."""
+    n = chains.shape[1]
+    size = next_fast_len(2 * n, real=True)
+    spectrum = rfft(chains - chains.mean(axis=1, keepdims=True), size, axis=1)
+    return np.asarray(irfft(spectrum * spectrum.conj(), size, axis=1)[:, :n]) / n

@@ -24,12 +24,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.threads import threads_for
 from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces
-from cdopt.hyperstatic import rank
-from cdopt.hyperstatic.cone_programs import ConePrograms
+from cdopt.hyperstatic import network
+from cdopt.hyperstatic.cone_programs import ConePrograms, analytic_centre
 from cdopt.problem.scaling import column_scale, network_parts
 
 _ACCURACY = 1e-11  # asked of the cone programs
@@ -38,6 +38,7 @@ _CAP = 0.03  # and how far inside it looks
 _DOUBT = 10.0  # times the root of what a point misses: slack that may be an error
 RANK = 1e-9  # share of the largest singular value below which others are zero
 _ROUNDS = 8  # of facial reduction
+_THIN = 1e-7  # least slack, below which a set has no inside
 _MANY = 300  # columns, from which all bounds are one set of programs instead of Clarabel's,
 _SHARP = 3e-7  # which bounds further from attained forces are left to
 
@@ -63,7 +64,7 @@ class ForceSet:
         self.A = sp.csr_array(full[used] * (1.0 / reach[used])[:, None])
         of = self.A.indices[np.minimum(self.A.indptr[:-1], max(self.A.nnz - 1, 0))]
         self.b = faces.load[used] / reach[used] / self.units[of]
-        if 0 < self.rank < min(used.size, rank.DENSE_LIMIT + 1):  # of N: keep independent rows
+        if 0 < self.rank < min(used.size, network.DENSE_LIMIT + 1):  # of N: keep independent rows
             U, values, Vt = np.linalg.svd(self.A.toarray(), full_matrices=False)
             U, values, Vt = U[:, : self.rank], values[: self.rank], Vt[: self.rank]
             self.A, self.b = sp.csr_array(Vt), (self.b @ U) / values
@@ -221,7 +222,7 @@ class ForceSet:
         cost, programs, result = np.zeros(self.columns), self.programs, (np.nan, np.inf)
         cost[column] = sign
         if programs is not None:
-            x, y = programs.solve(self._padded(cost))
+            x, y = programs.solve(self.padded(cost))
             result = self._certified(cost, x.ravel()[self._places], y)
         if not result[1] <= _SHARP:
             with self._lock:
@@ -234,23 +235,40 @@ class ForceSet:
         cone = np.repeat(np.arange(self.closed.size), self.size[self.closed])
         return np.asarray(3 * cone + np.arange(cone.size) - self.heads[cone])
 
-    def _padded(self, x: FloatArray) -> FloatArray:
+    def padded(self, x: FloatArray) -> FloatArray:
         """Coordinates as a table (closed, 3)."""
         table = np.zeros((self.closed.size, 3))
         table.flat[self._places] = x
         return table
+
+    @property
+    def padded_A(self) -> sp.csr_array:
+        """A (rows, 3 closed) of such tables."""
+        A = (self.A.data, self._places[self.A.indices], self.A.indptr)
+        return sp.csr_array(A, shape=(self.b.size, 3 * self.closed.size))
+
+    def centre(self) -> tuple[FloatArray, float]:
+        """Forces (nc, d) N of the analytic centre, and its residual.
+
+        Raises
+        ------
+        Unsupported : the set is too thin.
+        """
+        start = self.padded(self.deep_point())
+        if not (start[:, 0] - np.linalg.norm(start[:, 1:], axis=1)).min() > _THIN:
+            raise Unsupported("the centre of the admissible forces", "their set is too thin")
+        x, _, residual = analytic_centre(self.padded_A, self.b, start)
+        forces = self.to_forces @ x.flat[self._places]
+        return forces.reshape(self.faces.ray.shape), residual
 
     @cached_property
     def programs(self) -> ConePrograms | None:
         """Of bounded sets with many columns, the programs of all bounds."""
         if self.columns < _MANY or self._interior is None:
             return None
-        start = self._padded(self._inside(self.b)[0])
-        if not (start[:, 0] > np.linalg.norm(start[:, 1:], axis=1)).all():
-            return None
-        A = (self.A.data, self._places[self.A.indices], self.A.indptr)
-        shape = (self.b.size, start.size)
-        return ConePrograms(sp.csr_array(A, shape=shape), self.b, start, self._interior)
+        start = self.padded(self.deep_point())
+        inside = (start[:, 0] > np.linalg.norm(start[:, 1:], axis=1)).all()
+        return ConePrograms(self.padded_A, self.b, start) if inside else None
 
     def region(self, i: int, angles: FloatArray) -> FloatArray:
         """As ``FrictionalIndeterminacy.region``, for directions at angles, rad."""
@@ -321,7 +339,7 @@ class ForceSet:
         """Of A, its columns of unit length."""
         if not self.columns:
             return 0
-        return rank.rank_of(rank.equilibrated(sp.csr_array(self.A.T))[0], RANK)
+        return network.rank_of(network.equilibrated(sp.csr_array(self.A.T))[0], RANK)
 
     def reduced(self) -> Faces:
         """The least faces that hold all admissible forces."""
@@ -361,7 +379,7 @@ class ForceSet:
 
     def _sideways(self, x: FloatArray) -> FloatArray:
         """(closed,) ‖x_T‖."""
-        return np.asarray(np.linalg.norm(self._padded(x)[:, 1:], axis=1))
+        return np.asarray(np.linalg.norm(self.padded(x)[:, 1:], axis=1))
 
     def _deepest(self, b: FloatArray, left: IntArray, idle: IntArray) -> FloatArray:
         """max Σ t + Σ w, t the slack of contacts ``left``, w normal forces of ``idle``, capped."""

@@ -15,7 +15,7 @@ from cdopt._util import checks, notebook
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput
-from cdopt._util.formatting import count, short
+from cdopt._util.formatting import count, plain
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
@@ -176,38 +176,21 @@ class FrictionalIndeterminacy(Intervals):
         parts = [f"{int((status == s).sum()):,} {w}" for s, w in _WORDS.items()]
         text = f"{count(self.nc, 'contact')}: {', '.join(parts)}. The admissible forces have "
         text += f"{count(self.dimension, 'dimension')} (nullity {self.nullity:,})"
-        known = np.where(np.isfinite(self.width[:, 0]), self.width[:, 0], 0.0)
-        if known.max(initial=0.0) > NARROW * self.unit:
-            i = int(known.argmax())
-            low, high = self._ends(i, self.unit)
-            text += f"; the widest interval of a normal force is [{short(low)}, "
-            text += f"{short(high)}] N, at contact {self.names[i]}"
-        if endless := int(self.unbounded.sum()):
-            text += f"; {count(endless, 'force')} without upper bound"
-        failed = f" The bounds of {count(len(self.failures), 'contact')} failed."
-        return text + "." + (failed if self.failures else "")
+        width = np.where(np.isfinite(self.width[:, 0]), self.width[:, 0], 0.0)
+        width = np.where(width > NARROW * self.unit, width, 0.0)
+        return text + self._ranges(width, np.full(self.nc, self.unit))
 
     def as_dict(self, contacts: bool = True) -> dict[str, Any]:
         """Plain values for JSON, infinite and unknown ones None; ``contacts``: with a list."""
-        content: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("law", "nc", "rank", "nullity", "dimension", "ok", "summary")
-        }
-        content["seconds"] = dict(self.seconds)
+        names = ("law", "nc", "rank", "nullity", "dimension", "ok", "summary", "seconds")
+        content: dict[str, Any] = {name: getattr(self, name) for name in names}
         content["failures"] = {self.names[i]: why for i, why in self.failures.items()}
         if contacts:
-            rows = np.stack([self.lower, self.upper], axis=2)
-            content["forces"] = [
-                {
-                    "contact": name,
-                    "status": _WORDS[int(status)],
-                    "intervals": [[x if np.isfinite(x) else None for x in pair] for pair in row],
-                }
-                for name, status, row in zip(
-                    self.names, self.faces.status, rows.tolist(), strict=True
-                )
-            ]
-        return content
+            words = [_WORDS[status] for status in self.faces.status.tolist()]
+            rows = zip(self.names, words, np.stack([self.lower, self.upper], axis=2), strict=True)
+            columns = ("contact", "status", "intervals")
+            content["forces"] = [dict(zip(columns, row, strict=True)) for row in rows]
+        return dict(plain(content))
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each contact as a pandas.DataFrame, its name the index.
@@ -216,17 +199,11 @@ class FrictionalIndeterminacy(Intervals):
         ``normal`` and ``tangential``, two tangential ones in space.
         """
         sliding = ["tangential"] if self.d == 2 else ["tangential.1", "tangential.2"]
-        columns: dict[str, Any] = {"contact": self.names}
-        columns["status"] = [_WORDS[status] for status in self.faces.status.tolist()]
+        words = [_WORDS[status] for status in self.faces.status.tolist()]
+        columns: dict[str, Any] = {"contact": self.names, "status": words}
         for k, name in enumerate(["normal", *sliding]):
             columns |= {f"lower.{name}": self.lower[:, k], f"upper.{name}": self.upper[:, k]}
         return notebook.data_frame(columns, index="contact")
-
-    def __str__(self) -> str:
-        return self.summary
-
-    def __repr__(self) -> str:
-        return f"FrictionalIndeterminacy({self.summary})"
 
 
 _WORDS = {RESTING: "resting", SLIDING: "sliding", OPEN: "open"}

@@ -14,13 +14,12 @@ from cdopt._util import checks, notebook
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
-from cdopt._util.formatting import count, short
+from cdopt._util.formatting import count, plain
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
-from cdopt.hyperstatic.admissible import Block, Verdict, blocks, judge
 from cdopt.hyperstatic.bounds import (
     NARROW,
     Bounds,
@@ -30,7 +29,7 @@ from cdopt.hyperstatic.bounds import (
     free_networks,
 )
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy, frictional_indeterminacy
-from cdopt.hyperstatic.self_stress import self_stress_states
+from cdopt.hyperstatic.network import Block, Verdict, blocks, judge, self_stress_states
 from cdopt.problem import RigidStepData
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.frictional import Law
@@ -44,7 +43,6 @@ _DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to 
 _NOISE = 1e9  # errors of the classic answer, below which it cannot measure what acts
 _SOLVER = "newton"  # the most accurate of cdopt's backends
 _STAGES = ("classic", "compatible", "rank", "bounds")
-
 _ROWS = 12  # contacts that printing a report shows
 
 
@@ -65,7 +63,7 @@ class Indeterminacy(Verdict, Bounds, Intervals):
     closed : (nc,) gap zero at the end of the step, within ``network.tol``.
     loadable : (nc,) carries force in some admissible answer.
     looseness : (nc,) in [0, 1], length of a unit force's projection onto the self-stress states;
-        zero where the force is unique, estimated for large networks (``cdopt.hyperstatic.rank``).
+        zero where the force is unique, estimated for networks of over 500 dofs.
     rank_tol : share of the largest singular value below which others are zero.
     force : (nc,) N, an admissible answer: the compatible force for Hooke contacts.
     lower, upper : (nc,) N, least and largest admissible force, infinite when unbounded; the force
@@ -199,25 +197,16 @@ class Indeterminacy(Verdict, Bounds, Intervals):
     @property
     def summary(self) -> str:
         """What is determined and what is not, in plain words."""
-        closed = self.closed_count
+        closed, free = self.closed_count, int(np.count_nonzero(self.closed & ~self.unique))
         text = (
             f"{count(self.nc, 'contact')}, {closed:,} closed, bound by "
             f"{count(self.rank, 'equation')}: {count(self.nullity, 'self-stress state')}. "
         )
-        free = int(np.count_nonzero(self.closed & ~self.unique))
         if not free:
             return text + "Every force is determined."
         text += f"{closed - free:,} of {count(closed, 'force')} determined, {free:,} not"
         width = np.where(np.isfinite(self.width) & ~self.unique, self.width, 0.0)
-        if width.max() > 0.0:
-            i = int(np.argmax(width >= width.max() * (1.0 - 1e-6)))
-            low, high = self._ends(i, self.unit[i])
-            text += f"; the widest interval is [{short(low)}, {short(high)}] N, "
-            text += f"at contact {self.names[i]}"
-        if endless := int(np.count_nonzero(self.unbounded)):
-            text += f"; {count(endless, 'force')} without upper bound"
-        failed = len(self.failures)
-        return text + (f". The bounds of {count(failed, 'contact')} failed." if failed else ".")
+        return text + self._ranges(width, self.unit)
 
     def verdict_of(self, contact: int) -> str:
         """One word for a contact: open, unique, unbounded, undetermined or failed."""
@@ -249,22 +238,14 @@ class Indeterminacy(Verdict, Bounds, Intervals):
             "linear_programs": self.programs,
             "failures": {self.names[i]: why for i, why in self.failures.items()},
             "classic": self.classic.backend,
-            "seconds": dict(self.seconds),
+            "seconds": self.seconds,
             "summary": self.summary,
         }
         if contacts:
-            content["forces"] = [self._record(i) for i in range(self.nc)]
-        return content
-
-    def _record(self, i: int) -> dict[str, Any]:
-        numbers = {"lower": self.lower[i], "upper": self.upper[i], "force": self.force[i]}
-        return {
-            "contact": self.names[i],
-            "verdict": self.verdict_of(i),
-            **{name: float(x) if np.isfinite(x) else None for name, x in numbers.items()},
-            "looseness": float(self.looseness[i]),
-            "residual": float(self.residual[i]),
-        }
+            columns = self._columns()
+            rows = zip(*columns.values(), strict=True)
+            content["forces"] = [dict(zip(columns, row, strict=True)) for row in rows]
+        return dict(plain(content))
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each contact as a pandas.DataFrame, its name the index.
@@ -272,40 +253,36 @@ class Indeterminacy(Verdict, Bounds, Intervals):
         Columns: ``verdict`` (as ``verdict_of``), ``lower``, ``upper`` and ``force`` in N,
         ``looseness`` and ``residual``; not-a-number where unknown.
         """
+        return notebook.data_frame(self._columns(), index="contact")
+
+    def _columns(self) -> dict[str, Any]:
         names = ("lower", "upper", "force", "looseness", "residual")
         verdicts = [self.verdict_of(i) for i in range(self.nc)]
         numbers = {name: getattr(self, name) for name in names}
-        columns = {"contact": self.names, "verdict": verdicts, **numbers}
-        return notebook.data_frame(columns, index="contact")
+        return {"contact": self.names, "verdict": verdicts, **numbers}
 
-    def _first(self) -> tuple[list[int], str]:
-        """The contacts that printing shows, the loosest ones, and how many more there are."""
+    def _shown(self) -> tuple[list[tuple[str, str, str, str]], str]:
+        """Contact, verdict and bounds of the loosest contacts, and how many more there are."""
         shown = np.flatnonzero(self.bounded | ~self.unique)
         width = np.where(np.isnan(self.width[shown]), -1.0, self.width[shown])
-        first = np.sort(shown[np.argsort(-width, kind="stable")[:_ROWS]])
-        more = f"and {shown.size - first.size:,} more" if shown.size > first.size else ""
-        return first.tolist(), more
+        rows = []
+        for i in np.sort(shown[np.argsort(-width, kind="stable")[:_ROWS]]).tolist():
+            low, high = (f"{x:,.5g}" for x in self._ends(i, self.unit[i]))
+            rows.append((self.names[i], self.verdict_of(i), low, high))
+        more = f"and {shown.size - _ROWS:,} more" if shown.size > _ROWS else ""
+        return rows, more
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        first, more = self._first()
-        rows = [
-            (self.names[i], self.verdict_of(i), *(f"{x:,.5g}" for x in self._ends(i, self.unit[i])))
-            for i in first
-        ]
+        rows, more = self._shown()
         header = ("contact", "verdict", "lower [N]", "upper [N]")
         return notebook.table("Indeterminacy", header, rows, more, self.summary, left=2)
 
     def __str__(self) -> str:
-        first, more = self._first()
+        rows, more = self._shown()
         lines = [self.summary, "", f"{'contact':<14}{'lower':>12}{'upper':>12}  [N]"]
-        for i in first:
-            ends = "".join(f"{x:>12,.5g}" for x in self._ends(i, self.unit[i]))
-            lines.append(f"{self.names[i]:<14}{ends}  {self.verdict_of(i)}")
+        lines += [f"{name:<14}{low:>12}{high:>12}  {word}" for name, word, low, high in rows]
         return "\n".join([*lines, more] if more else lines)
-
-    def __repr__(self) -> str:
-        return f"Indeterminacy({self.summary})"
 
 
 # --- the analysis ----------------------------------------------------------------------------
@@ -409,10 +386,10 @@ def indeterminacy(
     times = [clock()]
     first = _certified(problem, classic, deadline)
     times.append(clock())
-    network = problem.network(first)
-    forces = _admissible(problem, first, network, deadline)
+    closed = problem.network(first)
+    forces = _admissible(problem, first, closed, deadline)
     times.append(clock())
-    parts, unit, floor = _parts_of(problem, first, network, tol)
+    parts, unit, floor = _parts_of(problem, first, closed, tol)
     forces = np.where(forces > floor, forces, 0.0)
     verdict = judge(parts, forces, floor, tol)
     times.append(clock())
@@ -428,7 +405,7 @@ def indeterminacy(
         **vars(bounds),
         step=step,
         classic=first,
-        network=network,
+        network=closed,
         force=forces,
         tol=tol,
         contacts=asked,

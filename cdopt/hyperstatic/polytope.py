@@ -2,12 +2,9 @@
 
 Each network of contacts whose forces can differ (``cdopt.hyperstatic.bounds``) is a polytope,
 f = f₀ + Z z ≥ 0 with Z an orthonormal basis of null(Bᵀ); the admissible forces are the product of
-these polytopes. At the analytic centre of a polytope, the curvature of the logarithmic barrier
-gives its length in each direction.
-
-With friction (``cdopt.hyperstatic.force_set``) the slacks S f are in half-lines and, in space, in
-Lorentz cones; in the plane a cone is two half-lines, μ f_n ± f_t ≥ 0. The barrier of a cone is
-½ log((μ f_n)² − ‖f_T‖²), that of Nesterov and Todd.
+these polytopes. With friction (``cdopt.hyperstatic.force_set``) they are one set, whose slacks S f
+are in half-lines and Lorentz cones. At the analytic centre, the curvature of the logarithmic
+barrier gives the set's length in each direction.
 
 ``walk`` is hit-and-run: from a point inside, draw a direction, and then a point uniformly on the
 chord through it, which ends on a plane or a cone. The uniform distribution is stationary: Smith,
@@ -20,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
@@ -33,25 +30,22 @@ from cdopt._util.compiled import compiled
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import solved_program
-from cdopt.formulations.friction_faces import SLIDING, Faces
-from cdopt.hyperstatic import rank
+from cdopt.formulations.friction_faces import SLIDING
 from cdopt.hyperstatic.bounds import FreeNetwork
+from cdopt.hyperstatic.cone_programs import analytic_centre, curvature, fall
 from cdopt.hyperstatic.force_set import RANK
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
+from cdopt.hyperstatic.network import equilibrated, null_states
 
+_WHAT = "the force network ensemble"
 _RAY = 1e-7  # a ray has a force above this share of its largest
 _THIN = 1e-7  # radius of the largest ball inside, below which a polytope counts as flat: far
 # above the tolerance of the linear program that finds it, and the round-off of the forces
 _SHARP = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-_STEPS = 100  # of Newton's method to the analytic centre
-_CENTRED = 1e-9  # residual of the centre, below which steps that gain nothing end the search
-_START = 1e-3  # least force, over what acts, to start the search from
-_DAMPING = 1e-14  # of the normal equations, whose rows may be redundant
-_PASSES = 4  # of refinement, which takes the damping out again
+_START = 1e-3  # least force, over what acts, to start the search of the centre from
 _TINY = 1e-200  # a force of zero, to divide by
 STILL = 1e-9  # of the largest: components that no state changes by more are determined
-_FLIP = np.array([1.0, -1.0, -1.0])
 
 
 class UnboundedForces(Unsupported):
@@ -85,7 +79,7 @@ class UnboundedForces(Unsupported):
         who = f"the forces of contacts {shown} grow together"
         if self.contacts.size == 1:
             who = f"the force of contact {shown} grows"
-        super().__init__("the force network ensemble", f"{who} without end, loading nothing")
+        super().__init__(_WHAT, f"{who} without end, loading nothing")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ray, self.residual, self.names)
@@ -101,27 +95,30 @@ class ForcePolytope(Frozen):
     unit : (n,) N, what the forces here are measured in.
     states : Z (n, k), orthonormal self-stress states, in these units.
     centre : (n,) the analytic centre, max Σ log f, in these units.
-    rounding : (k, k) A with z = A y: in y the barrier's curvature at the centre is one in every
-        direction, so that a polytope holds the unit ball and lies in the ball of radius n.
     slacks : S (m, n), or None for the forces themselves.
     lines : how many of the slacks, the first ones, are in half-lines; the others are in Lorentz
         cones of three.
-    residual : of the centre, what is left of the barrier's gradient in its own curvature.
     """
 
     rows: IntArray
     unit: FloatArray
     states: FloatArray
     centre: FloatArray
-    rounding: FloatArray
     slacks: sp.csr_array | None
     lines: int
-    residual: float = 0.0
 
     @property
     def dimension(self) -> int:
         """k, number of its self-stress states."""
         return int(self.states.shape[1])
+
+    @cached_property
+    def rounding(self) -> FloatArray:
+        """(k, k) A with z = A y: in y the barrier's curvature at the centre is one."""
+        roots = np.linalg.cholesky(curvature(self._table(self.slack(self.centre))))
+        bent = roots.transpose(0, 2, 1) @ self._table(self.slack(self.states))
+        _, root = np.linalg.qr(bent.reshape(-1, self.dimension))
+        return np.asarray(scipy.linalg.solve_triangular(root, np.eye(root.shape[0])))
 
     def walk(
         self, shape: FloatArray, y: FloatArray, draws: int, thin: int, rng: np.random.Generator
@@ -132,27 +129,35 @@ class ForcePolytope(Frozen):
 
     def least_slack(self, forces: FloatArray) -> float:
         """N, the least slack of forces (n,): of a cone in space μ f_n − ‖f_T‖."""
-        return _least(self.slack(forces), self.lines)
+        x = self._table(self.slack(forces))
+        return float((x[:, 0] - np.linalg.norm(x[:, 1:], axis=1)).min(initial=np.inf))
 
     def slack(self, forces: FloatArray) -> FloatArray:
         """S f (m, …) of forces or their changes (n, …)."""
         return forces if self.slacks is None else np.asarray(self.slacks @ forces)
 
+    def _table(self, slacks: FloatArray) -> FloatArray:
+        """Slacks (m, …) as (cones, 3, …), half-lines padded with zeros."""
+        more = slacks.shape[1:]
+        line = np.zeros((self.lines, 3, *more))
+        line[:, 0] = slacks[: self.lines]
+        return np.concatenate([line, slacks[self.lines :].reshape(-1, 3, *more)])
+
     def corner(self, rng: np.random.Generator) -> FloatArray:
         """z (k,) of a vertex that is extreme in a random direction.
 
-        With cones in space: of the end of the chord through the centre in a random direction.
+        With cones: of the end of the chord through the centre in a random direction.
 
         Raises
         ------
         SolveFailed : the linear program failed.
         """
-        push = rng.standard_normal(self.dimension)
-        s = self.slack(self.centre)
+        push, s = rng.standard_normal(self.dimension), self.slack(self.centre)
         if self.lines < s.size:
             push = self.rounding @ push
-            return push / -_fall(s, self.slack(self.states @ push), self.lines)
-        z = solved_program(
+            along = self.slack(self.states @ push)
+            return push / fall(self._table(s), self._table(along))
+        return solved_program(
             push,
             "a corner of the admissible forces",
             A_ub=-self.slack(self.states),
@@ -160,22 +165,6 @@ class ForcePolytope(Frozen):
             bounds=(None, None),
             options=_SHARP,
         )
-        return np.asarray(z)
-
-
-def _fall(s: FloatArray, change: FloatArray, lines: int) -> float:
-    """The fastest that a slack s (m,) falls along ``change``, relative to itself; at most 0."""
-    fastest = float((change[:lines] / s[:lines]).min(initial=0.0))
-    x, dx = s[lines:].reshape(-1, 3), change[lines:].reshape(-1, 3)
-    inner, c = np.sum(_FLIP * x * dx, axis=1), _determinant(x)
-    root = np.sqrt(np.maximum(inner**2 - _determinant(dx) * c, 0.0))
-    return min(fastest, float(((inner - root) / c).min(initial=0.0)))
-
-
-def _determinant(x: FloatArray) -> FloatArray:
-    """x₀² − ‖x_T‖² of x (cones, 3)."""
-    size = np.linalg.norm(x[:, 1:], axis=1)
-    return np.asarray((x[:, 0] - size) * (x[:, 0] + size))
 
 
 def polytopes(report: Indeterminacy | FrictionalIndeterminacy) -> list[ForcePolytope]:
@@ -195,112 +184,62 @@ def polytopes(report: Indeterminacy | FrictionalIndeterminacy) -> list[ForcePoly
 
 
 def _frictional(report: FrictionalIndeterminacy) -> list[ForcePolytope]:
-    """The set of admissible forces with friction; none if it is a point.
-
-    Raises
-    ------
-    UnboundedForces, Unsupported : as in ``polytopes``.
-    """
-    force_set, what = report.force_set(), "the force network ensemble"
+    """The set of admissible forces with friction; none if it is a point."""
+    force_set = report.force_set()
     if report.unbounded.any():
         ray = report.direction / np.abs(report.direction).max()
         raise UnboundedForces(ray, force_set.off_balance(ray), report.names)
-    B, length = rank.equilibrated(sp.csr_array(force_set.A.T))
-    basis = rank.states(B, RANK)
+    B, length = equilibrated(sp.csr_array(force_set.A.T))
+    basis = null_states(B, RANK)
     if basis is None:
-        raise Unsupported(what, f"a network of {B.shape[0]} loose components of forces")
+        raise Unsupported(_WHAT, f"a network of {B.shape[0]} loose components of forces")
     if not basis.size:
         return []
     along = force_set.to_forces @ (basis / length[:, None])
     moves = np.abs(along).max(axis=1).reshape(-1, report.d).max(axis=1)
     loose = np.flatnonzero(moves > STILL * moves.max())
     rows = (loose[:, None] * report.d + np.arange(report.d)).ravel()
-    unit = np.full(rows.size, force_set.unit)
     states, _ = np.linalg.qr(along[rows] / force_set.unit)
-    f = (force_set.to_forces @ force_set.deep_point())[rows] / force_set.unit
-    slacks, lines, weights = _slacks(report.reduced, loose)
-    s, changes = slacks @ f, np.asarray(slacks @ states)
-    if not _least(s, lines) > _THIN:
-        raise Unsupported(what, f"its {states.shape[1]}-dimensional set is too thin")
-    z, root, left = centred(s, changes, weights)
-    rounding = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]))
-    return [ForcePolytope(rows, unit, states, f + states @ z, rounding, slacks, lines, left)]
-
-
-def _slacks(faces: Faces, loose: IntArray) -> tuple[sp.csr_array, int, FloatArray]:
-    """S of the forces of ``loose`` contacts, how many are in half-lines, and their weights."""
-    mu, slides, d = faces.mu[loose], faces.status[loose] == SLIDING, faces.ray.shape[1]
-    first = np.arange(loose.size) * d
-    ray, cone = first[slides], first[~slides]
-    rows = [sp.eye_array(loose.size * d, format="csr")[ray]]
-    turned = np.ones((cone.size, d))
-    turned[:, 0] = mu[~slides]
-    weights, lines = np.ones(ray.size), ray.size
-    for sign in (1.0, -1.0) if d == 2 else ():
-        pick = (np.repeat(np.arange(cone.size), 2), (cone[:, None] + np.arange(2)).ravel())
-        values = (turned * [1.0, sign]).ravel()
-        rows.append(sp.csr_array((values, pick), shape=(cone.size, loose.size * d)))
-        weights, lines = np.append(weights, np.full(cone.size, 0.5)), lines + cone.size
-    if d == 3:
-        columns = (cone[:, None] + np.arange(3)).ravel()
-        size = (columns.size, loose.size * d)
-        rows.append(sp.csr_array((turned.ravel(), (np.arange(size[0]), columns)), shape=size))
-    return sp.csr_array(sp.vstack(rows)), lines, weights
-
-
-def _least(s: FloatArray, lines: int) -> float:
-    """The least slack: of a cone x₀ − ‖x_T‖."""
-    x = s[lines:].reshape(-1, 3)
-    inside = x[:, 0] - np.linalg.norm(x[:, 1:], axis=1)
-    return float(min(s[:lines].min(initial=np.inf), inside.min(initial=np.inf)))
-
-
-def centred(
-    s: FloatArray, changes: FloatArray, weights: FloatArray
-) -> tuple[FloatArray, FloatArray, float]:
-    """z (k,) of the analytic centre of slacks s + changes z, R, and what is left of the gradient.
-
-    max Σ weights log s over half-lines, the first slacks, plus Σ ½ log det over Lorentz cones of
-    three, by Newton's method; RᵀR is the curvature there, R (k, k) upper triangular.
-    """
-    z, lines = np.zeros(changes.shape[1]), weights.size
-    for _ in range(_STEPS):
-        at = s + changes @ z
-        x, linear = at[lines:].reshape(-1, 3), at[:lines]
-        determinant = _determinant(x)[:, None]
-        turned = _FLIP * x / determinant
-        slope = np.append(weights / linear, turned.ravel()) @ changes
-        curved = 2.0 * turned[:, :, None] * turned[:, None, :]
-        curved -= np.diag(_FLIP)[None] / determinant[:, :, None]
-        bent = np.linalg.cholesky(curved).transpose(0, 2, 1) @ changes[lines:].reshape(
-            -1, 3, z.size
-        )
-        straight = (np.sqrt(weights) / linear)[:, None] * changes[:lines]
-        _, root = np.linalg.qr(np.vstack([straight, bent.reshape(-1, z.size)]))
-        half = scipy.linalg.solve_triangular(root, slope, trans="T")
-        left = float(np.linalg.norm(half))
-        if left <= _CENTRED:
-            break
-        step = scipy.linalg.solve_triangular(root, half)
-        z = z + step / (1.0 + np.sqrt(2.0) * left if left > 0.2 else 1.0)
-    return z, root, left
+    centre = force_set.centre()[0].ravel()[rows] / force_set.unit
+    # slacks: the normal force of a sliding contact, and μ f_n beside f_T of a resting one
+    slides, size = report.reduced.status[loose] == SLIDING, 3 * int(loose.size)
+    scale = np.ones((loose.size, 3))
+    scale[~slides, 0] = report.reduced.mu[loose][~slides]
+    place = (3 * np.arange(loose.size)[:, None] + np.arange(report.d)).ravel()
+    picked = sp.csr_array(
+        (scale[:, : report.d].ravel(), (place, np.arange(rows.size))), (size, rows.size)
+    )
+    kept = np.append(
+        3 * np.flatnonzero(slides), (3 * np.flatnonzero(~slides)[:, None] + np.arange(3)).ravel()
+    )
+    unit, lines = np.full(rows.size, force_set.unit), int(slides.sum())
+    return [ForcePolytope(rows, unit, states, centre, sp.csr_array(picked[kept]), lines)]
 
 
 def _polytope(network: FreeNetwork, report: Indeterminacy) -> ForcePolytope:
-    B, length = rank.equilibrated(network.B)
+    """The polytope of one network."""
+    B, length = equilibrated(network.B)
     _require_bounded(network, report.names, B, length)
-    basis = rank.states(B, report.rank_tol)
+    basis = null_states(B, report.rank_tol)
     if basis is None:
-        size = network.contacts.size
-        raise Unsupported("the force network ensemble", f"a network of {size} loose contacts")
+        raise Unsupported(_WHAT, f"a network of {network.contacts.size} loose contacts")
     states, _ = np.linalg.qr(basis / length[:, None])
     _require_inside(states, network.force)
-    centre, left = analytic_centre_of(network)
+    centre, _ = centre_of(network)
     centre = network.force + states @ (states.T @ (centre - network.force))  # exactly balanced
-    _, root = np.linalg.qr(states / centre[:, None])
-    rounding = scipy.linalg.solve_triangular(root, np.eye(root.shape[0]))
-    size = centre.size
-    return ForcePolytope(network.contacts, network.unit, states, centre, rounding, None, size, left)
+    return ForcePolytope(network.contacts, network.unit, states, centre, None, centre.size)
+
+
+def centre_of(network: FreeNetwork) -> tuple[FloatArray, float]:
+    """argmax Σ log f (n,) over f ≥ 0 with Bᵀf = F, in the network's units, and its residual.
+
+    The residual stays large where forces are unbounded.
+    """
+    A, start = sp.csr_array(network.B.T), np.zeros((network.force.size, 3))
+    start[:, 0] = np.maximum(network.force, _START)
+    wide = sp.csr_array((A.data, 3 * A.indices, A.indptr), shape=(A.shape[0], start.size))
+    x, _, residual = analytic_centre(wide, network.load, start)
+    return x[:, 0], residual
 
 
 def _require_bounded(
@@ -341,40 +280,10 @@ def _require_inside(states: FloatArray, force: FloatArray) -> None:
     )
     if not radius > _THIN:
         raise Unsupported(
-            "the force network ensemble",
+            _WHAT,
             f"its {k}-dimensional polytope is too thin: it holds no ball of more than "
             f"{radius:.1e} times what acts on its contacts",
         )
-
-
-def analytic_centre_of(network: FreeNetwork) -> tuple[FloatArray, float]:
-    """argmax Σ log f (n,) over f ≥ 0 with Bᵀf = F, in the network's units, and its residual.
-
-    Newton's method on the optimality conditions 1/f = B u, Bᵀf = F. The residual stays large where
-    forces are unbounded.
-    """
-    B, load = network.B, network.load
-    f = np.maximum(network.force, _START)
-    best, least = f, np.inf if B.shape[1] else np.nan
-    eye = sp.eye_array(B.shape[1], format="csc")
-    for _ in range(_STEPS if B.shape[1] else 0):
-        scaled = sp.csr_array(B * f[:, None])
-        normal = sp.csc_matrix(scaled.T @ scaled)
-        factors = splu(normal + _DAMPING * max(float(abs(normal).max()), _TINY) * eye)
-        missed = load - B.T @ f
-        right = B.T @ f - missed  # from Bᵀ(f + d) = F with d = f − f² B u
-        u = np.zeros_like(right)
-        for _ in range(_PASSES):
-            u += factors.solve(right - normal @ u)
-        gradient = f * np.asarray(B @ u) - 1.0
-        residual = max(float(np.abs(gradient).max()), float(np.abs(missed).max()))
-        if residual < least:
-            best, least = f, residual
-        elif least <= _CENTRED:
-            break
-        fastest = float(gradient.max(initial=0.0))  # the step is −f · gradient
-        f = f - f * gradient * min(1.0, 0.9 / fastest if fastest > 0.0 else 1.0)
-    return best, least
 
 
 # --- hit-and-run -----------------------------------------------------------------------------

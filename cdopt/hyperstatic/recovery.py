@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 from scipy.optimize import least_squares
 
 from cdopt._util import checks
@@ -20,7 +19,7 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import NoTensionTruss
-from cdopt.hyperstatic.sensitivity import Sensitivity, at_solution, certified
+from cdopt.hyperstatic.sensitivity import Sensitivity, certified
 from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
@@ -74,20 +73,15 @@ class RecoveredStiffness(Frozen):
         InvalidInput : no such contact.
         """
         nc = self.stiffness.size
-        for name, i in (("first", first), ("second", second)):
-            if not 0 <= i < nc:
-                raise InvalidInput(name, str(i), f"0 to {nc - 1}")
-        ratio = float(self.stiffness[first] / self.stiffness[second])
-        direction = np.zeros(nc)
-        direction[first] += 1.0
-        direction[second] -= 1.0
+        one, other = checks.index("first", first, nc), checks.index("second", second, nc)
+        ratio = float(self.stiffness[one] / self.stiffness[other])
+        direction = np.eye(nc)[one] - np.eye(nc)[other]
         share = self.determined @ direction
-        if np.linalg.norm(direction - self.determined.T @ share) > _OUTSIDE:
-            return ratio, np.inf
         count = int(np.isfinite(self.measured).sum())
         left = count - self.rank
-        if left <= 0:
-            return ratio, np.nan
+        outside = np.linalg.norm(direction - self.determined.T @ share) > _OUTSIDE
+        if outside or left <= 0:
+            return ratio, np.inf if outside else np.nan
         size = float(np.sqrt(np.nanmean(self.measured**2)))
         noise = self.misfit * np.sqrt(count / left) / size
         return ratio, float(noise * np.linalg.norm(share / self.singular_values[: self.rank]))
@@ -138,7 +132,7 @@ def recover_stiffness(
     >>> recovered.rank, (recovered.stiffness / recovered.stiffness[0]).round(6)
     (2, array([1. , 3. , 0.5]))
     """
-    model = _model(B, contact_loads, forces, power)
+    model = _Model(B, contact_loads, forces, power)
     nc = model.B.shape[0]
     first = np.log(checks.per_contact("start", start, nc, positive=True))
     ratios = scipy.linalg.helmert(nc).T if nc > 1 else np.zeros((1, 0))
@@ -162,19 +156,18 @@ def recover_stiffness(
     rank = int(np.count_nonzero(values > _ZERO))
     common = np.full((1, nc), 1.0 / np.sqrt(nc))
     return RecoveredStiffness(
-        read_only(np.exp(theta)),
-        read_only(model.forces(theta)),
+        np.exp(theta),
+        model.forces(theta),
         model.measured,
-        read_only(values),
-        read_only((ratios @ Vt[:rank].T).T),
-        read_only(np.vstack([common, (ratios @ Vt[rank:].T).T])),
+        values,
+        Vt[:rank] @ ratios.T,
+        np.vstack([common, Vt[rank:] @ ratios.T]),
         float(np.linalg.norm(model.residual(theta)) / np.sqrt(model.known.sum()) * model.size),
         converged,
         message,
     )
 
 
-@dataclass(eq=False)
 class _Model:
     """Forces as a function of θ = log k, compared with measurements; the last θ is cached.
 
@@ -184,15 +177,23 @@ class _Model:
     known : (loads, nc) which forces are measured. size : N, their root mean square.
     """
 
-    B: sp.csr_array
-    loads: FloatArray
-    measured: FloatArray
-    power: float
-
-    def __post_init__(self) -> None:
-        self.known = np.isfinite(self.measured)
-        self.size = float(np.sqrt(np.mean(self.measured[self.known] ** 2))) or 1.0
-        self._last: tuple[FloatArray, list[Sensitivity]] | None = None
+    def __init__(self, B: Any, contact_loads: Any, forces: Any, power: float) -> None:
+        self.B, self.power = checks.gap_gradient(B), power
+        nc, nv = self.B.shape
+        if nc == 0:
+            raise InvalidInput("B", "no contacts", "at least one")
+        rows = np.atleast_2d(checks.real("contact_loads", contact_loads, "loads (loads, nv)"))
+        self.loads = checks.matrix("contact_loads", rows, None, nv).toarray()
+        measured = np.atleast_2d(checks.real("forces", forces, "numbers in N")).astype(np.float64)
+        if measured.shape != (len(self.loads), nc):
+            expected = f"{len(self.loads)} by {nc}: a row for each load"
+            raise InvalidInput("forces", f"shape {measured.shape}", expected)
+        self.measured, self.known = measured, np.isfinite(measured)
+        if not self.known.any() or np.isinf(measured).any():
+            expected = "finite forces, or not-a-number"
+            raise InvalidInput("forces", "infinite, or none measured", expected)
+        self.size = float(np.sqrt(np.mean(measured[self.known] ** 2))) or 1.0
+        self._last: tuple[bytes, list[Sensitivity]] = (b"", [])
 
     def forces(self, theta: FloatArray) -> FloatArray:
         """(loads, nc) N."""
@@ -204,37 +205,16 @@ class _Model:
 
     def jacobian(self, theta: FloatArray) -> FloatArray:
         """Of ``residual``, on the active set of each solution."""
-        n = self.B.shape[0]
-        rows = []
-        for at in self._at(theta):
-            df = at.tangent.push(np.eye(n), np.zeros((at.tangent.truss.load.size, n)))
-            rows.append(df * at.truss.data.force[:, None])
-        return np.stack(rows)[self.known] / self.size
+        return np.stack([at.on_active_set for at in self._at(theta)])[self.known] / self.size
 
     def _at(self, theta: FloatArray) -> list[Sensitivity]:
-        if self._last is None or not np.array_equal(self._last[0], theta):
+        if self._last[0] != theta.tobytes():
             law = PowerLaw(read_only(np.exp(theta)), self.power)
-            self._last = (np.array(theta), [self._solved(load, law) for load in self.loads])
+            self._last = theta.tobytes(), [self._solved(load, law) for load in self.loads]
         return self._last[1]
 
     def _solved(self, load: FloatArray, law: PowerLaw) -> Sensitivity:
         nc, nv = self.B.shape
         free, fixed_at = read_only(np.ones(nv, dtype=bool)), read_only(np.zeros(nv))
         truss = NoTensionTruss.of(TrussData(self.B, read_only(np.array(load)), law, free, fixed_at))
-        return at_solution(truss, certified(truss.solve("newton")), np.arange(nc), nc)
-
-
-def _model(B: Any, contact_loads: Any, forces: Any, power: float) -> _Model:
-    matrix = checks.gap_gradient(B)
-    nc, nv = matrix.shape
-    if nc == 0:
-        raise InvalidInput("B", "no contacts", "at least one")
-    rows = np.atleast_2d(checks.real("contact_loads", contact_loads, "loads (loads, nv)"))
-    loads = checks.matrix("contact_loads", rows, None, nv).toarray()
-    measured = np.atleast_2d(checks.real("forces", forces, "numbers in N")).astype(np.float64)
-    expected = f"{loads.shape[0]} by {nc}: a row for each load"
-    if measured.shape != (loads.shape[0], nc):
-        raise InvalidInput("forces", f"shape {measured.shape}", expected)
-    if not np.isfinite(measured).any() or np.isinf(measured).any():
-        raise InvalidInput("forces", "infinite, or none measured", "finite forces, or not-a-number")
-    return _Model(matrix, loads, read_only(measured), power)
+        return Sensitivity(truss, certified(truss.solve("newton")), np.arange(nc), nc)

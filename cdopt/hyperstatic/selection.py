@@ -17,14 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import CompatibleCD, FrictionalCD
 from cdopt.formulations.compatible_friction import network_on
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
-from cdopt.hyperstatic.polytope import analytic_centre_of, polytopes
+from cdopt.hyperstatic.polytope import centre_of
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
@@ -95,30 +95,30 @@ def analytic_centre(report: Report) -> Centre | None:
     """max Σ log f over the forces that are not unique; None when they have no bound, or no centre.
 
     Those of a ``report``, by Newton's method on the optimality conditions 1/f = B u, Bᵀf = F. With
-    friction the barrier is that of the cones, and None also means too many contacts.
+    friction the barrier is that of the cones.
     """
-    worst = 0.0
+    worst, f_t = 0.0, None
     if isinstance(report, FrictionalIndeterminacy):
-        try:
-            parts = polytopes(report)
-        except Unsupported:
+        f, f_t = report.faces.forces[:, 0], report.faces.forces[:, 1:]
+        if report.unbounded.any():
             return None
-        forces = np.array(report.faces.forces)
-        for part in parts:
-            forces.ravel()[part.rows] = part.unit * part.centre
-            worst = max(worst, part.residual)
-        forces = read_only(forces)
-        return Centre("analytic centre", forces[:, 0], worst, forces[:, 1:])
+        if report.dimension:
+            try:
+                forces, worst = report.force_set().centre()
+            except Unsupported:
+                return None
+            f, f_t = forces[:, 0], forces[:, 1:]
+        return Centre("analytic centre", f, worst, f_t)
     if report.rays:
         return None
     f = np.array(report.force)
     for network in report.free:
-        forces, residual = analytic_centre_of(network)
+        forces, residual = centre_of(network)
         if not residual <= TOL:  # the barrier runs away along unbounded forces
             return None
         f[network.contacts] = forces * network.unit
         worst = max(worst, residual)
-    return Centre("analytic centre", read_only(f), worst)
+    return Centre("analytic centre", f, worst)
 
 
 # --- solutions among the admissible forces ---------------------------------------------------
@@ -223,21 +223,19 @@ class Selection:
         )
 
     def __str__(self) -> str:
-        names = ["compatible", "min. norm", "centre"]
-        reference = "the compatible, minimum-norm and central forces"
+        rows, names = self.rows(), ["compatible", "min. norm", "centre"]
         if isinstance(self.report, FrictionalIndeterminacy):
             names.append("Haar–K.")
-            reference = "compatible, minimum-norm, central and Haar–Kármán's forces"
-        width = max((len(r.label) for r in self.rows()), default=0) + 3
+        width = max((len(r.label) for r in rows), default=0) + 3
         headings = ("largest", "position", "at lower", "at upper", *names)
         lines = [" " * width + "".join(f"{name:>11}" for name in headings)]
-        for r in self.rows():
+        for r in rows:
             distances = [r.to_compatible, r.to_minimum_norm, r.to_analytic_centre, r.to_haar_karman]
             numbers = f"{r.largest:>11,.4g}{r.mean_position:>11.3f}{r.at_lower:>11}{r.at_upper:>11}"
             numbers += "".join(f"{d:>11.1e}" for d in distances[: len(names)])
             lines.append(f"{r.label:<{width}}{numbers}" + ("" if r.ok else "  not certified"))
         key = "largest force [N]; mean position in the interval; forces at its ends; distance from "
-        return "\n".join([*lines, "", key + reference])
+        return "\n".join([*lines, "", f"{key}{', '.join(names)}"])
 
 
 def which_force(
@@ -267,7 +265,7 @@ def which_force(
     for solution in answers:
         if solution.f is not None and solution.f.shape != (report.nc,):
             raise InvalidInput("solutions", f"{solution.f.size:,} forces", f"{report.nc:,}")
-    haar_karman = None
+    haar_karman, names = None, [s.backend for s in answers]
     if isinstance(report, FrictionalIndeterminacy):
         if power not in (None, HOOKE):
             raise InvalidInput("power", checks.describe(power), "2 with friction")
@@ -280,7 +278,10 @@ def which_force(
     return Selection(
         report=report,
         solutions=answers,
-        labels=_labels(answers),
+        labels=tuple(
+            name if names.count(name) == 1 else f"{name} {names[: i + 1].count(name)}"
+            for i, name in enumerate(names)
+        ),
         compatible=compatible,
         minimum_norm=minimum_norm(report),
         analytic_centre=analytic_centre(report),
@@ -294,19 +295,9 @@ def _components(answer: StepSolution | Centre) -> tuple[FloatArray, ...]:
     return (f,) if f_t is None else (f, f_t)
 
 
-def _labels(solutions: Sequence[StepSolution]) -> tuple[str, ...]:
-    """The backends' names, numbered where one occurs more than once."""
-    names = [s.backend for s in solutions]
-    return tuple(
-        name if names.count(name) == 1 else f"{name} {names[: i + 1].count(name)}"
-        for i, name in enumerate(names)
-    )
-
-
 def _distance(forces: tuple[FloatArray, ...], centre: Centre | None) -> float:
     if centre is None:
         return float("nan")
-    reference = np.concatenate([part.ravel() for part in _components(centre)])
+    at, reference = (np.concatenate([x.ravel() for x in y]) for y in (forces, _components(centre)))
     size = float(np.linalg.norm(reference))
-    off = np.concatenate([part.ravel() for part in forces]) - reference
-    return float(np.linalg.norm(off)) / size if size else float("nan")
+    return float(np.linalg.norm(at - reference)) / size if size else float("nan")

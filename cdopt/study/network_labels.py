@@ -16,7 +16,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 
 from cdopt._util.errors import CdoptError, Unsupported
 from cdopt.formulations import CompatibleCD
-from cdopt.hyperstatic.rank import equilibrated, rank_of
+from cdopt.hyperstatic.network import equilibrated, rank_of
 from cdopt.problem.contact_step import Step
 from cdopt.study.comparison import REFERENCE_BACKEND
 from cdopt.study.named_problem import ProblemSource

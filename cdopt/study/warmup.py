@@ -108,7 +108,7 @@ def _steps() -> None:
     cdopt.ensemble(beam, draws=4)
     pair = sp.csr_array([[1.0, 0.0, 0.0, 1.0, 0.0, 0.0]])  # x₁ + x₂ = 2
     start = np.eye(3)[[0, 0]]
-    ConePrograms(pair, np.array([2.0]), start, np.ones(1)).solve(np.diag([1.0, 0.0, 0.0])[:2])
+    ConePrograms(pair, np.array([2.0]), start).solve(np.diag([1.0, 0.0, 0.0])[:2])
 
 
 def _large_steps() -> None:

@@ -60,7 +60,7 @@ def objects() -> dict[type, Any]:
         comparison.rows()[0], cdopt.study.SolutionSet([solution]),
         cdopt.hyperstatic.which_force(report, [solution]),
         cdopt.hyperstatic.which_force(report, [solution]).rows()[0],
-        cdopt.hyperstatic.exact_bounds(report), cdopt.hyperstatic.minimum_norm(report),
+        cdopt.hyperstatic.minimum_norm(report),
         cdopt.CompliantCD(step), cdopt.VariationalStep(step, np.zeros(step.nv)),
         cdopt.QuasiStatic(step.B, step.phi, -(step.B.T @ np.ones(step.nc))),
         cdopt.recover_stiffness(step.B, [step.B.T @ np.ones(step.nc)], [np.ones(step.nc)]),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -61,3 +63,35 @@ def rays(B):
         answer = linprog(cost, A_eq=B.T, b_eq=np.zeros(nv), bounds=(0.0, 1.0), method="highs")
         mask[i] = answer.fun < -1e-9
     return mask
+
+
+def exact_error(report):
+    """Largest error of a report's bounds over the largest one, by rational simplex tableaux.
+
+    The load is what the report's classic forces deliver, to the last bit. A degeneracy that needs
+    irrational numbers, such as that of a close-packed lattice, is lost by their rounding.
+    """
+    sympy = pytest.importorskip("sympy")
+    from sympy.solvers.simplex import UnboundedLPError
+    from sympy.solvers.simplex import linprog as rational
+
+    def fractions(values):
+        return sympy.Matrix(values).applyfunc(lambda x: sympy.Rational(Fraction(float(x))))
+
+    closed = np.flatnonzero(report.closed)
+    if not closed.size:
+        return 0.0
+    rows, idle = fractions(report.step.B[closed].toarray()), sympy.zeros(1, closed.size)
+    load = rows.T * fractions(np.maximum(report.network.forces[closed], 0.0)[:, None])
+    assert report.nullity == closed.size - rows.rank()
+    errors, top = [0.0], 0.0
+    for k, i in enumerate(closed.tolist()):
+        for sense, bound in ((1, report.lower[i]), (-1, report.upper[i])):
+            cost = [sense * (j == k) for j in range(closed.size)]
+            try:
+                value = sense * float(rational(cost, idle, idle[:, :1], rows.T, load)[0])
+                errors.append(abs(value - bound))
+                top = max(top, value)
+            except UnboundedLPError:
+                assert bound == np.inf
+    return max(errors) / (top or 1.0)

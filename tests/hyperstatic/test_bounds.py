@@ -7,12 +7,11 @@ import pytest
 from conftest import STEPS
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from judges import networks, rays, step_of, step_on, vertices
+from judges import exact_error, networks, rays, step_of, step_on, vertices
 from scipy.optimize import linprog
 
 import cdopt
 from cdopt.bank.quantities import nullity
-from cdopt.hyperstatic import exact_bounds
 from cdopt.hyperstatic.bounds import CERTIFIED
 
 EXACT = ("beam-uniform", "supports", "table", "tripod", "rank-deficient", "duplicated-contacts",
@@ -110,19 +109,7 @@ def test_all_bounds_of_a_pyramid_of_seven_and_some_of_fourteen() -> None:
 
 @pytest.mark.parametrize("name", EXACT)
 def test_against_exact_arithmetic(name):
-    report = report_of(name)
-    exact = exact_bounds(report)
-    assert exact.nullity == report.nullity
-    assert exact.error(report) <= 1e-11
-
-
-def test_exact_arithmetic_knows_its_limits():
-    with pytest.raises(cdopt.Unsupported, match="40 closed contacts"):
-        exact_bounds(report_of("ten-orders", contacts=[]))
-    with pytest.raises(cdopt.Unsupported, match="N alone"):
-        exact_bounds(report_of("supports-delassus", contacts=[]))
-    unknown = report_of("beam-uniform", contacts=[])
-    assert exact_bounds(unknown).error(unknown) == np.inf
+    assert exact_error(report_of(name)) <= 1e-11
 
 
 def test_the_bounds_are_those_of_plain_linear_programs():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from cdopt.hyperstatic.diagnostics import effective_size, mixing, rhat
+from cdopt.hyperstatic.ensemble import effective_size, mixing, rhat
 
 
 def autoregressive(rho: float, chains: int = 4, draws: int = 20_000, seed: int = 0):

@@ -8,7 +8,7 @@ from judges import step_of
 from scipy.optimize import minimize
 
 import cdopt
-from cdopt.hyperstatic import analytic_centre, exact_bounds, which_force
+from cdopt.hyperstatic import analytic_centre, which_force
 
 
 def beam(**changes):
@@ -38,7 +38,6 @@ def test_bad_arguments():
     for call in (
         lambda: which_force(report, None), lambda: which_force(report, [None]),
         lambda: which_force(None, []), lambda: which_force(report, [table]),
-        lambda: exact_bounds(None),
     ):  # fmt: skip
         with pytest.raises(cdopt.InvalidInput):
             call()

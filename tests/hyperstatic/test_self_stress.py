@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from judges import step_of
 
 import cdopt
-from cdopt.hyperstatic import rank, self_stress
+from cdopt.hyperstatic import network
 
 NAMES = ("beam-uniform", "supports", "table", "rank-deficient", "duplicated-contacts",
          "ten-orders", "pyramid-falling", "fclib-boxes")  # fmt: skip
@@ -48,7 +48,7 @@ def test_states_are_local():
 
 @pytest.mark.parametrize("name", ["pyramid-hooke:n=3", "pyramid-falling"])
 def test_one_factorisation_finds_the_states_that_neighbourhoods_do_not(name, monkeypatch):
-    monkeypatch.setattr(self_stress, "_RADII", ())
+    monkeypatch.setattr(network, "_RADII", ())
     require_states(cdopt.indeterminacy(cdopt.bank.load(name).step, contacts=[]))
 
 
@@ -57,7 +57,7 @@ def test_sparse_and_dense_linear_algebra_agree(limit, monkeypatch):
     """The same verdict by singular values and by the inertia of a sparse factorisation."""
     step = cdopt.bank.load("pyramid-falling").step
     known = cdopt.indeterminacy(step, contacts=[])
-    monkeypatch.setattr(rank, "DENSE_LIMIT", limit)
+    monkeypatch.setattr(network, "DENSE_LIMIT", limit)
     report = cdopt.indeterminacy(step, contacts=[])
     assert (report.rank, report.nullity, report.dimension) == (89, 10, 10)
     np.testing.assert_array_equal(report.unique, known.unique)
@@ -76,10 +76,10 @@ def test_looseness_is_one_less_leverage(seed):
     dense = dense[np.abs(dense).sum(axis=1) > 0]
     if not dense.size:
         return
-    B, _ = rank.equilibrated(sp.csr_array(dense))
-    nullity = dense.shape[0] - rank.rank_of(B, 1e-9)
+    B, _ = network.equilibrated(sp.csr_array(dense))
+    nullity = dense.shape[0] - network.rank_of(B, 1e-9)
     assert nullity == dense.shape[0] - np.linalg.matrix_rank(dense)
-    assert np.sum(rank.looseness(B, 1e-9) ** 2) == pytest.approx(nullity, abs=1e-9)
+    assert np.sum(network.looseness(B, 1e-9) ** 2) == pytest.approx(nullity, abs=1e-9)
 
 
 def test_how_the_verdict_depends_on_tolerances():
