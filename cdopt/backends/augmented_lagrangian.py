@@ -44,9 +44,8 @@ from cdopt.backends.native import (
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.newton import solve_network
 from cdopt.problem import DelassusStepData, RigidStepData, TrussData
-from cdopt.problem.solution import Iterate
+from cdopt.problem.solution import Iterate, WarmStart
 from cdopt.problem.truss import ScaledTruss
-from cdopt.problem.warm_start import WarmStart
 
 _MU_START, _MU_FACTOR, _MU_LEAST = 0.1, 0.1, 1e-6
 _ETA_START, _ETA_STEP = 0.1, 0.9  # the paper's α_η and β_η; α_ω = β_ω = 1

@@ -17,7 +17,7 @@ from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.native import History, NativeBackend
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import WarmStart
 
 CERTIFIED_FROM = 1e-10  # accuracy below which round-off may keep a duality gap away from it
 _ROUNDS = 4  # certificates at most

@@ -10,7 +10,7 @@ from cdopt.backends.linalg.sparse_rows import SparseOperator
 from cdopt.backends.native import Outcome, outcome_of, scaled_step, starting_forces
 from cdopt.problem import FrictionalDelassusData, FrictionalStepData
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import WarmStart
 
 
 class ConeStep:

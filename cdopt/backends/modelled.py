@@ -29,7 +29,7 @@ from cdopt.backends.base import POSING, Capability, Claim, Problem, RunResult
 from cdopt.backends.compiling import Compiled, Point, compiled_for
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.registry import DIRECT, SOLVERS, limited_by, options_for, time_limit_for
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import WarmStart
 
 CLAIMS: dict[str, Claim] = {  # what each status of CVXPY claims
     keys.OPTIMAL: "solved",

@@ -28,8 +28,7 @@ from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.backends.threads import threads_for
 from cdopt.problem import DelassusStepData, ProblemData, RigidStepData
 from cdopt.problem.scaling import rows_of, scaled, total_by
-from cdopt.problem.solution import Iterate
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import Iterate, WarmStart
 
 Self = TypeVar("Self", bound="NativeBackend")
 

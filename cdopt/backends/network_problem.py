@@ -28,8 +28,7 @@ from cdopt.problem import (
 )
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.scaling import delassus_root
-from cdopt.problem.solution import Iterate
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import Iterate, WarmStart
 
 _RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: what a double can hold
 

@@ -25,7 +25,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.compiling import Compiled, Point
 from cdopt.backends.modelled import OSQP_DEFAULTS, Modelled, ThroughCVXPY, osqp_data
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import WarmStart
 
 _ENDLESS = 1e10  # seconds, OSQP's own default
 _Places = dict[str, IntArray]  # of P and A, where they have room: column by column

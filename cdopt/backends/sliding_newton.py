@@ -17,7 +17,7 @@ from scipy.sparse.linalg import splu
 from cdopt._util.checks import FloatArray
 from cdopt.backends.native import Outcome, Run
 from cdopt.backends.potential_newton import capped_tangent, line_search
-from cdopt.problem.sliders import SlidingStepData, cut
+from cdopt.problem.elastic import SlidingStepData, cut
 from cdopt.problem.solution import Iterate
 
 _ROUND_OFF = 16.0 * float(np.finfo(np.float64).eps)  # of the terms of the gradient

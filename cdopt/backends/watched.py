@@ -28,7 +28,7 @@ from cdopt.backends.modelled import Direct, Modelled
 from cdopt.backends.native import NativeBackend
 from cdopt.backends.registry import has_clock
 from cdopt.problem import RigidStepData
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import WarmStart
 
 LIMITED_BY = "the end of its process"
 _COUPLED = 2000  # degrees of freedom from which on a coupled mass matrix takes long

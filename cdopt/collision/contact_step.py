@@ -21,10 +21,9 @@ from cdopt.collision.contacts import (
     prescribed_rate,
 )
 from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, Origin
 from cdopt.problem.friction import Friction
 from cdopt.problem.mass import MassMatrix
-from cdopt.problem.origin import Origin
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.scene import Overlaps, deepest, overlapping
 

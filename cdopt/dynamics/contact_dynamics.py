@@ -32,8 +32,7 @@ from cdopt.formulations.friction_network import NetworkForces
 from cdopt.problem import LAWS
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.solution import StepSolution
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import StepSolution, WarmStart
 from cdopt.scene import Scene, State
 
 LOG = logging.getLogger("cdopt.dynamics")

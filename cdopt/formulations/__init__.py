@@ -13,7 +13,7 @@ from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.formulations.reduced import ReducedTruss, reduced
 from cdopt.formulations.representatives import Representatives
 from cdopt.formulations.variational_step import StepDamping, VariationalStep
-from cdopt.problem.sliders import Sliders
+from cdopt.problem.elastic import Sliders
 
 __all__ = [
     "ClassicCD",

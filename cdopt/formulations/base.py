@@ -27,10 +27,8 @@ from cdopt.backends.selection import require_capable, resolve
 from cdopt.formulations.statement import Statement
 from cdopt.problem import ProblemData
 from cdopt.problem.certificate import TOLERANCE, Certificate
-from cdopt.problem.contact_step import ROUND_OFF, Step
-from cdopt.problem.origin import ContactNames
-from cdopt.problem.solution import Iterate, StepSolution
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.contact_step import ROUND_OFF, ContactNames, Step
+from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 
 Self = TypeVar("Self", bound="Formulation")
 Certified = tuple[RunResult, Certificate | None]

@@ -38,8 +38,7 @@ from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import Step
 from cdopt.problem.scaling import delassus_root
-from cdopt.problem.solution import Iterate, StepSolution
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 
 _CLOSED_FLOOR = 1e-7  # no solver at its defaults resolves gaps better than this
 _CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero may be zero

@@ -42,11 +42,9 @@ from cdopt.problem import (
     frictional_data,
 )
 from cdopt.problem.certificate import Certificate
-from cdopt.problem.frictional import Law
+from cdopt.problem.frictional import Law, Slater
 from cdopt.problem.scaling import ScaledDelassus, scaled
-from cdopt.problem.slater import Slater
-from cdopt.problem.solution import Iterate, StepSolution
-from cdopt.problem.warm_start import row_ids
+from cdopt.problem.solution import Iterate, StepSolution, row_ids
 
 _PASSES = 200  # of the fixed point at most
 _SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain

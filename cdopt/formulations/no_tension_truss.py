@@ -35,8 +35,7 @@ from cdopt.formulations.statement import (
 )
 from cdopt.problem import TrussData
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.solution import Iterate
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import Iterate, WarmStart
 
 TrussForm = Annotated[str, checks.one_of(("complementary", "potential"))]
 

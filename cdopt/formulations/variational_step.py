@@ -40,8 +40,7 @@ from cdopt.problem import ElasticStepData, Sliders, SlidingStepData
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.mass import MassMatrix
-from cdopt.problem.solution import Iterate
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import Iterate, WarmStart
 
 LEAST_ALPHA = 1e-9  # a smaller one is zero to round-off in gaps
 _SLIDERS = (
@@ -248,7 +247,11 @@ class VariationalStep(ElasticStep):
 
     def _check_sliders(self, sliders: Sliders) -> None:
         """Refuse what sliders are not stated for."""
-        sliders.require_for(self.step.nc, self.step.nv)
+        if sliders.cap.size != self.step.nc:
+            raise InvalidInput("sliders", f"{sliders.cap.size} caps", f"{self.step.nc}")
+        if sliders.B_t.shape[1] != self.step.nv:
+            found = f"B_t of {sliders.B_t.shape[1]} columns"
+            raise InvalidInput("sliders", found, f"{self.step.nv} columns")
         if self.alpha == 0.0:
             why = "forces at the start of the step know nothing of its slip"
             raise Unsupported("sliders with alpha 0", why, ("alpha=0.5",))

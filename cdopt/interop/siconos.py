@@ -51,8 +51,7 @@ from cdopt.problem import (
     FrictionalStepData,
     RigidStepData,
 )
-from cdopt.problem.solution import Iterate
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import Iterate, WarmStart
 
 SOLVERS = MappingProxyType(
     {

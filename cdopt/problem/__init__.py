@@ -14,30 +14,20 @@ from cdopt._util.errors import (
     Unsupported,
 )
 from cdopt.problem.certificate import Certificate, ProblemData, Residual, certify
-from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
-from cdopt.problem.elastic import ElasticStepData
+from cdopt.problem.contact_step import ContactStep, DelassusStep, Origin, Step
+from cdopt.problem.elastic import ElasticStepData, Sliders, SlidingStepData
 from cdopt.problem.friction import Friction
 from cdopt.problem.frictional import (
     LAWS,
     FrictionalData,
     FrictionalDelassusData,
     FrictionalStepData,
+    Slater,
     frictional_data,
 )
-from cdopt.problem.origin import Origin
-from cdopt.problem.rigid import (
-    DelassusStepData,
-    MatrixStepData,
-    RigidData,
-    RigidStepData,
-    StepData,
-    rigid_data,
-)
-from cdopt.problem.slater import Slater
-from cdopt.problem.sliders import Sliders, SlidingStepData
-from cdopt.problem.solution import StepSolution
+from cdopt.problem.rigid import DelassusStepData, RigidData, RigidStepData, StepData, rigid_data
+from cdopt.problem.solution import StepSolution, WarmStart
 from cdopt.problem.truss import TrussData
-from cdopt.problem.warm_start import WarmStart
 
 __all__ = [
     "LAWS",
@@ -53,7 +43,6 @@ __all__ = [
     "FrictionalDelassusData",
     "FrictionalStepData",
     "InvalidInput",
-    "MatrixStepData",
     "Origin",
     "ProblemData",
     "Residual",

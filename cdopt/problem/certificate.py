@@ -19,16 +19,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from cdopt._util import checks, notebook
 from cdopt._util.arguments import trusted
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InfeasibilityProof, InvalidInput
 from cdopt._util.formatting import beside
 from cdopt._util.linear_program import linprog
 from cdopt.problem.contact_law import PowerLaw
-from cdopt.problem.scaling import Parts
 
 TOLERANCE = 1e-6
 EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, relative to its terms' sizes
@@ -78,35 +76,33 @@ class Certificate:
         values = [r.value if r.value == r.value else np.inf for r in self.residuals]
         return float(max(values, default=0.0))
 
-    @property
-    def ok(self) -> bool:
-        """Whether every residual and its resolution are within the tolerance."""
-        return self.worst <= self.tol and self.resolution <= self.tol
-
     @cached_property
     def resolution(self) -> float:
         """The largest resolution: no force can be certified beyond it."""
         return max((r.resolution for r in self.residuals), default=0.0)
 
+    @property
+    def ok(self) -> bool:
+        """Whether every residual and its resolution are within the tolerance."""
+        return self.worst <= self.tol and self.resolution <= self.tol
+
     def __getitem__(self, name: str) -> float:
-        for residual in self.residuals:
-            if residual.name == name:
-                return residual.value
-        raise InvalidInput("name", repr(name), "one of " + ", ".join(r.name for r in self))
+        by_name = {r.name: r.value for r in self}
+        if name not in by_name:
+            raise InvalidInput("name", repr(name), "one of " + ", ".join(by_name))
+        return by_name[name]
 
     def __iter__(self) -> Iterator[Residual]:
         return iter(self.residuals)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
-        residuals = {r.name: r.value for r in self.residuals}
-        slater = {} if self.slater is None else {"slater": self.slater}
         return {
-            **slater,
+            **({} if self.slater is None else {"slater": self.slater}),
             "kind": self.kind,
             "ok": self.ok,
             "tol": self.tol,
-            "residuals": residuals,
+            "residuals": {r.name: r.value for r in self},
             "resolution": self.resolution,
         }
 
@@ -115,6 +111,10 @@ class Certificate:
         """The worst residual as text, in as many digits as tell it from the tolerance."""
         return beside(self.worst, self.tol, 1)
 
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Name, value and scale of each residual as texts."""
+        return [(r.name, beside(r.value, self.tol, 1), f"{r.scale:,.3g} {r.unit}") for r in self]
+
     @property
     def _verdict(self) -> str:
         verdict = "ok" if self.ok else "NOT OK"
@@ -122,73 +122,43 @@ class Certificate:
             verdict += f" (round-off alone may be {beside(self.resolution, self.tol, 1)})"
         return f"{self.kind}: {verdict} at {self.tol:g}"
 
-    def _shown(self, residual: Residual) -> str:
-        """A residual, so that its side of the tolerance shows."""
-        return beside(residual.value, self.tol, 1)
-
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        rows = [(r.name, self._shown(r), f"{r.scale:,.3g} {r.unit}") for r in self]
-        return notebook.table(self._verdict, ("residual", "value", "of"), rows)
+        return notebook.table(self._verdict, ("residual", "value", "of"), self.rows())
 
     def __str__(self) -> str:
-        lines = [self._verdict]
-        lines += [f"  {r.name:<16}{self._shown(r):>9}  of {r.scale:,.3g} {r.unit}" for r in self]
+        lines = [f"  {name:<16}{value:>9}  of {scale}" for name, value, scale in self.rows()]
         lines += [] if self.slater is None else [f"  Slater number   {self.slater:9.1e}"]
-        return "\n".join(lines)
+        return "\n".join([self._verdict, *lines])
 
 
 class ProblemData(ABC):
     """The data of a problem, with its residuals, proofs of infeasibility and scales.
 
     A motion is v⁺ (nv,) of a step, in m/s and rad/s, or u (nv,) of a truss, in m. Forces f (nc,)
-    are in N.
+    are in N. Every kind has
+
+    - ``nc``, ``nv`` : numbers of contacts and dofs, the latter zero with N and p alone;
+    - ``contact_ids`` : names of the contacts, or None;
+    - ``parts`` : independent parts of the contact network;
+    - ``free_motion`` : the motion without contact forces; None with N and p alone;
+    - ``part_force``, ``part_energy`` : (parts,) N and J, units of each part.
     """
 
     kind: ClassVar[str]
-    expected: ClassVar[str] = (
-        "the data of a formulation, such as ClassicCD(step).data"  # in messages
-    )
-
-    @property
-    @abstractmethod
-    def nc(self) -> int:
-        """Number of contacts."""
-
-    @property
-    @abstractmethod
-    def nv(self) -> int:
-        """Number of degrees of freedom; zero where only N and p are known."""
-
-    @property
-    @abstractmethod
-    def contact_ids(self) -> NDArray[Any] | None:
-        """Names of the contacts, when given."""
-
-    @property
-    @abstractmethod
-    def parts(self) -> Parts:
-        """Independent parts of the contact network."""
-
-    @property
-    @abstractmethod
-    def free_motion(self) -> FloatArray | None:
-        """The motion without contact forces; None where only N and p are known."""
-
-    @property
-    @abstractmethod
-    def part_force(self) -> FloatArray:
-        """(parts,) N, unit of each part's forces."""
+    expected: ClassVar[str] = "the data of a formulation, such as ClassicCD(step).data"
+    nc: Any
+    nv: Any
+    contact_ids: Any
+    parts: Any
+    free_motion: Any
+    part_force: Any
+    part_energy: Any
 
     @cached_property
     def force(self) -> FloatArray:
         """(nc,) N, unit of each contact's force: that of its part."""
-        return checks.read_only(self.part_force[self.parts.contact])
-
-    @property
-    @abstractmethod
-    def part_energy(self) -> FloatArray:
-        """(parts,) J, unit of each part's energy."""
+        return read_only(self.part_force[self.parts.contact])
 
     def residuals_once(self, motion: FloatArray | None, forces: FloatArray) -> tuple[Residual, ...]:
         """``residuals``, kept for the answer that they were computed of last."""
@@ -243,21 +213,17 @@ def certify(
         is not in (0, 1].
     """
     forces = checks.answer("forces", forces, data.nc)
-    if motion is not None or data.nv:
-        motion = None if motion is None else checks.answer("motion", motion, None)
-        shape = None if motion is None else np.shape(motion)
-        if shape != (data.nv,):
-            raise InvalidInput("motion", f"shape {shape}", f"shape ({data.nv},)")
+    if motion is not None:
+        motion = checks.answer("motion", motion, data.nv)
+    elif data.nv:
+        raise InvalidInput("motion", "None", f"shape ({data.nv},)")
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     with np.errstate(all="ignore"):  # what is not a number fails its residual
         certificate = trusted(Certificate, data.kind, data.residuals_once(motion, forces), tol)
         if not certificate.ok:
             return certificate
         slater, doubts = data.attainment(motion, forces, certificate.worst)
-        if slater is None and not doubts:
-            return certificate
-        residuals = (*certificate.residuals, *doubts)
-        return trusted(Certificate, data.kind, residuals, tol, slater)
+        return trusted(Certificate, data.kind, (*certificate.residuals, *doubts), tol, slater)
 
 
 # --- parts of residuals ----------------------------------------------------------------
@@ -269,13 +235,9 @@ def positive(values: FloatArray) -> FloatArray:
 
 
 class Condition(NamedTuple):
-    """The errors of one optimality condition.
+    """The errors (n,) of one optimality condition, what acts there, and the errors' round-off.
 
-    Attributes
-    ----------
-    name, unit : of the residual.
-    error, scale, round_off : (n,) its errors, what acts there, and the errors' round-off.
-    decides : whether round-off may hide a wrong answer: then the resolution is computed.
+    ``decides`` says that round-off may hide a wrong answer: then the resolution is computed.
     """
 
     name: str
@@ -292,26 +254,21 @@ def residuals_of(*conditions: Condition) -> tuple[Residual, ...]:
 
     Where the scale itself is round-off, an error of that size counts as zero.
     """
-    columns = [(c.error, c.scale, c.round_off) for c in conditions]
-    error, scale, round_off = map(np.concatenate, zip(*columns, strict=True))  # at once: few calls
-    floor = _NOTHING * round_off
-    acts, known = scale > floor, np.isfinite(error + scale + floor)
-    ratio = positive(error - round_off) / scale
-    if not acts.all():
-        beyond = np.where(scale > 0.0, error / scale, np.inf)
-        ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
-    if not known.all():
-        ratio = np.where(known, ratio, np.nan)
-    residuals, end = [], 0
-    for name, unit, errors, _, _, decides in conditions:
-        begin, end = end, end + errors.size
+    residuals = []
+    for name, unit, error, scale, round_off, decides in conditions:
         value, size, resolution = 0.0, 1.0, 0.0
-        if errors.size:
-            at = begin + int(ratio[begin:end].argmax())
+        if error.size:
+            floor = _NOTHING * round_off
+            acts, ratio = scale > floor, positive(error - round_off) / scale
+            if not acts.all():
+                beyond = np.where(scale > 0.0, error / scale, np.inf)
+                ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
+            ratio[~np.isfinite(error + scale + floor)] = np.nan
+            at = int(ratio.argmax())
             value, size = float(ratio[at]), float(scale[at])
             if decides:
-                blurred = np.where(acts, round_off / scale, 0.0)[begin:end]
-                resolution = float(blurred.max()) if value == value else np.nan
+                blurred = float(np.where(acts, round_off / scale, 0.0).max())
+                resolution = blurred if value == value else np.nan
         residuals.append(trusted(Residual, name, value, size, unit, resolution))
     return tuple(residuals)
 
@@ -350,16 +307,11 @@ def descending_ray(
     violation: Callable[[FloatArray], FloatArray],
     **program: Any,
 ) -> tuple[FloatArray, float] | None:
-    """A vector x of negative cost that meets its conditions, and by how much it misses them.
+    """A vector x of negative costᵀx that meets its conditions, and by how much it misses them.
 
-    HiGHS finds it. It must meet its conditions to 1e-7 in scaled units: a problem whose answers are
-    all 1e7 times its own scale looks infeasible.
-
-    Parameters
-    ----------
-    cost : (n,) c of cᵀx. rows : matrix (m, n) of the conditions.
-    violation : how far the products with the rows are from what they must be.
-    program : constraints and bounds, as ``scipy.optimize.linprog`` takes them.
+    HiGHS finds it; ``program`` has constraints and bounds, as ``scipy.optimize.linprog`` takes
+    them. The ``violation`` of the products with the ``rows`` (m, n) must be at most 1e-7 in scaled
+    units: a problem whose answers are all 1e7 times its own scale looks infeasible.
     """
     if not (np.isfinite(rows.data).all() and np.isfinite(cost).all()):
         return None
@@ -368,6 +320,4 @@ def descending_ray(
         return None
     x = np.clip(x, *program["bounds"])
     value, missed = float(cost @ x), float(violation(rows @ x).max(initial=0.0))
-    if not value < -_MARGIN or missed > _MARGIN * abs(value):
-        return None
-    return x, missed
+    return (x, missed) if value < -_MARGIN and missed <= _MARGIN * abs(value) else None

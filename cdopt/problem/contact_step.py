@@ -1,4 +1,4 @@
-"""The data of one time step in contact, validated and frozen.
+"""The data of one time step in contact, validated and frozen; where it comes from; names.
 
 ``ContactStep`` holds the matrices of the bodies, ``DelassusStep`` only N and p of the contacts.
 Neither holds shapes: bodies may live in the plane or in space. Equation numbers are those of
@@ -7,10 +7,10 @@ Olsen & Kamrin (2018).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,26 +18,127 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from cdopt._util import archive, checks
-from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.formatting import numbered
+from cdopt._util.frozen import Frozen
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.friction import Friction, check_directions
 from cdopt.problem.mass import MassMatrix
-from cdopt.problem.origin import ContactNames, Origin
 
 _DELASSUS_SYMMETRY_TOL = 1e-8
 _DELASSUS_PSD_TOL = 1e-9
 _FRICTION_PSD_TOL = 1e-6  # files of steps with friction hold gyroscopic terms and rounded numbers
 ROUND_OFF = 1e-12  # relative, of forming N and of its eigenvalues
 _DENSE_LIMIT = 3000  # up to here the eigenvalues of N are computed in full
-_ROWS = ("stiffness", "bodies", "normals", "points", "contact_ids")  # of both kinds of step
-_SHARED = (*_ROWS, "power")
-_OBJECTS: dict[str, type[Friction] | type[Origin]] = {"friction": Friction, "origin": Origin}
-
-AnyStep = TypeVar("AnyStep", bound="Step")
 
 
-class Step(ABC):
+# --- where a step comes from -------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Origin(Frozen):
+    """The scene and the state that a step was made of, for pictures and names.
+
+    Attributes
+    ----------
+    scene : the ``Scene``; of a step that was read from a file its text, TOML. ``scene.placed``
+        gives the scene and the state of either.
+    t : time, s.
+    q, v : positions and velocities of all bodies, as in ``State``.
+    names : (nb,) names of the bodies, "" for none.
+    """
+
+    scene: Any
+    t: float
+    q: FloatArray
+    v: FloatArray
+    names: tuple[str, ...]
+
+    def stored(self) -> dict[str, Any]:
+        """Arrays by their names in files.
+
+        Raises
+        ------
+        InvalidInput : a scene that TOML cannot hold.
+        """
+        text = self.scene if isinstance(self.scene, str) else self.scene.to_toml()
+        content = {**self.__dict__, "scene": np.frombuffer(text.encode(), "u1")}
+        content["names"] = np.array(self.names)
+        return {f"origin_{name}": value for name, value in content.items()}
+
+    @staticmethod
+    def restored(content: dict[str, Any]) -> Origin | None:
+        """The origin that ``stored`` wrote, taken out of ``content``, or None.
+
+        Raises
+        ------
+        InvalidInput : not such entries.
+        """
+        entries = (content.pop(f"origin_{f.name}", None) for f in fields(Origin))
+        scene, t, q, v, names = entries
+        if scene is None:
+            return None
+        try:
+            texts = tuple(str(name) for name in names)
+            return Origin(np.asarray(scene, "u1").tobytes().decode(), float(t), q, v, texts)
+        except (TypeError, ValueError) as error:
+            found = f"a scene that is damaged: {error}"
+            raise InvalidInput("path", found, "a whole file") from error
+
+
+@dataclass(frozen=True, eq=False)
+class ContactNames(Frozen):
+    """What contacts are called; the texts are made when they are first asked for.
+
+    Attributes
+    ----------
+    nc : number of contacts.
+    ids : (nc,) their ids, or None. bodies : (nc, 2) numbers of their bodies, or None.
+    body_names : (nb,) names of the bodies; empty where none is known.
+    dof_body : (nv,) the body of each degree of freedom, or None.
+    """
+
+    nc: int
+    ids: NDArray[Any] | None
+    bodies: IntArray | None = None
+    body_names: tuple[str, ...] = ()
+    dof_body: IntArray | None = None
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """(nc,) texts: ids that are texts; else both bodies, or what the one free body touches."""
+        if self.ids is None:
+            return tuple(map(str, range(self.nc)))
+        if self.bodies is None or self.ids.dtype.kind not in "iu":
+            return tuple(map(str, self.ids.tolist()))
+        free = set() if self.dof_body is None else set(self.dof_body.tolist())
+        alone = len(free) == 1 and bool(self.body_names)
+        pairs = [[k for k in pair if not (alone and k in free)] for pair in self.bodies.tolist()]
+        labels = numbered(["–".join(map(self._body, pair)) for pair in pairs])
+        return tuple(f"support {text}" if alone and text.isdigit() else text for text in labels)
+
+    def _body(self, k: int) -> str:
+        """A body's name, or its number."""
+        if k < 0:
+            return "world"
+        return (self.body_names[k] if k < len(self.body_names) else "") or str(k)
+
+
+# --- steps -------------------------------------------------------------------------------
+
+
+class _Declared(Frozen):
+    """What each kind of step has in its own way."""
+
+    dt: Any
+    N: Any
+    p_vec: Any
+    dof_body: Any = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Step(_Declared):
     """A ``ContactStep`` or a ``DelassusStep``.
 
     Attributes
@@ -55,64 +156,45 @@ class Step(ABC):
         whoever built the step took the mean of A and Aᵀ instead.
     negative : size of the negative eigenvalue of N of a ``DelassusStep`` over its norm; 0 up to
         round-off. Numbers rounded in a file leave one; then no energy belongs to N.
+    N : Delassus matrix of equation (20), Δt B M⁻¹ Bᵀ (nc, nc), m/(s·N).
+    p_vec : p of equation (20) (nc,), m/s: the value of each contact's constraint in free motion.
     """
+
+    stiffness: Any = 1.0
+    bodies: Any = None
+    normals: Any = None
+    points: Any = None
+    contact_ids: Any = None
+    friction: Friction | None = None
+    power: checks.Power = HOOKE
+    origin: Origin | None = None
+    symmetrised: checks.NotNegative = 0.0
+    negative: float = field(default=0.0, init=False)
 
     expected: ClassVar[str] = "a ContactStep or a DelassusStep"  # in messages
     by_name: ClassVar[str] = "cdopt.open_problem(name).step"
-    dt: float
-    stiffness: FloatArray
-    bodies: IntArray | None
-    normals: FloatArray | None
-    points: FloatArray | None
-    contact_ids: NDArray[Any] | None
-    power: float
-    dof_body: IntArray | None = None
-    friction: Friction | None = None
-    origin: Origin | None = None
-    symmetrised: float = 0.0
-    negative: float = 0.0
-
     _KIND: ClassVar[str]  # in files
-    _ARGUMENTS: ClassVar[tuple[str, ...]]  # of the constructor
-    _PER_CONTACT: ClassVar[tuple[str, ...]]  # those with one row per contact
 
-    def _set_contact_data(
-        self,
-        nc: int,
-        stiffness: Any,
-        bodies: Any,
-        normals: Any,
-        points: Any,
-        contact_ids: Any,
-        power: float,
-        origin: Origin | None,
-        symmetrised: float,
-    ) -> None:
-        self.symmetrised, self.power, self.origin = symmetrised, power, origin
-        self.stiffness = checks.per_contact("stiffness", stiffness, nc, positive=True)
-        self.bodies = self.normals = self.points = self.contact_ids = None
-        if bodies is not None:
-            self.bodies = checks.integers("bodies", bodies, (nc, 2), at_least=-1)
-        if normals is not None:
-            self.normals = checks.table("normals", normals, nc)
-            length = np.linalg.norm(self.normals, axis=1)
-            bad = np.flatnonzero(np.abs(length - 1.0) > 1e-6)
-            if bad.size:
-                where = f"length {length[bad[0]]:.6g} at contact {int(bad[0])}"
-                raise InvalidInput("normals", where, "unit vectors")
-            if self.friction is not None and self.friction.tangents is not None:
-                check_directions(self.friction.tangents, self.normals)
-        if points is not None:
-            self.points = checks.table("points", points, nc)
-        if contact_ids is not None:
-            self.contact_ids = checks.labels("contact_ids", contact_ids, nc)
-        self._sealed = True
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if "_sealed" in self.__dict__:
-            kind = type(self).__name__
-            raise AttributeError(f"{kind} is frozen: use step.replace({name}=...)")
-        super().__setattr__(name, value)
+    def _check_contacts(self, nc: int, friction: Friction | None) -> None:
+        """Validate what both kinds of step know of each contact."""
+        stiffness = checks.per_contact("stiffness", self.stiffness, nc, positive=True)
+        self.__dict__.update(stiffness=stiffness, friction=friction)
+        for name, check in (
+            ("bodies", lambda value: checks.integers("bodies", value, (nc, 2), at_least=-1)),
+            ("normals", lambda value: checks.table("normals", value, nc)),
+            ("points", lambda value: checks.table("points", value, nc)),
+            ("contact_ids", lambda value: checks.labels("contact_ids", value, nc)),
+        ):
+            value = getattr(self, name)
+            self.__dict__[name] = None if value is None else check(value)
+        if self.normals is None:
+            return
+        length = np.linalg.norm(self.normals, axis=1)
+        if (bad := np.flatnonzero(np.abs(length - 1.0) > 1e-6)).size:
+            where = f"length {length[bad[0]]:.6g} at contact {int(bad[0])}"
+            raise InvalidInput("normals", where, "unit vectors")
+        if friction is not None and friction.tangents is not None:
+            check_directions(friction.tangents, self.normals)
 
     @property
     def nc(self) -> int:
@@ -135,16 +217,6 @@ class Step(ABC):
         as a name.
         """
         return list(self.names.texts)
-
-    @property
-    @abstractmethod
-    def N(self) -> sp.csr_array:
-        """Delassus matrix of equation (20), Δt B M⁻¹ Bᵀ (nc, nc), m/(s·N)."""
-
-    @property
-    @abstractmethod
-    def p_vec(self) -> FloatArray:
-        """p of equation (20) (nc,), m/s: the value of each contact's constraint in free motion."""
 
     def contact_vectors(self, f: Any, f_t: Any = None) -> FloatArray:
         """Contact forces on body j as vectors of the plane or of space, N.
@@ -191,21 +263,15 @@ class Step(ABC):
         if self.bodies is None or self.normals is None:
             raise InvalidInput("step", "no bodies or normals", "a step built with both")
         vectors = self.contact_vectors(f, f_t)
-        count = int(self.bodies.max(initial=-1)) + 1
-        total = np.zeros((count, self.normals.shape[1]))
-        for column, sign in ((0, -1.0), (1, 1.0)):
-            index = self.bodies[:, column]
+        total = np.zeros((int(self.bodies.max(initial=-1)) + 1, vectors.shape[1]))
+        for index, sign in zip(self.bodies.T, (-1.0, 1.0), strict=True):
             np.add.at(total, index[index >= 0], sign * vectors[index >= 0])
         return total
 
     # --- other steps from this one -----------------------------------------------------
 
     def require_frictionless(self, what: str) -> None:
-        """Refuse friction: some μ above zero.
-
-        Parameters
-        ----------
-        what : what has no friction, such as "ClassicCD".
+        """Refuse friction, some μ above zero, for ``what`` has none, such as "ClassicCD".
 
         Raises
         ------
@@ -215,15 +281,11 @@ class Step(ABC):
             instead = ("FrictionalCD(step)", "without it, step.without_friction()")
             raise Unsupported(what, "the step has friction, which it would leave out", instead)
 
-    def without_friction(self: AnyStep) -> AnyStep:
+    def without_friction(self) -> Self:
         """The step of the normal rows alone; the same step where it has no friction."""
-        return self if self.friction is None else self.replace(**self._normal_rows())
+        return self if self.friction is None else self.replace(friction=None)
 
-    def _normal_rows(self) -> dict[str, Any]:
-        """Constructor arguments that differ without friction."""
-        return {"friction": None}
-
-    def replace(self: AnyStep, **changes: Any) -> AnyStep:
+    def replace(self, **changes: Any) -> Self:
         """A copy with some constructor arguments changed, ``changes`` by name, validated anew.
 
         Raises
@@ -231,18 +293,15 @@ class Step(ABC):
         InvalidInput : no such argument, or a value that it does not take.
         """
         arguments = self._arguments()
-        unknown = set(changes) - set(arguments)
+        unknown = ", ".join(sorted(set(changes) - set(arguments)))
         if unknown:
-            raise InvalidInput(
-                ", ".join(sorted(unknown)), "no such argument", "one of " + ", ".join(arguments)
-            )
+            raise InvalidInput(unknown, "no such argument", "one of " + ", ".join(arguments))
         if set(changes) == {"power"}:  # no matrix is checked again
-            same = object.__new__(type(self))
-            same.__dict__.update(self.__dict__, power=checks.power("power", changes["power"]))
-            return same
+            changes["power"] = checks.power("power", changes["power"])
+            return self._of(**{**self.__getstate__(), **changes})
         return type(self)(**{**arguments, **changes})
 
-    def select(self: AnyStep, contacts: Any) -> AnyStep:
+    def select(self, contacts: Any) -> Self:
         """The same step with only these contacts, in this order.
 
         ``contacts`` are indices (n,) or a mask (nc,).
@@ -253,61 +312,56 @@ class Step(ABC):
         """
         return self.replace(**self._rows(checks.positions("contacts", contacts, self.nc)))
 
-    def _rows(self, index: NDArray[np.intp]) -> dict[str, Any]:
+    def _rows(self, index: IntArray) -> dict[str, Any]:
         """The arguments that differ between contacts, for these contacts."""
-        values = {name: getattr(self, name) for name in (*self._PER_CONTACT, *_ROWS)}
-        rows = {name: value[index] for name, value in values.items() if value is not None}
+        names = ("stiffness", "bodies", "normals", "points", "contact_ids")
+        known = {name: getattr(self, name) for name in names}
+        rows = {name: value[index] for name, value in known.items() if value is not None}
         return rows if self.friction is None else {**rows, "friction": self.friction.rows(index)}
 
     def _arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in (*self._ARGUMENTS, *_SHARED, *_OBJECTS)}
+        """Of the constructor, by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self._arguments())
+    def __getstate__(self) -> dict[str, Any]:
+        """All that is not computed when it is asked for."""
+        kind = type(self)
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if not isinstance(getattr(kind, name, None), cached_property)
+        }
 
     # --- files -------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write the step to an ``.npz`` file, without loss."""
         content = self._arguments()
-        for value in [content.pop(name) for name in _OBJECTS]:
+        for value in (content.pop("friction"), content.pop("origin")):
             content |= {} if value is None else value.stored()
         archive.save(path, self._KIND, content)
 
     @classmethod
-    def load(cls: type[AnyStep], path: str | Path) -> AnyStep:
+    def load(cls, path: str | Path) -> Self:
         """Read a step that ``save`` wrote: of this class, or by ``Step.load`` of either.
 
         Raises
         ------
         InvalidInput : the file is missing, damaged, or holds something else.
         """
-        kinds: dict[str, Any] = {
-            kind._KIND: kind for kind in (ContactStep, DelassusStep) if issubclass(kind, cls)
-        }
+        kinds = {k._KIND: k for k in (ContactStep, DelassusStep) if issubclass(k, cls)}
         name, content = archive.load(path, tuple(kinds))
-        kind = kinds[name]
-        objects = {name: of.restored(content) for name, of in _OBJECTS.items()}
-        known = (*kind._ARGUMENTS, *_SHARED)
-        missing = [key for key in known[:3] if key not in content]
-        unknown = sorted(set(content) - set(known))
-        if missing or unknown:
-            raise InvalidInput(
-                "path",
-                f"a file without {missing}" if missing else f"unknown entries {unknown}",
-                f"a {name} with " + ", ".join(known),
-            )
+        kind: Any = kinds[name]
+        objects = {"friction": Friction.restored(content), "origin": Origin.restored(content)}
         try:
-            return kind(**content, **objects)
-        except TypeError as error:
-            raise InvalidInput("path", str(error), f"a complete {name}") from error
+            step: Self = kind(**content, **objects)
+        except (TypeError, InvalidInput) as error:
+            known = ", ".join(f.name for f in fields(kind) if f.init)
+            raise InvalidInput("path", str(error), f"a {name} with {known}") from error
+        return step
 
 
-def _rebuild(kind: type[AnyStep], arguments: dict[str, Any]) -> AnyStep:
-    """The step with these arguments, validated again and read-only."""
-    return kind(**arguments)
-
-
+@dataclass(frozen=True, eq=False, repr=False)
 class ContactStep(Step):
     """One time step of rigid bodies in contact.
 
@@ -344,80 +398,51 @@ class ContactStep(Step):
     The arrays are copies and read-only. Olsen & Kamrin (2018), section 3.
     """
 
-    _KIND = "contact step"
-    _ARGUMENTS = (
-        "M",
-        "B",
-        "phi",
-        "v",
-        "F_ext",
-        "dt",
-        "restitution",
-        "gap_rate",
-        "v_min",
-        "dof_body",
-        "symmetrised",
-    )
-    _PER_CONTACT = ("B", "phi", "restitution", "gap_rate")
+    M: Any
+    B: Any
+    phi: Any
+    v: Any
+    F_ext: Any
+    dt: checks.Positive
+    _: KW_ONLY
+    restitution: Any = 0.0
+    gap_rate: Any = 0.0
+    v_min: checks.NotNegative = 0.0
+    dof_body: Any = None
 
-    def __init__(
-        self,
-        M: Any,
-        B: Any,
-        phi: Any,
-        v: Any,
-        F_ext: Any,
-        dt: checks.Positive,
-        *,
-        stiffness: Any = 1.0,
-        restitution: Any = 0.0,
-        gap_rate: Any = 0.0,
-        v_min: checks.NotNegative = 0.0,
-        bodies: Any = None,
-        normals: Any = None,
-        points: Any = None,
-        contact_ids: Any = None,
-        dof_body: Any = None,
-        friction: Friction | None = None,
-        power: checks.Power = HOOKE,
-        origin: Origin | None = None,
-        symmetrised: checks.NotNegative = 0.0,
-    ) -> None:
-        gap_gradient = checks.gap_gradient(B)
-        nc, nv = gap_gradient.shape
-        shared = isinstance(M, MassMatrix) and M.diagonal.size == nv  # of another step, checked
-        self.mass = M if shared else MassMatrix(checks.matrix("M", M, nv, nv))
-        self.M: sp.csr_array = self.mass.M
-        self.B: sp.csr_array = gap_gradient
-        self.phi = checks.vector("phi", phi, nc, "m")
-        self.v = checks.vector("v", v, nv, "m/s")
-        self.F_ext = checks.vector("F_ext", F_ext, nv, "N")
-        self.dt = dt
-        self.restitution = checks.per_contact(
-            "restitution", restitution, nc, at_least=0.0, at_most=1.0
+    _KIND = "contact step"
+
+    def __post_init__(self) -> None:
+        B = checks.gap_gradient(self.B)
+        nc, nv = B.shape
+        shared = isinstance(self.M, MassMatrix) and self.M.diagonal.size == nv  # checked already
+        mass = self.M if shared else MassMatrix(checks.matrix("M", self.M, nv, nv))
+        body = self.dof_body
+        self.__dict__.update(
+            M=mass.M,
+            mass=mass,
+            B=B,
+            phi=checks.vector("phi", self.phi, nc, "m"),
+            v=checks.vector("v", self.v, nv, "m/s"),
+            F_ext=checks.vector("F_ext", self.F_ext, nv, "N"),
+            restitution=checks.per_contact(
+                "restitution", self.restitution, nc, at_least=0.0, at_most=1.0
+            ),
+            gap_rate=checks.per_contact("gap_rate", self.gap_rate, nc),
+            dof_body=body if body is None else checks.integers("dof_body", body, (nv,), at_least=0),
         )
-        self.gap_rate = checks.per_contact("gap_rate", gap_rate, nc)
-        self.v_min = v_min
-        if dof_body is not None:
-            self.dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
-        if friction is not None:
-            self.friction = friction.on(nc, nv)
-        self._set_contact_data(
-            nc, stiffness, bodies, normals, points, contact_ids, power, origin, symmetrised
-        )
+        self._check_contacts(nc, None if self.friction is None else self.friction.on(nc, nv))
 
     @classmethod
-    def _of(cls, M: MassMatrix, **arguments: Any) -> ContactStep:
+    def _of(cls, **arguments: Any) -> Self:
         """The step of arguments that cdopt made itself: complete, sound, and not copied.
 
         Arrays become read-only. Every array with a row per contact is there, or None.
         """
-        step = object.__new__(cls)
-        for value in arguments.values():
-            if isinstance(value, np.ndarray):
-                read_only(value)
-        step.__dict__.update(arguments, mass=M, M=M.M, _sealed=True)
-        return step
+        mass = arguments["M"]
+        if isinstance(mass, MassMatrix):
+            arguments |= {"mass": mass, "M": mass.M}
+        return super()._of(**arguments)
 
     @staticmethod
     def from_delassus(N: Any, p_vec: Any, dt: Any = 1.0, **contacts: Any) -> DelassusStep:
@@ -429,10 +454,19 @@ class ContactStep(Step):
         """
         return DelassusStep(N, p_vec, dt, **contacts)
 
+    def _rows(self, index: IntArray) -> dict[str, Any]:
+        rows = {name: getattr(self, name)[index] for name in ("phi", "restitution", "gap_rate")}
+        return {**super()._rows(index), **rows, "B": self.B[index]}
+
     @property
     def nv(self) -> int:
         """Number of free degrees of freedom."""
         return int(self.B.shape[1])
+
+    @cached_property
+    def mass(self) -> MassMatrix:
+        """M, with its inverse as an operator."""
+        return MassMatrix(self.M)
 
     @cached_property
     def v_star(self) -> FloatArray:
@@ -472,13 +506,14 @@ class ContactStep(Step):
     def N(self) -> sp.csr_array:
         """Delassus matrix of equation (20), Δt B M⁻¹ Bᵀ (nc, nc), m/(s·N)."""
         product = sp.csr_array(self.B @ self.mass.solve_sparse(sp.csr_array(self.B.T)))
-        return checks.freeze(sp.csr_array((product + product.T) * (0.5 * self.dt)))
+        return freeze(sp.csr_array((product + product.T) * (0.5 * self.dt)))
 
     def __repr__(self) -> str:
         size = f"{self.nc:,} contacts, {self.nv:,} degrees of freedom"
         return f"ContactStep({size}, dt={self.dt:g} s)"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class DelassusStep(Step):
     """One time step of which only N and p of equation (20) are known.
 
@@ -502,60 +537,51 @@ class DelassusStep(Step):
         another argument.
     """
 
+    N: Any
+    p_vec: Any
+    dt: checks.Positive = 1.0
+    N_rows: Any = field(init=False)
+    p_rows: Any = field(init=False)
+
     _KIND = "delassus step"
-    _ARGUMENTS = ("N", "p_vec", "dt", "symmetrised")
-    _PER_CONTACT = ("p_vec",)
 
-    def __init__(
-        self,
-        N: Any,
-        p_vec: Any,
-        dt: checks.Positive = 1.0,
-        *,
-        stiffness: Any = 1.0,
-        bodies: Any = None,
-        normals: Any = None,
-        points: Any = None,
-        contact_ids: Any = None,
-        friction: Friction | None = None,
-        power: checks.Power = HOOKE,
-        origin: Origin | None = None,
-        symmetrised: checks.NotNegative = 0.0,
-    ) -> None:
-        matrix = checks.matrix("N", N, None, None)
-        rows = matrix.shape[0]
+    def __post_init__(self) -> None:
+        matrix = checks.matrix("N", self.N, None, None)
+        nc = rows = matrix.shape[0]
         matrix = checks.symmetric("N", matrix, _DELASSUS_SYMMETRY_TOL)
-        tol = _DELASSUS_PSD_TOL if friction is None else _FRICTION_PSD_TOL
-        self.negative = _negative_eigenvalue(matrix, tol)
-        self.dt = dt
-        self.N_rows, self.p_rows = matrix, checks.vector("p_vec", p_vec, rows, "m/s")
-        nc, self._d = rows, 1
-        if friction is not None:
-            nc = friction.contacts(rows)
-            self.friction = friction.on(nc, None, rows)
-            self._d = self.friction.d
-        self._set_contact_data(
-            nc, stiffness, bodies, normals, points, contact_ids, power, origin, symmetrised
+        given = self.friction
+        negative = _negative_eigenvalue(
+            matrix, _DELASSUS_PSD_TOL if not given else _FRICTION_PSD_TOL
         )
+        vector = checks.vector("p_vec", self.p_vec, rows, "m/s")
+        friction = None
+        if given is not None:
+            nc = given.contacts(rows)
+            friction = given.on(nc, None, rows)
+        self.__dict__.update(N_rows=matrix, p_rows=vector, negative=negative, friction=friction)
+        self.__dict__.update(self._normal_rows())
+        self._check_contacts(nc, friction)
 
-    @cached_property
-    def N(self) -> sp.csr_array:
-        """Delassus matrix of the normal rows (nc, nc), m/(s·N)."""
-        d = self._d
-        return self.N_rows if d == 1 else checks.freeze(sp.csr_array(self.N_rows[::d][:, ::d]))
+    @property
+    def _d(self) -> int:
+        """Rows a contact."""
+        return 1 if self.friction is None else self.friction.d
 
-    @cached_property
-    def p_vec(self) -> FloatArray:
-        """p of the normal rows (nc,), m/s: gap rate of the free motion."""
-        return read_only(self.p_rows[:: self._d])
+    def _normal_rows(self) -> dict[str, Any]:
+        d, N = self._d, self.N_rows
+        N = N if d == 1 else freeze(sp.csr_array(N[::d][:, ::d]))
+        return {"N": N, "p_vec": read_only(self.p_rows[::d])}
+
+    def without_friction(self) -> Self:
+        """The step of the normal rows alone; the same step where it has no friction."""
+        if self.friction is None:
+            return self
+        return self.replace(friction=None, N=self.N, p_vec=self.p_vec)
 
     def _arguments(self) -> dict[str, Any]:
         return {**super()._arguments(), "N": self.N_rows, "p_vec": self.p_rows}
 
-    def _normal_rows(self) -> dict[str, Any]:
-        return {**super()._normal_rows(), "N": self.N, "p_vec": self.p_vec}
-
-    def _rows(self, index: NDArray[np.intp]) -> dict[str, Any]:
+    def _rows(self, index: IntArray) -> dict[str, Any]:
         rows = (index[:, None] * self._d + np.arange(self._d)).ravel()
         matrix = self.N_rows[rows][:, rows]
         return {**super()._rows(index), "N": matrix, "p_vec": self.p_rows[rows]}
@@ -567,9 +593,7 @@ class DelassusStep(Step):
 def _negative_eigenvalue(N: sp.csr_array, tol: float) -> float:
     """Size of the most negative eigenvalue over ‖N‖, 0 if of round-off; refused above ``tol``."""
     nc = N.shape[0]
-    if nc == 0:
-        return 0.0
-    scale = float(np.abs(N).sum(axis=1).max())
+    scale = float(np.abs(N).sum(axis=1).max()) if nc else 0.0
     if scale == 0.0:
         return 0.0
     if nc <= _DENSE_LIMIT:
@@ -581,17 +605,11 @@ def _negative_eigenvalue(N: sp.csr_array, tol: float) -> float:
             smallest = float(np.linalg.eigvalsh(dense)[0])
     else:
         try:
-            smallest = float(
-                eigsh(N / scale, k=1, which="SA", tol=1e-4, return_eigenvectors=False)[0]
-            )
+            lowest = eigsh(N / scale, k=1, which="SA", tol=1e-4, return_eigenvectors=False)
         except ArpackError as error:
-            raise InvalidInput("N", "eigenvalues that cannot be found", "a Delassus matrix") from (
-                error
-            )
+            raise InvalidInput("N", "eigenvalues not computed", "a Delassus matrix") from error
+        smallest = float(lowest[0])
     if smallest < -tol:
-        raise InvalidInput(
-            "N",
-            f"an eigenvalue of {smallest * scale:.3g} beside a norm of {scale:.3g}",
-            "a positive semidefinite matrix",
-        )
+        found = f"an eigenvalue of {smallest * scale:.3g} beside a norm of {scale:.3g}"
+        raise InvalidInput("N", found, "a positive semidefinite matrix")
     return -smallest if smallest < -ROUND_OFF else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,20 +64,19 @@ class Friction:
         InvalidInput : naming the argument.
         """
         mu = checks.per_contact("mu", self.mu, nc, at_least=0.0)
+        name, B_t, count = "N", None, rows or 0
         if nv is None:
             if self.B_t is not None:
                 raise InvalidInput("B_t", "tangential rows", "None beside N, which holds them")
-            B_t, d = None, (rows or 0) // max(nc, 1)
-            if rows and (rows != nc * d or d not in (2, 3)):
-                raise InvalidInput("N", f"{rows} rows for {nc} contacts", "2 or 3 rows a contact")
+        elif self.B_t is None:
+            raise InvalidInput("B_t", "None", "the tangential rows (nc·(d − 1), nv)")
         else:
-            if self.B_t is None:
-                raise InvalidInput("B_t", "None", "the tangential rows (nc·(d − 1), nv)")
-            B_t = checks.freeze(checks.matrix("B_t", self.B_t, None, nv))
-            d = 1 + B_t.shape[0] // max(nc, 1)
-            if B_t.shape[0] != nc * (d - 1) or (nc and d not in (2, 3)):
-                expected = f"{nc} in the plane or {2 * nc} in space"
-                raise InvalidInput("B_t", f"{B_t.shape[0]} rows", expected)
+            name, B_t = "B_t", checks.matrix("B_t", self.B_t, None, nv)
+            count = nc + B_t.shape[0]
+        d = count // max(nc, 1)
+        if count != nc * d or (nc and d not in (2, 3)):
+            found = count - nc * (B_t is not None)
+            raise InvalidInput(name, f"{found} rows for {nc} contacts", "2 or 3 rows a contact")
         rate = checks.real("rate", self.rate, f"one number or an array of shape ({nc}, {d - 1})")
         if not nc:
             d = 3 if rate.shape == (0, 2) or np.shape(self.tangents) == (0, 2, 3) else 2
@@ -111,13 +111,13 @@ class Friction:
 
     def rows(self, contacts: Any) -> Friction:
         """The friction of these contacts, as indices (n,)."""
-        B_t = self.B_t
-        if B_t is not None:
-            picked = (contacts[:, None] * (self.d - 1) + np.arange(self.d - 1)).ravel()
-            B_t = sp.csr_array(B_t[picked])
-        tangents = None if self.tangents is None else self.tangents[contacts]
+        rows = (contacts[:, None] * (self.d - 1) + np.arange(self.d - 1)).ravel()
         return Friction(
-            self.mu[contacts], B_t, self.rate[contacts], self.stiffness_ratio[contacts], tangents
+            self.mu[contacts],
+            None if self.B_t is None else sp.csr_array(self.B_t[rows]),
+            self.rate[contacts],
+            self.stiffness_ratio[contacts],
+            None if self.tangents is None else self.tangents[contacts],
         )
 
     def stored(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class Friction:
     @staticmethod
     def restored(content: dict[str, Any]) -> Friction | None:
         """The friction that ``stored`` wrote, taken out of ``content``, or None."""
-        names = ("mu", "B_t", "rate", "stiffness_ratio", "tangents")
+        names = [f.name for f in dataclasses.fields(Friction)]
         values = {name: content.pop(f"friction_{name}", None) for name in names}
         return None if values["mu"] is None else Friction(**values)
 
@@ -142,8 +142,7 @@ def _unit_tangents(tangents: Any, nc: int, d: int) -> FloatArray | None:
     if tangents is None:
         return None
     values = checks.real("tangents", tangents, f"an array of shape ({nc}, {d - 1}, {d})")
-    if values.ndim == 2 and d == 2:
-        values = values[:, None, :]
+    values = values[:, None, :] if values.ndim == 2 and d == 2 else values
     values = checks.numbers("tangents", values, (nc, d - 1, d))
     lengths = np.linalg.norm(values, axis=2)
     if (bad := np.argwhere(np.abs(lengths - 1.0) > _UNIT)).size:
@@ -151,11 +150,7 @@ def _unit_tangents(tangents: Any, nc: int, d: int) -> FloatArray | None:
         found = f"a tangent of length {lengths[i, k]:.6g} at contact {i}"
         raise InvalidInput("tangents", found, "unit vectors")
     if d == 3:
-        skew = np.flatnonzero(np.abs((values[:, 0] * values[:, 1]).sum(axis=1)) > _UNIT)
-        if skew.size:
-            angle = _degrees(values[skew[0], 0], values[skew[0], 1])
-            found = f"two tangents {angle} apart at contact {int(skew[0])}"
-            raise InvalidInput("tangents", found, "two at right angles")
+        _check_right_angles(values[:, :1], values[:, 1], "the other tangent")
     return values
 
 
@@ -169,13 +164,14 @@ def check_directions(tangents: FloatArray, normals: FloatArray) -> None:
     if tangents.shape[2] != normals.shape[1]:
         found = f"vectors of {tangents.shape[2]} numbers beside normals of {normals.shape[1]}"
         raise InvalidInput("tangents", found, "the same dimension")
-    along = np.abs(np.einsum("ikx,ix->ik", tangents, normals))
-    if (bad := np.argwhere(along > _UNIT)).size:
+    _check_right_angles(tangents, normals, "the normal")
+
+
+def _check_right_angles(tangents: FloatArray, others: FloatArray, name: str) -> None:
+    """Refuse unit vectors (nc, m, d) that are not at right angles to others (nc, d)."""
+    along = np.einsum("ikx,ix->ik", tangents, others)
+    if (bad := np.argwhere(np.abs(along) > _UNIT)).size:
         i, k = bad[0].tolist()
-        found = f"a tangent {_degrees(tangents[i, k], normals[i])} from the normal at contact {i}"
-        raise InvalidInput("tangents", found, "tangents at right angles to the normals")
-
-
-def _degrees(a: FloatArray, b: FloatArray) -> str:
-    """The angle between two unit vectors."""
-    return f"{np.degrees(np.arccos(np.clip(a @ b, -1.0, 1.0))):.6g}°"
+        angle = np.degrees(np.arccos(np.clip(along[i, k], -1.0, 1.0)))
+        found = f"a tangent {angle:.6g}° from {name} at contact {i}"
+        raise InvalidInput("tangents", found, "vectors at right angles")

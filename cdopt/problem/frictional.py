@@ -1,4 +1,4 @@
-"""Steps with friction as data: rows, law, residuals and infeasibility.
+"""Steps with friction as data: rows, law, residuals, infeasibility and the Slater number.
 
 A contact has d rows, the normal one first. The rows are handled as those of a ``ContactStep`` with
 nc·d contacts, so that products, energies and scales are those of rigid steps; what differs is the
@@ -8,41 +8,36 @@ law of Coulomb (``friction_cone``).
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
+import clarabel
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import FloatArray, one_of, read_only
+from cdopt._util.checks import FloatArray, IntArray, one_of, read_only
 from cdopt._util.errors import InfeasibilityProof
-from cdopt._util.frozen import from_dense, frozen_rows
+from cdopt._util.frozen import Frozen, frozen_rows
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
 from cdopt.problem.certificate import EPS, Condition, Residual, residuals_of
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.friction import Friction
-from cdopt.problem.rigid import (
-    BACKGROUND,
-    DelassusStepData,
-    Exchange,
-    RigidStepData,
-    StepData,
-    squeezed,
-)
-from cdopt.problem.scaling import Parts, components, network_parts, rows_of
-from cdopt.problem.slater import Slater, forces_shrink, slater_number
-from cdopt.problem.warm_start import row_ids
+from cdopt.problem.rigid import DelassusStepData, RigidStepData, StepData, squeezed
+from cdopt.problem.scaling import column_scale
+from cdopt.problem.solution import row_ids
 
 LAWS = ("coulomb", "associated")
 Law = Annotated[str, one_of(LAWS)]
 _MODERATE = 3.0  # forces over what acts that need no second look,
 _GROWTH = -0.25  # or the worst residual to this power: so little do unbounded forces grow
-_DENSE = 20_000  # entries of a B whose squares are summed as a dense matrix
 _SHRINKS = 2.0  # the least forces of no attained answer do, when less accuracy is asked for
+MARGIN = 1e-7  # a Slater number is zero within this; products of a proof are, relative to it
+_ACCURACY = 1e-12  # asked of the cone programs
+_SMALL = 1e-6  # an error of forces, relative to what acts,
+_LARGER = 1e-4, 0.3  # and bounds of another, which must not matter much
+_SOLVED = ("Solved", "AlmostSolved", "InsufficientProgress", "MaxIterations")
 
 
 class FrictionalData(StepData):
@@ -55,9 +50,10 @@ class FrictionalData(StepData):
     law : "coulomb" or "associated".
     """
 
-    step: Any
     friction: Friction
     law: str
+    effect: Any  # Bᵀ or N with rows so scaled that ‖effect · f‖² is about fᵀN f
+    acting_energy: Any  # of an answer: (parts,) J, of the changes of speed of contacts and loads
 
     kind = "frictional step"
 
@@ -67,7 +63,7 @@ class FrictionalData(StepData):
         return int(self.friction.mu.size)
 
     @property
-    def d(self) -> int:
+    def d(self) -> int:  # type: ignore[override]  # one without friction
         """Rows a contact."""
         return self.friction.d
 
@@ -91,29 +87,17 @@ class FrictionalData(StepData):
     def normal_size(self, rows: FloatArray) -> FloatArray:
         """(nc,) m/s, sizes of the terms of ``normal``: |g_n|, of the associated law + μ‖g_T‖."""
         rates = np.abs(self.table(rows))
-        size = rates[:, 0]
         if self.law == "associated":
-            size = cone.shifted(rates, self.friction.mu)[:, 0]
-        return np.repeat(size, self.d)
-
-    def shift(self, rates: FloatArray) -> FloatArray:
-        """(contacts,) m/s: what the law adds to the normal rates; ``rates`` is (contacts, d)."""
-        if self.law == "associated":
-            return np.zeros(self.contacts)
-        return cone.shifted(rates, self.friction.mu)[:, 0] - rates[:, 0]
+            rates = cone.shifted(rates, self.friction.mu)
+        return np.repeat(rates[:, 0], self.d)
 
     def shifted(self, rates: FloatArray) -> FloatArray:
         """g̃ (contacts, d), m/s: the rates that the law sets orthogonal to the forces."""
         return cone.shifted(rates, self.friction.mu) if self.law == "coulomb" else rates
 
-    @cached_property
-    def mobility(self) -> FloatArray:
-        """(nc,) m/(s·N), w = tr(N_ii)/d of each row's contact, the same in every basis."""
-        diagonal = self.table(self._diagonal()).mean(axis=1)
-        of_part = self.parts.contact[:: self.d]
-        mean = Parts(of_part, np.zeros(0, np.int64), self.parts.count).geometric_mean(diagonal)
-        w = np.where(diagonal > 0.0, diagonal, mean[of_part])
-        return read_only(np.repeat(w, self.d))
+    def shift(self, rates: FloatArray) -> FloatArray:
+        """(contacts,) m/s: what the law adds to the normal rates; ``rates`` is (contacts, d)."""
+        return np.asarray(self.shifted(rates)[:, 0] - rates[:, 0])
 
     def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
         """The conditions K ∋ f ⟂ g̃ ∈ K*, for v⁺ (nv,) and the forces of the rows (nc,).
@@ -125,17 +109,15 @@ class FrictionalData(StepData):
         - ``natural map``    ‖w_i f_i − P_K(w_i f_i − g̃_i)‖ / S_i
         - ``momentum``, ``duality gap`` : as of a rigid step, the latter with fᵀg̃
         """
-        exchange, mu = self.exchange(motion, f), self.friction.mu
-        forces, w = self.table(f), self.mobility[:: self.d]
-        rates = self.table(self.gap(motion, f))
-        law_rates = self.shifted(rates)
+        exchange, mu, d = self.exchange(motion, f), self.friction.mu, self.d
+        forces, w = self.table(f), self.mobility[::d]
+        rates = self.shifted(self.table(self.gap(motion, f)))
         speed = self.table(exchange.speed).max(axis=1, initial=0.0)
-        sizes = np.linalg.norm(self.table(exchange.gap_round_off), axis=1)
-        round_off = (1.0 + mu) * sizes
-        outside = np.linalg.norm(cone.project(-law_rates, mu), axis=1)
-        natural = np.linalg.norm(cone.natural_map(forces, law_rates, mu, w), axis=1)
-        work = self.dt * np.repeat(np.sum(forces * law_rates, axis=1) / self.d, self.d)
-        size = self.dt * np.repeat(np.linalg.norm(forces, axis=1) * round_off / self.d, self.d)
+        round_off = (1.0 + mu) * np.linalg.norm(self.table(exchange.gap_round_off), axis=1)
+        outside = np.linalg.norm(cone.project(-rates, mu), axis=1)
+        natural = np.linalg.norm(cone.natural_map(forces, rates, mu, w), axis=1)
+        work = self.dt * np.repeat(np.sum(forces * rates, axis=1) / d, d)
+        size = self.dt * np.repeat(np.linalg.norm(forces, axis=1) * round_off / d, d)
         return residuals_of(
             Condition("penetration", "m/s", outside, speed, round_off),
             Condition("friction cone", "m/s", w * cone.distance(forces, mu), speed, 0.0 * speed),
@@ -170,9 +152,7 @@ class FrictionalData(StepData):
     # --- existence -----------------------------------------------------------------------
 
     def slater(self) -> Slater:
-        """How far the set of admissible rates is from having no interior (``problem.slater``)."""
-        if not self.contacts:
-            return Slater(np.inf, None, 0.0)
+        """How far the set of admissible rates is from having no interior."""
         return slater_number(self, np.arange(self.contacts))
 
     def prove_infeasible(self) -> InfeasibilityProof | None:
@@ -181,14 +161,8 @@ class FrictionalData(StepData):
         Of the associated law they are those of the Slater number. Of the law of Coulomb they are
         normal forces alone: such a proof excludes every law, and others exclude nothing.
         """
-        if not self.contacts:
-            return None
         if self.law == "coulomb":
-            count = self.contacts
-            normal = sp.csr_array(
-                (np.ones(count), (np.arange(count), self.d * np.arange(count))),
-                shape=(count, self.nc),
-            )
+            normal = sp.csr_array(sp.eye_array(self.nc, format="csr")[:: self.d])
             rows = sp.csr_array(self.products @ normal.T)
             return squeezed(self, rows, self.rate_bias, normal)
         slater = self.slater()
@@ -203,11 +177,11 @@ class FrictionalData(StepData):
     ) -> tuple[float | None, tuple[Residual, ...]]:
         """Whether forces that look right are those of an infimum that is not attained.
 
-        Forces that approach such an infimum grow as their worst residual gets less. So only forces
-        above a multiple of what acts, the larger the less the residual, are looked at. They
-        are right where the Slater number of their part is positive, and where the least forces for
-        the same motion hardly depend on their accuracy; in the plane cones are polyhedral, and
-        every infimum is attained.
+        Forces that approach such an infimum grow as their ``worst`` residual gets less. So only
+        forces f (nc,) above a multiple of what acts, the larger the less the residual, are looked
+        at. They are right where the Slater number of their part is positive, and where the least
+        forces for the same ``motion`` (nv,) hardly depend on their accuracy; in the plane cones
+        are polyhedral, and every infimum is attained.
 
         Returns
         -------
@@ -227,18 +201,8 @@ class FrictionalData(StepData):
         if slater.bounded:
             return slater.value, ()
         shrunk = forces_shrink(self, motion, f, contacts, worst)
-        if shrunk <= _SHRINKS:
-            return slater.value, ()
-        return slater.value, (Residual("attainment", shrunk, float(acts[part]), "J"),)
-
-    def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
-        """(parts,) J: of the changes of speed that contacts and loads make."""
-        raise NotImplementedError
-
-    @property
-    def effect(self) -> sp.csr_array:
-        """Bᵀ or N with rows so scaled that ‖effect · f‖² is about fᵀN f."""
-        raise NotImplementedError
+        doubts = (Residual("attainment", shrunk, float(acts[part]), "J"),)
+        return slater.value, doubts if shrunk > _SHRINKS else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,34 +214,19 @@ class FrictionalStepData(FrictionalData, RigidStepData):
     law: str
 
     @cached_property
-    def parts(self) -> Parts:
-        """Independent parts of the contact network; the rows of a contact are in one."""
-        reach = self._reach if self.B is self.step.B else _reach(self.step.B, self.d)
-        parts = network_parts(reach, self._coupling)
-        return Parts(read_only(parts.contact.repeat(self.d)), parts.dof, parts.count)
-
-    @cached_property
-    def bodies(self) -> BodyBlocks:
-        """The bodies that the degrees of freedom belong to."""
-        return bodies_of(self._reach, self.mass.diagonal, self._coupling, self.step.dof_body)
-
-    @cached_property
-    def contact_bodies(self) -> ContactBodies:
-        """The bodies of each row, with the mobility of its contact in all directions."""
-        return self.bodies.at_contacts(self._reach, self.mass.diagonal).repeated(self.d)
-
-    @cached_property
     def _reach(self) -> sp.csr_array:
-        return _reach(self.B, self.d)
-
-    @cached_property
-    def _free_terms(self) -> FloatArray:
-        """(nc,) m/s, of each row's contact: size of the terms of ``normal`` in free motion."""
-        terms = np.abs(self.step.bias) + self.entries.times_size(self.step.v_star)
-        return self.normal_size(terms)
+        """√Σ B² over the rows of each contact: how far a dof moves it in any direction."""
+        squares = sp.csr_array((self.B.data**2, self.B.indices, self.B.indptr), self.B.shape)
+        ends = np.arange(0, self.nc + 1, self.d)
+        gather = sp.csr_array(
+            (np.ones(self.nc), np.arange(self.nc), ends), (ends.size - 1, self.nc)
+        )
+        reach = sp.csr_array(gather @ squares)
+        reach.data = np.sqrt(reach.data)
+        return reach
 
     def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
-        """(parts,) J: of the changes of speed that contacts and loads make."""
+        """(parts,) J, of an answer ``motion`` (nv,) and f (nc,): changes of motion, and loads."""
         step = self.step
         jump = (self.velocity(f) if motion is None else motion) - step.v_star
         change = np.maximum(np.abs(jump), np.abs(step.v_star - step.v))
@@ -297,26 +246,8 @@ class FrictionalDelassusData(FrictionalData, DelassusStepData):
     friction: Friction
     law: str
 
-    @cached_property
-    def parts(self) -> Parts:
-        """Independent parts of the contact network; the rows of a contact are in one."""
-        N, nc = self.step.N, self.step.nc
-        first = np.arange(nc) // self.d * self.d
-        left = np.concatenate([rows_of(N), np.arange(nc)])
-        label, count = components(left, np.concatenate([N.indices, first]), nc)
-        return Parts(read_only(label), np.zeros(0, dtype=np.int64), count)
-
-    def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
-        """What acts at the contacts; at least a small share of the speed of the part.
-
-        Forces of round-off on an open contact must not be measured by themselves.
-        """
-        exchange = super().exchange(v_next, f)
-        least = np.maximum(exchange.speed, BACKGROUND * self.speed)
-        return dataclasses.replace(exchange, speed=least)
-
     def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
-        """(parts,) J: of the motion that forces make."""
+        """(parts,) J: of the motion that forces f (nc,) make; there is no ``motion`` (nv,)."""
         return self.exchange(motion, f).part_energy
 
     @property
@@ -325,57 +256,36 @@ class FrictionalDelassusData(FrictionalData, DelassusStepData):
         return sp.csr_array(self.step.N * (1.0 / np.sqrt(self.mobility))[:, None])
 
 
-class _DelassusRows(DelassusStep):
-    """The rows of a step with friction known by N and p, each as a contact.
-
-    Not validated again, pickled or not: with friction N may have larger negative eigenvalues.
-    """
-
-    _whole: DelassusStep
-
-    def __init__(self, step: DelassusStep) -> None:
-        friction = step.friction
-        if friction is None:
-            raise ValueError("a step without friction")
-        self.__dict__.update(step.__dict__)
-        for name in ("N", "p_vec"):
-            self.__dict__.pop(name, None)
-        ids = row_ids(step.contact_ids, friction.d)
-        ones = np.ones(step.nc * friction.d)
-        self.__dict__.update(_whole=step, _d=1, friction=None, contact_ids=ids, stiffness=ones)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _DelassusRows, (self._whole,)
-
-
 def frictional_data(step: Step, law: str) -> FrictionalStepData | FrictionalDelassusData:
     """The problem of a step with friction under a law of ``LAWS``."""
     friction = step.friction
     if friction is None:
         raise ValueError("a step without friction")
+    rows: dict[str, Any] = dict.fromkeys(("bodies", "normals", "points", "friction", "origin"))
+    rows["contact_ids"] = row_ids(step.contact_ids, friction.d)
+    rows |= {"stiffness": np.ones(step.nc * friction.d), "power": HOOKE, "dt": step.dt}
     if isinstance(step, DelassusStep):
-        return FrictionalDelassusData(_DelassusRows(step), friction, law)
+        rows |= {"N_rows": step.N_rows, "p_rows": step.p_rows, "N": step.N_rows}
+        return FrictionalDelassusData(
+            DelassusStep._of(**rows, p_vec=step.p_rows, negative=step.negative), friction, law
+        )
     if not isinstance(step, ContactStep):
         raise TypeError(type(step).__name__)
-    zero, nothing = np.zeros(friction.rate.shape), ("bodies", "normals", "points")
-    rows = ContactStep._of(
-        step.mass,
-        **dict.fromkeys(nothing),
+
+    def stacked(normal: FloatArray, tangential: Any) -> FloatArray:
+        return np.column_stack([normal, np.broadcast_to(tangential, friction.rate.shape)]).ravel()
+
+    same = ("v", "F_ext", "v_min", "dof_body", "v_star")
+    rows |= {name: getattr(step, name) for name in same}
+    whole = ContactStep._of(
+        **rows,
+        M=step.mass,
         B=interleaved(step.B, friction.B_t, friction.d),
-        phi=_rows(step.phi, zero),
-        v=step.v,
-        F_ext=step.F_ext,
-        dt=step.dt,
-        restitution=_rows(step.restitution, zero),
-        gap_rate=_rows(step.gap_rate, friction.rate),
-        v_min=step.v_min,
-        stiffness=np.ones(zero.size + step.nc),
-        contact_ids=row_ids(step.contact_ids, friction.d),
-        dof_body=step.dof_body,
-        power=HOOKE,
-        v_star=step.v_star,
+        phi=stacked(step.phi, 0.0),
+        restitution=stacked(step.restitution, 0.0),
+        gap_rate=stacked(step.gap_rate, friction.rate),
     )
-    return FrictionalStepData(rows, friction, law)
+    return FrictionalStepData(whole, friction, law)
 
 
 def interleaved(B: sp.csr_array, B_t: sp.csr_array, d: int) -> sp.csr_array:
@@ -393,20 +303,156 @@ def interleaved(B: sp.csr_array, B_t: sp.csr_array, d: int) -> sp.csr_array:
     return frozen_rows(data, indices, indptr, (counts.size, nv))
 
 
-def _rows(normal: FloatArray, tangential: FloatArray) -> FloatArray:
-    return np.column_stack([normal, tangential]).ravel()
+# --- the Slater number -------------------------------------------------------------------
+#
+# For some motion v let every contact open faster than x S along its normal, with S the speed of its
+# part: B v + b − x S e_n ∈ K*_μ. The Slater number is the largest such x. By duality it is
+#
+#     minimise bᵀf    subject to    f ∈ K_μ,  Bᵀf = 0,  Σ S f_n = 1,
+#
+# infinite where no forces balance themselves. Its sign says what may be expected.
+#
+# - Positive: the associated law has forces, and they are bounded; so has the law of Coulomb (A.
+#   Klarbring & J.-S. Pang, SIAM J. Optim. 8, 1998; V. Acary, F. Cadoux, C. Lemaréchal & J. Malick,
+#   ZAMM 91, 2011).
+# - Zero: forces are unbounded along the f that attains it, or the infimum is not attained: the set
+#   Bᵀ K_μ need not be closed (G. Pataki, Math. Oper. Res. 32, 2007), and forces then grow without
+#   limit as the accuracy increases.
+# - Negative: the associated law has no solution, and f proves it by two products.
+#
+# The cone programs are solved by Clarabel. Whatever it says, f is projected onto the cones, and its
+# products are computed again from the data.
 
 
-def _reach(B: sp.csr_array, d: int) -> sp.csr_array:
-    """√Σ B² over the rows of each contact: how far a dof moves it in any direction."""
-    nc, nv = B.shape[0] // d, B.shape[1]
-    if B.shape[0] * nv <= _DENSE:  # constructing sparse matrices would take longer
-        squares = (B.toarray() ** 2).reshape(nc, d, nv).sum(axis=1)
-        return from_dense(np.sqrt(squares))
-    squared = sp.csr_array((B.data**2, B.indices, B.indptr), shape=B.shape)
-    gather = sp.csr_array(
-        (np.ones(nc * d), np.arange(nc * d), np.arange(nc + 1) * d), shape=(nc, nc * d)
-    )
-    reach = sp.csr_array(gather @ squared)
-    reach.data = np.sqrt(reach.data)
-    return reach
+@dataclass(frozen=True, eq=False)
+class Slater(Frozen):
+    """How far the feasible set of a step with friction is from having no interior.
+
+    Attributes
+    ----------
+    value : the largest x with g − x S e_n ∈ K*_μ for some motion, without unit; infinite where no
+        forces balance themselves; NaN where the cone program was not solved.
+    forces : (nc, d) N, self-balanced forces that attain it, with Σ S f_n = 1; None where it is
+        infinite or NaN. Where ``value`` is zero, they may be added to the forces of any answer.
+    violation : the largest entry of Bᵀf, relative to its terms.
+    """
+
+    value: float
+    forces: FloatArray | None = None
+    violation: float = 0.0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the feasible set has an interior, so that forces exist and are bounded."""
+        return self.value > MARGIN
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether the forces prove that the associated law has no solution."""
+        return self.value < -MARGIN and self.violation <= MARGIN * -self.value
+
+    def __str__(self) -> str:
+        if np.isnan(self.value):
+            return "Slater number not known: the cone program was not solved"
+        if self.bounded:
+            return f"Slater number {self.value:.3g}: forces exist and are bounded"
+        if self.infeasible:
+            return f"Slater number {self.value:.3g}: the associated law has no solution"
+        return "Slater number 0: forces are unbounded, or there are none"
+
+
+def slater_number(data: FrictionalData, contacts: IntArray) -> Slater:
+    """The Slater number of these contacts of a frictional step ``data``."""
+    if not contacts.size:
+        return Slater(np.inf)
+    columns, stretch, mu = _cones(data, contacts)
+    d, n, speed = data.d, columns.size, data.speed[columns]
+    rows = sp.csr_array(data.products[:, columns] * (1.0 / speed)[None, :])
+    reach = column_scale(sp.csr_array(rows.T))
+    used = np.flatnonzero(reach > 0.0)
+    balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
+    cost = data.rate_bias[columns] / speed
+    total = np.where(np.arange(n) % d == 0, 1.0, 0.0)[None, :]
+    equal = sp.vstack([balance * stretch[None, :], sp.csr_array(total)])
+    right = np.append(np.zeros(used.size), 1.0)
+    cones, dims = sp.eye_array(n), [d] * contacts.size
+    z, status = _cone_program(cost * stretch, equal, right, cones, np.zeros(n), dims)
+    if status == "PrimalInfeasible":
+        return Slater(np.inf)
+    if z is None or not np.isfinite(z).all():
+        return Slater(np.nan, violation=np.inf)
+    power = cone.project((stretch * z).reshape(-1, d), mu)
+    power /= power[:, 0].sum() or 1.0
+    value = float(cost @ power.ravel())
+    violation = float(np.abs(balance @ power.ravel()).max(initial=0.0))
+    if violation > MARGIN:  # no self-balanced forces
+        return Slater(np.nan, violation=np.inf)
+    value = 0.0 if abs(value) <= MARGIN else value
+    return Slater(value, read_only(power / speed.reshape(-1, d)), violation)
+
+
+def forces_shrink(
+    data: FrictionalData, motion: FloatArray | None, f: FloatArray, contacts: IntArray, worst: float
+) -> float:
+    """By which factor the least forces for the motion shrink when they may be less accurate.
+
+    The forces f (nc,) of an answer are replaced by the least ones that have the same effect on
+    the bodies and do the same work, but for a small error, and for a larger one, which exceeds
+    that of motions with this ``worst`` residual. Of an attained answer the two differ little.
+    Where an infimum is not attained, nothing but the accuracy bounds the forces that approach it.
+    """
+    columns, stretch, mu = _cones(data, contacts)
+    root = np.sqrt(data.mobility[columns])
+    rates = data.shifted(data.table(data.gap(motion, f)))[contacts]
+    rates = rates + cone.project(-rates, mu)  # Moreau: the nearest point of K*
+    effect = sp.csr_array(data.effect[:, columns] * (1.0 / root)[None, :])
+    effect = sp.csr_array(effect[np.diff(effect.indptr) > 0])
+    y = root * cone.project(data.table(f)[contacts], mu).ravel()
+    unit = np.linalg.norm(effect @ y) or 1.0
+    target, work = effect @ (y / unit), rates.ravel() / root / unit
+    done = max(float(work @ (y / unit)), 0.0)
+    n, m = columns.size, target.size
+    on_forces = [  # in cones; then: Σ w ‖f‖² ≤ size², ‖effect − target‖ ≤ slack, work
+        sp.eye_array(n),
+        sp.csr_array((1, n)),
+        sp.diags_array(stretch),
+        sp.csr_array((1, n)),
+        effect * stretch[None, :],
+        sp.csr_array((-work * stretch)[None, :]),
+    ]
+    on_size = sp.csr_array(([1.0], ([n], [0])), shape=(2 * n + m + 3, 1))
+    cones, cost = sp.hstack([sp.vstack(on_forces), on_size]), np.append(np.zeros(n), 1.0)
+    dims = [data.d] * contacts.size + [n + 1, m + 1, 1]
+    sizes = []
+    for slack in (_SMALL, float(np.clip(10.0 * np.sqrt(worst), *_LARGER))):
+        shift = np.concatenate([np.zeros(2 * n + 1), [slack], -target, [done + slack]])
+        z, _ = _cone_program(cost, sp.csr_array((0, n + 1)), np.zeros(0), cones, shift, dims)
+        sizes.append(np.inf if z is None else float(z[-1]))
+    return sizes[0] / sizes[1] if sizes[1] > 0.0 else 1.0
+
+
+def _cones(data: FrictionalData, contacts: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Rows (n d,) of these contacts; factors from the Lorentz cone to K_μ, 1 and μ; and μ (n,)."""
+    d, mu = data.d, data.friction.mu[contacts]
+    columns = (contacts[:, None] * d + np.arange(d)).ravel()
+    return columns, np.where(columns % d == 0, 1.0, mu.repeat(d)), mu
+
+
+def _cone_program(
+    cost: FloatArray, equal: Any, right: FloatArray, cones: Any, shift: FloatArray, dims: list[int]
+) -> tuple[FloatArray | None, str]:
+    """min costᵀz with equal z = right and cones z + shift in second-order cones of these sizes."""
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
+    settings.time_limit = 60.0
+    n = cost.size
+    A, b = sp.csc_matrix(sp.vstack([equal, -cones])), np.concatenate([right, shift])
+    kinds = [clarabel.ZeroConeT(right.size)] if right.size else []
+    kinds += [clarabel.SecondOrderConeT(size) for size in dims]
+    if not (np.isfinite(A.data).all() and np.isfinite(b).all() and np.isfinite(cost).all()):
+        return None, "not finite"
+    solver = clarabel.DefaultSolver(sp.csc_matrix((n, n)), cost, A, b, kinds, settings)
+    solution = solver.solve()
+    status = str(solution.status)
+    return (np.array(solution.x) if status in _SOLVED else None), status

@@ -1,8 +1,10 @@
-"""Steps with inertia as data: energies, scales, residuals and infeasibility."""
+"""Steps with inertia as data: energies, scales, residuals and infeasibility.
+
+With friction a contact has d rows here, each handled as a contact; otherwise d is one.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -13,7 +15,6 @@ from numpy.typing import NDArray
 
 from cdopt._util.checks import BoolArray, FloatArray, freeze, read_only
 from cdopt._util.errors import InfeasibilityProof
-from cdopt.problem.bodies import BodyBlocks, ContactBodies, bodies_of
 from cdopt.problem.certificate import (
     EPS,
     Condition,
@@ -26,6 +27,8 @@ from cdopt.problem.certificate import (
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import (
+    BodyBlocks,
+    ContactBodies,
     Entries,
     Parts,
     ScaledDelassus,
@@ -59,89 +62,79 @@ class Exchange:
     speed : (nc,) m/s, how fast the gap of each contact would change by what acts there, at most
         the speed of the contact's part.
     gap_round_off : (nc,) m/s, of the gap of each contact.
-    energy : (bodies,) kg m²/s², behind the gap speeds; empty where only N and p are known.
     part_energy : (parts,) J, what acts in each independent part.
+    kinetic, kinetic_round_off : (parts,) J, ½ ‖M(v⁺ − v*) − Δt Bᵀf‖² in the norm of M⁻¹, which is
+        the share of momentum in the duality gap, and its round-off.
+    energy : (bodies,) kg m²/s², behind the gap speeds; empty where only N and p are known.
     acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j on each dof, where a_j is the larger of the changes of
         speed that contacts and loads make in this step; empty where only N and p are known.
     momentum : the condition of momentum, where bodies are known.
-    kinetic, kinetic_round_off : (parts,) J, ½ ‖M(v⁺ − v*) − Δt Bᵀf‖² in the norm of M⁻¹, which is
-        the share of momentum in the duality gap, and its round-off.
     """
 
     speed: FloatArray
     gap_round_off: FloatArray
-    energy: FloatArray
     part_energy: FloatArray
-    acting: FloatArray
-    momentum: tuple[Condition, ...]
     kinetic: FloatArray
     kinetic_round_off: FloatArray
+    energy: FloatArray
+    acting: FloatArray
+    momentum: tuple[Condition, ...] = ()
 
 
 class StepData(ProblemData):
     """A step of any kind: its gaps, energies, scales, and the residuals of rigid contacts.
 
     Methods take v⁺ as ``v_next`` (nv,) in m/s, None for the one that f causes, and f (nc,) in N.
+    Every kind has
+
+    - ``velocity(f)`` : v⁺ (nv,), m/s, the motion under forces f; None with N and p alone;
+    - ``gap(v_next, f)`` : (nc,) m/s, the constraint of each contact, B v⁺ + bias or N f + p;
+    - ``velocity_objective(v_next, f)`` : ½ ‖v⁺ − v*‖²_M (parts,), J;
+    - ``force_objective(f)`` : ½ fᵀN f + pᵀf (parts,), the objective of (22), N m/s;
+    - ``products`` : Bᵀ (nv, nc), or N: what self-balanced forces keep at zero;
+    - ``rate_bias`` : (nc,) m/s, b of the rates B v⁺ + b, or p of N f + p;
+    - ``exchange(v_next, f)`` : what acts; ``acting_force(exchange)`` : (nc,) N of it, at each
+      contact the smaller of what its bodies exchange;
+    - ``idle_parts`` : (parts,) those without load in which nothing closes in free motion.
     """
 
-    step: Step
+    step: Any
+    velocity: Any
+    gap: Any
+    velocity_objective: Any
+    force_objective: Any
+    products: Any
+    rate_bias: Any
+    exchange: Any
+    acting_force: Any
+    idle_parts: Any
+    _diagonal: Any  # N_ii (nc,), zero where the contact moves nothing
+    _closing_speeds: Any  # (parts,) part_speed, zero where there is no motion at all
 
     kind = "rigid step"
+    d = 1
 
-    @property
+    @cached_property
     def nc(self) -> int:
         """Number of contacts."""
-        return self.step.nc
+        return int(self.step.nc)
 
     @property
     def dt(self) -> float:
         """Time step Δt, s."""
-        return self.step.dt
+        return float(self.step.dt)
 
-    @property
+    @cached_property
     def contact_ids(self) -> NDArray[Any] | None:
         """Names of the contacts, when given."""
-        return self.step.contact_ids
-
-    @abstractmethod
-    def velocity(self, f: FloatArray) -> FloatArray | None:
-        """v⁺ (nv,), m/s: the motion under forces f (nc,) in N; None with N and p alone."""
-
-    @abstractmethod
-    def gap(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
-        """(nc,) m/s, the value of each contact's constraint: B v⁺ + bias, or N f + p."""
-
-    @abstractmethod
-    def velocity_objective(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
-        """½ ‖v⁺ − v*‖²_M (parts,), J; with N and p alone that of the motion f causes."""
-
-    @abstractmethod
-    def force_objective(self, f: FloatArray) -> FloatArray:
-        """½ fᵀN f + pᵀf (parts,), the objective of (22), N m/s."""
-
-    @property
-    @abstractmethod
-    def products(self) -> sp.csr_array:
-        """Bᵀ (nv, nc), or N: what self-balanced forces keep at zero."""
-
-    @property
-    @abstractmethod
-    def rate_bias(self) -> FloatArray:
-        """(nc,) m/s: b of the rates B v⁺ + b, or p of N f + p."""
+        ids: NDArray[Any] | None = self.step.contact_ids
+        return ids
 
     def prove_infeasible(self) -> InfeasibilityProof | None:
         """Multipliers g ≥ 0 with Bᵀg = 0 (or N g = 0) and gᵀb < 0, if there are any."""
         return squeezed(self, self.products, self.rate_bias)
 
     # --- the certificate ---------------------------------------------------------------
-
-    @abstractmethod
-    def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
-        """What acts at each contact, for an answer v⁺ (nv,) in m/s and f (nc,) in N."""
-
-    @abstractmethod
-    def acting_force(self, exchange: Exchange) -> FloatArray:
-        """(nc,) N, what acts at each contact: of what its bodies ``exchange`` the smaller."""
 
     def normal(self, rows: FloatArray) -> FloatArray:
         """(nc,) of values of the ``rows`` (nc,), that of each one's normal row: here itself."""
@@ -174,19 +167,12 @@ class StepData(ProblemData):
         )
 
     def duality_gap(
-        self,
-        exchange: Exchange,
-        unbalanced: FloatArray,
-        round_off: FloatArray,
-        stored: FloatArray,
+        self, exchange: Exchange, unbalanced: FloatArray, round_off: FloatArray, stored: FloatArray
     ) -> Condition:
         """The condition of the duality gap, P + Δt D, written so that it does not cancel.
 
-        Parameters
-        ----------
-        exchange : what acts.
-        unbalanced, round_off : (nc,) J, each contact's share of the gap, and its round-off.
-        stored : (nc,) J, elastic energy of each contact.
+        Each contact's share of the gap, its round-off, and its elastic energy are (nc,) in J:
+        ``unbalanced``, ``round_off`` and ``stored``. What acts is the ``exchange``.
         """
         at, parts = self.parts.contact, self.parts
         return Condition(
@@ -196,13 +182,6 @@ class StepData(ProblemData):
             parts.total(at, stored) + exchange.part_energy,
             parts.total(at, round_off) + exchange.kinetic_round_off,
         )
-
-    # --- what acts ---------------------------------------------------------------------
-
-    @cached_property
-    @abstractmethod
-    def idle_parts(self) -> BoolArray:
-        """(parts,) those in which no body bears a load and no contact closes in free motion."""
 
     @cached_property
     def position_round_off(self) -> FloatArray:
@@ -229,22 +208,16 @@ class StepData(ProblemData):
         speed = self._closing_speeds()
         return read_only(np.where(speed > 0.0, speed, float(speed.max(initial=0.0)) or 1.0))
 
-    @abstractmethod
-    def _closing_speeds(self) -> FloatArray:
-        """(parts,) m/s: the same, zero where there is no motion at all."""
-
     @cached_property
     def mobility(self) -> FloatArray:
-        """N_ii (nc,), m/(s·N): gap speed per unit of the contact's own force, always positive."""
-        diagonal = self._diagonal()
-        if (diagonal > 0.0).all():
-            return read_only(diagonal)
-        mean = self.parts.geometric_mean(diagonal)[self.parts.contact]
-        return read_only(np.where(diagonal > 0.0, diagonal, mean))
+        """(nc,) m/(s·N), w = tr(N_ii)/d of each row's contact: N_ii without friction; positive.
 
-    @abstractmethod
-    def _diagonal(self) -> FloatArray:
-        """N_ii (nc,), m/(s·N), zero where the contact moves nothing."""
+        It is the gap speed per unit of the contact's own force.
+        """
+        diagonal, d = self._diagonal().reshape(-1, self.d).mean(axis=1), self.d
+        parts = Parts(self.parts.contact[::d], self.parts.dof, self.parts.count)
+        mean = parts.geometric_mean(diagonal)[parts.contact]
+        return read_only(np.where(diagonal > 0.0, diagonal, mean).repeat(d))
 
     @cached_property
     def stopping_force(self) -> FloatArray:
@@ -272,7 +245,7 @@ class MatrixStepData(StepData):
 
     step: ContactStep
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """Number of degrees of freedom."""
         return self.step.nv
@@ -282,7 +255,7 @@ class MatrixStepData(StepData):
         """Mass matrix."""
         return self.step.mass
 
-    @property
+    @cached_property
     def free_motion(self) -> FloatArray:
         """v* (nv,), m/s: the motion without contacts."""
         return self.step.v_star
@@ -295,7 +268,7 @@ class MatrixStepData(StepData):
         zero up to 1e-16) are empty here, or they would tie the forces like any other.
         """
         B, (_, moving) = self.step.B, self._diagonal_mobility
-        if moving.all() or moving[B.indices].all():
+        if moving[B.indices].all():
             return B
         return freeze(sp.csr_array(B * np.where(moving, 1.0, 0.0)[None, :]))
 
@@ -308,30 +281,36 @@ class MatrixStepData(StepData):
     def _coupling(self) -> sp.csr_array | None:
         return None if self.mass.is_diagonal else self.mass.ties
 
-    @property
+    @cached_property
+    def _reach(self) -> sp.csr_array:
+        """How far a dof moves a contact in any direction: of one row a contact B itself."""
+        return self.B
+
+    @cached_property
     def products(self) -> sp.csr_array:
         """Bᵀ (nv, nc)."""
         return sp.csr_array(self.B.T)
 
-    @property
+    @cached_property
     def rate_bias(self) -> FloatArray:
         """b (nc,), m/s."""
         return self.step.bias
 
     @cached_property
     def parts(self) -> Parts:
-        """Independent parts of the contact network."""
-        return network_parts(self.B, self._coupling)
+        """Independent parts of the contact network; the rows of a contact are in one."""
+        return network_parts(self._reach, self._coupling).repeated(self.d)
 
     @cached_property
     def bodies(self) -> BodyBlocks:
         """The bodies that the degrees of freedom belong to."""
-        return bodies_of(self.B, self.mass.diagonal, self._coupling, self.step.dof_body)
+        mass, body = self.mass.diagonal, self.step.dof_body
+        return BodyBlocks.of(self._reach, mass, self._coupling, body)
 
     @cached_property
     def contact_bodies(self) -> ContactBodies:
-        """The bodies of each contact."""
-        return self.bodies.at_contacts(self.B, self.mass.diagonal)
+        """The bodies of each contact, with its mobility in all directions."""
+        return self.bodies.at_contacts(self._reach, self.mass.diagonal, self.d)
 
     def velocity(self, f: FloatArray) -> FloatArray:
         """v⁺ = v* + Δt M⁻¹ Bᵀ f (nv,), m/s: the motion under forces f (nc,) in N."""
@@ -342,11 +321,11 @@ class MatrixStepData(StepData):
         return self.entries.load(f)
 
     def gap(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
-        """B v⁺ + bias (nc,), m/s; v⁺ None is the motion that f causes."""
+        """B v⁺ + bias (nc,), m/s; ``v_next`` (nv,) None is the motion that f causes."""
         return self.entries.times(self.velocity(f) if v_next is None else v_next) + self.step.bias
 
     def velocity_objective(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
-        """½ ‖v⁺ − v*‖²_M (parts,), J; v⁺ None is the motion that f causes."""
+        """½ ‖v⁺ − v*‖²_M (parts,), J; ``v_next`` (nv,) None is the motion that f causes."""
         jump = (self.velocity(f) if v_next is None else v_next) - self.step.v_star
         return self.parts.total(self.parts.dof, 0.5 * jump * self.mass.times(jump))
 
@@ -361,7 +340,7 @@ class MatrixStepData(StepData):
 
     @np.errstate(all="ignore")  # what is not a number fails its residual
     def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
-        """What acts on the bodies and at the contacts, for an answer (v⁺, f)."""
+        """What acts on the bodies and at the contacts, for an answer v⁺ (nv,) and f (nc,)."""
         step, dt, parts, bodies = self.step, self.dt, self.parts, self.bodies
         mass, root, blocks = self.mass.diagonal, np.sqrt(self.mass.diagonal), bodies.label
         v_next = self.velocity(f) if v_next is None else v_next
@@ -371,7 +350,6 @@ class MatrixStepData(StepData):
         pushed = dt * self.entries.load_size(f)
         if step.dof_body is None:  # dofs in which forces cancel may be those of a body that moves
             change = np.maximum(change, pushed / mass)
-        acting = pushed + mass * change
         gap_round_off = EPS * (np.abs(step.bias) + self.entries.times_size(v_next))
         speed, energy = self._gap_speeds(bodies.total(mass * change**2), gap_round_off)
         least = parts.total(parts.dof, energy[blocks] / np.bincount(blocks)[blocks])
@@ -379,16 +357,15 @@ class MatrixStepData(StepData):
         momenta = self.mass.times_size(np.abs(v_next) + np.abs(step.v_star))
         error, round_off = np.abs(imbalance) / root, EPS * (pushed + momenta) / root
         scale = np.sqrt(energy)[blocks]
-        momentum = Condition("momentum", "m/s √kg", error, scale, round_off)
         return Exchange(
             speed,
             gap_round_off,
-            energy,
             np.maximum(parts.total(parts.dof, motion_energy), _NEIGHBOUR**2 * least),
-            acting,
-            (momentum,),
-            parts.total(parts.dof, 0.5 * imbalance * self.mass.solve(imbalance)),
-            parts.total(parts.dof, round_off**2),
+            kinetic=parts.total(parts.dof, 0.5 * imbalance * self.mass.solve(imbalance)),
+            kinetic_round_off=parts.total(parts.dof, round_off**2),
+            energy=energy,
+            acting=pushed + mass * change,
+            momentum=(Condition("momentum", "m/s √kg", error, scale, round_off),),
         )
 
     def acting_force(self, exchange: Exchange) -> FloatArray:
@@ -408,42 +385,35 @@ class MatrixStepData(StepData):
         bodies alone the part's speed counts.
         """
         idle, most = self.idle_parts[self.parts.contact], self.speed
-        if idle.any():
-            most = np.where(idle, np.maximum(most, _RESOLVED * gap_round_off), most)
+        most = np.where(idle, np.maximum(most, _RESOLVED * gap_round_off), most)
         background = np.where(idle, 1.0, BACKGROUND) * most
         energy = self.contact_bodies.least_energies(
             energy, self.idle_bodies, self._closing_rate, _NEIGHBOUR, background
         )
         return np.minimum(self.contact_bodies.speeds(energy), most), energy
 
-    # --- what acts ---------------------------------------------------------------------
-
-    @cached_property
-    def _closing(self) -> BoolArray:
-        """(nc,) contacts that close in free motion, by more than round-off."""
-        return self.normal(self.step.p_vec) < -EPS * self._free_terms
-
     @cached_property
     def _closing_rate(self) -> FloatArray:
-        """(nc,) m/s, how fast they do, zero for the others."""
-        return np.where(self._closing, -self.normal(self.step.p_vec), 0.0)
+        """(nc,) m/s, how fast contacts close in free motion, zero if by no more than round-off."""
+        opening = self.normal(self.step.p_vec)
+        return np.where(opening < -EPS * self._free_terms, -opening, 0.0)
 
     @cached_property
     def _free_terms(self) -> FloatArray:
-        """|bias| + |B| |v*| (nc,), m/s: size of the terms of p."""
-        return np.abs(self.step.bias) + self.entries.times_size(self.step.v_star)
+        """(nc,) m/s: size of the terms of ``normal`` in free motion, |bias| + |B| |v*|."""
+        return self.normal_size(np.abs(self.step.bias) + self.entries.times_size(self.step.v_star))
 
     @cached_property
     def idle_bodies(self) -> BoolArray:
         """(bodies,) those without load, none of whose contacts closes in free motion."""
         loaded = self.bodies.largest(np.abs(self.step.v_star - self.step.v)) > 0.0
-        return ~loaded & ~self.contact_bodies.touched(self._closing)
+        return ~loaded & ~self.contact_bodies.touched(self._closing_rate > 0.0)
 
     @cached_property
     def idle_parts(self) -> BoolArray:
         """(parts,) those in which no body bears a load and no contact closes in free motion."""
         parts, busy = self.parts, ~self.idle_bodies[self.bodies.label]
-        acting = np.bincount(parts.contact[self._closing], minlength=parts.count)
+        acting = np.bincount(parts.contact[self._closing_rate > 0.0], minlength=parts.count)
         return acting + np.bincount(parts.dof[busy], minlength=parts.count) == 0
 
     # --- scales ------------------------------------------------------------------------
@@ -472,25 +442,21 @@ class MatrixStepData(StepData):
         return total, moving
 
     @cached_property
-    def dof_energy(self) -> FloatArray:
-        """(nv,) J, the energy of each dof's part."""
-        return read_only(self.part_energy[self.parts.dof])
-
-    @cached_property
     def dof_speed(self) -> FloatArray:
         """(nv,) m/s or rad/s: speed of each degree of freedom.
 
         What moves a gap at the part's speed, or what takes the part's energy if that is less: a
         lever too short to matter must not lend its dof a speed it never has.
         """
+        part = self.parts.dof
         with np.errstate(divide="ignore"):  # a dof that touches nothing keeps what its energy gives
-            moving = self.part_speed[self.parts.dof] / column_scale(self.B)
-        return read_only(np.minimum(moving, np.sqrt(self.dof_energy / self.mass.diagonal)))
+            moving = self.part_speed[part] / column_scale(self.B)
+        return read_only(np.minimum(moving, np.sqrt(self.part_energy[part] / self.mass.diagonal)))
 
     @cached_property
     def _scaled(self) -> ScaledDynamics:
         s = self.dof_speed
-        M = scaled(self.mass.M, s / self.dof_energy, s)
+        M = scaled(self.mass.M, s / self.part_energy[self.parts.dof], s)
         return ScaledDynamics(M, scaled(self.B, 1.0 / self.speed, s), self.step.p_vec / self.speed)
 
     def scaled(self) -> ScaledDynamics:
@@ -503,7 +469,7 @@ class MatrixStepData(StepData):
         if self.mass.is_diagonal or self.mass.is_coupled:
             return None
         s = self.dof_speed
-        return scaled(self.mass.inverse, 1.0 / s, self.dof_energy / s)
+        return scaled(self.mass.inverse, 1.0 / s, self.part_energy[self.parts.dof] / s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -529,39 +495,33 @@ class DelassusStepData(StepData):
 
     step: DelassusStep
 
-    @property
+    nv = 0
+    free_motion = None
+
+    @cached_property
     def products(self) -> sp.csr_array:
         """N (nc, nc)."""
         return self.step.N
 
-    @property
+    @cached_property
     def rate_bias(self) -> FloatArray:
         """p (nc,), m/s."""
         return self.step.p_vec
 
-    @property
-    def nv(self) -> int:
-        """Zero: degrees of freedom are not known."""
-        return 0
-
-    @property
-    def free_motion(self) -> None:
-        """None: N and p hold no motion."""
-
     @cached_property
     def parts(self) -> Parts:
-        """Independent parts of the contact network."""
-        return matrix_parts(self.step.N)
+        """Independent parts of the contact network; the rows of a contact are in one."""
+        return matrix_parts(self.step.N, self.d)
 
     def velocity(self, f: FloatArray) -> None:
-        """None: N and p hold no motion."""
+        """None: N and p hold no motion, whatever the forces f (nc,)."""
 
     def gap(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
-        """N f + p (nc,), m/s."""
+        """N f + p (nc,), m/s; there is no ``v_next`` (nv,)."""
         return np.asarray(self.step.N @ f + self.step.p_vec)
 
     def velocity_objective(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
-        """½ Δt fᵀN f (parts,), J."""
+        """½ Δt fᵀN f (parts,), J; there is no ``v_next`` (nv,)."""
         return self.parts.total(self.parts.contact, 0.5 * self.dt * f * (self.step.N @ f))
 
     def force_objective(self, f: FloatArray) -> FloatArray:
@@ -570,7 +530,11 @@ class DelassusStepData(StepData):
         return self.velocity_objective(None, f) / self.dt + linear
 
     def exchange(self, v_next: FloatArray | None, f: FloatArray) -> Exchange:
-        """What acts at the contacts, for forces f (nc,) in N."""
+        """What acts at the contacts, for forces f (nc,) in N; there is no ``v_next`` (nv,).
+
+        With friction at least a small share of the speed of the part: forces of round-off on an
+        open contact must not be measured by themselves.
+        """
         N, p, parts = self.step.N, self.step.p_vec, self.parts
         summed, work = Entries(N).times_size(f), f * (N @ f)
         of_part = parts.total(parts.contact, work)[parts.contact]
@@ -581,17 +545,11 @@ class DelassusStepData(StepData):
         energy = parts.total(parts.contact, self.dt * work)
         least = parts.total(parts.contact, self.dt * speed**2 / self.mobility)
         moved = (energy > 0.0) & ~self.idle_parts  # forces of round-off move idle parts
-        zero = np.zeros(parts.count)
-        return Exchange(
-            speed,
-            EPS * (np.abs(p) + summed),
-            np.zeros(0),
-            np.where(moved, energy, np.maximum(energy, least)),
-            acting=np.zeros(0),
-            momentum=(),
-            kinetic=zero,
-            kinetic_round_off=zero,
-        )
+        none, zero = np.zeros(0), np.zeros(parts.count)
+        if self.d > 1:
+            speed = np.maximum(speed, BACKGROUND * self.speed)
+        energy = np.where(moved, energy, np.maximum(energy, least))
+        return Exchange(speed, EPS * (np.abs(p) + summed), energy, zero, zero, none, none)
 
     def acting_force(self, exchange: Exchange) -> FloatArray:
         """(nc,) N, the force that stops the speed of the ``exchange`` at each contact."""
@@ -639,17 +597,16 @@ def squeezed(
     Forces are g ≥ 0 on each contact, or g ≥ 0 times the ``directions`` (k, nc), one a row; ``rows``
     (m, nc) or (m, k) multiply g.
     """
-    along = bias if directions is None else directions @ bias
-    if data.nc == 0 or not np.any(along < 0.0):
+    directions = sp.eye_array(data.nc, format="csr") if directions is None else directions
+    if not np.any(directions @ bias < 0.0):
         return None
     reach = column_scale(sp.csr_array(rows.T))
     used = np.flatnonzero(reach > 0.0)
     balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
     parts = data.parts
     height = parts.largest(parts.contact, positive(-bias))[parts.contact]
-    unit = np.where(height > 0.0, height, 1.0)
     ray = descending_ray(
-        bias / unit if directions is None else directions @ (bias / unit),
+        directions @ (bias / np.where(height > 0.0, height, 1.0)),
         balance,
         np.abs,
         A_eq=balance,
@@ -658,6 +615,5 @@ def squeezed(
     )
     if ray is None:
         return None
-    g, violation = ray
-    forces = g if directions is None else np.asarray(directions.T @ g)
+    forces, violation = np.asarray(directions.T @ ray[0]), ray[1]
     return InfeasibilityProof(data.kind, read_only(forces), float(bias @ forces), violation)

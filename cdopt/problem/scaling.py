@@ -1,4 +1,4 @@
-"""Independent parts of a contact network, scaled problems, and sums over sparse entries.
+"""Parts and bodies of a contact network, scaled problems, and sums over sparse entries.
 
 Parts that share no degree of freedom are separate problems. Each is measured in its own units.
 Every scale is homogeneous in the data: a change of units multiplies it, and a scaled problem does
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +20,10 @@ from cdopt.problem.contact_law import PowerLaw
 
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
 _FEW = 300  # ties up to which plain Python finds components in less time than SciPy
+_ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
+
+
+# --- independent parts -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +54,201 @@ class Parts:
         used = values > 0.0
         number = np.bincount(self.contact[used], minlength=self.count)
         logs = self.total(self.contact[used], np.log(values[used]))
-        if number.all():
-            return np.exp(logs / number)
         overall = float(logs.sum() / max(number.sum(), 1))
         return np.exp(np.where(number > 0, logs / np.maximum(number, 1), overall))
+
+    def repeated(self, d: int) -> Parts:
+        """The same for d rows of each contact, one after the other."""
+        return self if d == 1 else Parts(read_only(self.contact.repeat(d)), self.dof, self.count)
+
+
+def network_parts(
+    B: sp.csr_array, coupling: sp.csr_array | None = None, tied: BoolArray | None = None
+) -> Parts:
+    """Parts of the graph in which contact i meets dof j where B_ij is stored.
+
+    ``coupling`` (nv, nv) adds ties between dofs, such as a mass matrix makes. ``tied`` (nv,) says
+    which dofs tie contacts together; default all.
+    """
+    nc, nv = B.shape
+    rows, columns = rows_of(B), B.indices
+    if tied is not None:
+        rows, columns = rows[tied[columns]], columns[tied[columns]]
+    if coupling is not None:
+        rows = np.concatenate([rows, nc + rows_of(coupling)])
+        columns = np.concatenate([columns, coupling.indices])
+    label, count = components(rows, nc + columns, nc + nv)
+    return Parts(read_only(label[:nc]), read_only(label[nc:]), count)
+
+
+def matrix_parts(N: sp.csr_array, d: int = 1) -> Parts:
+    """Parts of contacts that a Delassus matrix N (nc d, nc d) couples; d rows a contact."""
+    label, count = components(rows_of(N) // d, N.indices // d, N.shape[0] // d)
+    return Parts(read_only(label), np.zeros(0, dtype=np.int64), count).repeated(d)
+
+
+def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, int]:
+    """The connected component (nodes,) of each node, and how many there are.
+
+    They are numbered in the order of their first nodes.
+    """
+    if left.size <= _FEW:
+        parent = list(range(nodes))
+        for a, b in zip(left.tolist(), right.tolist(), strict=True):
+            while parent[a] != a:
+                a = parent[a]
+            while parent[b] != b:
+                b = parent[b]
+            parent[max(a, b)] = min(a, b)
+        for i in range(nodes):  # a parent stands before its children
+            parent[i] = parent[parent[i]]
+        roots, label = np.unique(parent, return_inverse=True)
+        return label, roots.size
+    graph = sp.csr_array((np.ones(left.size, bool), (left, right)), shape=(nodes, nodes))
+    count, label = connected_components(graph, directed=False)
+    return label.astype(np.int64), count
+
+
+# --- bodies ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class BodyBlocks:
+    """A partition of the degrees of freedom into bodies.
+
+    Attributes
+    ----------
+    label : (nv,) body of each degree of freedom, 0 to count − 1.
+    count : number of bodies.
+    """
+
+    label: IntArray
+    count: int
+
+    @staticmethod
+    def stated(dof_body: IntArray) -> BodyBlocks:
+        """The bodies named by ``dof_body`` (nv,), numbered from zero."""
+        bodies, label = np.unique(dof_body, return_inverse=True)
+        return BodyBlocks(read_only(label), bodies.size)
+
+    @staticmethod
+    def of(
+        B: sp.csr_array, mass: FloatArray, coupling: sp.csr_array | None, dof_body: IntArray | None
+    ) -> BodyBlocks:
+        """The bodies of a network with gap gradient B (nc, nv) and masses (nv,).
+
+        Those that ``dof_body`` (nv,) states. By default two dofs are of one body when they have
+        the same contacts, with about the same mobility, or when ``coupling`` (nv, nv) ties them.
+        """
+        if dof_body is not None:
+            return BodyBlocks.stated(dof_body)
+        nv, acts = B.shape[1], copy.copy(B)
+        most = largest_by(B.indices, B.data**2 / mass[B.indices], nv)
+        acts.data = (B.data != 0.0).astype(np.float64)
+        common = (acts.T @ acts).tocoo()  # at how many contacts two dofs meet
+        j, other = common.coords
+        alike = (most[j] <= _ALIKE * most[other]) & (most[other] <= _ALIKE * most[j])
+        touching = np.bincount(B.indices, acts.data, nv)
+        together = alike & (common.data == touching[j]) & (common.data > 0.0)
+        left, right = j[together], other[together]
+        if coupling is not None:
+            left = np.concatenate([left, rows_of(coupling)])
+            right = np.concatenate([right, coupling.indices])
+        label, count = components(left, right, nv)
+        return BodyBlocks(read_only(label), count)
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """(count,) sum of the values of each body's degrees of freedom."""
+        return total_by(self.label, values, self.count)
+
+    def largest(self, values: FloatArray) -> FloatArray:
+        """(count,) largest value of each body's degrees of freedom, at least zero."""
+        return largest_by(self.label, values, self.count)
+
+    def at_contacts(self, B: sp.csr_array, mass: FloatArray, d: int = 1) -> ContactBodies:
+        """The bodies of each contact of a gap gradient B (nc, nv), with masses (nv,).
+
+        Of d rows of each contact, one after the other.
+        """
+        pair = rows_of(B) * max(self.count, 1) + self.label[B.indices]
+        pairs, entry = np.unique(pair, return_inverse=True)
+        mobility = total_by(entry, B.data**2 / mass[B.indices], pairs.size)
+        contact, body = np.divmod(pairs, max(self.count, 1))
+        rows = (contact * d + np.arange(d)[:, None]).ravel()
+        entries = np.tile(body, d), np.tile(mobility, d)
+        return ContactBodies(rows, *entries, B.shape[0] * d, self.count)
+
+
+@dataclass(frozen=True, eq=False)
+class ContactBodies:
+    """The bodies of each contact, one entry for each body of each contact.
+
+    Attributes
+    ----------
+    contact, body : (n,) numbers of contacts and of bodies.
+    mobility : (n,) 1/kg, w² = Σ B_ij²/M_jj over the body's dofs.
+    nc, count : how many contacts and bodies there are.
+    """
+
+    contact: IntArray
+    body: IntArray
+    mobility: FloatArray
+    nc: int
+    count: int
+
+    @cached_property
+    def total(self) -> FloatArray:
+        """(nc,) 1/kg, of all bodies of each contact."""
+        return total_by(self.contact, self.mobility, self.nc)
+
+    def speeds(self, energy: FloatArray) -> FloatArray:
+        """(nc,) m/s, how fast what acts on a contact's bodies would change its gap.
+
+        A body whose change of motion has the ``energy`` (count,) in kg m²/s² has the gap speed
+        w √energy. Of several bodies it is the mean weighted by mobility: the lighter one counts.
+        """
+        w2, total = self.mobility, self.total
+        weighted = total_by(self.contact, w2 * np.sqrt(w2 * energy[self.body]), self.nc)
+        return np.where(total > 0.0, weighted / np.where(total > 0.0, total, 1.0), 0.0)
+
+    def impulses(self, energy: FloatArray) -> FloatArray:
+        """(nc,) N s, √energy / w, the smallest of the contact's bodies, of (count,) kg m²/s²."""
+        w2, used = self.mobility, self.mobility > 0.0
+        values = np.sqrt(energy[self.body[used]] / w2[used])
+        return smallest_by(self.contact[used], values, self.nc)
+
+    def touched(self, chosen: BoolArray) -> BoolArray:
+        """(count,) bodies on which one of the ``chosen`` contacts (nc,) acts."""
+        return np.bincount(self.body[chosen[self.contact]], minlength=self.count) > 0
+
+    def least_energies(
+        self,
+        energy: FloatArray,
+        idle: BoolArray,
+        closing: FloatArray,
+        share: float,
+        background: FloatArray,
+    ) -> FloatArray:
+        """(count,) the energies, raised to those of a ``share`` of the gap speeds at each body.
+
+        A contact that closes at ``closing`` (nc,) in m/s changes the motion of its bodies. An
+        ``idle`` body (count,) also takes the gap speed of its neighbours, or the ``background``
+        (nc,) in m/s where they are idle as well: the smallest over its contacts.
+        """
+        used = self.mobility > 0.0
+        i, b, w2 = self.contact[used], self.body[used], self.mobility[used]
+        pushed = largest_by(b, (share * closing[i] / self.total[i]) ** 2 * w2, self.count)
+        if not idle.any():
+            return np.maximum(energy, pushed)
+        busy = ~idle[b]
+        neighbours = w2 * np.maximum(share * share * energy[b], pushed[b])
+        most = largest_by(i[busy], neighbours[busy], self.nc)
+        squared = np.where(most > 0.0, most, background**2)[i]
+        lent = smallest_by(b[~busy], squared[~busy] / w2[~busy], self.count)
+        return np.maximum(np.maximum(energy, pushed), lent)
+
+
+# --- scaled problems ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,41 +272,24 @@ class ScaledDynamics:
 
 @dataclass(frozen=True, eq=False)
 class ScaledDelassus:
-    """A step known by N and p alone, in units of its parts.
-
-    Attributes
-    ----------
-    N : (nc, nc) Delassus matrix.
-    p : (nc,) gap rate of the free motion.
-    """
+    """A step known by N (nc, nc) and p (nc,) alone, in units of its parts."""
 
     N: sp.csr_array
     p: FloatArray
 
 
-def network_parts(
-    B: sp.csr_array, coupling: sp.csr_array | None = None, tied: BoolArray | None = None
-) -> Parts:
-    """Parts of the graph in which contact i meets dof j where B_ij is stored.
-
-    ``coupling`` (nv, nv) adds ties between dofs, such as a mass matrix makes. ``tied`` (nv,) says
-    which dofs tie contacts together; default all.
-    """
-    nc, nv = B.shape
-    rows, columns = rows_of(B), B.indices
-    if tied is not None:
-        rows, columns = rows[tied[columns]], columns[tied[columns]]
-    if coupling is not None:
-        rows = np.concatenate([rows, nc + rows_of(coupling)])
-        columns = np.concatenate([columns, coupling.indices])
-    label, count = components(rows, nc + columns, nc + nv)
-    return Parts(read_only(label[:nc]), read_only(label[nc:]), count)
-
-
-def matrix_parts(N: sp.csr_array) -> Parts:
-    """Parts of contacts that a Delassus matrix N (nc, nc) couples."""
-    label, count = components(rows_of(N), N.indices, N.shape[0])
-    return Parts(read_only(label), np.zeros(0, dtype=np.int64), count)
+def scaled(
+    A: sp.csr_array, rows: FloatArray | None = None, columns: FloatArray | None = None
+) -> sp.csr_array:
+    """diag(rows) · A · diag(columns), on the indices of A."""
+    values = A.data
+    if rows is not None:
+        values = values * rows.repeat(A.indptr[1:] - A.indptr[:-1])
+    if columns is not None:
+        values = values * columns[A.indices]
+    result = copy.copy(A)  # the checks of a constructor take longer than the products
+    result.data = values
+    return result
 
 
 def delassus_root(N: sp.csr_array, rank_tol: float) -> sp.csr_array:
@@ -120,59 +299,24 @@ def delassus_root(N: sp.csr_array, rank_tol: float) -> sp.csr_array:
     A part too large for a dense factorisation keeps its rows of N: then L Lᵀ is not N, but
     Lᵀf = Lᵀg still means N f = N g.
     """
-    label = matrix_parts(N).contact
-    pieces = []
-    for part in range(int(label.max(initial=-1)) + 1):
-        index = np.flatnonzero(label == part)
+    parts = matrix_parts(N)
+    pieces = [sp.csr_array((N.shape[0], 0 if parts.count else 1))]
+    for part in range(parts.count):
+        index = np.flatnonzero(parts.contact == part)
         block = sp.csr_array(N[index][:, index])
         ones = np.ones(index.size)
         scatter = sp.csr_array((ones, (index, np.arange(index.size))), (N.shape[0], index.size))
-        pieces.append(
-            scatter @ (block if index.size > _DENSE_PART else _dense_root(block, rank_tol))
-        )
-    if not pieces:
-        return sp.csr_array((N.shape[0], 1))
+        if index.size <= _DENSE_PART:  # contacts in units of their own mobility
+            size = np.sqrt(np.maximum(block.diagonal(), 0.0))
+            unit = np.where(size > 0.0, size, 1.0)
+            values, vectors = np.linalg.eigh(block.toarray() / np.outer(unit, unit))
+            used = values > rank_tol * max(float(values[-1]), 0.0)
+            block = sp.csr_array(vectors[:, used] * np.sqrt(values[used]) * unit[:, None])
+        pieces.append(scatter @ block)
     return sp.csr_array(sp.hstack(pieces))
 
 
-def _dense_root(block: sp.csr_array, rank_tol: float) -> sp.csr_array:
-    """The root of one part, its contacts in units of their own mobility."""
-    scale = np.sqrt(np.maximum(block.diagonal(), 0.0))
-    unit = np.where(scale > 0.0, scale, 1.0)
-    values, vectors = np.linalg.eigh(block.toarray() / np.outer(unit, unit))
-    significant = values > rank_tol * max(float(values[-1]), 0.0)
-    return sp.csr_array(vectors[:, significant] * np.sqrt(values[significant]) * unit[:, None])
-
-
-def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, int]:
-    """The connected component (nodes,) of each node, and how many there are.
-
-    They are numbered in the order of their first nodes.
-    """
-    if left.size <= _FEW:
-        return _few_components(left.tolist(), right.tolist(), nodes)
-    ties = np.ones(left.size, dtype=bool)
-    graph = sp.csr_array((ties, (left, right)), shape=(nodes, nodes))
-    count, label = connected_components(graph, connection="weak")
-    return label.astype(np.int64), count
-
-
-def _few_components(left: list[int], right: list[int], nodes: int) -> tuple[IntArray, int]:
-    """The same by union-find: a small problem does not wait for a sparse matrix."""
-    parent = list(range(nodes))
-    for a, b in zip(left, right, strict=True):
-        while parent[a] != a:
-            a = parent[a]
-        while parent[b] != b:
-            b = parent[b]
-        parent[max(a, b)] = min(a, b)
-    label, count = np.empty(nodes, dtype=np.int64), 0
-    for i in range(nodes):  # a parent stands before its children
-        if parent[i] == i:
-            label[i], count = count, count + 1
-        else:
-            label[i] = label[parent[i]]
-    return label, count
+# --- sums over sparse entries ------------------------------------------------------------
 
 
 def rows_of(A: sp.csr_array) -> IntArray:
@@ -232,17 +376,3 @@ def smallest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
     result = np.full(count, np.inf)
     np.minimum.at(result, label, values)
     return np.where(result < np.inf, result, 0.0)
-
-
-def scaled(
-    A: sp.csr_array, rows: FloatArray | None = None, columns: FloatArray | None = None
-) -> sp.csr_array:
-    """diag(rows) · A · diag(columns), on the indices of A."""
-    values = A.data
-    if rows is not None:
-        values = values * rows.repeat(A.indptr[1:] - A.indptr[:-1])
-    if columns is not None:
-        values = values * columns[A.indices]
-    result = copy.copy(A)  # the checks of a constructor take longer than the products
-    result.data = values
-    return result

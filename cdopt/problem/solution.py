@@ -1,4 +1,4 @@
-"""Solutions: forces and motion, the solver's status, and the certificates."""
+"""Solutions: forces and motion, the solver's status, the certificates; and warm starts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, portable
 from cdopt._util.frozen import Frozen
 from cdopt.problem.certificate import Certificate, Residual
-from cdopt.problem.origin import ContactNames
-from cdopt.problem.warm_start import WarmStart, row_ids
+from cdopt.problem.contact_step import ContactNames
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +27,54 @@ _ARRAYS = ("f", "f_t", "v_next", "u", "mom", "gap", "slip", "dual")
 _PLAIN = ("status", "claimed", "backend", "formulation", "objective", "iterations")
 _KIND = "solution"  # in files
 _SHOWN = 12  # contacts of a printed solution
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart(Frozen):
+    """The part of an earlier solution that a solver can start from.
+
+    Attributes
+    ----------
+    forces : f (nc,), N.
+    motion : displacement u (nv,) of a truss, m, or None. Steps start from the motion that the
+        forces cause.
+    contact_ids : (nc,) names of the contacts, or None.
+    """
+
+    forces: FloatArray
+    motion: FloatArray | None = None
+    contact_ids: NDArray[Any] | None = None
+
+    def forces_on(self, contact_ids: NDArray[Any] | None, nc: int) -> FloatArray:
+        """Forces (nc,) on other contacts, matched by their names; zero on new contacts.
+
+        Without names on both sides, order decides.
+
+        Raises
+        ------
+        InvalidInput : no names on both sides and the counts differ.
+        """
+        if self.contact_ids is None or contact_ids is None:
+            count = self.forces.size
+            if count != nc:
+                expected = f"{nc:,}, or contact_ids of both steps"
+                raise InvalidInput("warm_start", f"{count:,} forces without contact_ids", expected)
+            return np.array(self.forces)
+        forces = np.zeros(nc)
+        kinds = {self.contact_ids.dtype.kind, contact_ids.dtype.kind}
+        if len(kinds) == 1 or kinds <= {"i", "u"}:  # a number is no text
+            _, here, there = np.intersect1d(contact_ids, self.contact_ids, return_indices=True)
+            forces[here] = self.forces[there]
+        return forces
+
+
+def row_ids(contact_ids: NDArray[Any] | None, d: int) -> NDArray[Any] | None:
+    """Names of the rows from those of the contacts."""
+    if contact_ids is None:
+        return None
+    if contact_ids.dtype.kind in "iu":
+        return np.asarray((contact_ids[:, None] * d + np.arange(d)).ravel())
+    return np.array([f"{name}:{k}" for name in contact_ids.tolist() for k in range(d)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +92,9 @@ class Iterate(Frozen):
     forces: FloatArray
 
     def __post_init__(self) -> None:
-        for name in ("motion", "forces"):
-            value = getattr(self, name)
+        for name, value in self.__dict__.items():
             if value is not None:
-                object.__setattr__(self, name, read_only(np.array(value, dtype=np.float64)))
+                self.__dict__[name] = read_only(np.array(value, dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +161,9 @@ class StepSolution(Frozen):
         for name in _ARRAYS:
             value = getattr(self, name)
             if value is not None and value.flags.writeable:
-                object.__setattr__(self, name, read_only(np.array(value)))
+                self.__dict__[name] = read_only(np.array(value))
         for name in ("certificates", "timings", "provenance"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+            self.__dict__[name] = MappingProxyType(dict(getattr(self, name)))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "raw": portable(self.raw)}
@@ -169,34 +215,19 @@ class StepSolution(Frozen):
         ----------
         forces : whether to include the forces f (nc,), N, as a list; None where there are none.
         """
-        f = {"f": None if self.f is None else self.f.tolist()} if forces else {}
-        return {
-            "backend": self.backend,
-            "formulation": self.formulation,
-            "status": self.status,
-            "claimed": self.claimed,
-            "ok": self.ok,
-            "objective": self.objective,
-            "iterations": self.iterations,
-            "timings": dict(self.timings),
-            "certificates": {name: c.as_dict() for name, c in self.certificates.items()},
-            "provenance": dict(self.provenance),
-            **({"contacts": self.contact_names} if forces and self.names else {}),
-            **f,
-        }
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        plain |= {"ok": self.ok, "timings": dict(self.timings)}
+        plain["certificates"] = {name: c.as_dict() for name, c in self.certificates.items()}
+        plain["provenance"] = dict(self.provenance)
+        if forces and self.names:
+            plain["contacts"] = self.contact_names
+        if forces:
+            plain["f"] = None if self.f is None else self.f.tolist()
+        return plain
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the residuals of all certificates."""
-        rows = [
-            (
-                name,
-                r.name,
-                formatting.beside(r.value, certificate.tol, 1),
-                f"{r.scale:,.3g} {r.unit}",
-            )
-            for name, certificate in self.certificates.items()
-            for r in certificate
-        ]
+        rows = [(name, *row) for name, c in self.certificates.items() for row in c.rows()]
         title = f"{self.formulation} by {self.backend}: {'ok' if self.ok else 'NOT OK'}"
         if self.f is not None:
             title += f", largest force {self.f.max(initial=0.0):,.6g} N"
@@ -271,7 +302,7 @@ class StepSolution(Frozen):
             name: Certificate(c["kind"], tuple(Residual(**r) for r in c["residuals"]), c["tol"])
             for name, c in record["certificates"].items()
         }
-        classic = record.get("classic")
+        classic, texts = record.get("classic"), content.get(f"{prefix}names")
         return cls(
             **{name: vector(name) for name in _ARRAYS},
             **{name: record[name] for name in (*_PLAIN, "timings", "provenance")},
@@ -279,7 +310,7 @@ class StepSolution(Frozen):
             iterate=iterate,
             classic=classic and cls._restored(content, classic, f"{prefix}classic_"),
             contact_ids=content.get(f"{prefix}contact_ids"),
-            names=ContactNames.of(content.get(f"{prefix}names")),
+            names=None if texts is None else ContactNames(len(texts), np.asarray(texts)),
         )
 
     def __str__(self) -> str:

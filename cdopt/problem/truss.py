@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InfeasibilityProof
 from cdopt.problem import graded
-from cdopt.problem.bodies import BodyBlocks, one_body_a_dof, stated_bodies
 from cdopt.problem.certificate import (
     EPS,
     TOLERANCE,
@@ -28,6 +27,7 @@ from cdopt.problem.certificate import (
 )
 from cdopt.problem.contact_law import NEAR_ONE, PowerLaw
 from cdopt.problem.scaling import (
+    BodyBlocks,
     Entries,
     Parts,
     column_scale,
@@ -221,8 +221,7 @@ class TrussData(ProblemData):
         """The bodies that the dofs belong to."""
         if self.step_bodies is not None:
             return self.step_bodies
-        nv = int(self.B.shape[1])
-        return one_body_a_dof(nv) if self.dof_body is None else stated_bodies(self.dof_body)
+        return BodyBlocks.stated(np.arange(self.nv) if self.dof_body is None else self.dof_body)
 
     def exchange(self, f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What acts on dofs, bodies and contacts under forces f (nc,), all in N at a contact.

@@ -10,7 +10,7 @@ import numpy as np
 import cdopt
 from cdopt.backends import APGD, PGS
 from cdopt.problem.certificate import TOLERANCE
-from cdopt.problem.warm_start import WarmStart
+from cdopt.problem.solution import WarmStart
 
 from ..report import Arrays
 from .pile import HOOKE, Pile
