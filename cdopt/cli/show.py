@@ -70,7 +70,7 @@ def show(
             out.print()
             output.say(_describe_frame(trajectory, frame))
         if plot is not None:
-            output.save_picture(cdopt.plots.run.run_overview(trajectory, frame), plot)
+            output.save_picture(cdopt.plots.run_overview(trajectory, frame), plot)
         if why_no_page is not None:
             typer.echo(f"no page: {one_line(why_no_page)}", err=True)
             raise typer.Exit(output.NO_ANSWER)

@@ -8,19 +8,20 @@ in axes of your own, ``ax=``. matplotlib is imported when a figure is made.
 import lazy_loader
 
 from cdopt._util.arguments import guard
-from cdopt.plots.bars import force_bars
+from cdopt.plots.admissible import admissible_region, force_ensemble, stiffness_influence
 from cdopt.plots.canvas import check_path, save
-from cdopt.plots.chains import force_chains
-from cdopt.plots.collapse import collapse
-from cdopt.plots.distributions import force_distributions, force_histograms
-from cdopt.plots.ensemble import force_ensemble, stiffness_influence
-from cdopt.plots.friction import admissible_region, friction_forces
-from cdopt.plots.intervals import force_intervals
+from cdopt.plots.chains import collapse, force_chains, friction_forces, run_overview
+from cdopt.plots.forces import (
+    bounds_story,
+    force_bars,
+    force_distributions,
+    force_histograms,
+    force_intervals,
+    story,
+)
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
 from cdopt.plots.solvers import complementarity, convergence
-from cdopt.plots.story import bounds_story, story
-from cdopt.plots.surfaces import save_surfaces
 
 __all__ = [
     "PALETTE",
@@ -41,8 +42,8 @@ __all__ = [
     "force_intervals",
     "friction_forces",
     "look",
+    "run_overview",
     "save",
-    "save_surfaces",
     "stiffness_influence",
     "story",
 ]
@@ -50,4 +51,4 @@ __all__ = [
 guard(globals())
 
 # imported when first used
-__getattr__, _, _ = lazy_loader.attach(__name__, submodules=["explore", "page", "report", "run"])
+__getattr__, _, _ = lazy_loader.attach(__name__, submodules=["explore", "page", "report"])

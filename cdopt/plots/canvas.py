@@ -46,27 +46,14 @@ _CHARACTERS_PER_INCH = 15.5  # of secondary text
 
 
 @functools.cache
-def _figure_class() -> type[Figure]:
-    """A matplotlib figure that notebooks show without a magic command."""
+def _classes() -> tuple[type[Figure], Any, Any]:
+    """A figure that notebooks show without a magic command; numbers at ticks; notes of panels."""
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
     from matplotlib.ticker import ScalarFormatter
-
-    class Thousands(ScalarFormatter):
-        """Numbers at ticks, thousands in groups: 1,000."""
-
-        def __call__(self, x: float, pos: int | None = None) -> str:
-            return re.sub(
-                r"(?<!\.)\b\d{4,}", lambda part: f"{int(part[0]):,}", super().__call__(x, pos)
-            )
 
     class Picture(Figure):
         """A figure; ``figure, axes = picture`` gives it and the list of its axes."""
-
-        def draw(self, renderer: Any) -> None:
-            for axis in (axis for axes in self.axes for axis in axes._axis_map.values()):
-                if type(axis.get_major_formatter()) is ScalarFormatter:
-                    axis.set_major_formatter(Thousands())
-            super().draw(renderer)
 
         def _repr_png_(self) -> bytes:
             stream = io.BytesIO()
@@ -76,12 +63,33 @@ def _figure_class() -> type[Figure]:
         def __iter__(self) -> Iterator[Any]:
             return iter((self, self.axes))
 
-    return Picture
+    class Thousands(ScalarFormatter):
+        """Numbers at ticks, thousands in groups: 1,000."""
+
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            text = super().__call__(x, pos)
+            return re.sub(r"(?<!\.)\b\d{4,}", lambda part: f"{int(part[0]):,}", text)
+
+    class Note(Annotation):
+        """The note of a panel: beside the name, else beside the description, else over both."""
+
+        others: Sequence[Any] = ()
+
+        def draw(self, renderer: Any) -> None:
+            """Draw it in the first place where it covers nothing."""
+            texts = [text.get_window_extent(renderer) for text in self.others]
+            for y in (17.0, 5.0, 31.0) if texts else ():
+                self.xyann = (0.0, y)
+                if not any(self.get_window_extent(renderer).overlaps(text) for text in texts):
+                    break
+            super().draw(renderer)
+
+    return Picture, Thousands, Note
 
 
 def blank(width: float, height: float) -> Figure:
     """An empty white figure of a size in inches."""
-    figure = _figure_class()(figsize=(width, height), facecolor="white", layout="constrained")
+    figure = _classes()[0](figsize=(width, height), facecolor="white", layout="constrained")
     engine: Any = figure.get_layout_engine()
     engine.set(w_pad=0.06, h_pad=0.06, wspace=0.02, hspace=0.03)
     return figure
@@ -161,12 +169,9 @@ def colour_bar(host: Any, axes: Sequence[Any], top: float, label: str, low: floa
         factor, unit = with_prefix(top, "N")
         low, top, label = low / factor, top / factor, label.replace("[N]", f"[{unit}]")
     scale = ScalarMappable(Normalize(low, top), force_colours())
-    size: dict[str, Any] = {
-        "fraction": 0.05,
-        "shrink": 0.55 if len(axes) > 1 else 0.7,
-        "aspect": 42,
-    }
-    bar = figure_of(host).colorbar(scale, ax=list(axes), orientation="horizontal", **size)
+    shape: dict[str, Any] = {"orientation": "horizontal", "fraction": 0.05, "aspect": 42}
+    shrink = 0.55 if len(axes) > 1 else 0.7
+    bar = figure_of(host).colorbar(scale, ax=list(axes), shrink=shrink, **shape)
     plain_bar(bar, label)
 
 
@@ -181,12 +186,17 @@ def plain_bar(bar: Any, label: str) -> None:
 
 
 def quiet_axes(axes: Axes) -> None:
-    """Thin left and bottom spines, a light grid along y, small labels."""
+    """Thin left and bottom spines, a light grid along y, small labels, thousands in groups."""
+    formatter = _classes()[1]
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set(color=QUIET, linewidth=0.8)
     axes.tick_params(labelsize=SMALL, colors=QUIET, length=3.0, width=0.8)
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.label.set(fontsize=TEXT, color=INK)
+        if type(axis.get_major_formatter()) is formatter.__base__:
+            axis.set_major_formatter(formatter())
 
 
 def without_ticks(axes: Axes, box: FloatArray) -> None:
@@ -211,10 +221,9 @@ def name_contacts(axes: Axes, names: Sequence[str], room: int = 80, longest: int
 
 def axis_labels(target: Any, x: str, y: str, size: float = TEXT) -> None:
     """Label both axes of a panel, or all panels of a figure together."""
-    style = {"fontsize": size, "color": INK}
     prefix = "set_" if hasattr(target, "set_xlabel") else "sup"
-    getattr(target, f"{prefix}xlabel")(x, **style)
-    getattr(target, f"{prefix}ylabel")(y, **style)
+    for axis, label in (("x", x), ("y", y)):
+        getattr(target, f"{prefix}{axis}label")(label, fontsize=size, color=INK)
 
 
 def points(
@@ -288,10 +297,8 @@ def literal(text: str) -> str:
     """
     if isinstance(text, Formula):
         return text
-    shown = "".join(
-        c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
-    return shown.replace("$", r"\$")
+    known = (c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(known).replace("$", r"\$")
 
 
 def headline(host: Any, title: str, subtitle: str = "") -> Figure:
@@ -315,13 +322,13 @@ def headline(host: Any, title: str, subtitle: str = "") -> Figure:
     figure.set_size_inches(width, total)
     engine: Any = figure.get_layout_engine()
     engine.set(rect=(0.0, 0.0, 1.0, height / total))
-    x, y = _MARGIN / width, 1.0 - below / total
-    if title:
-        style = {"fontsize": TITLE, "color": INK, "weight": "bold"}
-        figure.text(x, 1.0 - 0.5 * _LINE / total, literal(title), va="top", **style)
-    if lines:
-        style = {"fontsize": TEXT, "color": QUIET, "linespacing": 1.35}
-        figure.text(x, y, literal("\n".join(lines)), va="top", **style)
+    heading = {"fontsize": TITLE, "color": INK, "weight": "bold"}
+    quiet = {"fontsize": TEXT, "color": QUIET, "linespacing": 1.35}
+    texts = (title, 0.5 * _LINE, heading), ("\n".join(lines), below, quiet)
+    for text, down, look_of in texts:
+        if text:
+            at = _MARGIN / width, 1.0 - down / total
+            figure.text(*at, literal(text), va="top", **look_of)
     return figure
 
 
@@ -330,43 +337,26 @@ def head(axes: Axes, name: str, description: str, note: str) -> None:
     title: dict[str, Any] = {"fontsize": HEAD, "weight": "bold", "color": INK, "pad": 16.0}
     above = axes.set_title(literal(name), loc="left", **title)
     below = small_text(axes, description, (0.0, 5.0), color=QUIET)
-    place = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
-    style = {**place, "fontsize": SMALL, "ha": "right", "color": INK}
-    aside = _note_class()(literal(note), (1.0, 1.0), (0.0, 17.0), **style)
-    aside.others = above, below
-    aside.set_in_layout(False)
-    axes.add_artist(aside)
-    aside.set_clip_on(False)
-
-
-@functools.cache
-def _note_class() -> Any:
-    """The note of a panel: beside the name, else beside the description, else over both."""
-    from matplotlib.text import Annotation
-
-    class Note(Annotation):
-        others: Sequence[Any] = ()
-
-        def draw(self, renderer: Any) -> None:
-            """Draw it in the first place where it covers nothing."""
-            texts = [text.get_window_extent(renderer) for text in self.others]
-            for y in (17.0, 5.0, 31.0):
-                self.xyann = (0.0, y)
-                if not any(self.get_window_extent(renderer).overlaps(text) for text in texts):
-                    break
-            super().draw(renderer)
-
-    return Note
+    small_text(axes, note, (0.0, 17.0), right=True, others=(above, below), color=INK)
 
 
 def small_text(
-    axes: Axes, text: str, offset: tuple[float, float], *, right: bool = False, **style: Any
+    axes: Axes,
+    text: str,
+    offset: tuple[float, float],
+    *,
+    right: bool = False,
+    others: Sequence[Any] = (),
+    **style: Any,
 ) -> Any:
-    """Small text over a panel, ``offset`` points from its upper corner; the title makes room."""
-    place = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
-    style = {**place, "fontsize": SMALL, "ha": "right" if right else "left", **style}
-    shown = axes.annotate(literal(text), (float(right), 1.0), offset, **style)
-    shown.set_in_layout(False)
+    """Small text over a panel, ``offset`` points from its upper corner, covering no ``others``."""
+    style |= {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
+    style |= {"fontsize": SMALL, "ha": "right" if right else "left"}
+    shown = _classes()[2](literal(text), (float(right), 1.0), offset, **style)
+    shown.others = others
+    shown.set_in_layout(False)  # the title makes room
+    axes.add_artist(shown)
+    shown.set_clip_on(False)
     return shown
 
 

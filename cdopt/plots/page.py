@@ -22,9 +22,9 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import Unsupported
 from cdopt.dynamics import Frame, Trajectory
 from cdopt.dynamics.records import in_space, is_tangential
+from cdopt.plots.bodies import Solids
 from cdopt.plots.canvas import IDLE
 from cdopt.plots.palette import force_colours
-from cdopt.plots.solids import Solids
 
 EXTRA = "pip install 'cdopt[pages]'"
 BUDGET = 16 << 20  # bytes of frames, before they are compressed; a longer run is thinned out
@@ -35,7 +35,6 @@ _TURNS = 32767  # one, of the numbers of a unit quaternion
 _BALL_SIZE = 45  # per cent of their size at which spheres are first shown, so that chains are
 _OPACITY = 35  # per cent, at which other bodies are first shown, for the same reason
 _BALL, _FIXED, _SOLID, _EDGE, _WALL = 0xC9D3DF, 0x9A9A94, 0xD9D2C4, 0x8C8474, 0xE4E4E0
-_PATCH_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 _VIEW = 30.0  # degrees from the lower to the upper edge
 _LOOK = {2: ([0.0, 0.0, 1.0], [0.0, 1.0, 0.0]), 3: ([0.46, -0.80, 0.37], [0.0, 0.0, 1.0])}
 
@@ -59,17 +58,18 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     k3d = _k3d()
     count = len(trajectory)
     begin = checks.index("frame", frame, count) % count
-    scene = trajectory.scene
-    first, last = trajectory[0], trajectory.final
+    scene, first, last = trajectory.scene, trajectory[0], trajectory.final
     solids = Solids.of(scene, trajectory.q[..., : scene.dim])
-    size = 6 * solids.balls.size + 14 * solids.meshes.body.size + 48 * solids.walls.size
+    size = 6 * solids.balls.size + 14 * solids.others.size + 48 * solids.walls.size
     size += (12 + 4 * len(last.forces)) * max(last.nc, first.nc)
     every = max(1, -(-count * size // BUDGET))
     shown = sorted({*range(0, count, every), count - 1, begin})
     store = _Store(solids)
-    meshes, frames = store.meshes(), [store.frame(trajectory[k]) for k in shown]
+    row = np.searchsorted(solids.others, solids.owner)
     content = {
-        "data": store.base64(),
+        "solids": {"corners": store.add(solids.corners, "f4"), "row": store.add(row, "u4")},
+        "frames": [store.frame(trajectory[k]) for k in shown],
+        "data": base64.b64encode(zlib.compress(store.block, 9)).decode(),
         "low": solids.low.tolist(),
         "high": solids.high.tolist(),
         "from": _LOOK[scene.dim][0],
@@ -80,19 +80,15 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
         "idle": IDLE,
         "top": store.top,
         "radii": solids.radii.tolist(),
-        "solids": meshes,
-        "frames": frames,
     }
-    heading = title or scene.title or scene.name or "A run"
     rows = f"{count:,} frames" + (f", {len(shown):,} of them shown" if len(shown) < count else "")
-    subtitle = f"{trajectory.method}, Δt = {trajectory.dt:g} s, {scene.nb:,} bodies, {rows}"
     script = documents.render("run_script.js", content=content)
     library, program = _parts(_plot(k3d, solids, first).get_snapshot(9, [], script))
     labels = {"f": trajectory.method.removesuffix("-cd"), "f_classic": "classic"}
     return documents.render(
         "run.html",
-        title=heading,
-        subtitle=subtitle,
+        title=title or scene.title or scene.name or "A run",
+        subtitle=f"{trajectory.method}, Δt = {trajectory.dt:g} s, {scene.nb:,} bodies, {rows}",
         library=library,
         program=program,
         last=len(shown) - 1,
@@ -101,7 +97,7 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
         size=_BALL_SIZE,
         opacity=_OPACITY,
         balls=solids.balls.size,
-        solids=solids.meshes.body.size,
+        solids=solids.others.size,
         colours=[to_hex(shade) for shade in _shades()],
     )
 
@@ -150,50 +146,38 @@ class _Store:
     """
 
     def __init__(self, solids: Solids) -> None:
-        self._solids = solids
-        self._block = bytearray()
+        self._solids, self.block, self.top = solids, bytearray(), 0.0
         self.step = max(float((solids.high - solids.low).max()), 1e-300) * 1.2 / _GRID
-        self.top = 0.0
-
-    def meshes(self) -> dict[str, Any]:
-        """Store corners in their bodies' frames, and the rows of these bodies in every frame."""
-        meshes = self._solids.meshes
-        row = np.searchsorted(meshes.body, meshes.owner)
-        return {"corners": self._add(meshes.vertices, "f4"), "row": self._add(row, "u4")}
 
     def frame(self, frame: Frame) -> dict[str, Any]:
         """Store the positions and forces of a frame."""
-        solids, state = self._solids, frame.state
+        solids, state, x = self._solids, frame.state, in_space(frame.state.position)
         forces = {n: np.nan_to_num(f) for n, f in frame.forces.items() if not is_tangential(n)}
         peak = np.max([np.zeros(frame.nc), *forces.values()], axis=0)
         top = float(peak.max(initial=0.0))
         self.top = max(self.top, top)
         loaded = peak > IDLE * top
-        turns = np.rint(_TURNS * solids.meshes.quaternions(state))
         return {
             "t": state.t,
             "step": frame.step,
             "contacts": frame.nc,
-            "balls": self._positions(solids.centres(state)),
-            "places": self._positions(in_space(state.position[solids.meshes.body])),
-            "turns": self._add(turns, "i2"),
-            "walls": self._add(solids.patches(state), "f4"),
+            "balls": self._positions(x[solids.balls]),
+            "places": self._positions(x[solids.others]),
+            "turns": self.add(np.rint(_TURNS * solids.quaternions(state)), "i2"),
+            "walls": self.add(solids.patches(state), "f4"),
             "lines": self._positions(solids.lines(frame)[loaded]),
-            "forces": {name: self._add(f[loaded], "f4") for name, f in forces.items()},
+            "forces": {name: self.add(f[loaded], "f4") for name, f in forces.items()},
         }
-
-    def base64(self) -> str:
-        """The compressed block."""
-        return base64.b64encode(zlib.compress(self._block, 9)).decode()
 
     def _positions(self, points: FloatArray) -> dict[str, Any]:
         raw = np.rint((points.reshape(-1, 3) - self._solids.low) / self.step)
-        return self._add(np.clip(raw, 0, _GRID), "u2")
+        return self.add(np.clip(raw, 0, _GRID), "u2")
 
-    def _add(self, array: NDArray[Any], kind: str) -> dict[str, Any]:
+    def add(self, array: NDArray[Any], kind: str) -> dict[str, Any]:
+        """Store an array; returns where it is."""
         raw = array.astype(f"<{kind}").tobytes()
-        where = {"start": len(self._block), "bytes": len(raw), "kind": kind}
-        self._block += raw
+        where = {"start": len(self.block), "bytes": len(raw), "kind": kind}
+        self.block += raw
         return where
 
 
@@ -209,24 +193,25 @@ def _plot(k3d: Any, solids: Solids, frame: Frame) -> Any:
         camera_mode="trackball" if flat else "orbit",
         camera_up_axis="y" if flat else "z",
     )
-    meshes, state, fixed = solids.meshes, frame.state, solids.scene.bodies.fixed
+    state, fixed = frame.state, solids.scene.bodies.fixed
     if solids.balls.size:
-        sizes = (2.0 * solids.radii).astype(np.float32)
         colours = np.where(fixed[solids.balls], _FIXED, _BALL).astype(np.uint32)
-        centres = solids.centres(state).astype(np.float32)
-        style = {"point_sizes": sizes, "colors": colours, "shader": "3d"}
-        plot += k3d.points(centres, name="balls", **style)
-    if meshes.body.size:
-        corners, faces = meshes.placed(state).astype(np.float32), meshes.triangles
-        colours = np.where(fixed[meshes.owner], _FIXED, _SOLID).astype(np.uint32)
+        centres = in_space(state.position[solids.balls]).astype(np.float32)
+        sizes = (2.0 * solids.radii).astype(np.float32)
+        plot += k3d.points(centres, name="balls", point_sizes=sizes, colors=colours, shader="3d")
+    if solids.others.size:
+        corners = solids.placed(state).astype(np.float32)
+        colours = np.where(fixed[solids.owner], _FIXED, _SOLID).astype(np.uint32)
         style = {"colors": colours, "opacity": _OPACITY / 100.0, "flat_shading": False}
-        plot += k3d.mesh(corners, faces.astype(np.uint32), name="solids", side="front", **style)
+        faces = solids.triangles.astype(np.uint32)
+        plot += k3d.mesh(corners, faces, name="solids", side="front", **style)
+        edges = np.array([pair for p in solids.pieces for pair in p.edges], np.uint32)
         style = {"indices_type": "segment", "shader": "simple", "color": _EDGE}
-        plot += k3d.lines(corners, meshes.edges.astype(np.uint32), name="edges", **style)
+        plot += k3d.lines(corners, edges.reshape(-1, 2), name="edges", **style)
     if solids.walls.size:
         corners = solids.patches(state).reshape(-1, 3).astype(np.float32)
         first = 4 * np.arange(solids.walls.size)[:, None, None]
-        faces = (first + _PATCH_FACES).reshape(-1, 3).astype(np.uint32)
+        faces = (first + np.array([[0, 1, 2], [0, 2, 3]])).reshape(-1, 3).astype(np.uint32)
         style = {"color": _WALL, "opacity": 0.35, "side": "double"}
         plot += k3d.mesh(corners, faces, name="walls", **style)
     scale = np.column_stack([np.linspace(0.0, 1.0, _SHADES), _shades()]).ravel().tolist()

@@ -13,8 +13,8 @@ from cdopt._util.checks import FloatArray, IntArray, vector
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import significant
 from cdopt.plots import canvas
-from cdopt.plots.palette import INK, QUIET, force_colours
-from cdopt.plots.segments import contact_segments, without_walls
+from cdopt.plots.bodies import contact_segments, without_walls
+from cdopt.plots.palette import QUIET, force_colours
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
@@ -52,6 +52,11 @@ class Floor:
         """(ns,) N, the downward force of contact forces f (nc,) on each support."""
         load = f[self.contacts] * self.down
         return np.bincount(self.support, load, len(self.positions)).astype(np.float64)
+
+    @property
+    def in_space(self) -> bool:
+        """Whether it is a map, not a row."""
+        return self.positions.shape[1] == 3
 
     @property
     def box(self) -> FloatArray:
@@ -128,9 +133,10 @@ def floor_pressure(
     columns = canvas.grid_columns(len(shown))
     figure, axes = _draw([floor] * len(shown), pressures, columns, "N", "m", ax)
     for panel, pressure, (solution, _) in zip(axes, pressures, shown, strict=True):
-        canvas.caption(panel, solution, solution is compatible, _note(pressure, "N"))
-        if floor.positions.shape[1] == 3:
-            canvas.emphasise(panel, solution is compatible)
+        strong = solution is compatible
+        canvas.caption(panel, solution, strong, _note(pressure, "N"))
+        if floor.in_space:
+            canvas.emphasise(panel, strong)
     return canvas.headline(figure, title, subtitle)
 
 
@@ -159,8 +165,7 @@ def floor_pressure_grid(
         expected = "for each method the same materials"
         raise InvalidInput("methods", f"rows of {sorted(sizes)} cells", expected)
     cells = [(name, *cell) for name, row in methods.items() for cell in row]
-    by_step = {id(step): step for _, _, step, _ in cells}
-    known = {key: floor_of(step) for key, step in by_step.items()}
+    known = {id(step): floor_of(step) for step in {id(s): s for _, _, s, _ in cells}.values()}
     floors = [known[id(step)] for _, _, step, _ in cells]
     pressures = [
         floor.pressure(vector("f", f, step.nc, unit))
@@ -169,7 +174,7 @@ def floor_pressure_grid(
     figure, axes = _draw(floors, pressures, sizes.pop(), unit, length)
     for panel, pressure, (method, material, _, _) in zip(axes, pressures, cells, strict=True):
         canvas.head(panel, method, material, _note(pressure, unit))
-        if floors[0].positions.shape[1] == 3:
+        if floors[0].in_space:
             canvas.emphasise(panel, False)
     return canvas.headline(figure, title, subtitle)
 
@@ -186,44 +191,35 @@ def _draw(
     length: str,
     ax: Axes | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Panels of pressures on one scale; maps in space, bars in the plane."""
+    """Panels of pressures on one scale; maps from above in space, bars along x in the plane."""
     from matplotlib.colors import Normalize
 
-    space = floors[0].positions.shape[1] == 3
-    low, top = min(0.0, *(float(p.min(initial=0.0)) for p in pressures)), canvas.largest(pressures)
-    style = {"cmap": force_colours(), "norm": Normalize(low, top)}
-    if not space:
+    top, force_label = canvas.largest(pressures), f"force on support [{unit}]"
+    low = min(0.0, *(float(p.min(initial=0.0)) for p in pressures))
+    norm, colours = Normalize(low, top), force_colours()
+    if not floors[0].in_space:
         figure, axes = canvas.panels(len(floors), columns, _BARS, ax=ax, sharex=True, sharey=True)
-        for panel, floor, pressure in zip(axes, floors, pressures, strict=True):
-            _bars(panel, floor, pressure, style)
+        for panel, floor, p in zip(axes, floors, pressures, strict=True):
+            canvas.quiet_axes(panel)
+            style: dict[str, Any] = {"color": colours(norm(p)), "zorder": 2, "gid": "pressure"}
+            panel.bar(floor.positions[:, 0], p, 0.8 * floor.size, **style)
         axes[0].set_ylim(1.08 * low, 1.08 * top)
-        canvas.axis_labels(figure, f"x [{length}]", f"force on support [{unit}]")
+        canvas.axis_labels(figure, f"x [{length}]", force_label)
         return figure, axes
     across, up = np.ptp(floors[0].box, axis=0)
     height = min(up / across * canvas.WIDTH / columns, _MAP)
     width = min(max(columns * (height * across / up + 0.6), _NARROW), canvas.WIDTH)
     figure, axes = canvas.panels(len(floors), columns, height, foot=0.75, width=width, ax=ax)
-    for panel, floor, pressure in zip(axes, floors, pressures, strict=True):
-        _map(panel, floor, pressure, style)
-    canvas.colour_bar(figure, axes, top, f"downward force on each support [{unit}]", low)
+    for panel, floor, p in zip(axes, floors, pressures, strict=True):
+        style = {"array": p, "cmap": colours, "norm": norm, "gid": "pressure"}
+        canvas.add_discs(panel, floor.positions[:, :2], np.full(p.size, 0.5 * floor.size), **style)
+        panel.set(xlim=floor.box[:, 0], ylim=floor.box[:, 1], aspect="equal")
+        panel.tick_params(labelsize=canvas.SMALL, colors=QUIET, length=3.0, width=0.8)
+        panel.locator_params(nbins=5)
+    canvas.colour_bar(
+        figure, axes, top, f"downward {force_label}".replace("on s", "on each s"), low
+    )
     last_row = (len(axes) - 1) // columns * columns
-    axes[last_row].set_xlabel(f"x [{length}]", fontsize=canvas.TEXT, color=INK)
-    axes[0].set_ylabel(f"y [{length}]", fontsize=canvas.TEXT, color=INK)
+    canvas.axis_labels(axes[last_row], f"x [{length}]", "")
+    canvas.axis_labels(axes[0], axes[0].get_xlabel(), f"y [{length}]")
     return figure, axes
-
-
-def _map(axes: Axes, floor: Floor, pressure: FloatArray, style: dict[str, Any]) -> None:
-    """Supports seen from above, as discs in the colour of their load."""
-    canvas.add_discs(axes, floor.positions[:, :2], np.full(pressure.size, 0.5 * floor.size),
-              array=pressure, gid="pressure", **style)  # fmt: skip
-    axes.set(xlim=floor.box[:, 0], ylim=floor.box[:, 1], aspect="equal")
-    axes.tick_params(labelsize=canvas.SMALL, colors=QUIET, length=3.0, width=0.8)
-    axes.locator_params(nbins=5)
-
-
-def _bars(axes: Axes, floor: Floor, pressure: FloatArray, style: dict[str, Any]) -> None:
-    """Supports of a pile in the plane, as bars along x."""
-    canvas.quiet_axes(axes)
-    colours = style["cmap"](style["norm"](pressure))
-    x = floor.positions[:, 0]
-    axes.bar(x, pressure, 0.8 * floor.size, color=colours, zorder=2, gid="pressure")

@@ -18,7 +18,7 @@ from sphinx.domains.python import PyObject
 from sphinx.ext.napoleon import Config, NumpyDocstring
 
 from cdopt._util import checks
-from cdopt.plots import projection
+from cdopt.plots import bodies
 
 ROOMS = [
     "cdopt", "cdopt.backends", "cdopt.bank", "cdopt.bank.generators",
@@ -42,7 +42,7 @@ ARRAY = re.compile(
 CHECKED = re.compile(r"~?(?:typing\.)?Annotated\[(?P<type>\w+), [^\]]*\]")  # a number and its check
 RANGES = {  # types of numbers and texts with a check, where an annotation names them
     name: kind.__origin__.__name__
-    for module in (checks, projection)
+    for module in (checks, bodies)
     for name, kind in vars(module).items()
     if get_origin(kind) is Annotated
 }

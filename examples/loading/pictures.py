@@ -11,6 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from cdopt import InvalidInput
 from cdopt._util import checks
+from cdopt._util.formatting import with_prefix
+from cdopt.plots.bodies import Camera, ContactSegments
 from cdopt.plots.canvas import (
     TEXT,
     WIDTH,
@@ -24,9 +26,6 @@ from cdopt.plots.canvas import (
 )
 from cdopt.plots.chains import LABEL, Chains
 from cdopt.plots.palette import INK, PALETTE, QUIET
-from cdopt.plots.projection import Camera
-from cdopt.plots.run import with_prefix
-from cdopt.plots.segments import ContactSegments
 
 from .biaxial import Biaxial
 from .compression import Compression

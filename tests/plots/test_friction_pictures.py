@@ -9,7 +9,7 @@ import pytest
 
 import cdopt
 from cdopt import plots
-from cdopt.plots.friction import mobilised
+from cdopt.plots.chains import mobilised
 
 
 @pytest.fixture(scope="module")

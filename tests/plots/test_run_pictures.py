@@ -12,9 +12,9 @@ from pictures import by_gid, legible
 
 import cdopt
 from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.plots import run_overview
+from cdopt.plots.bodies import Solids
 from cdopt.plots.page import check_page, run_page, save_page
-from cdopt.plots.run import run_overview
-from cdopt.plots.solids import Solids
 
 
 @functools.cache

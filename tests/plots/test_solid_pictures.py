@@ -17,30 +17,20 @@ from shapes import ran
 
 import cdopt
 from cdopt._util import documents
-from cdopt._util.errors import InvalidInput
 from cdopt.collision import detect
 from cdopt.collision import step as contact_step
 from cdopt.dynamics.records import in_space
 from cdopt.geometry.rotations import matrices
-from cdopt.plots import force_chains, page, save_surfaces
+from cdopt.plots import force_chains, page, run_overview
+from cdopt.plots.bodies import AROUND, Camera, Solids, contact_segments, outline, painted
 from cdopt.plots.page import run_page, save_page
-from cdopt.plots.projection import Camera, painted
-from cdopt.plots.run import run_overview
-from cdopt.plots.segments import contact_segments
-from cdopt.plots.solids import AROUND, Meshes, Solids, outline
-from cdopt.scene import Body, Box, Capsule, Compound, Scene, Sphere
+from cdopt.scene import Body, Box, Capsule, Compound, Scene
 
 FACETS = np.sin(2.0 * np.pi / AROUND) / (2.0 * np.pi / AROUND)  # of a circle's area, inscribed
 
 
-def volumes(meshes: Meshes, corners: np.ndarray, nb: int) -> np.ndarray:
-    """(nb,) signed volumes from the triangles."""
-    own = np.linalg.det(corners[meshes.triangles]) / 6.0
-    return np.bincount(meshes.owner[meshes.triangles[:, 0]], own, minlength=nb)
-
-
-def drawn(scene: Scene) -> Meshes:
-    return Meshes.of(scene.bodies, 0.5)
+def drawn(scene: Scene) -> Solids:
+    return Solids.of(scene, scene.initial.position)
 
 
 # --- meshes ----------------------------------------------------------------------------
@@ -48,37 +38,35 @@ def drawn(scene: Scene) -> Meshes:
 
 @pytest.mark.parametrize("make", [shapes.flat, shapes.solid, shapes.stack])
 def test_meshes_hold_as_much_as_their_bodies(make) -> None:
-    """In place; a plate of 1 m of depth in the plane. What is round holds a little less."""
+    """In place, in the plane plates of some depth. What is round holds a little less."""
     scene = make()
-    meshes = drawn(scene)
-    found = volumes(meshes, meshes.placed(scene.initial), scene.nb)
-    for body in meshes.body:
+    solids = drawn(scene)
+    corners = solids.placed(scene.initial)[solids.triangles]
+    owner = solids.owner[solids.triangles[:, 0]]
+    found = np.bincount(owner, np.linalg.det(corners) / 6.0, minlength=scene.nb)
+    depth = 2.0 * solids.thick if scene.dim == 2 else 1.0
+    for body in solids.others:
         shape = scene.bodies.shape(body)
-        volume = shape.measures(scene.dim).volume
+        volume = depth * shape.measures(scene.dim).volume
         if isinstance(shape, Capsule | Compound):
             assert FACETS**2 * volume < found[body] < volume
         else:
             assert found[body] == pytest.approx(volume, rel=1e-9)
-    assert set(meshes.body) == set(np.flatnonzero(np.isfinite(scene.bodies.reach))) - set(
-        scene.bodies.table(Sphere).body if scene.bodies.table(Sphere) else ()
-    )
+    bounded = set(np.flatnonzero(np.isfinite(scene.bodies.reach)))
+    assert set(solids.others) == bounded - set(solids.balls)
 
 
 @pytest.mark.parametrize("make", [shapes.flat, shapes.solid])
 def test_meshes_close(make) -> None:
     """Every edge of a face is run along once each way, corners in one place taken as one."""
-    scene = make()
-    meshes = drawn(scene)
-    for piece in range(meshes.piece_body.size):
-        faces = np.flatnonzero(meshes.piece == piece)
-        rows = [np.arange(meshes.first_loop[f], meshes.first_loop[f + 1]) for f in faces]
-        corners = meshes.vertices[meshes.loops[np.concatenate(rows)]]
+    solids = drawn(make())
+    for piece in solids.pieces:
+        corners = solids.corners[np.concatenate(piece.faces)]
         label = np.unique(np.round(corners, 9), axis=0, return_inverse=True)[1].ravel()
-        ends, first = [], 0
-        for row in rows:
-            loop = label[first : first + row.size]
-            ends += list(zip(loop.tolist(), np.roll(loop, -1).tolist(), strict=True))
-            first += row.size
+        loops = np.split(label, np.cumsum([len(face) for face in piece.faces])[:-1])
+        ends = [
+            pair for x in loops for pair in zip(x.tolist(), np.roll(x, -1).tolist(), strict=True)
+        ]
         assert len(set(ends)) == len(ends)
         assert set(ends) == {(b, a) for a, b in ends}
 
@@ -88,24 +76,18 @@ def test_corners_are_drawn_where_the_body_has_them(make) -> None:
     """Corners of a piece without roundness are those of its hull, in place, and no others."""
     scene = make()
     state, hulls = ran(make).final.state, scene.bodies.hulls
-    meshes, net = drawn(scene), hulls.topology
-    corners = meshes.placed(state)[:, : scene.dim]
+    solids, net = drawn(scene), hulls.topology
+    corners = solids.placed(state)[:, : scene.dim]
     true, _ = hulls.placed(state.position, matrices(state.orientation))
-    balls = scene.bodies.table(Sphere).body
-    pieces = np.flatnonzero(~np.isin(hulls.body, balls))
-    checked = 0
-    for mine, piece in enumerate(pieces):
-        faces = np.flatnonzero(meshes.piece == mine)
-        rows = [np.arange(meshes.first_loop[f], meshes.first_loop[f + 1]) for f in faces]
-        here = corners[meshes.loops[np.concatenate(rows)]]
+    pieces = np.flatnonzero(~np.isin(hulls.body, solids.balls))
+    for mine, piece in zip(solids.pieces, pieces, strict=True):
+        here = corners[np.concatenate(mine.faces)]
         wanted = true[net.first_vertex[piece] : net.first_vertex[piece + 1]]
         apart = np.linalg.norm(here[:, None] - wanted, axis=2)
-        radius = net.radius[piece]
-        np.testing.assert_allclose(apart.min(axis=0), radius, atol=1e-12)
-        if radius == 0.0:
+        np.testing.assert_allclose(apart.min(axis=0), net.radius[piece], atol=1e-12)
+        if net.radius[piece] == 0.0:
             np.testing.assert_allclose(apart.min(axis=1), 0.0, atol=1e-12)
-            checked += 1
-    assert checked >= 3
+    assert (net.radius[pieces] == 0.0).sum() >= 3
 
 
 def test_a_capsule_is_round_all_about_its_axis() -> None:
@@ -129,8 +111,8 @@ def test_a_stadium_has_straight_sides_and_round_ends() -> None:
 
 def test_a_scene_of_spheres_has_no_meshes() -> None:
     scene = cdopt.scene.pyramid(2)
-    meshes = drawn(scene)
-    assert meshes.body.size == meshes.triangles.size == len(meshes.faces(meshes.vertices)) == 0
+    solids = drawn(scene)
+    assert solids.others.size == solids.triangles.size == solids.corners.size == 0
 
 
 # --- lines of forces -------------------------------------------------------------------
@@ -277,10 +259,10 @@ def test_a_page_keeps_where_solids_are(make, monkeypatch) -> None:
     run = ran(make)
     page_data = stored_page(monkeypatch, run)
     solids = Solids.of(run.scene, run.q[..., : run.scene.dim])
-    reach = np.linalg.norm(solids.meshes.vertices, axis=1).max()
+    reach = np.linalg.norm(solids.corners, axis=1).max()
     close = page_data.content["step"] + 4.0 * reach / 32767
     for k, frame in enumerate(run):
-        off = np.abs(page_data.corners(k) - solids.meshes.placed(frame.state)).max()
+        off = np.abs(page_data.corners(k) - solids.placed(frame.state)).max()
         assert off < close
     moved = np.abs(page_data.corners(len(run) - 1) - page_data.corners(0)).max()
     assert moved > 10.0 * close
@@ -301,7 +283,8 @@ GIVEN = """(() => {
 def test_a_page_of_solids_in_a_browser(tmp_path) -> None:
     """The program turns corners as they are; edges go along; faces let chains be seen."""
     run = ran(shapes.solid)
-    meshes = Solids.of(run.scene, run.q[..., :3]).meshes
+    solids = Solids.of(run.scene, run.q[..., :3])
+    edges = np.array([end for piece in solids.pieces for pair in piece.edges for end in pair])
     file = save_page(run, tmp_path / "solid.html")
     with browser(tmp_path / "profile") as view:
         view.open(file, 800, 600)
@@ -310,8 +293,8 @@ def test_a_page_of_solids_in_a_browser(tmp_path) -> None:
             move = f"const s = document.getElementById('frame'); s.value = {k}; s.oninput();"
             view.run(f"(() => {{ {move} }})()")
             view.until(f"document.body.dataset.frame === '{k}'")
-            corners = meshes.placed(run[k].state)
-            ends = corners[meshes.edges.ravel()]
+            corners = solids.placed(run[k].state)
+            ends = corners[edges]
             for name, true, opacity in (("solids", corners, 0.35), ("edges", ends, 1.0)):
                 found, seen = view.run(GIVEN % name)
                 np.testing.assert_allclose(np.reshape(found, (-1, 3)), true, atol=1e-3)
@@ -331,59 +314,3 @@ def test_a_page_offers_sizes_of_spheres_and_opacity_of_solids_where_there_are_so
     assert "<label hidden>spheres" in bricks
     assert "<label >spheres" in balls
     assert "<label >solids" in bricks
-
-
-# --- ParaView --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("make", [shapes.flat, shapes.solid, shapes.stack])
-def test_vtk_reads_surfaces_that_hold_as_much_as_the_bodies(make, tmp_path) -> None:
-    vtk = pytest.importorskip("vtk")
-    from vtk.util.numpy_support import vtk_to_numpy
-
-    run = ran(make)
-    solids = Solids.of(run.scene, run.q[..., : run.scene.dim])
-    meshes, count = solids.meshes, len(solids.meshes.vertices)
-    path = save_surfaces(run, tmp_path / "surfaces.vtkhdf")
-    reader = vtk.vtkHDFReader()
-    reader.SetFileName(str(path))
-    reader.UpdateInformation()
-    assert reader.GetNumberOfSteps() == len(run)
-    before = np.empty(0)
-    for k, frame in enumerate(run):
-        reader.SetStep(k)
-        reader.Update()
-        seen = reader.GetOutputDataObject(0)
-        points = vtk_to_numpy(seen.GetPoints().GetData())
-        np.testing.assert_allclose(points[:count], meshes.placed(frame.state), atol=1e-5)
-        np.testing.assert_allclose(points[count:].reshape(-1, 4, 3), solids.patches(frame.state),
-                                   atol=1e-5)  # fmt: skip
-        body = vtk_to_numpy(seen.GetCellData().GetArray("body"))
-        np.testing.assert_array_equal(body[: meshes.piece.size], meshes.piece_body[meshes.piece])
-        assert seen.GetNumberOfPolys() == meshes.piece.size + solids.walls.size
-        for face in (0, meshes.piece.size - 1, meshes.piece.size):  # the last of these is a wall
-            ids = seen.GetCell(face).GetPointIds()
-            found = [ids.GetId(n) for n in range(ids.GetNumberOfIds())]
-            first = meshes.first_loop
-            wanted = (
-                meshes.loops[first[face] : first[face + 1]].tolist()
-                if face < meshes.piece.size
-                else list(range(count, count + 4))
-            )
-            assert found == wanted
-        if k:
-            velocity = vtk_to_numpy(seen.GetPointData().GetArray("velocity"))[:count]
-            speed = np.abs(velocity - (points - before)[:count] / (frame.t - run[k - 1].t))
-            assert speed.max() < 0.05
-        before = points
-
-
-def test_surfaces_go_to_a_new_file_and_of_solids_only(tmp_path) -> None:
-    run = ran(shapes.wall)
-    path = save_surfaces(run, tmp_path / "wall.vtkhdf")
-    for bad in (path, tmp_path / "no" / "such.vtkhdf", tmp_path / "wall.vtk", 5):
-        with pytest.raises(InvalidInput, match="path"):
-            save_surfaces(run, bad)
-    lonely = Scene([Body(Sphere(0.1), [0.0, 0.0], density=1.0)], dim=2)
-    with pytest.raises(InvalidInput, match="spheres only"):
-        save_surfaces(cdopt.simulate(lonely, 1e-3, 2e-3), tmp_path / "balls.vtkhdf")

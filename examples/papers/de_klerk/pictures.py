@@ -9,10 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
+from cdopt.plots.bodies import Camera, Solids, box_of, draw_bodies
 from cdopt.plots.canvas import head, headline, panels, without_ticks
 from cdopt.plots.palette import BODY, EDGE, INK, QUIET
-from cdopt.plots.projection import Camera, box_of, draw_bodies
-from cdopt.plots.solids import Solids
 from cdopt.scene import Scene, State
 
 RED = "#D55E00"

@@ -15,6 +15,7 @@ from matplotlib.patches import Circle, Rectangle
 
 import cdopt
 from cdopt._util.formatting import significant
+from cdopt.plots.bodies import Camera, contact_segments
 from cdopt.plots.canvas import (
     SMALL,
     TEXT,
@@ -30,8 +31,6 @@ from cdopt.plots.canvas import (
 )
 from cdopt.plots.chains import Chains
 from cdopt.plots.palette import BAND, EDGE, FIXED, INK, QUIET, force_colours
-from cdopt.plots.projection import Camera
-from cdopt.plots.segments import contact_segments
 
 UNIT = "m g"  # the weight of a sphere; "mg" would be milligrams
 NONZERO = 1e-6  # of the largest force: smaller ones are what solvers leave of zero

@@ -9,7 +9,7 @@ import pytest
 from browser import PROGRAM
 
 from cdopt._util import documents
-from cdopt.plots.explore.pages import SOLVER
+from cdopt.plots.explore import SOLVER
 
 needs_browser = pytest.mark.skipif(PROGRAM is None, reason="no chromium here to open a page with")
 

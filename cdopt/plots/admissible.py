@@ -1,4 +1,4 @@
-"""The force network ensemble, and sensitivities of the forces to stiffness."""
+"""The set of admissible forces: its samples, one contact's region, and what stiffness does."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt.hyperstatic import Ensemble, Sensitivity
+from cdopt.formulations import NetworkForces
+from cdopt.hyperstatic import Ensemble, FrictionalIndeterminacy, Sensitivity
 from cdopt.plots import canvas
-from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, PALETTE, QUIET, Look
+from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, PALETTE, QUIET, RULE, Look, look
+from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,8 +58,12 @@ def force_ensemble(
     answers = dict(answers or {})
     if len(answers) > len(_OTHERS):
         raise InvalidInput("answers", f"{len(answers)} of them", f"at most {len(_OTHERS)}")
-    nc = ensemble.samples.shape[2]
-    marks = {name: checks.vector(f"answers[{name!r}]", f, nc, "N") for name, f in answers.items()}
+    nc, known = ensemble.samples.shape[2], {**PALETTE, "compatible": COMPATIBLE}
+    marks = [
+        (known.get(name, Look(name, other.colour, other.marker)),
+         checks.vector(f"answers[{name!r}]", f, nc, "N"))
+        for (name, f), other in zip(answers.items(), _OTHERS, strict=False)
+    ]  # fmt: skip
     figure = canvas.blank(canvas.WIDTH, _HEIGHT)
     left, right = figure.subplots(1, 2, width_ratios=(1.7, 1.0))
     _contacts(left, ensemble, marks)
@@ -68,7 +73,7 @@ def force_ensemble(
     return canvas.headline(figure, title, subtitle)
 
 
-def _contacts(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> None:
+def _contacts(axes: Axes, ensemble: Ensemble, marks: list[tuple[Look, Any]]) -> None:
     """Quantile bands of the loose contacts, by mean force."""
     canvas.quiet_axes(axes)
     shown = np.flatnonzero(ensemble.loose)
@@ -78,26 +83,25 @@ def _contacts(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> N
     wide = 0.8 if few else 1.0
     axes.bar(at, high - low, wide, bottom=low, color=BAND, label="middle 90 %")
     axes.bar(at, last - first, wide, bottom=first, color=EDGE, alpha=0.6, label="middle half")
-    for style, (name, f) in zip(_styles(marks), marks.items(), strict=True):
-        label = canvas.literal(style.name)
-        if name == "compatible":
-            line = {"color": style.colour, "linewidth": 2.0 if few else 1.0, "zorder": 3}
-            axes.hlines(f[shown], at - 0.45, at + 0.45, label=label, **line)
+    for style, f in marks:
+        label: dict[str, Any] = {"label": canvas.literal(style.name)}
+        if style is COMPATIBLE:
+            line = {"color": style.colour, "linewidth": 2.0 if few else 1.0, "zorder": 3, **label}
+            axes.hlines(f[shown], at - 0.45, at + 0.45, **line)
         else:
-            marker: dict[str, Any] = {"markersize": 5.0 if few else 2.5, "markeredgewidth": 1.0}
-            marker |= {"label": label, "zorder": 4}
-            canvas.points(axes, at, f[shown], style.colour, style.marker, **marker)
+            size: Any = {"markersize": 5.0 if few else 2.5, "markeredgewidth": 1.0}
+            canvas.points(axes, at, f[shown], style.colour, style.marker, zorder=4, **size, **label)
     if few:
         canvas.name_contacts(axes, [ensemble.report.names[i] for i in shown], 60)
     axes.set_xlim(-0.7, shown.size - 0.3)
     axes.set_ylim(bottom=0.0)
-    canvas.axis_labels(axes, "contacts, by mean force", "contact force [N]")
+    axes.set(xlabel="contacts, by mean force", ylabel="contact force [N]")
     verdict = "converged" if ensemble.converged else "NOT converged"
-    size = f"{ensemble.dimension} dimensions, {ensemble.forces.shape[0]:,} samples"
-    canvas.head(axes, "Each contact", size, verdict)
+    size_text = f"{ensemble.dimension} dimensions, {ensemble.forces.shape[0]:,} samples"
+    canvas.head(axes, "Each contact", size_text, verdict)
 
 
-def _magnitudes(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) -> None:
+def _magnitudes(axes: Axes, ensemble: Ensemble, marks: list[tuple[Look, Any]]) -> None:
     """P(f/⟨f⟩) of all closed contacts, beside an exponential."""
     canvas.quiet_axes(axes)
     edges, density = ensemble.distribution(_BINS)
@@ -105,23 +109,65 @@ def _magnitudes(axes: Axes, ensemble: Ensemble, marks: dict[str, FloatArray]) ->
     x = np.linspace(0.0, edges[-1], 100)
     axes.plot(x, np.exp(-x), color=QUIET, linewidth=0.9, linestyle=":")
     axes.set_yscale("log")
-    axes.set_ylim(_RARE * density.max(), 3.0 * density.max())
-    mean = float(ensemble.mean[ensemble.report.closed].mean()) or 1.0
-    drawn = edges[:-1][density > _RARE * density.max()]
-    axes.set_xlim(0.0, 1.1 * float(drawn.max(initial=edges[1])))
-    for row, (style, f) in enumerate(zip(_styles(marks), marks.values(), strict=True)):
-        height = 1.3 * 1.5**row * _RARE * density.max()
-        values = f[ensemble.report.closed] / mean
-        axes.plot(values, np.full(values.size, height), "|", color=style.colour, markersize=6.0)
-    canvas.axis_labels(axes, "force over mean force", "density")
+    rare, closed = _RARE * density.max(), ensemble.report.closed
+    axes.set_ylim(rare, 3.0 * density.max())
+    axes.set_xlim(0.0, 1.1 * float(edges[:-1][density > rare].max(initial=edges[1])))
+    mean = float(ensemble.mean[closed].mean()) or 1.0
+    for row, (style, f) in enumerate(marks):
+        values = f[closed] / mean
+        heights = np.full(values.size, 1.3 * 1.5**row * rare)
+        axes.plot(values, heights, "|", color=style.colour, markersize=6.0)
+    axes.set(xlabel="force over mean force", ylabel="density")
     canvas.head(axes, "All contacts", "dotted: exponential", "")
 
 
-def _styles(marks: Mapping[str, FloatArray]) -> list[Look]:
-    """How each answer is drawn."""
-    known = {**PALETTE, "compatible": COMPATIBLE}
-    pairs = zip(marks, _OTHERS, strict=False)
-    return [known.get(name, Look(name, other.colour, other.marker)) for name, other in pairs]
+def admissible_region(
+    report: FrictionalIndeterminacy,
+    contact: int,
+    solutions: Sequence[StepSolution] = (),
+    networks: Sequence[NetworkForces] = (),
+    *,
+    ax: Axes | None = None,
+    title: str = "",
+) -> Figure:
+    """All forces that a contact can have, as a region, and every answer as a point in it.
+
+    The axes are the normal and the first tangential force. Lines from the origin are the friction
+    cone of the contact; balance and the cones of all others leave the region, or the segment.
+
+    Parameters
+    ----------
+    report : of the step with friction, its forces bounded.
+    contact : its number.
+    solutions : of any solvers. networks : forces of elastic contacts.
+    ax : axes of matplotlib to draw in; by default a new figure.
+
+    Raises
+    ------
+    InvalidInput : no such contact, unbounded forces, or answers of other contacts.
+    """
+    corners = report.region(contact)
+    figure, (panel,) = canvas.panels(1, 1, 4.2, foot=0.6, caption=0.1, ax=ax)
+    name, looks = report.names[contact], [(look(s.backend), s) for s in solutions]
+    answers = [(style, style.name, s.f, s.f_t) for style, s in looks if s.f is not None]
+    answers += [(COMPATIBLE, n.label, n.f, n.f_t) for n in networks]
+    far = 1.25 * float(max(corners[:, 0].max(), *(f[contact] for _, _, f, _ in answers), 0.0))
+    mu = float(report.faces.mu[contact])
+    panel.fill([0.0, far, far], [0.0, mu * far, -mu * far], color=BAND, alpha=0.5, linewidth=0)
+    outline: dict[str, Any] = {"edgecolor": EDGE, "linewidth": 4.0, "joinstyle": "round"}
+    panel.fill(*corners.T, facecolor=BAND, label="admissible", **outline)
+    for number, (style, label, f, f_t) in enumerate(answers):
+        if f_t is None or f.shape != (report.nc,):
+            raise InvalidInput("solutions", "forces of other contacts", f"{report.nc:,} contacts")
+        marker = style.marker if style is not COMPATIBLE else "XP"[number % 2]
+        size = 13.0 - 6.0 * number / len(answers)  # those below stay visible
+        edge: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.6, "label": label}
+        at = f[contact], f_t[contact, 0]
+        canvas.points(panel, *at, style.colour, marker, markersize=size, clip_on=True, **edge)
+    panel.axhline(0.0, color=RULE, linewidth=0.8, zorder=0)
+    panel.set(xlim=(0.0, far), xlabel=f"normal force at {name} [N]", ylabel="friction [N]")
+    panel.legend(frameon=False, loc="upper left", fontsize="small")
+    return canvas.headline(figure, title or f"What {name} may carry", "")
 
 
 def stiffness_influence(
@@ -148,24 +194,24 @@ def stiffness_influence(
     InvalidInput : another number of names.
     Unsupported : derivatives are one-sided.
     """
-    labels = [str(name) for name in (range(sensitivity.nc) if names is None else names)]
-    if len(labels) != sensitivity.nc:
-        raise InvalidInput("names", f"{len(labels)}", f"{sensitivity.nc}, one per contact")
-    matrix = sensitivity.log_stiffness
+    nc, matrix = sensitivity.nc, sensitivity.log_stiffness
+    labels = [str(name) for name in (range(nc) if names is None else names)]
+    if len(labels) != nc:
+        raise InvalidInput("names", f"{len(labels)}", f"{nc}, one per contact")
     top = float(np.abs(matrix).max(initial=0.0)) or 1.0
     host, (axes,) = canvas.panels(1, 1, _SIDE, foot=0.0, caption=0.0, width=_SIDE + 1.0, ax=ax)
     image = axes.imshow(matrix, cmap="RdBu_r", vmin=-top, vmax=top)
     bar = canvas.figure_of(host).colorbar(image, ax=axes, shrink=0.8, aspect=30)
     canvas.plain_bar(bar, "∂f/∂log k [N]: 1 % stiffer gains a hundredth")
-    for i, j in np.ndindex(matrix.shape) if sensitivity.nc <= _NUMBERS else ():
+    for i, j in np.ndindex(matrix.shape) if nc <= _NUMBERS else ():
         style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": canvas.TEXT}
         colour = "white" if abs(matrix[i, j]) > _DARK * top else INK
         axes.text(j, i, f"{matrix[i, j] + 0.0:.2g}", color=colour, **style)
-    if sensitivity.nc <= _NAMED:
+    if nc <= _NAMED:
         long, shown = max(map(len, labels)) > 4, list(map(canvas.literal, labels))
         style = {"rotation": 45.0, "ha": "right"} if long else {"rotation": 0.0, "ha": "center"}
-        axes.set_xticks(range(sensitivity.nc), shown, rotation_mode="anchor", **style)
-        axes.set_yticks(range(sensitivity.nc), shown)
+        axes.set_xticks(range(nc), shown, rotation_mode="anchor", **style)
+        axes.set_yticks(range(nc), shown)
     axes.tick_params(labelsize=canvas.SMALL, colors=INK, length=0.0)
     axes.spines[:].set_visible(False)
     canvas.axis_labels(axes, "this contact gets stiffer", "change of this force")
