@@ -13,7 +13,13 @@ that the infinite slope of e′ at zero for p > 2 does no harm; without it the o
 projection. The restart is that of B. O'Donoghue, E. Candès, Found. Comput. Math. 15 (2015) 715,
 for such steps.
 
-With friction the steps are those of ``cone_descent``.
+With friction f ∈ K_μ holds d rows of each contact, and the steps are those of forces times √w, so
+that they are equally long at light and at heavy bodies; cones do not change by such factors. With
+the law of Coulomb the shift s = μ‖g_T‖ of the normal rates is first that of the last iterate. Then
+it follows this by a share of the difference, and the momentum is bounded: the law is no gradient,
+and full momentum makes it swing. Where it swings all the same, s stays, so that the problem is convex,
+until its natural map is below a share of that of the law; then it is renewed (V. Acary & F. Cadoux
+2013). Nothing guarantees that it converges.
 
 H is never formed: its products are R (Sᵀ f). Where forces are indeterminate, a gradient method
 started from zero stays in the range of B as long as no force has been held at zero: on
@@ -25,6 +31,7 @@ depends on the problem alone, added in order.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -36,7 +43,6 @@ from numba import prange
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part, side_by_side
-from cdopt.backends.cone_descent import descend
 from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger, multiply_rows
@@ -57,6 +63,8 @@ from cdopt.problem import (
     FrictionalStepData,
     RigidStepData,
 )
+from cdopt.problem.friction_cone import project_contact
+from cdopt.problem.scaling import scaled
 
 _CHUNKS, _LEAST_CHUNK = 64, 256  # chunks of a loop at most, entries of a chunk at least
 _FRESH_EVERY = 500  # steps between two fresh products, which keep round-off from gathering
@@ -65,6 +73,16 @@ _DOUBLINGS = 100  # of L in one step
 _THETA, _LIPSCHITZ, _BEST, _LEAST_LIPSCHITZ = 0, 1, 2, 3  # places in the scalars of the loop
 _SQUARED, _CURVATURE, _UPHILL, _WORST = 0, 1, 2, 3  # places in the sums of a chunk
 _LINE = 8  # doubles in a cache line: the sums of two chunks never share one
+_NONE = np.zeros(0)
+
+_CHECKS = 20  # with friction: steps between two looks at the natural map and the clock
+_FRESH = 5  # looks between two fresh products
+_SETTLED = 0.5  # of the natural map of the law: what the convex problem may leave of its own
+# Under the law of Coulomb, one after the other: looks without half the natural map at which the
+# phase ends, the share of its change that the shift follows, and the bound of the momentum.
+_PHASES = (10, 1.0, 1.0), (100, 0.2, 0.95), (100, 0.2, 0.85)
+_CONVEX = 0, 0.0, 1.0  # and after the last one
+_PAUSE = 10  # looks between two certificates at most, and as many as they are above the accuracy
 
 
 @dataclass(frozen=True)
@@ -93,7 +111,7 @@ class APGD(NativeBackend):
     history: bool = False
 
     def _solve(self, data: RigidStepData | DelassusStepData, run: Run) -> Outcome:
-        if isinstance(data, (FrictionalStepData, FrictionalDelassusData)):
+        if isinstance(data, FrictionalStepData | FrictionalDelassusData):
             return self._with_friction(ConeStep(data), run)
         step = scaled_step(data)
         descent = ProximalGradient(
@@ -115,25 +133,88 @@ class APGD(NativeBackend):
 
     def _with_friction(self, step: ConeStep, run: Run) -> Outcome:
         """One run on the cones of friction."""
-        limits = self.accuracy, self.max_iterations, run.deadline
         f = step.start(run.start)
         with run.iterating(step.data.nc):
-            f, steps, residuals = descend(step, f, *limits)
+            f, steps, residuals = _on_cones(
+                step, f, self.accuracy, self.max_iterations, run.deadline
+            )
         least = min(residuals, default=0.0)
         run.report(f"{steps:,} steps, natural map {least:.1e}")
         return step.outcome(f, least <= self.accuracy, steps, residuals)
 
 
+def _on_cones(
+    step: ConeStep, f: FloatArray, accuracy: float, most: int, deadline: Deadline
+) -> tuple[FloatArray, int, list[float]]:
+    """The best forces (contacts, d), steps, and the natural map at each look.
+
+    It ends when both the natural map and the certificate are at most ``accuracy``.
+    """
+    root = np.sqrt(step.w)[:, None]
+    factor = np.repeat(1.0 / root, f.shape[1])
+    rows, spread = scaled(step.step.rows, factor), scaled(step.step.spread, factor)
+    descent = ProximalGradient(
+        Terms(
+            *(*csr_parts(rows), factor**2 * step.step.diagonal, (step.p / root).ravel()),
+            mu=step.mu,
+            shift=np.zeros(step.mu.size),
+        ),
+        csr_parts(sp.csr_array(spread.T)),
+        (root * f).ravel(),
+    )
+    descent.scalars[_BEST] = -np.inf  # the forces of least natural map are kept here
+    shift = descent.terms.shift
+    best, best_forces, residuals, certify_at = np.inf, f, list[float](), 0
+    mark, mark_at, phases = np.inf, 0, list(_PHASES) if step.coulomb else []
+    for look in range(most // _CHECKS + 2):
+        done = min(look * _CHECKS, most)
+        if look % _FRESH == 0:
+            descent.refresh()
+        forces, rates = descent.state[0].reshape(f.shape) / root, descent.rates.reshape(f.shape)
+        rates = root * rates
+        error = step.natural_map(forces, rates)
+        residuals.append(error)
+        if error < best:
+            best, best_forces = error, forces
+        if error <= 0.5 * mark:
+            mark, mark_at = error, look
+        if error <= accuracy and look >= certify_at:
+            worst = step.worst(forces)
+            if worst <= accuracy:
+                return forces, done, residuals
+            certify_at = look + int(min(worst / accuracy, _PAUSE))
+        if deadline.passed or done == most or not np.isfinite(error):
+            break
+        if phases and look - mark_at >= phases[0][0]:
+            mark, mark_at = error, look
+            phases.pop(0)
+            if not phases:
+                descent.restart((root * best_forces).ravel())
+                rates = root * descent.rates.reshape(f.shape)
+                shift[:] = step.data.shift(rates) / root[:, 0]
+        elif step.coulomb and not phases:
+            convex = step.natural_map(forces, rates, root[:, 0] * shift)
+            if convex <= _SETTLED * error:
+                descent.restart(descent.state[0])
+                shift[:] = step.data.shift(rates) / root[:, 0]
+        _, share, momentum = phases[0] if phases else _CONVEX
+        shift += share * (step.data.shift(rates) / root[:, 0] - shift)
+        descent.advance(np.zeros(min(_CHECKS, most - done)), -1.0, share, momentum)
+    return best_forces, done, residuals
+
+
 class Terms(NamedTuple):
-    """The objective of one problem.
+    """The objective of one problem with n forces, d of each contact.
 
     Attributes
     ----------
     pointers, columns, values : the rows of R, flat: parallel loops take no nested tuples.
-    diagonal : (nc,) of H.
-    h : (nc,).
-    compliance : a (nc,); without entries the iteration is the plain projected gradient.
+    diagonal : (n,) of H.
+    h : (n,).
+    compliance : a (n,); without entries the iteration is the plain projected gradient.
     exponent : s.
+    mu, shift : (contacts,) friction coefficients and what is added to the normal rates; without
+        entries d is one, and forces are at least zero.
     """
 
     pointers: Indices
@@ -141,8 +222,10 @@ class Terms(NamedTuple):
     values: FloatArray
     diagonal: FloatArray
     h: FloatArray
-    compliance: FloatArray = np.zeros(0)
+    compliance: FloatArray = _NONE
     exponent: float = 1.0
+    mu: FloatArray = _NONE
+    shift: FloatArray = _NONE
 
 
 @dataclass
@@ -152,8 +235,10 @@ class ProximalGradient:
     Attributes
     ----------
     terms : the problem. transposed : the rows of Sᵀ.
-    forces : (nc,) the iterate.
+    forces : (n,) the iterate.
     steps, residual, residuals : taken so far; of the last iterate; of all.
+    state : (4, n) the iterate, the extrapolated point, and the products of H with both.
+    scalars : θ, the Lipschitz estimate L, the least residual so far and the floor of L.
     """
 
     terms: Terms
@@ -162,7 +247,21 @@ class ProximalGradient:
     steps: int = 0
     residual: float = np.inf
     residuals: list[FloatArray] = field(default_factory=list)
-    _threads: bool | None = None  # True or None, which are two types: two compiled loops
+
+    def __post_init__(self) -> None:
+        n, m = self.forces.size, self.transposed[0].size - 1
+        contacts = self.terms.mu.size or n
+        d = np.uint32(n // max(contacts, 1))
+        edges = chunks(contacts)
+        self._edges = edges, edges * d, chunks(m)
+        # True or None, which are two types: two compiled loops
+        self._threads = True if several() and max(map(len, self._edges)) > 2 else None
+        self.state = np.zeros((4, n))
+        self._work = Work(self.state, np.empty((3, n)), self.forces.copy(), np.zeros(m))
+        self._sums = np.zeros((edges.size - 1, _LINE))
+        least = _LEAST * float(self.terms.diagonal.max(initial=0.0)) or 1.0
+        self.scalars = np.array([1.0, 1.0, np.inf, least])
+        self.state[:2] = self.forces
 
     def minimise(
         self,
@@ -176,70 +275,76 @@ class ProximalGradient:
         ``limit`` is the number of steps at most, ``deadline`` when they must end. Returns whether
         the test was met; the iterate is then the last one, otherwise the best one.
         """
-        terms, nc = self.terms, self.forces.size
-        y, best = np.zeros(self.transposed[0].size - 1), self.forces.copy()
-        self._edges = chunks(nc), chunks(y.size)
-        if several() and max(edges.size for edges in self._edges) > 2:
-            self._threads = True
-        self.residual = self._fresh(self.forces, y)[1]
-        least = _LEAST * float(terms.diagonal.max(initial=0.0)) or 1.0
-        scalars = np.empty(4)
-        scalars[[_BEST, _LEAST_LIPSCHITZ]] = self.residual, least
-        scalars[_LIPSCHITZ] = max(self._estimate(y), least)
-        scalars[_THETA] = 1.0
-        state, trial = np.zeros((4, nc)), np.empty((3, nc))
-        sums = np.zeros((self._edges[0].size - 1, _LINE))
-        state[0] = state[1] = self.forces
+        self.residual = self._residual()
+        self.scalars[_BEST] = self.residual
+        self.scalars[_LIPSCHITZ] = max(self._estimate(), self.scalars[_LEAST_LIPSCHITZ])
         taken = 0
         while not self.residual <= tolerance and taken < limit and not deadline.passed:
-            for target in (0, 1):
-                state[target + 2] = self._fresh(state[target], y)[0]
+            self.refresh()
             trace = np.zeros(min(_FRESH_EVERY, limit - taken))
             done = 0
-            for piece in in_pieces(trace, terms.columns.size, deadline):
-                data = self._threads, terms, self.transposed, self._edges, tolerance
-                stepped = self._call(
-                    _accelerate, *data, state, trial, sums, scalars, best, y, piece
-                )
+            for piece in in_pieces(trace, self.terms.columns.size, deadline):
+                stepped = self.advance(piece, tolerance)
                 done += stepped
                 if stepped < piece.size or piece[-1] <= tolerance or deadline.passed:
                     break
             taken += done
             self.residuals.append(trace[:done])
-            self.residual = self._fresh(state[0], y)[1]
+            self.residual = self._residual()
             progress(self.steps + taken, self.residual)
         met = bool(self.residual <= tolerance)
-        self.forces = state[0].copy() if met else best
+        self.forces = self.state[0].copy() if met else self._work.best
         self.steps += taken
         return met
 
-    def _fresh(self, f: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
-        """H f and the natural residual at f."""
-        terms, product = self.terms, np.zeros(f.size)
-        self._multiply(self._edges[1], self.transposed, f, y)
-        rows = terms.pointers, terms.columns, terms.values
-        self._multiply(self._edges[0], rows, y, product)
-        gradient = product + terms.h
+    def advance(
+        self, trace: FloatArray, tolerance: float, share: float = 0.0, momentum: float = 1.0
+    ) -> int:
+        """Take steps, with a ``momentum`` at most; the arguments are those of ``_accelerate``."""
+        data = self._threads, self.terms, self.transposed, self._edges, tolerance, share, momentum
+        taken: int = self._run(_accelerate)(*data, self._work, self._sums, self.scalars, trace)
+        return taken
+
+    def refresh(self) -> None:
+        """Compute the products anew."""
+        for k in (0, 1):
+            self.state[k + 2] = self._product(self.state[k])
+
+    def restart(self, f: FloatArray) -> None:
+        """Go on from forces f, without momentum."""
+        self.state[:2], self.scalars[_THETA] = f, 1.0
+        self.refresh()
+
+    @property
+    def rates(self) -> FloatArray:
+        """H f + h at the iterate."""
+        return np.asarray(self.state[2] + self.terms.h)
+
+    def _residual(self) -> float:
+        """The natural residual of the iterate."""
+        terms, f = self.terms, self.state[0]
+        gradient = self._product(f) + terms.h
         if terms.compliance.size:
             gradient += terms.compliance * np.maximum(f, 0.0) ** terms.exponent
-        return product, natural_residual(terms.diagonal, gradient, f)
+        return natural_residual(terms.diagonal, gradient, f)
 
-    def _multiply(self, edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
-        if self._threads:
-            side_by_side(_multiply, edges, rows, x, out)
-        else:
-            multiply_rows(edges[0], edges[-1], rows, x, out)
+    def _product(self, f: FloatArray) -> FloatArray:
+        """H f."""
+        multiply, product = self._run(_multiply), np.zeros(f.size)
+        multiply(self._threads, self._edges[2], self.transposed, f, self._work.y)
+        multiply(self._threads, self._edges[1], self.terms[:3], self._work.y, product)
+        return product
 
-    def _call(self, loop: Callable[..., Any], *arguments: Any) -> Any:
-        return side_by_side(loop, *arguments) if self._threads else loop(*arguments)
+    def _run(self, loop: Callable[..., Any]) -> Callable[..., Any]:
+        return functools.partial(side_by_side, loop) if self._threads else loop
 
-    def _estimate(self, y: FloatArray) -> float:
+    def _estimate(self) -> float:
         """The paper's first L: ‖H (f₀ − 1)‖ / ‖f₀ − 1‖."""
         away = self.forces - 1.0
         length = float(np.linalg.norm(away))
         if length == 0.0:
             return float(self.terms.diagonal.max(initial=0.0))
-        return float(np.linalg.norm(self._fresh(away, y)[0])) / length
+        return float(np.linalg.norm(self._product(away))) / length
 
 
 # --- compiled loops ----------------------------------------------------------------------
@@ -251,11 +356,22 @@ def chunks(n: int) -> Indices:
     return (np.arange(count + 1) * n // count).astype(np.uint32)
 
 
-@compiled(parallel=True)
-def _multiply(edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+@part(parallel=True)
+def _multiply_side_by_side(edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
     """out = R x in the chunks of ``edges``."""
     for c in prange(edges.shape[0] - 1):
         multiply_rows(edges[c], edges[c + 1], rows, x, out)
+
+
+@compiled()
+def _multiply(
+    threads: bool | None, edges: Indices, rows: Rows, x: FloatArray, out: FloatArray
+) -> None:
+    """out = R x."""
+    if threads is None:
+        multiply_rows(edges[0], edges[edges.shape[0] - 1], rows, x, out)
+    else:
+        _multiply_side_by_side(edges, rows, x, out)
 
 
 @part()
@@ -285,38 +401,53 @@ def _proximal(z: float, a: float, s: float) -> float:
     return x
 
 
+class Work(NamedTuple):
+    """Where the iteration stands, and room for it.
+
+    Attributes
+    ----------
+    state : (4, n) the iterate, the extrapolated point z, and the products of H with both.
+    trial : (3, n) the trial point x, d = x − z, and H d.
+    best : (n,) the forces of the least residual. y : (m,) for Sᵀ d.
+    """
+
+    state: FloatArray
+    trial: FloatArray
+    best: FloatArray
+    y: FloatArray
+
+
 class Proposal(NamedTuple):
     """How the next trial point is proposed, and whether the last one is taken over.
 
     Attributes
     ----------
     accept : take over the last trial point; ``keep`` as the best one.
-    beta : momentum. length : L.
+    beta : momentum. length : L. share : of its change that the shift follows.
     """
 
     accept: bool
     keep: bool
     beta: float
     length: float
+    share: float
 
 
 @part()
 def _propose_chunk(
-    first: int,
-    last: int,
-    proposal: Proposal,
-    terms: Terms,
-    state: FloatArray,
-    trial: FloatArray,
-    best: FloatArray,
-    sums: FloatArray,
+    first: int, last: int, proposal: Proposal, terms: Terms, work: Work, sums: FloatArray
 ) -> None:
-    """The trial point of the step before taken over if accepted, then a new one proposed."""
+    """The trial point of the step before taken over if accepted, then a new one proposed.
+
+    The shift of contacts with friction follows what is accepted.
+    """
+    state, trial, best, h, shift = work.state, work.trial, work.best, terms.h, terms.shift
     f, z, product_f, product_z = state[0], state[1], state[2], state[3]
-    x, d, product_d = trial[0], trial[1], trial[2]
-    accept, keep, beta, length = proposal
-    squared, rigid = 0.0, terms.compliance.shape[0] == 0
-    for i in range(first, last):
+    x, change, product_d = trial[0], trial[1], trial[2]
+    accept, keep, beta, length, share = proposal
+    squared, rigid, cones = 0.0, terms.compliance.shape[0] == 0, shift.shape[0] > 0
+    d = np.uint32(h.shape[0] // shift.shape[0]) if cones else np.uint32(1)
+    for i in range(first * d, last * d):
         if accept:
             product = product_z[i] + product_d[i]
             z[i] = x[i] + beta * (x[i] - f[i])
@@ -324,44 +455,45 @@ def _propose_chunk(
             f[i], product_f[i] = x[i], product
             if keep:
                 best[i] = x[i]
-        target = z[i] - (product_z[i] + terms.h[i]) / length
+        target = z[i] - (product_z[i] + h[i]) / length
+        if cones:
+            x[i] = target
+            continue
         if rigid:
             x[i] = target if target > 0.0 else 0.0
         else:
             x[i] = _proximal(target, terms.compliance[i] / length, terms.exponent)
-        d[i] = x[i] - z[i]
-        squared += d[i] * d[i]
+        change[i] = x[i] - z[i]
+        squared += change[i] * change[i]
+    for c in range(first, last if cones else first):
+        begin, end = c * d, c * d + d
+        if accept and share > 0.0:
+            square = 0.0
+            for i in range(begin + np.uint32(1), end):
+                square += (product_f[i] + h[i]) ** 2
+            shift[c] += share * (terms.mu[c] * np.sqrt(square) - shift[c])
+        x[begin] -= shift[c] / length
+        project_contact(x[begin:end], terms.mu[c])
+        for i in range(begin, end):
+            change[i] = x[i] - z[i]
+            squared += change[i] * change[i]
     sums[_SQUARED] = squared
 
 
 @part(parallel=True)
 def _propose(
-    edges: Indices,
-    proposal: Proposal,
-    terms: Terms,
-    state: FloatArray,
-    trial: FloatArray,
-    best: FloatArray,
-    sums: FloatArray,
+    edges: Indices, proposal: Proposal, terms: Terms, work: Work, sums: FloatArray
 ) -> None:
-    """Trial points x and d = x − z, chunk by chunk."""
+    """Trial points, chunk by chunk."""
     for c in prange(edges.shape[0] - 1):
-        _propose_chunk(edges[c], edges[c + 1], proposal, terms, state, trial, best, sums[c])
+        _propose_chunk(edges[c], edges[c + 1], proposal, terms, work, sums[c])
 
 
 @part()
-def _judge_chunk(
-    first: int,
-    last: int,
-    terms: Terms,
-    state: FloatArray,
-    trial: FloatArray,
-    y: FloatArray,
-    sums: FloatArray,
-) -> None:
+def _judge_chunk(first: int, last: int, terms: Terms, work: Work, sums: FloatArray) -> None:
     """H d at the trial point, and what decides on it."""
-    f, product_z = state[0], state[3]
-    x, d, product_d = trial[0], trial[1], trial[2]
+    f, product_z, y = work.state[0], work.state[3], work.y
+    x, d, product_d = work.trial[0], work.trial[1], work.trial[2]
     curvature, uphill, worst, rigid = 0.0, 0.0, 0.0, terms.compliance.shape[0] == 0
     for i in range(first, last):
         total = 0.0
@@ -379,17 +511,10 @@ def _judge_chunk(
 
 
 @part(parallel=True)
-def _judge(
-    edges: Indices,
-    terms: Terms,
-    state: FloatArray,
-    trial: FloatArray,
-    y: FloatArray,
-    sums: FloatArray,
-) -> None:
+def _judge(edges: Indices, terms: Terms, work: Work, sums: FloatArray) -> None:
     """H d and the sums of each chunk."""
     for c in prange(edges.shape[0] - 1):
-        _judge_chunk(edges[c], edges[c + 1], terms, state, trial, y, sums[c])
+        _judge_chunk(edges[c], edges[c + 1], terms, work, sums[c])
 
 
 @compiled()
@@ -397,52 +522,49 @@ def _accelerate(
     threads: bool | None,
     terms: Terms,
     transposed: Rows,
-    edges: tuple[Indices, Indices],
+    edges: tuple[Indices, Indices, Indices],
     tolerance: float,
-    state: FloatArray,
-    trial: FloatArray,
+    share: float,
+    momentum: float,
+    work: Work,
     sums: FloatArray,
     scalars: FloatArray,
-    best: FloatArray,
-    y: FloatArray,
     trace: FloatArray,
 ) -> int:
     """Accelerated proximal gradient steps, one for each entry of ``trace`` at most.
 
     ``threads`` is None where all chunks are of one thread: the loop is then compiled without
-    loops in threads. ``edges`` are the chunks of contacts and of y. ``state`` (4, nc) holds f, the
-    extrapolated point z, H f and H z; ``trial`` (3, nc) and ``sums`` (chunks, 8) are room for the
-    trial point and for the sums of each chunk. ``scalars`` are θ, the Lipschitz estimate L, the
-    least residual so far and the floor of L; ``best`` the forces of that residual; ``y`` is room
-    for the intermediate vector. ``trace`` receives the natural residual of each iterate; the loop
-    ends early when it is within ``tolerance``. Returns the number of steps.
+    loops in threads. ``edges`` are the chunks of contacts, of forces and of y, ``sums`` (chunks, 8)
+    room for the sums of each. The shift follows its change by a ``share``. ``trace`` receives the
+    natural residual of each iterate; the loop ends early when it is within ``tolerance``. Returns
+    the number of steps.
 
     A step passes three times over its data: over the contacts to take over the last trial point
     x and propose the next, L doubled until dᵀHd ≤ L dᵀd with d = x − z; over y for Sᵀ d; and over
-    the contacts for R y, whose sums decide what follows.
+    the forces for R y, whose sums decide what follows.
     """
-    contacts, dofs = edges
+    contacts, rows, dofs = edges
     accept, keep, beta, taken, ends = False, False, 0.0, 0, trace.shape[0] == 0
     while not ends or accept:
         length = scalars[_LIPSCHITZ]
         for _ in range(_DOUBLINGS):
-            proposal = Proposal(accept, keep, beta, length)
+            # the last step is taken over without a shift: what follows it is left aside
+            proposal = Proposal(accept, keep, beta, length, 0.0 if ends else share)
             if threads is None:
                 for c in range(sums.shape[0]):
                     first, last = contacts[c], contacts[c + 1]
-                    _propose_chunk(first, last, proposal, terms, state, trial, best, sums[c])
+                    _propose_chunk(first, last, proposal, terms, work, sums[c])
             else:
-                _propose(contacts, proposal, terms, state, trial, best, sums)
-            if ends:  # the last step is taken over; what follows it is left aside
+                _propose(contacts, proposal, terms, work, sums)
+            if ends:
                 return taken
             if threads is None:
-                multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], transposed, trial[1], y)
+                multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], transposed, work.trial[1], work.y)
                 for c in range(sums.shape[0]):
-                    first, last = contacts[c], contacts[c + 1]
-                    _judge_chunk(first, last, terms, state, trial, y, sums[c])
+                    _judge_chunk(rows[c], rows[c + 1], terms, work, sums[c])
             else:
-                _multiply(dofs, transposed, trial[1], y)
-                _judge(contacts, terms, state, trial, y, sums)
+                _multiply_side_by_side(dofs, transposed, work.trial[1], work.y)
+                _judge(rows, terms, work, sums)
             accept = False
             squared = curvature = uphill = worst = 0.0
             for c in range(sums.shape[0]):
@@ -455,7 +577,7 @@ def _accelerate(
             length *= 2.0
         theta = scalars[_THETA]
         following = 0.5 * theta * (np.sqrt(theta * theta + 4.0) - theta)
-        beta = theta * (1.0 - theta) / (theta * theta + following)
+        beta = min(theta * (1.0 - theta) / (theta * theta + following), momentum)
         if uphill > 0.0:  # the momentum points uphill: start it anew
             following, beta = 1.0, 0.0
         accept, keep = True, worst < scalars[_BEST]

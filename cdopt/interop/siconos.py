@@ -30,11 +30,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,82 +52,30 @@ from cdopt.problem import (
 )
 from cdopt.problem.solution import Iterate, WarmStart
 
-SOLVERS = MappingProxyType(
-    {
-        "LEMKE": "Lemke's pivoting",
-        "PIVOT": "pivoting, Bard's choice by default",
-        "PIVOT_LUMOD": "pivoting with updated factors",
-        "PATHSEARCH": "pivoting along a path",
-        "BARD": "pivoting, Bard's choice",
-        "MURTY": "pivoting, least index",
-        "AVI_CAOFERRIS": "Cao and Ferris' pivoting for affine variational inequalities",
-        "ENUM": "enumeration of active sets",
-        "PGS": "projected Gauss–Seidel",
-        "RPGS": "the same, regularised",
-        "PSOR": "projected successive over-relaxation",
-        "CPG": "projected conjugate gradient",
-        "CONVEXQP_PG": "projected gradient on the quadratic program",
-        "LATIN": "large time increments",
-        "LATIN_W": "the same, relaxed",
-        "NEWTONMIN": "Newton's method on the minimum",
-        "NEWTON_FB_FBLSA": "Newton's method on the Fischer–Burmeister function, line search",
-        "NEWTON_MIN_FBLSA": "Newton's method on the minimum, line search on Fischer–Burmeister",
-        "NSGS_SBM": "block Gauss–Seidel; takes block matrices alone",
-        "NSQP": "a quadratic program by ql0001; not in free builds",
-        "QP": "a quadratic program by ql0001; not in free builds",
-        "PATH": "the PATH solver; needs a licence",
-        "GAMS": "solvers of GAMS; needs a licence",
-    }
-)
-
-FRICTION_SOLVERS = MappingProxyType(
-    {
-        "NSGS": "block Gauss–Seidel, in the plane and in space",
-        "NSN_AC": "semismooth Newton on Alart and Curnier's function",
-        "NSN_AC_TEST": "the same, its later version",
-        "NSN_FB": "semismooth Newton on the Fischer–Burmeister function",
-        "NSN_NM": "semismooth Newton on the natural map",
-        "ADMM": "alternating direction method of multipliers",
-        "PROX": "proximal steps, each by a Newton method",
-        "TFP": "fixed point of Tresca problems",
-        "ACLMFP": "fixed point of Acary, Cadoux, Lemaréchal and Malick",
-        "DSFP": "fixed point of de Saxcé",
-        "FPP": "fixed point of projections",
-        "EG": "extra-gradient",
-        "VI_FPP": "fixed point of projections on the variational inequality",
-        "VI_EG": "extra-gradient on the variational inequality",
-        "SOCLCP": "Gauss–Seidel on the second-order cone problem: the associated law",
-        "LEMKE": "Lemke's pivoting, in the plane",
-        "ENUM": "enumeration of active sets, in the plane",
-        "CPG": "projected conjugate gradient, in the plane",
-    }
-)
+_NAMES = """LEMKE PIVOT PIVOT_LUMOD PATHSEARCH BARD MURTY AVI_CAOFERRIS ENUM PGS RPGS PSOR CPG
+CONVEXQP_PG LATIN LATIN_W NEWTONMIN NEWTON_FB_FBLSA NEWTON_MIN_FBLSA NSGS_SBM NSQP QP PATH GAMS"""
+_ROUGH = """NSGS NSN_AC NSN_AC_TEST NSN_FB NSN_NM ADMM PROX TFP ACLMFP DSFP FPP EG VI_FPP VI_EG SOCLCP
+LEMKE ENUM CPG"""
+SOLVERS = tuple(_NAMES.split())  # QP and NSQP are in no free build, PATH and GAMS need a licence
+FRICTION_SOLVERS = tuple(_ROUGH.split())  # LEMKE, ENUM and CPG in the plane
 _ASSOCIATED = "SOCLCP"  # the one solver of that law; the others solve Coulomb's
 _KINDS = ("FRICTION_2D", "FRICTION_3D")  # with two and with three rows a contact
-
 _PROGRAM = Path(__file__).with_name("siconos_process.py")
-_PYTHONS = (sys.executable, "/usr/bin/python3")
-_SAFE = {"PYTHONSAFEPATH": "1"}  # nothing is imported from the working folder
-_LARGEST = 5000  # rows: N is dense here
-_ENUMERATED = 16  # rows: enumeration tries 2ⁿ active sets
+_LARGEST, _ENUMERATED = 5000, 16  # rows: N is dense here, and enumeration tries 2ⁿ active sets
 
 
 def _process(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
     """A process of another Python, ended after ``seconds``."""
+    environment = {**os.environ, "PYTHONSAFEPATH": "1"}  # no imports from the working folder
     return subprocess.run(
-        command,
-        env={**os.environ, **_SAFE},
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
+        command, env=environment, capture_output=True, text=True, timeout=seconds, check=False
     )
 
 
 @cache
 def python() -> str | None:
     """A Python that has Siconos; None if there is none."""
-    for candidate in _PYTHONS:
+    for candidate in (sys.executable, "/usr/bin/python3"):
         try:
             done = _process([candidate, str(_PROGRAM)], 60.0)
         except (OSError, subprocess.TimeoutExpired):
@@ -136,6 +83,17 @@ def python() -> str | None:
         if done.returncode == 0:
             return candidate
     return None
+
+
+@cache
+def working() -> frozenset[str]:
+    """The whole names of the solvers that the installed Siconos has, such as "LCP_PGS"."""
+    interpreter = python()
+    if interpreter is None:
+        return frozenset()
+    names = [f"LCP_{name}" for name in SOLVERS]
+    names += [f"{kind}_{name}" for kind in _KINDS for name in FRICTION_SOLVERS]
+    return frozenset(_process([interpreter, str(_PROGRAM), "works", *names], 120.0).stdout.split())
 
 
 def solvers() -> tuple[str, ...]:
@@ -153,17 +111,6 @@ def friction_solvers(d: int | None = None) -> tuple[str, ...]:
     kinds = _KINDS if d is None else (_KINDS[d - 2],)
     there = working()
     return tuple(n for n in FRICTION_SOLVERS if any(f"{kind}_{n}" in there for kind in kinds))
-
-
-@cache
-def working() -> frozenset[str]:
-    """The whole names of the solvers that the installed Siconos has, such as "LCP_PGS"."""
-    interpreter = python()
-    if interpreter is None:
-        return frozenset()
-    names = [f"LCP_{name}" for name in SOLVERS]
-    names += [f"{kind}_{name}" for kind in _KINDS for name in FRICTION_SOLVERS]
-    return frozenset(_process([interpreter, str(_PROGRAM), "works", *names], 120.0).stdout.split())
 
 
 def why_unavailable(solver: str | None = None, friction: bool = False) -> str | None:
@@ -198,13 +145,13 @@ class Siconos:
     accuracy: checks.Tolerance | None = None
     time_limit: checks.Positive = 60.0
 
-    _names: ClassVar[Mapping[str, str]] = SOLVERS
+    _names: ClassVar[tuple[str, ...]] = SOLVERS
     _prefix: ClassVar[str] = "siconos-"
-    _friction: ClassVar[bool] = False
+    _kind: ClassVar[str] = "rigid step"
 
     def __post_init__(self) -> None:
         checks.choice("solver", self.solver, self._names)
-        reason = why_unavailable(self.solver, self._friction)
+        reason = why_unavailable(self.solver, self._names is FRICTION_SOLVERS)
         if reason is not None:
             raise BackendUnavailable(self.name, reason)
 
@@ -216,14 +163,12 @@ class Siconos:
     @property
     def capability(self) -> Capability:
         """Rigid steps, or steps with friction, from zero."""
-        kind = "frictional step" if self._friction else "rigid step"
-        return Capability(structured=frozenset({kind}))
+        return Capability(structured=frozenset({self._kind}))
 
     def _question(self, data: Any) -> dict[str, Any]:
-        """The solver's whole name."""
-        if not isinstance(data, RigidStepData | DelassusStepData) or isinstance(
-            data, FrictionalData
-        ):
+        """The solver's whole name, and what only steps with friction have."""
+        rigid = isinstance(data, RigidStepData | DelassusStepData)
+        if not rigid or isinstance(data, FrictionalData):
             raise Unsupported(self.name, f"it solves rigid steps, not a {data.kind}")
         return {"solver": f"LCP_{self.solver}"}
 
@@ -249,46 +194,31 @@ class Siconos:
             raise Unsupported(f"{self.name} for {data.nc:,} rows", f"it takes at most {most}")
         step = scaled_step(data)
         dense = np.asarray((step.rows @ step.spread.T).todense())
-        question.update(M=0.5 * (dense + dense.T), q=step.p)
-        question["tolerance"] = np.nan if self.accuracy is None else self.accuracy
+        tolerance = np.nan if self.accuracy is None else self.accuracy
+        question |= {"M": 0.5 * (dense + dense.T), "q": step.p, "tolerance": tolerance}
         prepared = time.perf_counter()
-        limited = "" if time_limit is None else "the end of its process"
-        seconds = self.time_limit if time_limit is None else min(self.time_limit, time_limit)
-        answer = _call(question, seconds, verbose)
-        settings = {} if self.accuracy is None else {"tolerance": self.accuracy}
-        timings = {"compile": prepared - started}
-        if isinstance(answer, str):
-            spent = {**timings, "solve": time.perf_counter() - prepared}
-            return RunResult(
-                answer,
-                "failed",
-                None,
-                spent,
-                raw=answer,
-                settings=settings,
-                limited=limited,
-                out_of_time=bool(limited) and answer.startswith("no answer within"),
-            )
+        limit = self.time_limit if time_limit is None else min(self.time_limit, time_limit)
+        answer = _call(question, limit, verbose)
         solved = time.perf_counter()
-        info = int(answer["info"])
+        timings = {"compile": prepared - started, "solve": solved - prepared}
+        about: dict[str, Any] = {
+            "timings": timings,
+            "raw": answer,
+            "settings": {} if self.accuracy is None else {"tolerance": self.accuracy},
+            "limited": "" if time_limit is None else "the end of its process",
+        }
+        if isinstance(answer, str):
+            late = time_limit is not None and answer.startswith("no answer within")
+            return RunResult(answer, "failed", None, out_of_time=late, **about)
+        info, seconds = int(answer["info"]), float(answer["seconds"])
         with np.errstate(all="ignore"):  # answers may overflow
             forces = np.asarray(step.force * answer["z"])
             iterate = Iterate(data.velocity(forces), forces)
-        return RunResult(
-            status=f"info {info}" + ("" if np.isfinite(forces).all() else ", forces not a number"),
-            claim="solved" if info == 0 else "failed",
-            iterate=iterate,
-            timings={
-                **timings,
-                "solve": float(answer["seconds"]),
-                "process": solved - prepared - float(answer["seconds"]),
-                "read": time.perf_counter() - solved,
-            },
-            iterations=int(answer["iterations"]),
-            raw=answer,
-            settings=settings,
-            limited=limited,
-        )
+        status = f"info {info}" + ("" if np.isfinite(forces).all() else ", forces not a number")
+        timings |= {"solve": seconds, "process": solved - prepared - seconds}
+        timings["read"] = time.perf_counter() - solved
+        about["iterations"] = int(answer["iterations"])
+        return RunResult(status, "solved" if info == 0 else "failed", iterate, **about)
 
 
 @dataclass(frozen=True)
@@ -309,34 +239,31 @@ class SiconosFriction(Siconos):
     BackendUnavailable : Siconos is not installed, or has no such solver.
     """
 
-    _names: ClassVar[Mapping[str, str]] = FRICTION_SOLVERS
+    _names: ClassVar[tuple[str, ...]] = FRICTION_SOLVERS
     _prefix: ClassVar[str] = "siconos-friction-"
-    _friction: ClassVar[bool] = True
+    _kind: ClassVar[str] = "frictional step"
 
     def _question(self, data: Any) -> dict[str, Any]:
-        """The solver's whole name, and what only steps with friction have."""
         if not isinstance(data, FrictionalStepData | FrictionalDelassusData):
             raise Unsupported(self.name, f"it solves steps with friction, not a {data.kind}")
         law = "associated" if self.solver == _ASSOCIATED else "coulomb"
         if data.law != law:
             raise Unsupported(f"{self.name} for the {data.law} law", f"it solves the {law} law")
-        if self.solver not in friction_solvers(data.d):
+        names = friction_solvers(data.d)
+        if self.solver not in names:
             where = "in the plane" if data.d == 2 else "in space"
-            names = ", ".join(friction_solvers(data.d))
-            raise Unsupported(f"{self.name} {where}", f"the installed Siconos has {names} there")
+            there = f"the installed Siconos has {', '.join(names)} there"
+            raise Unsupported(f"{self.name} {where}", there)
         return {"solver": f"{_KINDS[data.d - 2]}_{self.solver}", "mu": data.friction.mu}
 
 
 def makers() -> dict[str, Callable[[float | None], Backend]]:
     """The installed solvers as the plugin of a study: a maker for each, by name."""
-
-    def maker(kind: type[Siconos], solver: str) -> Callable[[float | None], Backend]:
-        return lambda accuracy: kind(solver, accuracy)
-
     installed = [(Siconos, name) for name in solvers()]
     installed += [(SiconosFriction, name) for name in friction_solvers()]
     return {
-        kind._prefix + name.lower().replace("_", "-"): maker(kind, name) for kind, name in installed
+        kind._prefix + name.lower().replace("_", "-"): partial(kind, name)
+        for kind, name in installed
     }
 
 
