@@ -17,7 +17,7 @@ With friction f ∈ K_μ holds d rows of each contact, and the steps are those o
 that they are equally long at light and at heavy bodies; cones do not change by such factors. With
 the law of Coulomb the shift s = μ‖g_T‖ of the normal rates is first that of the last iterate. Then
 it follows this by a share of the difference, and the momentum is bounded: the law is no gradient,
-and full momentum makes it swing. Where it swings all the same, s stays, so that the problem is convex,
+and full momentum makes it swing. Where it still swings, s stays, so that the problem is convex,
 until its natural map is below a share of that of the law; then it is renewed (V. Acary & F. Cadoux
 2013). Nothing guarantees that it converges.
 
