@@ -17,7 +17,7 @@ import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
-from cdopt.backends.linalg.iteration import System
+from cdopt.backends.linalg.network import System
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.problem.contact_law import HOOKE
 

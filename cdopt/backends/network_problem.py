@@ -19,7 +19,6 @@ import scipy.sparse as sp
 from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt.backends.linalg import ContactNetwork, network
-from cdopt.backends.linalg.network import few_contacts
 from cdopt.problem import (
     DelassusStepData,
     ElasticStepData,
@@ -123,9 +122,7 @@ def network_problem(data: object) -> NetworkProblem:
 @network_problem.register
 def _step(data: RigidStepData | ElasticStepData) -> NetworkProblem:
     step = data.scaled()
-    few = few_contacts(data.nc, data.nv)
-    inverse = data.scaled_inverse if few else None
-    net = network(step.B, data.step.dof_body, step.M, inverse=inverse)
+    net = network(step.B, data.step.dof_body, step.M)
     return NetworkProblem(
         net,
         np.zeros(net.m),

@@ -18,7 +18,7 @@ import numpy as np
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg import ContactNetwork
-from cdopt.backends.linalg.iteration import System
+from cdopt.backends.linalg.network import System
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.potential_newton import line_search
 from cdopt.problem.scaling import column_scale

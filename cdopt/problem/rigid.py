@@ -463,14 +463,6 @@ class MatrixStepData(StepData):
         """The step in units of the forces, speeds and energies of its parts; made once."""
         return self._scaled
 
-    @property
-    def scaled_inverse(self) -> sp.csr_array | None:
-        """M⁻¹ in these units; None where M is diagonal, or couples more than the dofs of a body."""
-        if self.mass.is_diagonal or self.mass.is_coupled:
-            return None
-        s = self.dof_speed
-        return scaled(self.mass.inverse, 1.0 / s, self.part_energy[self.parts.dof] / s)
-
 
 @dataclass(frozen=True, eq=False)
 class RigidStepData(MatrixStepData):

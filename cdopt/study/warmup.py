@@ -15,7 +15,6 @@ import scipy.sparse as sp
 
 import cdopt
 from cdopt._util.compiled import LOGGER, at_once, seconds_compiling
-from cdopt.backends.linalg.factorisation import UpperPattern, operations, structure
 from cdopt.backends.linalg.network import network
 from cdopt.backends.threads import SERIAL, all_cores, threads_for
 from cdopt.dynamics.elastic import SOLVERS
@@ -81,10 +80,6 @@ def _systems(size: int) -> None:
                     net.system(blocks).solve(np.ones(m), 1e-2)
         if net.pairs is not None:
             net.unsymmetric(blocks, blocks).solve(np.ones(m), 1e-2, 2)
-        graph = net.elimination.graph
-        if net.elimination.cheap(np.inf):  # by operations if METIS is installed
-            operations(*structure(graph), np.inf)
-        UpperPattern(B, net.mass).filled(np.ones(bodies), 0.0)  # of PARDISO, where it is installed
     step = cdopt.ContactStep(
         M=net.mass,
         B=B,

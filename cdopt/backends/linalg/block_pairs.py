@@ -6,9 +6,6 @@ contacts with bodies of other chunks and with the fixed world, which act on a al
 between chunks is stored with both of its bodies. So no two threads write to the same entry, sums
 are taken chunk by chunk, and results do not depend on the number of threads.
 
-On pyramids of 1,620 and 14,440 contacts, an iteration of conjugate gradients takes a seventh and a
-third of its time with SciPy's products.
-
 Indices are unsigned, which spares compiled code the test for negative ones, half of its time.
 ``shape`` is a tuple with as many numbers as a block has dofs: its length is part of its type, so
 that loops are compiled for each block size.
@@ -16,7 +13,6 @@ that loops are compiled for each block size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +23,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled, part, side_by_side
-from cdopt.backends.linalg.iteration import IterationStatistics
+from cdopt.backends.linalg.factorisation import IterationStatistics
 from cdopt.backends.threads import several
 
 LARGEST_BLOCK = 6  # dofs of a rigid body in space
@@ -39,7 +35,6 @@ _MATH = {"contract", "nsz"}  # with "reassoc" a loop just compiled and one from 
 
 Indices = NDArray[np.unsignedinteger[Any]]
 Shape = tuple[int, ...]
-Loop = Callable[..., Any]
 
 
 class BlockPairs(NamedTuple):
@@ -63,13 +58,17 @@ class BlockPairs(NamedTuple):
     rows: FloatArray
     contact: Indices
 
+    def room(self) -> BlockPairs:
+        """The same layout with room for other entries, at most as many."""
+        names = ("begin", "middle", "end", "second", "rows")
+        return self._replace(**{name: np.empty_like(getattr(self, name)) for name in names})
+
 
 class PairSystem:
     """S + shift I + Bᵀ D B by conjugate gradients, only its contacts with D > 0 kept.
 
     D is diagonal, or has blocks (contacts, d, d) between the d rows of a contact, given by their
-    ``factors`` F with D = FᵀF. ``mass_blocks`` (blocks, size, size) holds S where it is not
-    diagonal, and is empty where it is.
+    ``factors`` F with D = FᵀF. ``mass`` (blocks, size, size) has the blocks of S.
 
     Preconditioned by block SSOR within each chunk, with Eisenstat's trick (SIAM J. Sci. Stat.
     Comput. 2, 1981): the product and the preconditioner together take two triangular solutions.
@@ -81,43 +80,37 @@ class PairSystem:
     def __init__(
         self,
         pairs: BlockPairs,
-        mass_blocks: FloatArray,
-        mass_diagonal: FloatArray,
+        mass: FloatArray,
         D: FloatArray,
         shift: float,
         statistics: IterationStatistics,
     ) -> None:
         self.statistics, self.gave_up = statistics, False
-        count, size = pairs.begin.size, pairs.rows.shape[1] // 2
-        self.shape, unit = (0,) * size, np.eye(size)
-        self.active = _room(pairs)
-        self._sums = np.empty(pairs.start.size - 1)
-        self._threads = True if self._sums.size > 1 and several() else None  # two types: two loops
-        if mass_blocks.size:
-            self.root = mass_blocks + shift * unit
-        else:
-            self.root = (mass_diagonal.reshape(count, size) + shift)[:, :, None] * unit
+        size, self.active = mass.shape[1], pairs.room()
+        self.shape = (0,) * size
+        self.root = mass + shift * np.eye(size)
+        self.sums = np.empty(pairs.start.size - 1)
+        self.threads = True if self.sums.size > 1 and several() else None  # two types: two loops
         factors = np.sqrt(D)[:, None, None] if D.ndim == 1 else D
-        arguments = pairs, factors, self.active, self.root, self.shape
-        if self._threads is None:
-            _prepare_alone(*arguments)
-        else:
-            side_by_side(_prepare, *arguments)
+        self._call(_prepare, pairs, factors, self.active, self.root, self.shape)
+
+    def _call(self, loop: Any, *arguments: Any) -> Any:
+        if self.threads is None:
+            return loop(None, *arguments)
+        return side_by_side(loop, True, *arguments)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x with its preconditioned residual reduced by ``tol``."""
         most = 20 * rhs.size if limit is None else limit
         count, size = self.root.shape[:2]
-        x, room = np.zeros((count, size)), np.zeros((4, count + 1, size))
-        room[0, :count] = _OMEGA * np.einsum("aij,aj->ai", self.root, rhs.reshape(count, size))
-        arguments = self._threads, self.active, x, room, self._sums, tol, most, self.shape
-        if self._threads is None:
-            spent = _conjugate_gradients(*arguments)
-        else:
-            spent = side_by_side(_conjugate_gradients, *arguments)
+        room = np.zeros((5, count + 1, size))
+        room[1, :count] = _OMEGA * np.einsum("aij,aj->ai", self.root, rhs.reshape(count, size))
+        spent = self._call(
+            _conjugate_gradients, self.active, room, self.sums, tol, most, self.shape
+        )
         self.statistics.iterations += spent
         self.gave_up = spent == most
-        return np.einsum("aji,aj->ai", self.root, x).ravel()
+        return np.einsum("aji,aj->ai", self.root, room[0, :count]).ravel()
 
 
 class UnsymmetricPairSystem:
@@ -125,50 +118,33 @@ class UnsymmetricPairSystem:
 
     H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). Preconditioned with the inverse of
     each body's diagonal block; in one thread. ``left`` F and ``right`` G are (contacts, d, d), and
-    the same rows of both are zero.
+    the same rows of both are zero. ``mass`` is that of a ``PairSystem``.
     """
 
     def __init__(
         self,
         pairs: BlockPairs,
-        mass_blocks: FloatArray,
-        mass_diagonal: FloatArray,
+        mass: FloatArray,
         left: FloatArray,
         right: FloatArray,
         statistics: IterationStatistics,
     ) -> None:
         self.statistics, self.gave_up = statistics, False
-        count, size = pairs.begin.size, pairs.rows.shape[1] // 2
-        self.shape = (0,) * size
-        self.left, self.right = _room(pairs), _room(pairs)
-        self.diagonal, self.blocks = mass_diagonal.reshape(count, size), mass_blocks
-        self.inverse = self.blocks.copy()
-        if not mass_blocks.size:
-            self.inverse = self.diagonal[:, :, None] * np.eye(size)
-        mixed = left, right, self.left, self.right
-        _prepare_unsymmetric(pairs, *mixed, self.inverse, self.shape)
+        self.left, self.right, self.mass = pairs.room(), pairs.room(), mass
+        self.shape, self.inverse = (0,) * mass.shape[1], mass.copy()
+        sides = left, right, self.left, self.right
+        _prepare_unsymmetric(pairs, *sides, self.inverse, self.shape)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int) -> FloatArray:
         """x with its residual reduced by ``tol``."""
-        count, size = self.diagonal.shape
-        x, room = np.zeros((count, size)), np.zeros((7, count + 1, size))
-        room[0, :count] = rhs.reshape(count, size)
-        system = self.left, self.right.rows, self.diagonal, self.blocks, self.inverse
-        spent = _stabilised_gradients(*system, x, room, tol, limit, self.shape)
+        count, size = self.mass.shape[:2]
+        x, r = np.zeros((count + 1, size)), np.zeros((count + 1, size))
+        r[:count] = rhs.reshape(count, size)
+        system = self.left, self.right.rows, self.mass, self.inverse
+        spent = _stabilised_gradients(system, x, r, tol, limit, self.shape)
         self.statistics.iterations += spent
         self.gave_up = spent >= limit
-        return x.ravel()
-
-
-def _room(pairs: BlockPairs) -> BlockPairs:
-    """The same layout with room for other entries, at most as many."""
-    return pairs._replace(
-        begin=np.empty_like(pairs.begin),
-        middle=np.empty_like(pairs.middle),
-        end=np.empty_like(pairs.end),
-        second=np.empty_like(pairs.second),
-        rows=np.empty_like(pairs.rows),
-    )
+        return x[:count].ravel()
 
 
 # --- building the layout -----------------------------------------------------------------
@@ -235,18 +211,6 @@ def _chunk_starts(degree: IntArray) -> IntArray:
 
 
 # --- compiled loops ----------------------------------------------------------------------
-#
-# Loops over one chunk c, and over all chunks in threads, which take as long again to compile and
-# are compiled only for problems large enough for several threads.
-
-
-@part()
-def _total(sums: FloatArray) -> float:
-    """The sum over chunks, always in the same order."""
-    total = 0.0
-    for c in range(sums.size):
-        total += sums[c]
-    return total
 
 
 @part()
@@ -281,37 +245,6 @@ def _mix_chunk(
         if middle[a] == end[a]:
             middle_out[a] = at
         end_out[a] = at
-
-
-@part(fastmath=_MATH)
-def _invert_chunk(
-    c: Any, pairs: BlockPairs, right: FloatArray, out: FloatArray, shape: Shape
-) -> None:
-    """Add the diagonal blocks of Wᵀ ``right`` to ``out`` (blocks, size, size) and invert each."""
-    size = len(shape)
-    start, begin, middle, end, second, rows, _ = pairs
-    for a in range(start[c], start[c + 1]):
-        for k in range(begin[a], end[a]):
-            for i in range(size):
-                for j in range(size):
-                    out[a, i, j] += rows[k, i] * right[k, j]
-        for k in range(begin[a], middle[a]):
-            b = second[k]
-            for i in range(size):
-                for j in range(size):
-                    out[b, i, j] += rows[k, size + i] * right[k, size + j]
-    for a in range(start[c], start[c + 1]):
-        for i in range(size):  # Gauss–Jordan in place
-            pivot = 1.0 / out[a, i, i]
-            out[a, i, i] = 1.0
-            for j in range(size):
-                out[a, i, j] *= pivot
-            for r in range(size):
-                if r != i:
-                    factor = out[a, r, i]
-                    out[a, r, i] = 0.0
-                    for j in range(size):
-                        out[a, r, j] -= factor * out[a, i, j]
 
 
 @part(fastmath=_MATH)
@@ -373,19 +306,11 @@ def _normalise_chunk(c: Any, pairs: BlockPairs, root: FloatArray, shape: Shape) 
 
 
 @part(fastmath=_MATH)
-def _back_chunk(
-    c: Any,
-    beta: float,
-    pairs: BlockPairs,
-    r: FloatArray,
-    p: FloatArray,
-    t: FloatArray,
-    image: FloatArray,
-    shape: Shape,
-) -> None:
+def _back_chunk(c: Any, beta: float, pairs: BlockPairs, room: FloatArray, shape: Shape) -> None:
     """p = r + β p, t = (I + Lᵀ)⁻¹ p, and ``image`` zero."""
     size = len(shape)
     start, begin, middle, _, second, rows, _ = pairs
+    p, r, t, image = room[1], room[2], room[3], room[4]
     for backward in range(start[c + 1] - start[c]):
         a = start[c + 1] - np.uint64(1) - backward
         for j in range(size):
@@ -401,12 +326,11 @@ def _back_chunk(
 
 
 @part(fastmath=_MATH)
-def _forth_chunk(
-    c: Any, pairs: BlockPairs, p: FloatArray, t: FloatArray, image: FloatArray, shape: Shape
-) -> float:
+def _forth_chunk(c: Any, pairs: BlockPairs, room: FloatArray, shape: Shape) -> float:
     """image = t + (I + L)⁻¹ (p + (ω − 2) t + C t), from an ``image`` of zero; pᵀ image."""
     size = len(shape)
     start, begin, middle, end, second, rows, _ = pairs
+    p, t, image = room[1], room[3], room[4]
     total = 0.0
     for a in range(start[c], start[c + 1]):
         for j in range(size):
@@ -430,17 +354,9 @@ def _forth_chunk(
 
 
 @part(fastmath=_MATH)
-def _advance_chunk(
-    c: Any,
-    alpha: float,
-    start: Indices,
-    t: FloatArray,
-    image: FloatArray,
-    x: FloatArray,
-    r: FloatArray,
-    shape: Shape,
-) -> float:
+def _advance_chunk(c: Any, alpha: float, start: Indices, room: FloatArray, shape: Shape) -> float:
     """x += α t, r −= α image in one pass; rᵀ r."""
+    x, r, t, image = room[0], room[2], room[3], room[4]
     total = 0.0
     for a in range(start[c], start[c + 1]):
         for j in range(len(shape)):
@@ -450,37 +366,104 @@ def _advance_chunk(
     return total
 
 
-@compiled()
-def _prepare_alone(
-    pairs: BlockPairs, factors: FloatArray, out: BlockPairs, root: FloatArray, shape: Shape
-) -> None:
-    """The active rows in the units of each body, and these; ``factors`` as in a PairSystem."""
-    for c in range(pairs.start.size - 1):
-        _mix_chunk(c, pairs, factors, out, shape)
-        _root_chunk(c, out, root, shape)
-    for c in range(pairs.start.size - 1):
-        _normalise_chunk(c, out, root, shape)
+@part()
+def _total(sums: FloatArray) -> float:
+    """The sum over chunks, always in the same order."""
+    total = 0.0
+    for c in range(sums.size):
+        total += sums[c]
+    return total
 
 
-@compiled(parallel=True)
-def _prepare(
+# Loops over all chunks. Each is compiled twice, for one thread and for several; the second, which
+# takes as long again to compile, only for problems large enough for several threads.
+
+
+def _mix(
     pairs: BlockPairs, factors: FloatArray, out: BlockPairs, root: FloatArray, shape: Shape
 ) -> None:
-    """The same in threads."""
     for c in prange(pairs.start.size - 1):
         _mix_chunk(np.int64(c), pairs, factors, out, shape)
         _root_chunk(np.int64(c), out, root, shape)
-    _normalise(out, root, shape)
 
 
-@part(parallel=True)
 def _normalise(pairs: BlockPairs, root: FloatArray, shape: Shape) -> None:
-    """A loop of its own: numba would fuse it with the one before, whose roots it needs."""
     for c in prange(pairs.start.size - 1):
         _normalise_chunk(np.int64(c), pairs, root, shape)
 
 
+def _iterate(
+    pairs: BlockPairs, room: FloatArray, sums: FloatArray, tol: float, limit: int, shape: Shape
+) -> int:
+    square, target = 0.0, 0.0
+    for iteration in range(limit + 1):
+        for c in prange(sums.size):
+            sums[c] = _forth_chunk(np.int64(c), pairs, room, shape)
+        curvature = _total(sums)
+        if not curvature > 0.0:
+            return max(iteration - 1, 0)
+        alpha = square / curvature if iteration > 0 else -1.0  # at first r is the image itself
+        for c in prange(sums.size):
+            sums[c] = _advance_chunk(np.int64(c), alpha, pairs.start, room, shape)
+        following = _total(sums)
+        beta, square = following / square if iteration > 0 else 0.0, following
+        if iteration == 0:
+            target = square * tol * tol
+        if iteration == limit or not square > target:
+            return iteration
+        for c in prange(sums.size):
+            _back_chunk(np.int64(c), beta, pairs, room, shape)
+    return limit
+
+
+_mix_alone, _mix_in_threads = part()(_mix), part(parallel=True)(_mix)
+_normalise_alone, _normalise_in_threads = part()(_normalise), part(parallel=True)(_normalise)
+_iterate_alone, _iterate_in_threads = part()(_iterate), part(parallel=True)(_iterate)
+
+
 @compiled()
+def _prepare(
+    threads: bool | None,
+    pairs: BlockPairs,
+    factors: FloatArray,
+    out: BlockPairs,
+    root: FloatArray,
+    shape: Shape,
+) -> None:
+    """The active rows in the units of each body, and these; ``threads`` is None for one."""
+    if threads is None:  # decided while compiling
+        _mix_alone(pairs, factors, out, root, shape)
+        _normalise_alone(out, root, shape)
+    else:
+        _mix_in_threads(pairs, factors, out, root, shape)
+        _normalise_in_threads(out, root, shape)
+
+
+@compiled()
+def _conjugate_gradients(
+    threads: bool | None,
+    pairs: BlockPairs,
+    room: FloatArray,
+    sums: FloatArray,
+    tol: float,
+    limit: int,
+    shape: Shape,
+) -> int:
+    """Solve ω H x = room[1] for x = room[0] in the units of each body; the iterations spent.
+
+    Ends where the residual has fallen by ``tol``, or where the curvature along a direction is lost
+    to round-off. ``room`` (5, blocks + 1, size) is zero but for the right-hand side; its last block
+    stands for the fixed world. ``sums`` (chunks,) is room too.
+    """
+    if threads is None:
+        return _iterate_alone(pairs, room, sums, tol, limit, shape)
+    return _iterate_in_threads(pairs, room, sums, tol, limit, shape)
+
+
+# Matrices that are not symmetric, in one thread.
+
+
+@compiled(fastmath=_MATH)
 def _prepare_unsymmetric(
     pairs: BlockPairs,
     left: FloatArray,
@@ -491,207 +474,86 @@ def _prepare_unsymmetric(
     shape: Shape,
 ) -> None:
     """The active rows of both sides, and the inverse of each diagonal block."""
+    size, count = len(shape), pairs.begin.size
     for c in range(pairs.start.size - 1):
         _mix_chunk(c, pairs, left, left_out, shape)
         _mix_chunk(c, pairs, right, right_out, shape)
-        _invert_chunk(c, left_out, right_out.rows, inverse, shape)
-
-
-@part(parallel=True)
-def _back(
-    sums: FloatArray,
-    beta: float,
-    pairs: BlockPairs,
-    r: FloatArray,
-    p: FloatArray,
-    t: FloatArray,
-    image: FloatArray,
-    shape: Shape,
-) -> None:
-    for c in prange(sums.size):
-        _back_chunk(np.int64(c), beta, pairs, r, p, t, image, shape)
-
-
-@part(parallel=True)
-def _forth(
-    sums: FloatArray,
-    pairs: BlockPairs,
-    p: FloatArray,
-    t: FloatArray,
-    image: FloatArray,
-    shape: Shape,
-) -> None:
-    for c in prange(sums.size):
-        sums[c] = _forth_chunk(np.int64(c), pairs, p, t, image, shape)
-
-
-@part(parallel=True)
-def _advance(
-    sums: FloatArray,
-    alpha: float,
-    start: Indices,
-    t: FloatArray,
-    image: FloatArray,
-    x: FloatArray,
-    r: FloatArray,
-    shape: Shape,
-) -> None:
-    for c in prange(sums.size):
-        sums[c] = _advance_chunk(np.int64(c), alpha, start, t, image, x, r, shape)
-
-
-@compiled()
-def _conjugate_gradients(
-    threads: bool | None,
-    pairs: BlockPairs,
-    x: FloatArray,
-    room: FloatArray,
-    sums: FloatArray,
-    tol: float,
-    limit: int,
-    shape: Shape,
-) -> int:
-    """Solve ω H x = room[0] from x = 0 in the units of each body; the iterations spent.
-
-    Ends where the residual has fallen by ``tol``, or where the curvature along a direction is lost
-    to round-off. ``room`` (4, blocks + 1, size) is zero beyond the right-hand side; its last block
-    stands for the fixed world. ``sums`` (chunks,) is room too. ``threads`` is None for one thread.
-    """
-    p, r, t, image = room[0], room[1], room[2], room[3]
-    square, target = 0.0, 0.0
-    for iteration in range(limit + 1):
-        if threads is None:  # decided while compiling, and so is the size of blocks
-            for c in range(sums.size):
-                sums[c] = _forth_chunk(c, pairs, p, t, image, shape)
-        else:
-            _forth(sums, pairs, p, t, image, shape)
-        curvature = _total(sums)
-        if not curvature > 0.0:
-            return max(iteration - 1, 0)
-        alpha = square / curvature if iteration > 0 else -1.0  # at first r is the image itself
-        if threads is None:
-            for c in range(sums.size):
-                sums[c] = _advance_chunk(c, alpha, pairs.start, t, image, x, r, shape)
-        else:
-            _advance(sums, alpha, pairs.start, t, image, x, r, shape)
-        following = _total(sums)
-        beta, square = following / square if iteration > 0 else 0.0, following
-        if iteration == 0:
-            target = square * tol * tol
-        if iteration == limit or not square > target:
-            return iteration
-        if threads is None:
-            for c in range(sums.size):
-                _back_chunk(c, beta, pairs, r, p, t, image, shape)
-        else:
-            _back(sums, beta, pairs, r, p, t, image, shape)
-    return limit
+    F, G = left_out.rows, right_out.rows
+    for a in range(count):
+        for k in range(left_out.begin[a], left_out.end[a]):
+            b = left_out.second[k]
+            for i in range(size):
+                for j in range(size):
+                    inverse[a, i, j] += F[k, i] * G[k, j]
+                    if k < left_out.middle[a]:
+                        inverse[b, i, j] += F[k, size + i] * G[k, size + j]
+    for a in range(count):
+        for i in range(size):  # Gauss–Jordan in place
+            pivot = 1.0 / inverse[a, i, i]
+            inverse[a, i, i] = 1.0
+            for j in range(size):
+                inverse[a, i, j] *= pivot
+            for r in range(size):
+                if r != i:
+                    factor = inverse[a, r, i]
+                    inverse[a, r, i] = 0.0
+                    for j in range(size):
+                        inverse[a, r, j] -= factor * inverse[a, i, j]
 
 
 @part(fastmath=_MATH)
-def _multiply_unsymmetric(
-    pairs: BlockPairs,
-    right: FloatArray,
-    diagonal: FloatArray,
-    blocks: FloatArray,
-    p: FloatArray,
-    out: FloatArray,
-    shape: Shape,
-) -> None:
-    """out = (S + Wᵀ ``right``) p, S by its diagonal or, if there are any, its blocks."""
+def _apply(system: Any, p: FloatArray, z: FloatArray, out: FloatArray, shape: Shape) -> None:
+    """z = P⁻¹ p and out = (S + FᵀG) z."""
     size = len(shape)
-    _, begin, middle, end, second, rows, _ = pairs
+    pairs, G, mass, inverse = system
+    _, begin, middle, end, second, F, _ = pairs
     for a in range(begin.size):
         for i in range(size):
-            value = diagonal[a, i] * p[a, i]
-            if blocks.size > 0:
-                value = 0.0
-                for j in range(size):
-                    value += blocks[a, i, j] * p[a, j]
-            out[a, i] = value
+            z[a, i] = 0.0
+            for j in range(size):
+                z[a, i] += inverse[a, i, j] * p[a, j]
+        for i in range(size):
+            out[a, i] = 0.0
+            for j in range(size):
+                out[a, i] += mass[a, i, j] * z[a, j]
     for a in range(begin.size):
         for k in range(begin[a], end[a]):
             b, q = second[k], 0.0
             for j in range(size):
-                q += right[k, j] * p[a, j] + right[k, size + j] * p[b, j]
+                q += G[k, j] * z[a, j] + G[k, size + j] * z[b, j]
             for j in range(size):
-                out[a, j] += rows[k, j] * q
+                out[a, j] += F[k, j] * q
             if k < middle[a]:
                 for j in range(size):
-                    out[b, j] += rows[k, size + j] * q
+                    out[b, j] += F[k, size + j] * q
 
 
-@part(fastmath=_MATH)
-def _precondition(inverse: FloatArray, r: FloatArray, out: FloatArray, shape: Shape) -> None:
-    """out = P⁻¹ r, block by block."""
-    size = len(shape)
-    for a in range(inverse.shape[0]):
-        for i in range(size):
-            value = 0.0
-            for j in range(size):
-                value += inverse[a, i, j] * r[a, j]
-            out[a, i] = value
-
-
-@part(fastmath=_MATH)
-def _product(x: FloatArray, y: FloatArray, count: int, shape: Shape) -> float:
-    size = len(shape)
-    total = 0.0
-    for a in range(count):
-        for j in range(size):
-            total += x[a, j] * y[a, j]
-    return total
-
-
-@compiled(fastmath=_MATH)
+@compiled(allocates=True, fastmath=_MATH)
 def _stabilised_gradients(
-    pairs: BlockPairs,
-    right: FloatArray,
-    diagonal: FloatArray,
-    blocks: FloatArray,
-    inverse: FloatArray,
-    x: FloatArray,
-    room: FloatArray,
-    tol: float,
-    limit: int,
-    shape: Shape,
+    system: Any, x: FloatArray, r: FloatArray, tol: float, limit: int, shape: Shape
 ) -> int:
-    """Solve (S + Wᵀ ``right``) x = room[0] from x = 0; the iterations spent, ``limit`` if in vain.
+    """Solve for x from zero, r the right-hand side; the iterations spent, ``limit`` if in vain.
 
-    ``room`` (7, blocks + 1, size) is zero beyond the right-hand side; its last block stands for
-    the fixed world.
+    ``system`` holds the layout with F, the rows of G, S and P⁻¹. The last block of vectors stands
+    for the fixed world.
     """
-    size = len(shape)
-    r, fixed, p, image, z, other, t = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
-    count = x.shape[0]
-    for a in range(count):
-        for j in range(size):
-            fixed[a, j] = r[a, j]
+    fixed, p, image, z, other, t = r.copy(), 0.0 * r, 0.0 * r, 0.0 * r, 0.0 * r, 0.0 * r
     rho, alpha, omega = 1.0, 1.0, 1.0
-    target = tol * tol * _product(r, r, count, shape)
+    target = tol * tol * np.sum(r * r)
     for iteration in range(limit):
-        before, rho = rho, _product(fixed, r, count, shape)
-        beta = rho / before * alpha / omega
-        for a in range(count):
-            for j in range(size):
-                p[a, j] = r[a, j] + beta * (p[a, j] - omega * image[a, j])
-        _precondition(inverse, p, z, shape)
-        _multiply_unsymmetric(pairs, right, diagonal, blocks, z, image, shape)
-        alpha = rho / _product(fixed, image, count, shape)
-        for a in range(count):
-            for j in range(size):
-                r[a, j] -= alpha * image[a, j]
-                x[a, j] += alpha * z[a, j]
-        if _product(r, r, count, shape) <= target:
+        before, rho = rho, np.sum(fixed * r)
+        p[:] = r + rho / before * alpha / omega * (p - omega * image)
+        _apply(system, p, z, image, shape)
+        alpha = rho / np.sum(fixed * image)
+        r -= alpha * image
+        x += alpha * z
+        if np.sum(r * r) <= target:
             return iteration + 1
-        _precondition(inverse, r, other, shape)
-        _multiply_unsymmetric(pairs, right, diagonal, blocks, other, t, shape)
-        omega = _product(t, r, count, shape) / _product(t, t, count, shape)
-        for a in range(count):
-            for j in range(size):
-                r[a, j] -= omega * t[a, j]
-                x[a, j] += omega * other[a, j]
-        square = _product(r, r, count, shape)
+        _apply(system, r, other, t, shape)
+        omega = np.sum(t * r) / np.sum(t * t)
+        r -= omega * t
+        x += omega * other
+        square = np.sum(r * r)
         if square <= target:
             return iteration + 1
         if not square < np.inf:

@@ -1,13 +1,20 @@
-"""One contact network: products with B, Bᵀ and the inertia S, and the systems made of them."""
+"""One contact network: products with B, Bᵀ and the inertia S, and the systems made of them.
+
+Dofs are gathered into blocks, those of a body, or where nobody has named the bodies, of dofs that
+occur together in rows of B. Rows that touch two blocks at most are pairs of bodies
+(``block_pairs``), in which conjugate gradients cost the least.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order, connected_components, dijkstra
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import threads_lost
@@ -20,11 +27,13 @@ from cdopt.backends.linalg.block_pairs import (
     block_order,
     block_pairs,
 )
-from cdopt.backends.linalg.dof_blocks import dof_blocks
-from cdopt.backends.linalg.factorisation import DenseSystem, Elimination, Library
-from cdopt.backends.linalg.iteration import IteratedSystem, IterationStatistics, System
+from cdopt.backends.linalg.factorisation import (
+    DenseSystem,
+    IteratedSystem,
+    IterationStatistics,
+)
 from cdopt.backends.linalg.sparse_rows import SparseOperator
-from cdopt.problem.scaling import components, rows_of, scaled
+from cdopt.problem.scaling import components, rows_of
 
 DENSE_UP_TO = 240  # dofs; below it a dense factorisation beats any iteration
 _FEW = 600  # contacts up to which a dense system of their forces beats those of more dofs
@@ -34,8 +43,39 @@ _DENSE_AT_MOST = 5_000
 _FEWEST = 200
 _EASY = 20  # iterations of a loose solution up to which all are cheap
 _WORTH = 100.0  # a factorisation may take the operations of as many times the iterations
+_SEPARATED = 10.0  # operations for the cube of the widest level, of networks in the plane
 _ROUND_OFF = 1e-15
 _REFINEMENTS, _DIVERGED = 30, 1e4  # iterations over factors close to the matrix; growth at the end
+
+
+class ContactSystem:
+    """S + Bᵀ D B by a dense system of the forces of the contacts with D > 0.
+
+    (S + BᵀDB)⁻¹ = S⁻¹ − S⁻¹Bᵀ (D⁻¹ + B S⁻¹ Bᵀ)⁻¹ B S⁻¹ (Sherman, Morrison and Woodbury).
+    """
+
+    gave_up = False
+
+    def __init__(self, net: ContactNetwork, D: FloatArray) -> None:
+        self.net, self.stiff = net, np.flatnonzero(D)
+        N = net.delassus[self.stiff].take(self.stiff, axis=1)
+        N.flat[:: self.stiff.size + 1] += 1.0 / D[self.stiff]
+        self.dense = DenseSystem(N, net.statistics)
+
+    def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
+        """x, to round-off.
+
+        Raises
+        ------
+        ArithmeticError : numbers beyond what a double holds.
+        """
+        free, forces = self.net.motion(rhs), np.zeros(self.net.nc)
+        forces[self.stiff] = self.dense.solve(self.net.gap(free)[self.stiff], tol)
+        return free - self.net.motion(self.net.load(forces))
+
+
+# One symmetric positive definite system, to be solved for several right-hand sides.
+System = DenseSystem | ContactSystem | PairSystem | IteratedSystem
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +90,6 @@ class ContactNetwork:
     mass : (m, m) S of every system, ones on the dofs that fill up; None where S is zero, and
         every system has a shift instead.
     pairs : the same B as pairs of bodies; None where a contact touches more than two.
-    inverse : (m, m) S⁻¹, where it is at hand.
     statistics : what its systems have cost so far.
     """
 
@@ -59,20 +98,17 @@ class ContactNetwork:
     size: int
     mass: sp.csr_array | None = None
     pairs: BlockPairs | None = None
-    inverse: sp.csr_array | None = None
     statistics: IterationStatistics = field(default_factory=IterationStatistics)
 
-    @cached_property
+    @property
     def nc(self) -> int:
         """Number of contacts."""
         return int(self.B.shape[0])
 
-    @cached_property
+    @property
     def m(self) -> int:
         """Number of dofs."""
         return int(self.B.shape[1])
-
-    # --- orders ------------------------------------------------------------------------
 
     def arranged(self, x: FloatArray) -> FloatArray:
         """A vector x on the given dofs in the order of this network (m,)."""
@@ -113,34 +149,31 @@ class ContactNetwork:
         """
         if self.mass is not None and self._is_diagonal:
             return np.asarray(load / self.mass_diagonal)
-        if self.inverse is None and self.blocks is None:
+        if self.blocks is None:
             return self.factored(np.zeros(self.nc)).solve(load, _ROUND_OFF)
         return np.asarray(self._mobility @ load)
 
     @cached_property
-    def _mobility(self) -> sp.csr_array | sp.bsr_array:
+    def _mobility(self) -> sp.bsr_array:
         """S⁻¹ (m, m) by blocks."""
-        if self.inverse is not None:
-            return self.inverse
-        try:
-            inverse = np.linalg.inv(np.asarray(self.blocks))
-        except np.linalg.LinAlgError as error:
-            raise ArithmeticError(str(error)) from error
+        inverse = _inverse(np.asarray(self.blocks))
         blocks = inverse, np.arange(len(inverse)), np.arange(len(inverse) + 1)
         return sp.bsr_array(blocks, shape=(self.m, self.m))
 
     @cached_property
     def delassus(self) -> FloatArray:
         """B S⁻¹ Bᵀ (nc, nc), dense."""
-        if self._is_diagonal:
-            root = scaled(self.B, None, 1.0 / np.sqrt(self.mass_diagonal))
-            return np.asarray((root @ root.T).toarray())
         return np.asarray((self.B @ (self._mobility @ self.B.T)).toarray())
 
     @cached_property
     def mass_diagonal(self) -> FloatArray:
         """(m,) diagonal of the inertia, ones without one."""
         return np.ones(self.m) if self.mass is None else np.asarray(self.mass.diagonal())
+
+    @cached_property
+    def _is_diagonal(self) -> bool:
+        S = self.mass
+        return S is None or (S.nnz == self.m and bool((rows_of(S) == S.indices).all()))
 
     @cached_property
     def blocks(self) -> FloatArray | None:
@@ -167,9 +200,8 @@ class ContactNetwork:
     @cached_property
     def few(self) -> bool:
         """Whether there are few contacts, and ``of_forces`` is the quickest system."""
-        if self.mass is None or not few_contacts(self.nc, self.m):
-            return False
-        return self.inverse is not None or self.blocks is not None
+        known = self.mass is not None and self.blocks is not None
+        return known and _few_contacts(self.nc, self.m)
 
     @property
     def factorisable(self) -> bool:
@@ -188,20 +220,18 @@ class ContactNetwork:
     def system(self, D: FloatArray, shift: float = 0.0) -> System:
         """S + shift I + Bᵀ D B, D (nc,) ≥ 0: dense if small, else by conjugate gradients."""
         if self.small:
-            B = self._dense_B if self._is_full else self._products
-            return DenseSystem(B, self._dense_mass, D, shift, self.statistics)
+            return DenseSystem(self._dense(D, shift), self.statistics)
         if self.blocks is None or (threads_lost() and self.factorisable):
             return self.factored(D, shift)
         if self.pairs is not None:
-            diagonal = np.zeros(self.m) if self.mass is None else self.mass_diagonal
-            blocks = np.zeros((0, self.size, self.size)) if self._is_diagonal else self.blocks
-            return PairSystem(self.pairs, blocks, diagonal, D, shift, self.statistics)
-        inverse = self._inverse_blocks(D, shift)
-        return IteratedSystem(
-            self._product(D, shift),
-            lambda r: np.matmul(inverse, self._by_block(r)).ravel(),
-            self.statistics,
-        )
+            return PairSystem(self.pairs, self.blocks, D, shift, self.statistics)
+        stiff = self._diagonal_blocks(sp.coo_array(self.B.T @ sp.csr_array(self.B * D[:, None])))
+        inverse = _inverse(stiff + self.blocks + shift * np.eye(self.size))
+
+        def precondition(r: FloatArray) -> FloatArray:
+            return np.asarray(np.matmul(inverse, r.reshape(-1, self.size, 1))).ravel()
+
+        return self._iterated(D, shift, precondition, statistics=self.statistics)
 
     def of_forces(self, D: FloatArray) -> ContactSystem:
         """S + Bᵀ D B by a dense system of the forces of few contacts."""
@@ -216,9 +246,7 @@ class ContactNetwork:
         """
         if self.pairs is None or self.blocks is None:
             raise ValueError("no pairs of bodies")
-        blocks = np.zeros((0, self.size, self.size)) if self._is_diagonal else self.blocks
-        matrices = blocks, self.mass_diagonal, left, right
-        return UnsymmetricPairSystem(self.pairs, *matrices, self.statistics)
+        return UnsymmetricPairSystem(self.pairs, self.blocks, left, right, self.statistics)
 
     def factored(self, D: FloatArray, shift: float = 0.0) -> System:
         """S + shift I + Bᵀ D B, D (nc,) ≥ 0, by a factorisation, whatever its condition.
@@ -232,96 +260,83 @@ class ContactNetwork:
         if self.small:
             return self.system(D, shift)
         solve = self.library.factorise(D, shift)
-        self.statistics.factorisations += 1
-        self.statistics.library = self.library.name
-        return IteratedSystem(self._product(D, shift), solve, most=_REFINEMENTS, growth=_DIVERGED)
+        self.statistics.factorised(self.library.name)
+        return self._iterated(D, shift, solve, most=_REFINEMENTS, growth=_DIVERGED)
+
+    def _iterated(
+        self, D: FloatArray, shift: float, precondition: factorisation.Solve, **limits: Any
+    ) -> IteratedSystem:
+        def product(x: FloatArray) -> FloatArray:
+            return self.load(D * self.gap(x)) + self.inertia(x) + shift * x
+
+        return IteratedSystem(product, precondition, **limits)
 
     @cached_property
-    def library(self) -> Library:
+    def library(self) -> factorisation.SuperLU | factorisation.Pardiso:
         """What factorises the sparse systems of this network."""
-        return factorisation.library(self.B, self.mass, self.elimination)
-
-    @cached_property
-    def elimination(self) -> Elimination:
-        """What a factorisation costs, and in which order."""
-        return Elimination(self.B, self.mass, self.size)
+        return factorisation.library(self.B, self.mass, self.size)
 
     def cheaply_factorised(self, iterations: int) -> bool:
         """Whether to factorise where a loose solution took so many iterations.
 
-        By operations counted: low for walls and crystals, whose factors are sparse and which need
-        many iterations; high for random packings in space.
+        The operations are guessed: few for walls and crystals, whose factors are sparse and which
+        need many iterations; many for random packings in space.
         """
         if self.small or not self.factorisable or iterations < _EASY:
             return False
-        return self.elimination.cheap(_WORTH * iterations * 2.0 * self.B.nnz)
-
-    def _product(self, D: FloatArray, shift: float) -> Callable[[FloatArray], FloatArray]:
-        def product(x: FloatArray) -> FloatArray:
-            return self.load(D * self.gap(x)) + self.inertia(x) + shift * x
-
-        return product
-
-    def _inverse_blocks(self, D: FloatArray, shift: float) -> FloatArray:
-        """Inverse diagonal blocks (blocks, size, size) of S + shift I + Bᵀ D B."""
-        stiff = self._diagonal_blocks(sp.coo_array(self.B.T @ sp.csr_array(self.B * D[:, None])))
-        H = stiff + (0.0 if self.blocks is None else self.blocks) + shift * np.eye(self.size)
-        try:
-            return np.asarray(np.linalg.inv(H), dtype=np.float64)
-        except np.linalg.LinAlgError as error:
-            raise ArithmeticError(str(error)) from error
-
-    def _by_block(self, x: FloatArray) -> FloatArray:
-        return x.reshape(-1, self.size, 1)
+        widest = widest_level(factorisation.block_graph(self.B, self.size))
+        operations = _SEPARATED * (self.size * widest) ** 3
+        return operations <= _WORTH * iterations * 2.0 * self.B.nnz
 
     @cached_property
     def _is_full(self) -> bool:
         return bool(self.B.nnz > _FULL * self.nc * self.m)
 
+    def _dense(self, D: FloatArray, shift: float) -> FloatArray:
+        """S + shift I + Bᵀ D B as a dense matrix (m, m), right in its upper triangle."""
+        if self._is_full:
+            B = self._dense_B
+            H = self._dense_mass + (B.T * D) @ B
+        else:
+            H = self._dense_mass + (self._products @ D).reshape(self.m, self.m)
+        if shift:
+            H.flat[:: self.m + 1] += shift
+        return H
+
     @cached_property
     def _dense_B(self) -> FloatArray:
-        """B as a dense matrix (nc, m)."""
         return np.asarray(self.B.toarray())
+
+    @cached_property
+    def _dense_mass(self) -> FloatArray:
+        return np.zeros((self.m, self.m)) if self.mass is None else np.asarray(self.mass.toarray())
 
     @cached_property
     def _products(self) -> sp.csc_array:
         return factorisation.upper_products(self.B)
 
-    @cached_property
-    def _dense_mass(self) -> FloatArray:
-        """S as a dense matrix (m, m), zero without one."""
-        return np.zeros((self.m, self.m)) if self.mass is None else np.asarray(self.mass.toarray())
 
-    @cached_property
-    def _is_diagonal(self) -> bool:
-        return self.mass is None or _is_diagonal(self.mass)
+def _inverse(blocks: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.linalg.inv(blocks), dtype=np.float64)
+    except np.linalg.LinAlgError as error:
+        raise ArithmeticError(str(error)) from error
 
 
-class ContactSystem:
-    """S + Bᵀ D B by a dense system of the forces of the contacts with D > 0.
+def _few_contacts(nc: int, m: int) -> bool:
+    return m > DENSE_UP_TO and 2 * nc <= min(2 * _FEW, m)
 
-    (S + BᵀDB)⁻¹ = S⁻¹ − S⁻¹Bᵀ (D⁻¹ + B S⁻¹ Bᵀ)⁻¹ B S⁻¹ (Sherman, Morrison and Woodbury).
-    """
 
-    gave_up = False
+def widest_level(graph: sp.csr_array) -> int:
+    """The most nodes at one distance from a node at the edge of a graph's largest part."""
+    label = connected_components(graph, directed=False)[1]
+    first = int(np.argmax(label == np.argmax(np.bincount(label))))
+    last = breadth_first_order(graph, first, directed=False, return_predecessors=False)[-1]
+    distance = dijkstra(graph, indices=last, unweighted=True)
+    return int(np.bincount(distance[np.isfinite(distance)].astype(int)).max())
 
-    def __init__(self, net: ContactNetwork, D: FloatArray) -> None:
-        self.net, self.stiff = net, np.flatnonzero(D)
-        N = net.delassus[self.stiff].take(self.stiff, axis=1)
-        N.flat[:: self.stiff.size + 1] += 1.0 / D[self.stiff]
-        none = np.zeros(0)
-        self.dense = DenseSystem(none.reshape(0, self.stiff.size), N, none, 0.0, net.statistics)
 
-    def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
-        """x, to round-off.
-
-        Raises
-        ------
-        ArithmeticError : numbers beyond what a double holds.
-        """
-        free, forces = self.net.motion(rhs), np.zeros(self.net.nc)
-        forces[self.stiff] = self.dense.solve(self.net.gap(free)[self.stiff], tol)
-        return free - self.net.motion(self.net.load(forces))
+# --- putting a network in order ----------------------------------------------------------
 
 
 def network(
@@ -330,57 +345,86 @@ def network(
     mass: sp.csr_array | None = None,
     index: IntArray | None = None,
     d: int = 1,
-    inverse: sp.csr_array | None = None,
 ) -> ContactNetwork:
     """The network of ``B`` (nc, m) with its dofs gathered into blocks.
 
     ``body`` (m,) is the body of each dof, ``mass`` (m, m) the inertia; either may be None. A block
     holds the dofs of one body, joined with those that the mass ties to them; where that makes more
-    than six, every dof stands alone. Without ``body`` blocks are found from B and the mass;
+    than six, every dof stands alone. Without ``body`` blocks are sought in B and the mass;
     ``index`` (m,) are then the numbers that the dofs had before others were left out. The rows of
-    B come in groups of ``d``, one for each contact. ``inverse`` (m, m) is that of the mass, if
-    known.
+    B come in groups of ``d``, one for each contact.
     """
     m = B.shape[1]
     if m <= DENSE_UP_TO:
-        return ContactNetwork(B, np.arange(m), 1, mass, inverse=inverse)
+        return ContactNetwork(B, np.arange(m), 1, mass)
     block = _tied(np.arange(m) if body is None else np.unique(body, return_inverse=True)[1], mass)
     if body is None:
-        block = dof_blocks(B, block, np.arange(m) if index is None else index, LARGEST_BLOCK)
+        block = found_blocks(B, block, np.arange(m) if index is None else index)
     sizes = np.bincount(block)
     if sizes.max() > LARGEST_BLOCK:
         block, sizes = np.arange(m), np.ones(m, dtype=np.int64)
     size, count = int(sizes.max()), sizes.size
     order = np.argsort(block, kind="stable")
-    offset = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    offset = np.cumsum(sizes) - sizes
     position = np.empty(m, dtype=np.int64)
     position[order] = block[order] * size + np.arange(m) - offset[block[order]]
     first, second, in_pairs = _ends(B.indptr[::d], B.indices, block, count)
-    few = mass is not None and few_contacts(B.shape[0], m)  # whose order hardly matters
+    few = mass is not None and _few_contacts(B.shape[0], m)  # whose order hardly matters
     better = block_order(first, second, count) if in_pairs and not few else None
     if better is not None:
         rank = np.empty(count + 1, dtype=np.int64)
         rank[better], rank[count] = np.arange(count), count
         position = rank[position // size] * size + position % size
         first, second = rank[first], rank[second]
-    arranged = _moved(B, position, count * size)
+    m = count * size
+    if position.size == m and np.array_equal(position, np.arange(m)):
+        arranged, inertia = B, mass
+    else:
+        columns = position[B.indices]
+        arranged = sp.csr_array((B.data, columns, B.indptr), shape=(B.shape[0], m), copy=True)
+        arranged.sort_indices()
+        inertia = None if mass is None else _filled(mass, position, m)
     pairs = None
     if in_pairs and arranged.nnz and not threads_lost():  # products of pairs run in threads
         first, second = np.minimum(first, second), np.maximum(first, second)
-        rows = _rows_on(arranged, np.repeat(first, d), size)
+        row = rows_of(arranged)
+        on_second = arranged.indices // size != first[row // d]
+        rows = np.zeros((B.shape[0], 2 * size))
+        rows[row, on_second * size + arranged.indices % size] = arranged.data
         pairs = block_pairs(size, first, second, rows, count, d)
-    matrices = (_filled(matrix, position, count * size) for matrix in (mass, inverse))
-    return ContactNetwork(arranged, position, size, next(matrices), pairs, next(matrices))
+    return ContactNetwork(arranged, position, size, inertia, pairs)
 
 
-def few_contacts(nc: int, m: int) -> bool:
-    """Whether a system of the forces of nc contacts is quicker than one of m dofs."""
-    return m > DENSE_UP_TO and 2 * nc <= min(2 * _FEW, m)
+def found_blocks(B: sp.csr_array, tied: IntArray, index: IntArray) -> IntArray:
+    """(m,) blocks of dofs of which no row of B touches more than two; ``tied`` if none are found.
+
+    Those ``tied`` already, runs of equal length among the dofs of ascending numbers ``index``, one
+    dof of each run as many times, or dofs with the same rows. Dofs that are tied stay together.
+    """
+    for label in _candidates(B, tied, index):
+        label = np.unique(label, return_inverse=True)[1]
+        of_tied = np.zeros(tied.max() + 1, dtype=np.int64)
+        of_tied[tied] = label
+        fits = np.array_equal(of_tied[tied], label) and np.bincount(label).max() <= LARGEST_BLOCK
+        if fits and _ends(B.indptr, B.indices, label, tied.size)[2]:
+            return label
+    return tied
 
 
-def _in_place(position: IntArray, m: int) -> bool:
-    """Whether every dof stands where it stood."""
-    return position.size == m and bool((position == np.arange(m)).all())
+def _candidates(B: sp.csr_array, tied: IntArray, index: IntArray) -> Iterator[IntArray]:
+    """Labels of the dofs, tried one after the other."""
+    yield tied
+    for length in range(2, LARGEST_BLOCK + 1):
+        yield index // length
+        yield index % max((int(index[-1]) + 1) // length, 1)
+    number = np.random.default_rng(0).random(B.shape[0])  # dofs with the same rows have equal sums
+    total = np.bincount(B.indices, number[rows_of(B)], tied.size)
+    order = np.argsort(total, kind="stable")
+    fresh = np.concatenate([[True], np.diff(total[order]) != 0.0])
+    since = np.arange(order.size) - np.maximum.accumulate(np.where(fresh, np.arange(order.size), 0))
+    label = np.empty_like(order)
+    label[order] = np.cumsum(fresh | (since % LARGEST_BLOCK == 0))
+    yield label
 
 
 def _tied(label: IntArray, mass: sp.csr_array | None) -> IntArray:
@@ -415,38 +459,11 @@ def _ends(
     return first, second, tidy
 
 
-def _moved(B: sp.csr_array, position: IntArray, m: int) -> sp.csr_array:
-    """B with its columns at their places."""
-    if _in_place(position, m):
-        return B
-    columns = position[B.indices]
-    moved = sp.csr_array((B.data.copy(), columns, B.indptr.copy()), shape=(B.shape[0], m))
-    moved.sort_indices()
-    return moved
-
-
-def _rows_on(B: sp.csr_array, first: IntArray, size: int) -> FloatArray:
-    """(nc, 2 size) each row of B on its first block and on its second."""
-    out = np.zeros((B.shape[0], 2 * size))
-    row = np.repeat(np.arange(B.shape[0]), np.diff(B.indptr))
-    second = B.indices // size != first[row]
-    out[row, second * size + B.indices % size] = B.data
-    return out
-
-
-def _filled(mass: sp.csr_array | None, position: IntArray, m: int) -> sp.csr_array | None:
+def _filled(mass: sp.csr_array, position: IntArray, m: int) -> sp.csr_array:
     """The inertia at the dofs' places, ones on those that fill up blocks."""
-    if mass is None or _in_place(position, m):
-        return mass
     entries = sp.coo_array(mass)
-    spare = np.ones(m, dtype=bool)
-    spare[position] = False
-    extra = np.flatnonzero(spare)
+    extra = np.setdiff1d(np.arange(m), position)
     data = np.concatenate([entries.data, np.ones(extra.size)])
     row = np.concatenate([position[entries.row], extra])
     column = np.concatenate([position[entries.col], extra])
     return sp.csr_array((data, (row, column)), shape=(m, m))
-
-
-def _is_diagonal(matrix: sp.csr_array) -> bool:
-    return matrix.nnz == matrix.shape[0] and bool((rows_of(matrix) == matrix.indices).all())

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt.backends.linalg import ContactNetwork, network
-
 MIXED = [6, 3, 1, 2]  # dofs of bodies of unlike size
 
 
@@ -16,17 +14,10 @@ def contacts(
     sizes: Sequence[int], touched: Sequence[tuple[int, ...]], seed: int = 0
 ) -> tuple[sp.csr_array, np.ndarray]:
     """B with random entries on all dofs of the touched bodies, and the body of each dof."""
-    first = np.concatenate([[0], np.cumsum(sizes)])
-    columns = [
-        np.concatenate([np.arange(first[b], first[b + 1]) for b in bodies] or [np.zeros(0, int)])
-        for bodies in touched
-    ]
-    lengths = [c.size for c in columns]
-    random = np.random.default_rng(seed)
-    data = random.uniform(0.5, 1.5, sum(lengths)) * random.choice([-1.0, 1.0], sum(lengths))
-    rows = np.repeat(np.arange(len(touched)), lengths)
-    B = sp.csr_array((data, (rows, np.concatenate(columns))), shape=(len(touched), int(first[-1])))
-    return B, np.repeat(np.arange(len(sizes)), sizes)
+    random, body = np.random.default_rng(seed), np.repeat(np.arange(len(sizes)), sizes)
+    kept = np.array([np.isin(body, bodies) for bodies in touched]).reshape(len(touched), body.size)
+    values = random.uniform(0.5, 1.5, kept.shape) * random.choice([-1.0, 1.0], kept.shape)
+    return sp.csr_array(np.where(kept, values, 0.0)), body
 
 
 def chain(
@@ -38,8 +29,7 @@ def chain(
     touched += [(i,) for i in range(0, n, 2)]
     touched += [(i, (i + 7) % n) for i in range(0, n, 5)]
     touched += [(), ()]  # contacts that act on nothing
-    if three:
-        touched += [(i, i + 1, i + 2) for i in range(0, n - 2, 4)]
+    touched += [(i, i + 1, i + 2) for i in range(0, n - 2, 4)] if three else []
     return contacts(sizes, touched, seed)
 
 
@@ -69,13 +59,6 @@ def inertia(kind: str, body: np.ndarray, seed: int = 0) -> sp.csr_array | None:
     return sp.csr_array(root @ root.T + sp.eye_array(m))
 
 
-def stiffness(nc: int, seed: int = 0, decades: float = 0.0) -> np.ndarray:
-    """D: a third of it zero, the others over so many powers of ten."""
-    random = np.random.default_rng(seed)
-    D = 10.0 ** random.uniform(-decades / 2, decades / 2, nc) * random.uniform(0.5, 1.5, nc)
-    return np.where(random.random(nc) < 1 / 3, 0.0, D)
-
-
 def matrix(
     B: sp.csr_array, mass: sp.csr_array | None, D: np.ndarray, shift: float = 0.0
 ) -> sp.csr_array:
@@ -88,10 +71,3 @@ def energy_error(H: sp.csr_array, x: np.ndarray, exact: np.ndarray) -> float:
     """‖x − exact‖ over ‖exact‖, both in the norm of H."""
     d = x - exact
     return float(np.sqrt(max(d @ (H @ d), 0.0) / (exact @ (H @ exact))))
-
-
-def copied(
-    B: sp.csr_array, body: np.ndarray | None, mass: sp.csr_array | None = None
-) -> ContactNetwork:
-    """A network of a copy of B."""
-    return network(sp.csr_array(B, copy=True), body, mass)

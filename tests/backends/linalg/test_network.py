@@ -8,44 +8,27 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import renumbered
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import (
-    MIXED,
-    chain,
-    contacts,
-    copied,
-    energy_error,
-    inertia,
-    matrix,
-    shuffled,
-    stiffness,
-)
+from networks import MIXED, chain, contacts, energy_error, inertia, matrix, shuffled
 
+import cdopt
 from cdopt.backends.linalg import ContactNetwork, network
-from cdopt.backends.linalg.block_pairs import PairSystem, block_order
-from cdopt.backends.linalg.factorisation import DenseSystem
-from cdopt.backends.linalg.iteration import IteratedSystem
+from cdopt.backends.linalg.block_pairs import LARGEST_BLOCK, PairSystem, block_order
+from cdopt.backends.linalg.factorisation import DenseSystem, IteratedSystem
+from cdopt.backends.linalg.network import found_blocks
 
 SIZES = {3: [3] * 90, 0: MIXED * 22}
-
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def check_products(net: ContactNetwork, B: sp.csr_array, mass: sp.csr_array | None = None) -> None:
-    random = np.random.default_rng(3)
-    x, f = random.standard_normal(B.shape[1]), random.standard_normal(B.shape[0])
-    scale = abs(B).sum(axis=1).max(initial=1.0) * 1e-13
-    np.testing.assert_allclose(net.gap(net.arranged(x)), B @ x, atol=scale)
-    np.testing.assert_allclose(net.load(f)[net.position], B.T @ f, atol=1e2 * scale)
-    if mass is None:
-        np.testing.assert_array_equal(net.inertia(net.arranged(x)), 0.0)
-        return
-    pushed = mass @ x
-    np.testing.assert_allclose(net.inertia(net.arranged(x))[net.position], pushed, atol=1e-12)
-    np.testing.assert_allclose(net.motion(net.arranged(pushed))[net.position], x, atol=1e-10)
-    np.testing.assert_array_equal(net.mass_diagonal[net.position], mass.diagonal())
+def stiffness(nc: int, seed: int = 0, decades: float = 0.0) -> np.ndarray:
+    """D: a third of it zero, the others over so many powers of ten."""
+    random = np.random.default_rng(seed)
+    D = 10.0 ** random.uniform(-decades / 2, decades / 2, nc) * random.uniform(0.5, 1.5, nc)
+    return np.where(random.random(nc) < 1 / 3, 0.0, D)
 
 
 def check_solutions(
@@ -70,14 +53,26 @@ def check_solutions(
 
 
 def check_network(
-    B: sp.csr_array, body: np.ndarray | None, kind: str = "diagonal", seed: int = 0
-) -> ContactNetwork:
-    """Products and solutions of the network with this inertia."""
+    B: sp.csr_array, body: np.ndarray | None, kind: str = "diagonal", seed: int = 0,
+    decades: float = 0.0, close: float = 1e-9,
+) -> ContactNetwork:  # fmt: skip
+    """Products and solutions of the network with this inertia; B is not written into."""
     mass = None if body is None else inertia(kind, body, seed)
-    net = copied(B, body, mass)
-    check_products(net, B, mass)
-    check_solutions(net, B, mass, stiffness(net.nc, seed), 0.1 if mass is None else 0.0)
+    given_B, random = B.toarray(), np.random.default_rng(3)
+    net = network(B, body, mass)
+    x, f = random.standard_normal(B.shape[1]), random.standard_normal(B.shape[0])
+    scale = abs(B).sum(axis=1).max(initial=1.0) * 1e-13
+    np.testing.assert_allclose(net.gap(net.arranged(x)), B @ x, atol=scale)
+    np.testing.assert_allclose(net.load(f)[net.position], B.T @ f, atol=1e2 * scale)
+    pushed = 0.0 * x if mass is None else mass @ x
+    np.testing.assert_allclose(net.inertia(net.arranged(x))[net.position], pushed, atol=1e-12)
+    if mass is not None:
+        np.testing.assert_allclose(net.motion(net.arranged(pushed))[net.position], x, atol=1e-10)
+        np.testing.assert_array_equal(net.mass_diagonal[net.position], mass.diagonal())
+    shift = 0.1 if mass is None else 0.0
+    check_solutions(net, B, mass, stiffness(net.nc, seed, decades), shift, close=close)
     check_solutions(net, B, mass, np.zeros(net.nc), 7.0)
+    np.testing.assert_array_equal(B.toarray(), given_B)
     return net
 
 
@@ -86,14 +81,7 @@ def check_network(
 
 @pytest.mark.parametrize(
     ("kind", "mixed_up"),
-    [
-        ("none", True),
-        ("diagonal", False),
-        ("diagonal", True),
-        ("block", True),
-        ("pairs", False),
-        ("row", True),
-    ],
+    [("none", True), ("diagonal", False), ("block", True), ("pairs", False), ("row", True)],
 )
 @pytest.mark.parametrize("three", [False, True])
 @pytest.mark.parametrize("size", SIZES)
@@ -118,46 +106,26 @@ def test_networks_are_those_of_dense_matrices(
 def test_contacts_between_chunks(mixed_up: bool) -> None:
     """More than 512 blocks make two chunks; in disorder they are put in a better order."""
     B, body = chain([3] * 520)
-    if mixed_up:
-        B, body = shuffled(B, body)
-    net = check_network(B, body)
+    net = check_network(*(shuffled(B, body) if mixed_up else (B, body)))
     assert net.pairs is not None
     assert net.pairs.start.size == 3
     assert net.pairs.contact.size < 1.1 * net.nc  # few contacts are stored twice
 
 
-@pytest.mark.parametrize("hub", [0, 300, 599])
-def test_one_body_that_nearly_all_contacts_touch(hub: int) -> None:
-    """It has a chunk to itself, and another chunk is left empty."""
-    B, body = contacts([3] * 600, [(hub, i) for i in range(600) if i != hub] * 3)
-    net = check_network(B, body)
-    assert net.pairs is not None
-    assert np.all(np.diff(net.pairs.start.astype(int)) >= 0)
-
-
 @pytest.mark.parametrize(
     "touched",
     [
-        [(i, i + 1) for i in range(599)] + [(599,)] * 3000,  # more than half on the last body
+        [(300, i) for i in range(600) if i != 300] * 3,  # on one body, which has a chunk to itself
+        [(599, i) for i in range(599)] * 3,
         [(i, (7 * i + 1) % 600) for i in range(600) if i != 100] + [(0, 599)] * 1024,
         [()],  # free flight
         [(i,) for i in range(600)],  # each on the floor alone
     ],
-    ids=["last", "thousand", "free", "floor"],
+    ids=["middle", "last", "thousand", "free", "floor"],
 )
 def test_unusual_contacts_of_many_bodies(touched: list[tuple[int, ...]]) -> None:
     net = check_network(*contacts([3] * 600, touched))
-    assert net.pairs is None or net.pairs.start[-2] < net.pairs.begin.size
-
-
-@pytest.mark.parametrize("three", [False, True])
-def test_without_bodies_blocks_are_found_or_every_dof_stands_alone(three: bool) -> None:
-    few = 3 if three else 2
-    touched = [(i, (i + 1) % 90, (i + k) % 90)[:few] for i in range(90) for k in (2, 5)]
-    net = check_network(contacts([3] * 90, touched)[0], None)
-    assert (net.size, net.m, net.mass) == (1 if three else 3, 270, None)
-    assert (net.pairs is None) == three
-    np.testing.assert_array_equal(np.sort(net.position), np.arange(270))
+    assert net.pairs is None or np.all(np.diff(net.pairs.start.astype(int)) >= 0)
 
 
 def test_a_body_of_more_than_six_dofs_stands_apart() -> None:
@@ -179,30 +147,12 @@ def test_a_body_of_many_dofs_takes_memory_in_proportion() -> None:
     assert peak < 10e6
 
 
-@pytest.mark.parametrize("nc", [0, 1])
-def test_next_to_no_contacts(nc: int) -> None:
-    B, body = contacts([3] * 100, [(4, 50)] * nc + [()])
-    check_network(sp.csr_array(B[:nc]), body)
-
-
 @pytest.mark.parametrize("three", [False, True])
 def test_entries_that_are_zero(three: bool) -> None:
     """Stored zeros change nothing; nor do contacts that stand there twice."""
     B, body = chain([3] * 90, three=three)
     B.data[::5] = 0.0
     check_network(sp.csr_array(sp.vstack([B, B, B[:7]])), body)
-    mass = sp.csr_array(inertia("block", body))
-    mass.data[np.flatnonzero(sp.coo_array(mass).row != sp.coo_array(mass).col)] = 0.0
-    check_products(copied(B, body, mass), B, mass)
-
-
-@pytest.mark.parametrize("many", [False, True])
-def test_nothing_is_written_into_what_was_given(many: bool) -> None:
-    """Dofs in disorder, or bodies that are put in a better order."""
-    B, body = shuffled(*chain([3] * (600 if many else 90)))
-    before = B.toarray()
-    network(B, body, inertia("diagonal", body))
-    np.testing.assert_array_equal(B.toarray(), before)
 
 
 def test_bodies_are_reordered_only_if_many_and_scattered() -> None:
@@ -236,10 +186,100 @@ def test_any_network(
     B, body = contacts(sizes, [*touched, (0,), (0, 1)], seed)
     if mixed_up:
         B, body = shuffled(B, body)
-    mass = inertia(kind, body, seed)
-    net = copied(B, body, mass)
-    check_products(net, B, mass)
-    check_solutions(net, B, mass, stiffness(net.nc, seed, decades), 0.1, close=1e-8)
+    check_network(B, body, kind, seed, decades, close=1e-8)
+
+
+# --- blocks of dofs that nobody has named --------------------------------------------------
+
+
+def found(B: sp.csr_array, tied: np.ndarray | None = None) -> np.ndarray:
+    index = np.arange(B.shape[1])
+    return found_blocks(B, index if tied is None else tied, index)
+
+
+def most_a_row(B: sp.csr_array, label: np.ndarray) -> int:
+    return max((np.unique(label[row.nonzero()[0]]).size for row in B.toarray()), default=0)
+
+
+def same(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether two labellings are one partition."""
+    pairs = np.unique(np.stack([first, second]), axis=1).shape[1]
+    return bool(pairs == np.unique(first).size == np.unique(second).size)
+
+
+def ring(n: int) -> list[tuple[int, ...]]:
+    return [(i, (i + 1) % n) for i in range(n)] + [(i,) for i in range(0, n, 3)]
+
+
+@pytest.mark.parametrize("size", [2, 3, 6])
+@pytest.mark.parametrize("order", ["bodies", "directions", "none"])
+def test_bodies_of_one_size_are_found(size: int, order: str) -> None:
+    """The last where every contact touches all dofs of its bodies."""
+    B, body = contacts([size] * 30, ring(30))
+    if order != "none":
+        B.data[np.random.default_rng(1).random(B.nnz) < 0.2] = 0.0
+        B.eliminate_zeros()
+    if order == "directions":
+        turned = np.arange(30 * size).reshape(30, size).T.ravel()
+        B, body = sp.csr_array(sp.csc_array(B)[:, turned]), body[turned]
+    if order == "none":
+        B, body = shuffled(B, body)
+    assert same(found(B), body)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    sizes=st.lists(st.integers(1, 6), min_size=5, max_size=25),
+    zeros=st.sampled_from([0.0, 0.1, 0.4]),
+    untouched=st.integers(0, 9),
+    three=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_any_partition_found_is_of_use(
+    sizes: list[int], zeros: float, untouched: int, three: bool, seed: int
+) -> None:
+    """Bodies of unlike size, entries that vanish, idle dofs, rows with three bodies, disorder."""
+    touched = ring(len(sizes)) + ([(0, 1, 2), (1, 2, 4)] if three else [])
+    B, body = contacts([*sizes, *[1] * untouched], touched, seed)
+    B.data[np.random.default_rng(seed).random(B.nnz) < zeros] = 0.0
+    B.eliminate_zeros()
+    B, body = shuffled(B, body, seed)
+    label = found(B)
+    alone = same(label, np.arange(body.size))
+    assert np.bincount(label).max() <= LARGEST_BLOCK
+    assert np.bincount(label).min() >= 1
+    assert alone or most_a_row(B, label) <= 2
+    if zeros == 0.0 and not three:  # the bodies are one such partition
+        assert most_a_row(B, label) <= 2
+
+
+def test_dofs_that_the_mass_couples_stay_together() -> None:
+    B, body = contacts([3] * 40, ring(40))
+    B.data[np.random.default_rng(1).random(B.nnz) < 0.3] = 0.0
+    B.eliminate_zeros()
+    B, body = shuffled(B, body)
+    assert same(found(B, np.unique(body, return_inverse=True)[1]), body)
+
+
+@pytest.mark.parametrize("three", [False, True])
+def test_without_bodies_blocks_are_found_or_every_dof_stands_alone(three: bool) -> None:
+    few = 3 if three else 2
+    touched = [(i, (i + 1) % 90, (i + k) % 90)[:few] for i in range(90) for k in (2, 5)]
+    net = check_network(contacts([3] * 90, touched)[0], None)
+    assert (net.size, net.m, net.mass) == (1 if three else 3, 270, None)
+    assert (net.pairs is None) == three
+    np.testing.assert_array_equal(np.sort(net.position), np.arange(270))
+
+
+@pytest.mark.parametrize("mixed_up", [False, True])
+def test_a_step_without_bodies_has_the_same_forces(mixed_up: bool) -> None:
+    step = cdopt.open_problem("crystal-2d:rows=12,columns=14").step
+    assert isinstance(step, cdopt.ContactStep)
+    order = np.random.default_rng(2).permutation(step.nv) if mixed_up else np.arange(step.nv)
+    plain = renumbered(step, np.arange(step.nc), order).replace(dof_body=None)
+    f = [cdopt.CompatibleCD(s).solve("newton") for s in (step, plain)]
+    assert all(solution.ok for solution in f)
+    np.testing.assert_allclose(f[1].f, f[0].f, rtol=0, atol=1e-9 * f[0].f.max())
 
 
 # --- systems -------------------------------------------------------------------------------
@@ -251,13 +291,13 @@ def test_stiffness_over_twelve_powers_of_ten(kind: str, three: bool) -> None:
     B, body = chain([3] * 90, three=three)
     mass = inertia(kind, body)
     D = stiffness(B.shape[0], decades=12.0)
-    check_solutions(copied(B, body, mass), B, mass, D, 0.0, tol=1e-13, soft=True)
+    check_solutions(network(B, body, mass), B, mass, D, 0.0, tol=1e-13, soft=True)
 
 
 @pytest.mark.parametrize("three", [False, True])
 def test_a_limit_of_iterations_is_reported_and_zero_stays_zero(three: bool) -> None:
     B, body = chain([3] * 90, three=three)
-    net = copied(B, body, inertia("diagonal", body))
+    net = network(B, body, inertia("diagonal", body))
     rhs = np.random.default_rng(0).standard_normal(net.m)
     system = net.system(100.0 * np.ones(net.nc))
     system.solve(rhs, 1e-12, 3)
@@ -273,28 +313,24 @@ def test_a_limit_of_iterations_is_reported_and_zero_stays_zero(three: bool) -> N
 
 def test_small_and_nearly_dense_networks_are_dense() -> None:
     for nc, m in ((30, 20), (280, 260), (1, 1), (0, 5), (3, 9)):
-        B = sp.csr_array(np.random.default_rng(1).uniform(0.5, 1.0, (nc, m)))
         for kind in ("diagonal", "row"):
-            mass = inertia(kind, np.arange(m))
-            net = copied(B, None, mass)
+            B = sp.csr_array(np.random.default_rng(1).uniform(0.5, 1.0, (nc, m)))
+            net = check_network(B, np.arange(m), kind)
             assert net.small
             assert isinstance(net.system(np.ones(nc)), DenseSystem)
-            check_products(net, B, mass)
-            check_solutions(net, B, mass, stiffness(nc), 0.5)
 
 
 def test_a_singular_dense_system_takes_the_least_squares() -> None:
-    net = copied(sp.csr_array(np.array([[1.0, -1.0, 0.0]])), None)
+    net = network(sp.csr_array(np.array([[1.0, -1.0, 0.0]])), None)
     x = net.system(np.array([2.0])).solve(np.array([4.0, -4.0, 0.0]), 1e-12)
     np.testing.assert_allclose(x, [1.0, -1.0, 0.0], atol=1e-14)
 
 
 def test_numbers_that_are_none_are_refused() -> None:
-    net = copied(sp.csr_array(np.eye(2)), None)
-    with pytest.raises(ArithmeticError, match="beyond what a double"):
-        net.system(np.array([np.nan, 1.0])).solve(np.ones(2), 1e-12)
-    with pytest.raises(ArithmeticError, match="beyond what a double"):
-        net.system(np.ones(2)).solve(np.array([np.inf, 1.0]), 1e-12)
+    net = network(sp.csr_array(np.eye(2)), None)
+    for D, rhs in (([np.nan, 1.0], [1.0, 1.0]), ([1.0, 1.0], [np.inf, 1.0])):
+        with pytest.raises(ArithmeticError, match="beyond what a double"):
+            net.system(np.array(D)).solve(np.array(rhs), 1e-12)
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="numba has one thread here")
@@ -302,14 +338,15 @@ def test_numbers_that_are_none_are_refused() -> None:
 def test_results_do_not_depend_on_the_number_of_threads(kind: str) -> None:
     """Chunks of uneven size, contacts across them."""
     B, body = chain([3] * 613)
-    net = copied(B, body, inertia(kind, body))
-    assert net.pairs is not None
+    net = network(B, body, inertia(kind, body))
     rhs = np.random.default_rng(4).standard_normal(net.m)
     solutions = []
     try:
         for threads in (1, 2):
             numba.set_num_threads(threads)
-            solutions.append(net.system(stiffness(net.nc), 0.1).solve(rhs, 1e-10))
+            system = net.system(stiffness(net.nc), 0.1)
+            assert system.threads == (True if threads > 1 else None)
+            solutions.append(system.solve(rhs, 1e-10))
     finally:
         numba.set_num_threads(1)
     np.testing.assert_array_equal(*solutions)
@@ -319,12 +356,10 @@ def test_results_do_not_depend_on_the_number_of_threads(kind: str) -> None:
 def test_contacts_with_several_rows(size: int) -> None:
     """Blocks between the rows of a contact, symmetric and not, against dense matrices."""
     rng = np.random.default_rng(5)
-    B, body = chain(SIZES[size])
-    rows = [B.multiply(rng.standard_normal(B.shape)) for _ in range(2)]
-    B = sp.csr_array(
-        sp.vstack([B, *rows]).tocsr()[np.arange(3 * B.shape[0]).reshape(3, -1).T.ravel()]
-    )
-    mass = inertia("block", body)
+    one, body = chain(SIZES[size])
+    rows = [one, *(one.multiply(rng.standard_normal(one.shape)) for _ in range(2))]
+    order = np.arange(3 * one.shape[0]).reshape(3, -1).T.ravel()
+    B, mass = sp.csr_array(sp.vstack(rows).tocsr()[order]), inertia("block", body)
     net = network(B, body, mass, d=3)
     left = rng.standard_normal((B.shape[0] // 3, 3, 3))
     left[::2, 1] = 0.0  # sliding contacts have fewer rows
@@ -340,15 +375,16 @@ def test_contacts_with_several_rows(size: int) -> None:
         np.testing.assert_allclose(x[net.position], exact, atol=1e-7)
 
 
-def test_few_contacts_are_solved_in_their_forces() -> None:
+@pytest.mark.parametrize("kind", ["diagonal", "block"])
+def test_few_contacts_are_solved_in_their_forces(kind: str) -> None:
     rng = np.random.default_rng(7)
     B = sp.csr_array(rng.normal(size=(20, 300)) * (rng.random((20, 300)) < 0.1))
     D = np.where(rng.random(20) < 0.7, 10.0 ** rng.uniform(-3.0, 6.0, 20), 0.0)
-    mass = sp.csr_array(sp.diags_array(rng.uniform(0.1, 10.0, 300)))
-    net = network(B, None, mass)
+    mass, body = inertia(kind, np.arange(300) // 3), np.arange(300) // 3
+    net = network(B, body, mass)
     assert net.few
     H = mass.toarray() + B.T.toarray() @ (D[:, None] * B.toarray())
     rhs = rng.normal(size=300)
     x = net.of_forces(D).solve(net.arranged(rhs), 1e-12)[net.position]
     np.testing.assert_allclose(x, np.linalg.solve(H, rhs), atol=1e-9)
-    assert not network(sp.csr_array(sp.vstack([B] * 10)), None, mass).few  # 200 contacts
+    assert not network(sp.csr_array(sp.vstack([B] * 10)), body, mass).few  # 200 contacts
