@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, groupby
+from itertools import groupby
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
@@ -239,30 +239,30 @@ def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodie
     parts: list[dict[str, Any]] = []
     shapes: dict[int, Shape] = {}  # of all bodies but spheres
     nb = 0
-    for grouped, members in groupby(items, key=lambda item: isinstance(item, Spheres)):
-        if grouped:
-            for group in members:
-                parts.append(_of_spheres(group, nb, dim))
-                nb += len(parts[-1]["position"])
-        else:
-            bodies = list(members)
-            parts.append(_of_bodies(bodies, nb, dim))
-            numbered = enumerate((body.shape for body in bodies), nb)
+    for grouped, run in groupby(items, key=lambda item: isinstance(item, Spheres)):
+        members = list(run)
+        for part in members if grouped else [members]:
+            make: Any = _of_spheres if grouped else _of_bodies
+            parts.append(make(part, nb, dim))
+            nb += len(parts[-1]["position"])
+        if not grouped:
+            numbered = enumerate((body.shape for body in members), nb - len(members))
             shapes |= {k: shape for k, shape in numbered if type(shape) is not Sphere}
-            nb += len(bodies)
     if not 0 < nb <= MAX_BODIES:
         raise InvalidInput("bodies", f"{nb} bodies", f"at least one, and at most {MAX_BODIES}")
-    names, used = (tuple(chain(*(part.pop(key) for part in parts))) for key in ("name", "material"))
-    given: dict[str, Any] = {
-        name: np.concatenate([part[name] for part in parts]) for name in parts[0]
-    }
-    _require_free(given)
-    orientation = _orientations(given.pop("orientation"))
-    radius = given.pop("radius")
+    given = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    radius, fixed, used = given["radius"], given["fixed"], given["material"]
+    for name in ("force", "torque"):
+        loaded = ~np.isnan(given[name].reshape(nb, -1)).all(axis=1)
+        _refuse(fixed & loaded, name, lambda _: "a load on a fixed body", "none, or a free body")
     tables, kind, row = _tables(radius, shapes)
     measures = _measures(radius, shapes, dim)
     mass = _masses(given, measures.pop("volume"))
     per_mass = measures.pop("inertia")
+    number = {name: k for k, name in enumerate(materials)} | {"": -1}
+    known = ", ".join(map(repr, materials)) or "none: the scene has no materials"
+    strange = ~np.isin(used, list(number))
+    _refuse(strange, "material", lambda k: repr(used[k]), f"one of {known}")
     motion: dict[str, Any] = {
         name: np.nan_to_num(given[name])
         for name in ("velocity", "angular_velocity", "force", "torque")
@@ -273,17 +273,23 @@ def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodie
         kind=kind,
         row=row,
         position=given["position"],
-        orientation=orientation,
-        fixed=given["fixed"],
+        orientation=_orientations(given["orientation"]),
+        fixed=fixed,
         mass=mass,
         density=given["density"],
         inertia=(mass if dim == 2 else mass[:, None]) * per_mass,
-        material=_material_numbers(used, materials),
+        material=np.array([number[name] for name in used], dtype=np.int64),
         hulls=Hulls.of(_pieces(radius, shapes, dim), dim),
-        names=names,
+        names=tuple(given["name"]),
         **motion,
         **measures,
     )
+
+
+def _refuse(bad: BoolArray, field: str, found: Callable[[int], str], expected: str) -> None:
+    """Raise for the first of the bodies that are bad (nb,)."""
+    for k in np.flatnonzero(bad)[:1].tolist():
+        raise InvalidInput(f"bodies[{k}].{field}", found(k), expected)
 
 
 # --- columns of what a user wrote; values not given are nan -------------------------------------
@@ -292,70 +298,66 @@ def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodie
 def _of_bodies(bodies: Sequence[Body], first: int, dim: int) -> dict[str, Any]:
     """Columns of single bodies numbered from ``first``; ``radius`` is that of spheres."""
     for k, body in enumerate(bodies, first):
-        _check_body(body, k, dim)
-    turned = {"angle": 0} if dim == 2 else {"orientation": 4}
-    columns: dict[str, Any] = {
-        name: _numbers(name, [getattr(body, name) for body in bodies], width, first)
-        for name, width in {**_widths(dim), **turned}.items()
-    }
-    if dim == 2:
-        columns["orientation"] = columns.pop("angle")
-    columns["fixed"] = np.array([bool(b.fixed) or type(b.shape).always_fixed for b in bodies])
-    columns["material"] = _texts("material", [body.material for body in bodies], first)
-    columns["name"] = _texts("name", [body.name for body in bodies], first)
-    columns["radius"] = np.array([getattr(body.shape, "radius", np.nan) for body in bodies])
-    return columns
-
-
-def _widths(dim: int) -> dict[str, int]:
-    """Columns of numbers, and how many numbers a body has in each; 0 for one without an axis."""
-    turn = 0 if dim == 2 else 3
-    vectors = {"position": dim, "velocity": dim, "force": dim}
-    return {**vectors, "angular_velocity": turn, "torque": turn, "mass": 0, "density": 0}
-
-
-def _check_body(body: Body, k: int, dim: int) -> None:
-    """A shape that lives in this dimension, and fields of the right kind."""
-    if type(body.shape) not in SHAPES:
-        raise InvalidInput(f"bodies[{k}].shape", checks.describe(body.shape), "a Shape")
-    check_placed(f"bodies[{k}]", body, dim)
-    if not (body.fixed is None or isinstance(body.fixed, (bool, np.bool_))):
-        raise InvalidInput(f"bodies[{k}].fixed", checks.describe(body.fixed), "true or false")
-    if body.fixed is not None and not body.fixed and type(body.shape).always_fixed:
-        raise InvalidInput(f"bodies[{k}].fixed", "false", "a fixed half-space")
-    if body.position is None:
-        raise InvalidInput(f"bodies[{k}].position", "nothing", f"{dim} finite numbers")
+        name, shape = f"bodies[{k}]", type(body.shape)
+        if shape not in SHAPES:
+            raise InvalidInput(f"{name}.shape", checks.describe(body.shape), "a Shape")
+        check_placed(name, body, dim)
+        if not (body.fixed is None or isinstance(body.fixed, (bool, np.bool_))):
+            raise InvalidInput(f"{name}.fixed", checks.describe(body.fixed), "true or false")
+        if body.fixed is not None and not body.fixed and shape.always_fixed:
+            raise InvalidInput(f"{name}.fixed", "false", "a fixed half-space")
+        if body.position is None:
+            raise InvalidInput(f"{name}.position", "nothing", f"{dim} finite numbers")
+    fields = {name: [getattr(b, name) for b in bodies] for name in Body.__struct_fields__}
+    fields["fixed"] = [bool(b.fixed) or type(b.shape).always_fixed for b in bodies]
+    fields["radius"] = [getattr(b.shape, "radius", None) for b in bodies]
+    return _columns(fields, len(bodies), first, dim)
 
 
 def _of_spheres(group: Spheres, first: int, dim: int) -> dict[str, Any]:
     """Columns of a group of spheres numbered from ``first``."""
-    centres = _numbers("position", group.centres, dim, first)
-    n = len(centres)
+    names = (*Body.__struct_fields__, "radius")
+    fields: dict[str, Any] = {
+        name: getattr(group, GROUP_FIELDS.get(name, name), None) for name in names
+    }
+    fields["position"] = _numbers("position", group.centres, dim, first)
+    n = len(fields["position"])
     flags = np.asarray(group.fixed)
     if flags.dtype.kind != "b" or flags.shape not in ((), (n,)):
         raise InvalidInput(f"bodies[{first}:].fixed", checks.describe(flags), f"one flag or {n}")
-    material = [group.material] * n if isinstance(group.material, str) else group.material
-    columns: dict[str, Any] = {
-        "fixed": np.broadcast_to(flags, n),
-        "material": _texts("material", material, first),
-        "name": _texts("name", [""] * n if group.names is None else group.names, first),
-    }
-    widths = {**_widths(dim), "orientation": 0 if dim == 2 else 4, "radius": 0}
+    fields["fixed"] = np.broadcast_to(flags, n)
+    if isinstance(group.material, str):
+        fields["material"] = [group.material] * n
+    if group.names is None:
+        fields["name"] = [""] * n
+    for name in SHARED:
+        if fields[name] is not None and np.ndim(fields[name]) == 0:
+            fields[name] = np.broadcast_to(_numbers(name, [fields[name]], 0, first), n)
+    columns = _columns(fields, n, first, dim)
+    radius = columns["radius"]
+    for k in np.flatnonzero(~(radius > 0.0))[:1]:
+        raise InvalidInput(f"bodies[{first + k}].radius", repr(float(radius[k])), "above 0")
+    return columns
+
+
+def _columns(fields: Mapping[str, Any], n: int, first: int, dim: int) -> dict[str, Any]:
+    """Arrays of n bodies from lists or arrays of what was written; None is a column of nan."""
+    columns: dict[str, Any] = {"fixed": np.asarray(fields["fixed"])}
+    for name in ("material", "name"):
+        for k, text in enumerate(fields[name], first):
+            if not isinstance(text, str):
+                raise InvalidInput(f"bodies[{k}].{name}", checks.describe(text), "a text")
+        columns[name] = np.array(fields[name], dtype=object)
+    turn, angle = (0, "angle") if dim == 2 else (3, "orientation")
+    widths = {"position": dim, "velocity": dim, "force": dim, "angular_velocity": turn}
+    widths |= {"torque": turn, "mass": 0, "density": 0, "radius": 0, angle: 4 * (dim - 2)}
     for name, width in widths.items():
-        value = getattr(group, GROUP_FIELDS.get(name, name), None)
-        if value is None:
-            columns[name] = np.full((n, width) if width else n, np.nan)
-        elif name in SHARED and np.ndim(value) == 0:
-            columns[name] = np.broadcast_to(_numbers(name, [value], width, first), n)
-        else:
-            columns[name] = _numbers(name, value, width, first)
+        shape, value = (n, width) if width else (n,), fields[name]
+        column = np.full(shape, np.nan) if value is None else _numbers(name, value, width, first)
+        columns["orientation" if name == angle else name] = column
     for name, column in columns.items():
         if len(column) != n:
             raise InvalidInput(f"bodies[{first}:].{name}", f"{len(column)} values", f"one or {n}")
-    bad = np.flatnonzero(~(columns["radius"] > 0.0))
-    if bad.size:
-        found = repr(float(columns["radius"][bad[0]]))
-        raise InvalidInput(f"bodies[{first + bad[0]}].radius", found, "above 0")
     return columns
 
 
@@ -365,19 +367,18 @@ def _numbers(name: str, values: Any, width: int, first: int) -> FloatArray:
     if isinstance(values, str) or not np.iterable(values):
         raise InvalidInput(f"bodies[{first}:].{name}", checks.describe(values), expected)
     rows: Any = values if isinstance(values, np.ndarray) else list(values)
-    shape = (len(rows),) if width == 0 else (len(rows), width)
+    shape = () if width == 0 else (width,)
     missing = np.zeros(len(rows), dtype=bool)
     if isinstance(rows, list):
-        empty = np.nan if width == 0 else [np.nan] * width
         missing = np.array([row is None for row in rows], dtype=bool)
-        rows = [empty if row is None else row for row in rows]
-    table = _real_array(rows, shape) if len(rows) else np.empty(shape)
+        rows = [np.full(shape, np.nan) if row is None else row for row in rows]
+    table = _real_array(rows, (len(rows), *shape)) if len(rows) else np.empty((0, *shape))
     if table is not None:
         finite = (np.abs(table.reshape(len(rows), max(width, 1))) <= _LARGEST).all(axis=1)
         if (missing | finite).all():
             return table
     for k, row in enumerate(rows):
-        array = _real_array(row, shape[1:])
+        array = _real_array(row, shape)
         if not missing[k] and (array is None or not np.all(np.abs(array) <= _LARGEST)):
             short = isinstance(row, (list, tuple)) and len(row) <= 7
             found = repr(list(row)) if short else checks.describe(row)
@@ -395,13 +396,6 @@ def _real_array(values: Any, shape: tuple[int, ...]) -> FloatArray | None:
     return np.array(array, dtype=np.float64) if fits else None
 
 
-def _texts(name: str, values: Any, first: int) -> list[str]:
-    for k, value in enumerate(values, first):
-        if not isinstance(value, str):
-            raise InvalidInput(f"bodies[{k}].{name}", checks.describe(value), "a text")
-    return list(values)
-
-
 # --- columns that follow from the shapes --------------------------------------------------------
 
 
@@ -415,31 +409,27 @@ def _tables(
     tables = []
     for number in np.unique(kind):
         body, shape_type = np.flatnonzero(kind == number), SHAPES[number]
-        solids = () if shape_type is Sphere else tuple(shapes[k] for k in body.tolist())
+        row[body] = np.arange(body.size)
+        if shape_type is Sphere:
+            tables.append(ShapeTable(Sphere, body, {"radius": radius[body]}))
+            continue
+        solids = tuple(shapes[k] for k in body.tolist())
         columns = {
             name: np.array([getattr(shape, name) for shape in solids])
             for name in shape_type.numbers
         }
-        if shape_type is Sphere:
-            columns = {"radius": radius[body]}
         tables.append(ShapeTable(shape_type, body, columns, solids))
-        row[body] = np.arange(body.size)
     return tuple(tables), kind, row
 
 
 def _measures(radius: FloatArray, shapes: Mapping[int, Shape], dim: Any) -> dict[str, FloatArray]:
-    """Columns of the measures of all bodies."""
-    nb, sphere = radius.size, np.ones(radius.size, dtype=bool)
-    sphere[list(shapes)] = False
-    wide = {"inertia": (nb,) if dim == 2 else (nb, 3), "principal": (nb, 4)}
-    of_spheres = Sphere.measures_of(radius[sphere], dim)
+    """Columns of the measures of all bodies; those of spheres first, in one go."""
     columns = {}
-    for name, values in zip(of_spheres._fields, of_spheres, strict=True):
-        columns[name] = np.zeros(wide.get(name, (nb,)))
-        columns[name][sphere] = values
+    for name, values in Sphere.measures_of(radius, dim)._asdict().items():
+        wide = (radius.size, 4) if name == "principal" else np.shape(values)
+        columns[name] = np.array(np.broadcast_to(values, wide))
     for k, shape in shapes.items():
-        measures, _ = _measured(shape, dim)
-        for name, value in zip(measures._fields, measures, strict=True):
+        for name, value in _measured(shape, dim)[0]._asdict().items():
             columns[name][k] = value
     return columns
 
@@ -467,45 +457,22 @@ def _orientations(given: FloatArray) -> FloatArray:
         return np.nan_to_num(given)
     result = np.where(np.isnan(given), IDENTITY, given)
     length = np.linalg.norm(result, axis=1)
-    bad = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOL)
-    if bad.size:
-        k = int(bad[0])
-        found = f"a quaternion of length {length[k]:.6g}"
-        raise InvalidInput(f"bodies[{k}].orientation", found, "length 1")
+    _refuse(
+        np.abs(length - 1.0) > UNIT_TOL,
+        "orientation",
+        lambda k: f"a quaternion of length {length[k]:.6g}",
+        "length 1",
+    )
     return unit(result)
 
 
 def _masses(given: dict[str, Any], volume: FloatArray) -> FloatArray:
-    mass, density, fixed = given["mass"], given["density"], given["fixed"]
+    mass, density = given["mass"], given["density"]
     has_mass, has_density = ~np.isnan(mass), ~np.isnan(density)
     for name, stated in (("mass", has_mass), ("density", has_density)):
-        bad = np.flatnonzero(stated & ~(given[name] > 0.0))
-        if bad.size:
-            k = int(bad[0])
-            raise InvalidInput(f"bodies[{k}].{name}", repr(float(given[name][k])), "above 0")
-    bad = np.flatnonzero((has_mass & has_density) | ~(fixed | has_mass | has_density))
-    if bad.size:
-        k = int(bad[0])
-        found = "mass and density" if has_mass[k] else "neither mass nor density"
-        raise InvalidInput(f"bodies[{k}].mass", found, "one of the two")
+        bad = stated & ~(given[name] > 0.0)
+        _refuse(bad, name, lambda k, name=name: repr(float(given[name][k])), "above 0")  # type: ignore[misc]
+    wrong = (has_mass & has_density) | ~(given["fixed"] | has_mass | has_density)
+    found = ("neither mass nor density", "mass and density")
+    _refuse(wrong, "mass", lambda k: found[int(has_mass[k])], "one of the two")
     return np.where(has_mass, mass, np.where(has_density, density * volume, np.inf))
-
-
-def _require_free(given: dict[str, Any]) -> None:
-    """No loads on fixed bodies."""
-    fixed = given["fixed"]
-    for name in ("force", "torque"):
-        loaded = ~np.isnan(given[name].reshape(fixed.size, -1)).all(axis=1)
-        bad = np.flatnonzero(fixed & loaded)
-        if bad.size:
-            expected = "none, or a free body"
-            raise InvalidInput(f"bodies[{int(bad[0])}].{name}", "a load on a fixed body", expected)
-
-
-def _material_numbers(used: Sequence[str], known: Sequence[str]) -> IntArray:
-    number = {name: k for k, name in enumerate(known)} | {"": -1}
-    for k, name in enumerate(used):
-        if name not in number:
-            names = ", ".join(map(repr, known)) or "none: the scene has no materials"
-            raise InvalidInput(f"bodies[{k}].material", repr(name), f"one of {names}")
-    return np.array([number[name] for name in used], dtype=np.int64)
