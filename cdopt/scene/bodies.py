@@ -308,7 +308,12 @@ def _of_bodies(bodies: Sequence[Body], first: int, dim: int) -> dict[str, Any]:
             raise InvalidInput(f"{name}.fixed", "false", "a fixed half-space")
         if body.position is None:
             raise InvalidInput(f"{name}.position", "nothing", f"{dim} finite numbers")
-    fields = {name: [getattr(b, name) for b in bodies] for name in Body.__struct_fields__}
+    fields: dict[str, Any] = {
+        name: [getattr(b, name) for b in bodies] for name in Body.__struct_fields__
+    }
+    for name, values in fields.items():
+        if all(value is None for value in values):
+            fields[name] = None
     fields["fixed"] = [bool(b.fixed) or type(b.shape).always_fixed for b in bodies]
     fields["radius"] = [getattr(b.shape, "radius", None) for b in bodies]
     return _columns(fields, len(bodies), first, dim)
@@ -371,7 +376,8 @@ def _numbers(name: str, values: Any, width: int, first: int) -> FloatArray:
     missing = np.zeros(len(rows), dtype=bool)
     if isinstance(rows, list):
         missing = np.array([row is None for row in rows], dtype=bool)
-        rows = [np.full(shape, np.nan) if row is None else row for row in rows]
+        blank = [np.nan] * width if width else np.nan
+        rows = [blank if row is None else row for row in rows]
     table = _real_array(rows, (len(rows), *shape)) if len(rows) else np.empty((0, *shape))
     if table is not None:
         finite = (np.abs(table.reshape(len(rows), max(width, 1))) <= _LARGEST).all(axis=1)
