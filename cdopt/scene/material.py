@@ -52,15 +52,14 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise InvalidInput("name", checks.describe(self.name), "a name that bodies can use")
         if self.young is not None and self.stiffness is not None:
             raise InvalidInput("stiffness", "young and stiffness", "one of the two")
-        for field in ("young", "stiffness"):
-            if getattr(self, field) is not None:
-                checks.scalar(field, getattr(self, field), above=0.0)
         checks.scalar("poisson", self.poisson, above=-1.0, at_most=0.5)
-        if self.restitution is not None:
-            checks.scalar("restitution", self.restitution, at_least=0.0, at_most=1.0)
-        for field in ("friction", "rolling_friction", "spinning_friction"):
+        rubbing = ("friction", "rolling_friction", "spinning_friction")
+        ranges: dict[str, dict[str, float]] = {"restitution": {"at_least": 0.0, "at_most": 1.0}}
+        ranges |= {field: {"above": 0.0} for field in ("young", "stiffness")}
+        ranges |= {field: {"at_least": 0.0} for field in rubbing}
+        for field, limits in ranges.items():
             if getattr(self, field) is not None:
-                checks.scalar(field, getattr(self, field), at_least=0.0)
+                checks.scalar(field, getattr(self, field), **limits)
 
     @property
     def rigid(self) -> bool:
@@ -110,21 +109,16 @@ def checked(given: Sequence[Material]) -> Materials:
     InvalidInput : two of one name, or stiffness stated in two ways.
     """
     kinds: dict[str, str] = {}
-    names: set[str] = set()
     for k, material in enumerate(given):
-        if material.name in names:
+        if any(material.name == other.name for other in given[:k]):
             raise InvalidInput(f"materials[{k}].name", repr(material.name), "a name of its own")
-        names.add(material.name)
+        kind = "young" if material.stiffness is None else "stiffness"
         if not material.rigid:
-            kind = "young" if material.stiffness is None else "stiffness"
-            kinds.setdefault(kind, material.name)
-            if len(kinds) == 2:
-                other = next(word for word in kinds if word != kind)
-                raise InvalidInput(
-                    f"materials[{k}].{kind}",
-                    f"{kind} here and {other} of {kinds[other]!r}",
-                    "young or stiffness throughout: the two have different units",
-                )
+            kinds[kind] = material.name
+        if len(kinds) == 2:
+            found = f"{kind} here and {next(iter(kinds))} of {next(iter(kinds.values()))!r}"
+            expected = "young or stiffness throughout: the two have different units"
+            raise InvalidInput(f"materials[{k}].{kind}", found, expected)
     return tuple(given)
 
 
@@ -178,15 +172,12 @@ def stiffer(
     stiff = tuple(msgspec.structs.replace(m, stiffness=half) for m in materials)
     if not (bodies.material < 0).any():
         return stiff, bodies
-    taken = {material.name for material in stiff}
     name = "elastic"
-    while name in taken:
+    while any(material.name == name for material in stiff):
         name += "'"
     index = np.where(bodies.material < 0, len(stiff), bodies.material)
-    return (
-        (*stiff, Material(name=name, stiffness=half)),
-        dataclasses.replace(bodies, material=index),
-    )
+    new = Material(name=name, stiffness=half)
+    return (*stiff, new), dataclasses.replace(bodies, material=index)
 
 
 def _scaled(material: Material, factor: float) -> Material:

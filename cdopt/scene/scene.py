@@ -281,14 +281,17 @@ class Scene(Frozen):
     def half_stiffness(self) -> FloatArray:
         """(nb,) stiffness of each body's side of a contact; infinite for rigid bodies."""
         known = [material.half_stiffness(self.power) for material in self.materials]
-        return read_only(np.array([*known, np.inf])[self.bodies.material])
+        return self._of_materials(known, np.inf)
 
     @cached_property
     def body_restitution(self) -> FloatArray:
         """(nb,) Newton's e of each body's material, or the scene's."""
-        stated = [material.restitution for material in self.materials]
-        known = [self.restitution if e is None else e for e in stated]
-        return read_only(np.array([*known, self.restitution])[self.bodies.material])
+        return self._of_materials([m.restitution for m in self.materials], self.restitution)
+
+    def _of_materials(self, stated: Sequence[Any], default: Any) -> FloatArray:
+        """(nb,) what each body's material states, or the default."""
+        values = [default if value is None else value for value in stated]
+        return read_only(np.array([*values, default])[self.bodies.material])
 
     @property
     def has_friction(self) -> bool:
@@ -319,11 +322,11 @@ class Scene(Frozen):
         """
         numbers = checks.integers("bodies", bodies, (None, 2), at_least=0, below=self.nb)
         default = np.nan if self.friction is None else self.friction
-        stated = [default if m.friction is None else m.friction for m in self.materials]
+        stated = self._of_materials([m.friction for m in self.materials], default)
+        mu = np.fmin.reduce(stated[numbers], axis=1)
         kinds = np.sort(self.bodies.material[numbers], axis=1)
-        mu = np.fmin.reduce(np.array([*stated, default])[kinds], axis=1)
-        for (first, second), value in self._pair_friction.items():
-            mu[(kinds[:, 0] == first) & (kinds[:, 1] == second)] = value
+        for pair, value in self._pair_friction.items():
+            mu[(kinds == pair).all(axis=1)] = value
         if np.isnan(mu).any():
             i, j = (self.bodies.label(k) for k in numbers[np.flatnonzero(np.isnan(mu))[0]])
             expected = "friction of a material, of a pair of materials or of the scene"
@@ -344,10 +347,10 @@ class Scene(Frozen):
         InvalidInput : numbers of no bodies.
         """
         numbers = checks.integers("bodies", bodies, (None, 2), at_least=0, below=self.nb)
-        stated = [[m.rolling_friction, m.spinning_friction] for m in self.materials]
-        table = np.array([*stated, [None, None]], dtype=np.float64)
-        smaller = np.fmin.reduce(table[self.bodies.material[numbers]], axis=1)
-        return read_only(np.ascontiguousarray(np.nan_to_num(smaller).T))
+        rolling = self._of_materials([m.rolling_friction for m in self.materials], np.nan)
+        spinning = self._of_materials([m.spinning_friction for m in self.materials], np.nan)
+        smaller = [np.fmin.reduce(of[numbers], axis=1) for of in (rolling, spinning)]
+        return read_only(np.nan_to_num(np.array(smaller)))
 
     def check_state(self, state: State, name: str = "state") -> State:
         """The same state, after a check that it fits this scene; ``name`` is that of the argument.

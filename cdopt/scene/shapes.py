@@ -359,10 +359,8 @@ class Compound(Shape, frozen=True, forbid_unknown_fields=True):
     kind: ClassVar[str] = "compound"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.parts, (list, tuple)):
-            raise InvalidInput("parts", checks.describe(self.parts), "a list of Part")
-        if not self.parts:
-            raise InvalidInput("parts", "none", "at least one part")
+        if not isinstance(self.parts, (list, tuple)) or not self.parts:
+            raise InvalidInput("parts", checks.describe(self.parts), "a list of at least one Part")
         if not isinstance(self.parts[0], Part):
             raise InvalidInput("parts[0]", checks.describe(self.parts[0]), "a Part")
         dim = checks.vector("parts[0].position", self.parts[0].position, None).size
@@ -383,22 +381,21 @@ class Compound(Shape, frozen=True, forbid_unknown_fields=True):
     def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
         centre = self.mass_properties(dim).centroid
         return tuple(
-            Piece(piece.solid.placed(rotation, position - centre), piece.radius)
-            for part, rotation, position in self._placed_parts()
+            Piece(
+                piece.solid.placed(_rotation(part), np.array(part.position) - centre), piece.radius
+            )
+            for part in self.parts
+            for place in [np.array(part.position)]
             for piece in part.shape.pieces(dim)
         )
 
     def mass_properties(self, dim: Dim) -> MassProperties:  # noqa: D102
         solids = []
-        for part, rotation, position in self._placed_parts():
-            solid = part.shape.mass_properties(dim)
-            placed = solid.placed(rotation, position - rotation @ solid.centroid)
+        for part in self.parts:
+            solid, rotation = part.shape.mass_properties(dim), _rotation(part)
+            placed = solid.placed(rotation, np.array(part.position) - rotation @ solid.centroid)
             solids.append(placed.scaled(part.density))
         return combined(solids)
-
-    def _placed_parts(self) -> list[tuple[Part, FloatArray, FloatArray]]:
-        """Parts with their rotation matrices (dim, dim) and positions (dim,)."""
-        return [(part, _rotation(part), np.array(part.position)) for part in self.parts]
 
 
 SHAPES: tuple[type[Shape], ...] = (
@@ -416,16 +413,9 @@ KINDS: dict[str, type[Shape]] = {shape.kind: shape for shape in SHAPES}
 def check_placed(name: str, item: Any, dim: int) -> None:
     """Refuse a shape of another dimension, an orientation in the plane and an angle in space.
 
-    Parameters
-    ----------
-    item : a Body or a Part. name : of it, for messages.
-
-    Raises
-    ------
-    InvalidInput : as said.
+    ``item`` is a Body or a Part, ``name`` what messages call it.
     """
-    shape = item.shape
-    other = "orientation" if dim == 2 else "angle"
+    shape, other = item.shape, "orientation" if dim == 2 else "angle"
     if getattr(item, other) is not None:
         expected = "an angle in 2D" if dim == 2 else "an orientation in 3D"
         raise InvalidInput(f"{name}.{other}", "a value", expected)
@@ -442,32 +432,31 @@ def _checked_part(part: Any, k: int, dim: int) -> Part:
     name = f"parts[{k}]"
     if not isinstance(part, Part):
         raise InvalidInput(name, checks.describe(part), "a Part")
-    shape = part.shape
+    shape, values = part.shape, msgspec.structs.asdict(part)
     if not isinstance(shape, Shape) or shape.always_fixed or isinstance(shape, Compound):
         kind = getattr(shape, "kind", checks.describe(shape))
         raise InvalidInput(f"{name}.shape", kind, "a bounded convex shape")
     check_placed(name, part, dim)
-    angle = None if part.angle is None else checks.scalar(f"{name}.angle", part.angle)
-    orientation = None
-    if part.orientation is not None:
-        q = checks.vector(f"{name}.orientation", part.orientation, 4)
-        length = float(np.linalg.norm(q))
-        if abs(length - 1.0) > UNIT_TOL:
-            found = f"a quaternion of length {length:.6g}"
-            raise InvalidInput(f"{name}.orientation", found, "length 1")
-        orientation = tuple(q.tolist())
-    position = checks.vector(f"{name}.position", part.position, dim)
-    density = checks.scalar(f"{name}.density", part.density, above=0.0)
-    return Part(shape, tuple(position.tolist()), angle, orientation, density)
+    for field, size in (("position", dim), ("orientation", 4)):
+        if values[field] is not None:
+            row = checks.vector(f"{name}.{field}", values[field], size)
+            values[field] = tuple(row.tolist())
+    if values["angle"] is not None:
+        values["angle"] = checks.scalar(f"{name}.angle", part.angle)
+    length = np.linalg.norm(IDENTITY if part.orientation is None else values["orientation"])
+    if abs(length - 1.0) > UNIT_TOL:
+        found = f"a quaternion of length {length:.6g}"
+        raise InvalidInput(f"{name}.orientation", found, "length 1")
+    values["density"] = checks.scalar(f"{name}.density", part.density, above=0.0)
+    return Part(**values)
 
 
 def _rotation(part: Part) -> FloatArray:
     """The rotation matrix (dim, dim) of a part."""
     if np.size(part.position) == 2:
         return np.asarray(matrices(np.array([part.angle or 0.0]))[0])
-    if part.orientation is None:
-        return np.eye(3)
-    return np.asarray(matrices(unit(np.array([part.orientation])))[0])
+    turn = IDENTITY if part.orientation is None else part.orientation
+    return np.asarray(matrices(unit(np.array([turn])))[0])
 
 
 def _reach(piece: Piece) -> float:
