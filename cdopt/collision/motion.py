@@ -143,7 +143,9 @@ def inertia(bodies: Bodies, body: IntArray, orientation: FloatArray) -> FloatArr
 
 def spins(bodies: Bodies, body: IntArray, orientation: FloatArray, omega: FloatArray) -> FloatArray:
     """J ω (n, 3) of bodies (n,) in orientations (n, 4), N m s."""
-    return _scaled(body_axes(bodies, body, orientation), bodies.inertia[body], omega)
+    axes = body_axes(bodies, body, orientation)
+    along = bodies.inertia[body] * np.einsum("nji,nj->ni", axes, omega)
+    return np.asarray(np.einsum("nij,nj->ni", axes, along))
 
 
 def halfway(scene: Scene, state: State, dt: float, turning: str, dofs: Dofs) -> State:
@@ -244,15 +246,8 @@ def rates(bodies: Bodies, body: IntArray, orientation: FloatArray, spin: FloatAr
     Solved with J rather than multiplied by an inverse, whose round-off would have the same sign in
     every step of a run and let L drift.
     """
-    axes = body_axes(bodies, body, orientation)
-    inertia = (axes * bodies.inertia[body][:, None, :]) @ axes.transpose(0, 2, 1)
-    return np.asarray(np.linalg.solve(inertia, spin[:, :, None])[:, :, 0])
-
-
-def _scaled(axes: FloatArray, factors: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Vectors (n, 3) with their parts along axes (n, 3, 3), by columns, times factors (n, 3)."""
-    along = factors * np.einsum("nji,nj->ni", axes, vectors)
-    return np.asarray(np.einsum("nij,nj->ni", axes, along))
+    J = inertia(bodies, body, orientation)
+    return np.asarray(np.linalg.solve(J, spin[:, :, None])[:, :, 0])
 
 
 def body_axes(bodies: Bodies, body: IntArray, orientation: FloatArray) -> FloatArray:

@@ -78,20 +78,17 @@ class Hulls(Frozen):
         flat = list(chain(*pieces))
         counts = np.array([len(of_body) for of_body in pieces], dtype=np.int64)
         body = np.repeat(np.arange(counts.size), counts)
-        solids = [piece.solid for piece in flat]
+        solids, radius = [p.solid for p in flat], np.array([p.radius for p in flat])
         first_vertex, first_face, first_edge = (
             _firsts([len(getattr(s, name)) for s in solids])
             for name in ("vertices", "loops", "edges")
         )
-        labels = _labels(pieces)
-        vertices = _stack([s.vertices for s in solids], dim)
+        vertex_label, edge_label, face_label = _labels(pieces)
         starts = np.repeat(first_vertex[:-1], [sum(map(len, s.loops)) for s in solids])
-        centre = np.array([0.5 * (s.vertices.min(0) + s.vertices.max(0)) for s in solids])
-        centre = centre.reshape(len(solids), dim)
-        radius = np.array([piece.radius for piece in flat])
+        middles = [0.5 * (s.vertices.min(0) + s.vertices.max(0)) for s in solids]
         reach = [
             np.linalg.norm(solid.vertices - middle, axis=1).max()
-            for solid, middle in zip(solids, centre, strict=True)
+            for solid, middle in zip(solids, middles, strict=True)
         ]
         topology = Topology(
             first_vertex=first_vertex,
@@ -101,9 +98,9 @@ class Hulls(Frozen):
             loop=starts + np.array([k for s in solids for loop in s.loops for k in loop], np.int64),
             edges=_shifted([s.edges for s in solids], first_vertex),
             edge_faces=_shifted([s.edge_faces for s in solids], first_face),
-            vertex_label=labels[0],
-            edge_label=labels[1],
-            face_label=labels[2],
+            vertex_label=vertex_label,
+            edge_label=edge_label,
+            face_label=face_label,
             radius=radius,
             size=np.array([np.ptp(s.vertices, axis=0).max() for s in solids]) + radius,
         )
@@ -112,9 +109,9 @@ class Hulls(Frozen):
             first_piece=_firsts(counts),
             vertex_body=np.repeat(body, np.diff(first_vertex)),
             face_body=np.repeat(body, np.diff(first_face)),
-            vertices=vertices,
-            normals=_stack([s.normals for s in solids], dim),
-            centre=centre,
+            vertices=np.concatenate([*(s.vertices for s in solids), np.empty((0, dim))]),
+            normals=np.concatenate([*(s.normals for s in solids), np.empty((0, dim))]),
+            centre=np.array(middles).reshape(len(solids), dim),
             reach=np.array(reach).reshape(len(solids)) + radius,
             topology=topology,
         )
@@ -147,29 +144,23 @@ class Hulls(Frozen):
         return np.column_stack([a[near], b[near]]), margin[which[near]]
 
 
-def _labels(pieces: Sequence[Sequence[Piece]]) -> tuple[IntArray, IntArray, IntArray]:
+def _labels(pieces: Sequence[Sequence[Piece]]) -> list[IntArray]:
     """Feature ids of corners, edges and faces; in a body the corners of all pieces come first."""
-    labels: tuple[list[int], list[int], list[int]] = ([], [], [])
+    labels: tuple[list[int], ...] = ([], [], [])
     for body, of_body in enumerate(pieces):
         begin = 0
-        for kind, name in enumerate(("vertices", "edges", "loops")):
+        for ids, name in zip(labels, ("vertices", "edges", "loops"), strict=True):
             count = sum(len(getattr(piece.solid, name)) for piece in of_body)
-            labels[kind].extend(range(begin, begin + count))
+            ids.extend(range(begin, begin + count))
             begin += count
         if begin > LABELS:
-            raise InvalidInput(
-                f"bodies[{body}].shape", f"{begin} corners, edges and faces", f"{LABELS} at most"
-            )
-    corners, edges, faces = (np.array(ids, dtype=np.int64) for ids in labels)
-    return corners, edges, faces
+            where, found = f"bodies[{body}].shape", f"{begin} corners, edges and faces"
+            raise InvalidInput(where, found, f"{LABELS} at most")
+    return [np.array(ids, dtype=np.int64) for ids in labels]
 
 
 def _firsts(counts: Sequence[int] | IntArray) -> IntArray:
     return np.append(0, np.cumsum(np.asarray(counts, dtype=np.int64))).astype(np.int64)
-
-
-def _stack(tables: Sequence[FloatArray], dim: int) -> FloatArray:
-    return np.concatenate([*tables, np.empty((0, dim))])
 
 
 def _shifted(tables: Sequence[IntArray], first: IntArray) -> IntArray:

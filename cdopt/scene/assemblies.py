@@ -7,9 +7,8 @@ blocks are fixed are stated beside it.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import ConvexHull, QhullError
 
 from cdopt._util import checks, files
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Body
 from cdopt.scene.scene import GRAVITY, Scene
@@ -47,15 +46,6 @@ class _Assembly(msgspec.Struct, forbid_unknown_fields=True):
     density: float | None = None
     friction: float | None = None
     gravity: list[float] | None = None
-
-
-@dataclass(frozen=True)
-class _Mesh:
-    """Corners of one group (n, 3) and the triangles between them, or none."""
-
-    name: str
-    vertices: FloatArray
-    triangles: IntArray
 
 
 def parts_of(text: str) -> tuple[str, str] | None:
@@ -119,23 +109,25 @@ def load_assembly(
     for number, block in enumerate(stated.blocks):
         name = block.name or f"block {number}"
         still = block.fixed or block.name in named or name.lower().startswith("fixed")
-        weight = block.density or heavy or stated.density
+        weight = None if still else block.density or heavy or stated.density
         if not still and not weight:
             raise InvalidInput("density", f"none for {name}", "a density in kg/m³, or fixed blocks")
-        shape = _shape(np.array(block.vertices) * scale, name)
+        shape, load = _shape(np.array(block.vertices) * scale, name), block.force
+        place_of = tuple(shape.centre)
         bodies.append(
-            Body(
-                shape, tuple(shape.centre), name=name, fixed=still or None,
-                density=None if still else weight, force=block.force,
-            )
-        )  # fmt: skip
+            Body(shape, place_of, name=name, fixed=still or None, density=weight, force=load)
+        )
     if not any(body.fixed for body in bodies):
         raise InvalidInput("fixed", "no fixed block", "names of the blocks that do not move")
     coefficient = checks.scalar("friction", friction)
+    gravity = stated.gravity
+    if up:
+        gravity = [0.0] * dim
+        gravity["xyz".index(checks.choice("up", up, "xyz"[:dim]))] = -GRAVITY
     return Scene(
         bodies,
         dim=dim,
-        gravity=_gravity(stated, up, dim),
+        gravity=gravity,
         friction=coefficient if coefficient >= 0.0 else stated.friction,
         overlaps="touching",
         name=stated.name or place.stem,
@@ -150,14 +142,6 @@ def _dimension(blocks: Sequence[_Block], place: Path) -> Any:
         found = "no blocks" if not blocks else f"vertices of {sorted(sizes)} numbers"
         raise InvalidInput(str(place), found, "blocks with vertices of 2 or of 3 numbers")
     return sizes.pop()
-
-
-def _gravity(stated: _Assembly, up: str, dim: int) -> Sequence[float] | None:
-    if not up:
-        return stated.gravity
-    gravity = [0.0] * dim
-    gravity["xyz".index(checks.choice("up", up, "xyz"[:dim]))] = -GRAVITY
-    return gravity
 
 
 def _shape(vertices: FloatArray, name: str) -> Polygon | Polyhedron:
@@ -178,17 +162,16 @@ def _hull(vertices: FloatArray, name: str) -> Any:
         raise InvalidInput(name, f"{len(vertices)} vertices without a volume", "a solid") from error
 
 
-# --- files ---------------------------------------------------------------------------------------
+# --- files: meshes are triangles (n, 3, 3) by name -----------------------------------------------
 
 
 def _read(place: Path) -> _Assembly:
     """The blocks of a file; of a mesh those corners of each that stick out."""
     kind = place.suffix.lower()
     if kind == ".json":
+        text = files.read_text(place, "an assembly", str(place))
         try:
-            return msgspec.json.decode(
-                files.read_text(place, "an assembly", str(place)), type=_Assembly
-            )
+            return msgspec.json.decode(text, type=_Assembly)
         except msgspec.DecodeError as error:
             raise InvalidInput(str(place), str(error), "a JSON file of blocks") from error
     if kind == ".obj":
@@ -198,89 +181,84 @@ def _read(place: Path) -> _Assembly:
     else:
         raise InvalidInput("path", str(place), "a file named .obj, .stl or .json")
     if len(meshes) == 1:
-        meshes = _connected(meshes[0])
-    return _Assembly([_Block(_corners(mesh), mesh.name) for mesh in meshes])
+        meshes = _connected(*next(iter(meshes.items())))
+    return _Assembly([_Block(_corners(mesh, name), name) for name, mesh in meshes.items()])
 
 
-def _corners(mesh: _Mesh) -> list[list[float]]:
+def _corners(mesh: FloatArray, name: str) -> list[list[float]]:
     """Corners of a convex mesh."""
-    hull = _hull(mesh.vertices, mesh.name)
-    inside = mesh.vertices.mean(axis=0)
-    a, b, c = (mesh.vertices[mesh.triangles[:, k]] - inside for k in range(3))
-    volume = float(np.sum(a * np.cross(b, c))) / 6.0
-    if not abs(abs(volume) - hull.volume) <= _ENCLOSED * hull.volume:
-        found = f"{mesh.name}: its faces enclose {abs(volume) / hull.volume:.4g} of its hull"
+    vertices = np.unique(mesh.reshape(-1, 3), axis=0)
+    hull = _hull(vertices, name)
+    a, b, c = np.moveaxis(mesh - vertices.mean(axis=0), 1, 0)
+    share = abs(float(np.sum(a * np.cross(b, c)))) / 6.0 / hull.volume
+    if not abs(share - 1.0) <= _ENCLOSED:
+        found = f"{name}: its faces enclose {share:.4g} of its hull"
         raise InvalidInput("mesh", found, "closed, convex blocks, their faces all turned outward")
-    corners: list[list[float]] = mesh.vertices[np.sort(hull.vertices)].tolist()
+    corners: list[list[float]] = vertices[np.sort(hull.vertices)].tolist()
     return corners
 
 
-def _obj(text: str, place: Path) -> list[_Mesh]:
+def _obj(text: str, place: Path) -> dict[str, FloatArray]:
     """The groups of a Wavefront OBJ file."""
     vertices: list[list[float]] = []
     groups: dict[str, list[list[int]]] = {}
     name = place.stem
     for number, line in enumerate(text.splitlines(), 1):
-        words = line.split("#")[0].split()
+        kind, *words = line.split("#")[0].split() or [""]
         try:
-            if words[:1] == ["v"]:
-                x, y, z = (float(word) for word in words[1:4])
+            if kind == "v":
+                x, y, z = map(float, words[:3])
                 vertices.append([x, y, z])
-            elif words and words[0] in ("o", "g"):
-                name = " ".join(words[1:]) or name
-            elif words[:1] == ["f"]:
-                corners = [int(word.split("/")[0]) for word in words[1:]]
+            elif kind in ("o", "g"):
+                name = " ".join(words) or name
+            elif kind == "f":
+                corners = [int(word.split("/")[0]) for word in words]
                 loop = [k - 1 if k > 0 else len(vertices) + k for k in corners]
                 if len(loop) < 3 or not all(0 <= k < len(vertices) for k in loop):
                     raise ValueError("corners that are not there")
-                fan = [[loop[0], loop[k], loop[k + 1]] for k in range(1, len(loop) - 1)]
+                fan = [[loop[0], b, c] for b, c in pairwise(loop[1:])]
                 groups.setdefault(name, []).extend(fan)
         except ValueError as error:
             found = f"line {number}: {line.strip()[:40]!r}"
             raise InvalidInput(str(place), found, "vertices and faces of OBJ") from error
     if not groups:
         raise InvalidInput(str(place), "no faces", "groups with faces")
-    points = np.array(vertices)
-    return [_mesh(title, points[np.array(faces)]) for title, faces in groups.items()]
+    return {title: np.array(vertices)[np.array(faces)] for title, faces in groups.items()}
 
 
-def _stl(content: bytes, place: Path) -> list[_Mesh]:
+def _stl(content: bytes, place: Path) -> dict[str, FloatArray]:
     """The solids of an STL file, of text or binary."""
-    facets = struct.unpack("<I", content[80:84])[0] if len(content) >= 84 else -1
+    facets = int.from_bytes(content[80:84], "little")
     if len(content) == 84 + _FACET * facets:
         record = np.dtype([("numbers", "<f4", 12), ("attribute", "<u2")])
         numbers = np.frombuffer(content, record, facets, 84)["numbers"].astype(float)
-        return [_mesh(place.stem, numbers.reshape(-1, 4, 3)[:, 1:])]
-    text = content.decode("ascii", "replace")
-    meshes: list[_Mesh] = []
-    for part in re.split(r"(?m)^\s*solid\b", text)[1:]:
-        name = part.partition("\n")[0].strip() or f"{place.stem} {len(meshes)}"
+        return {place.stem: numbers.reshape(-1, 4, 3)[:, 1:]}
+    solids: dict[str, FloatArray] = {}
+    for part in re.split(r"(?m)^\s*solid\b", content.decode("ascii", "replace"))[1:]:
+        name = part.partition("\n")[0].strip()
+        if not name or name in solids:
+            name = f"{name or place.stem} {len(solids)}"
         found = re.findall(r"(?m)^\s*vertex\s+(\S+)\s+(\S+)\s+(\S+)", part)
         try:
-            meshes.append(_mesh(name, np.array(found, dtype=float).reshape(-1, 3, 3)))
+            solids[name] = np.array(found, dtype=float).reshape(-1, 3, 3)
         except ValueError as error:
             raise InvalidInput(str(place), f"{name}: {error}", "triangles of STL") from error
-    if not meshes:
+    if not solids:
         raise InvalidInput(str(place), "no solid", "an STL file of text, or a whole binary one")
-    return meshes
+    return solids
 
 
-def _mesh(name: str, triangles: FloatArray) -> _Mesh:
-    """Triangles (n, 3, 3) with their corners made one where they coincide."""
-    vertices, index = np.unique(triangles.reshape(-1, 3), axis=0, return_inverse=True)
-    return _Mesh(name, vertices, index.reshape(-1, 3))
-
-
-def _connected(mesh: _Mesh) -> list[_Mesh]:
+def _connected(name: str, mesh: FloatArray) -> dict[str, FloatArray]:
     """The connected parts of a mesh; blocks that touch at whole edges must be stated apart."""
-    ends = (mesh.triangles.ravel(), np.roll(mesh.triangles, 1, axis=1).ravel())
+    vertices, index = np.unique(mesh.reshape(-1, 3), axis=0, return_inverse=True)
+    corners = index.reshape(-1, 3)
+    ends = (corners.ravel(), np.roll(corners, 1, axis=1).ravel())
     used = np.unique(np.sort(np.column_stack(ends), axis=1), axis=0, return_counts=True)[1]
     if used.max(initial=0) > 2:
         found = "one mesh of several blocks with common edges"
-        raise InvalidInput(mesh.name, found, "a group or a solid for each block")
-    graph = sp.coo_array((np.ones(ends[0].size), ends), shape=(len(mesh.vertices),) * 2)
+        raise InvalidInput(name, found, "a group or a solid for each block")
+    graph = sp.coo_array((np.ones(ends[0].size), ends), shape=(len(vertices),) * 2)
     count, part = connected_components(graph.tocsr(), directed=False)
     if count == 1:
-        return [mesh]
-    triangles, of = mesh.vertices[mesh.triangles], part[mesh.triangles[:, 0]]
-    return [_mesh(f"{mesh.name} {k}", triangles[of == k]) for k in range(count)]
+        return {name: mesh}
+    return {f"{name} {k}": mesh[part[corners[:, 0]] == k] for k in range(count)}

@@ -67,17 +67,15 @@ def gaps(
     """
     half = 0.5 * np.asarray(margin) if np.ndim(margin) == 0 else margin
     shares = np.broadcast_to(half, bodies.nb)
-    parts = [_empty(bodies.dim)]
+    none, empty = np.empty(0, dtype=np.int64), np.empty((0, bodies.dim))
+    parts = [_gaps(none, none, np.empty(0), empty, empty)]
     family = _FAMILY[bodies.kind[pairs]]
     for (first, second), function in _FUNCTIONS.items():
         for swapped in (0, 1) if first != second else (0,):
             of_these = (family[:, swapped] == first) & (family[:, 1 - swapped] == second)
             if of_these.any():
                 a, b = pairs[of_these, swapped], pairs[of_these, 1 - swapped]
-                if box is not None and function is _sphere_sphere:
-                    part = _sphere_image(bodies, state, a, b, box)
-                else:
-                    part = function(bodies, state, a, b, shares[a] + shares[b])
+                part = function(bodies, state, a, b, shares[a] + shares[b], box)
                 within = shares[part.bodies].sum(axis=1)
                 parts.append(part.select(np.flatnonzero(part.phi <= within)))
     return ordered(parts)
@@ -85,18 +83,16 @@ def gaps(
 
 def ordered(parts: list[Gaps]) -> Gaps:
     """All contact points, first body numbers smaller than second, in lexicographic order."""
-    bodies = np.concatenate([part.bodies for part in parts])
-    normals = np.concatenate([part.normals for part in parts])
-    features = np.concatenate([part.features for part in parts])
+    names = Gaps.__dataclass_fields__
+    all_ = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    bodies, features, normals = all_["bodies"], all_["features"], all_["normals"]
     swap = bodies[:, 0] > bodies[:, 1]
     bodies[swap] = bodies[swap, ::-1]
     features[swap] = features[swap, ::-1]
     normals[swap] *= -1.0
     normals += 0.0  # no negative zeros
-    phi = np.concatenate([part.phi for part in parts])
-    points = np.concatenate([part.points for part in parts])
     order = np.lexsort((features[:, 1], features[:, 0], bodies[:, 1], bodies[:, 0]))
-    return _gaps(bodies[:, 0], bodies[:, 1], phi, normals, points, features).select(order)
+    return Gaps._of(**all_).select(order)
 
 
 def bonded_pairs(bodies: Bodies, position: FloatArray, reach: float) -> IntArray:
@@ -135,27 +131,13 @@ def is_among(pairs: IntArray, bonds: IntArray) -> BoolArray:
     return np.isin(pairs[:, 0] * base + pairs[:, 1], bonds[:, 0] * base + bonds[:, 1])
 
 
-PairFunction = Callable[[Bodies, State, IntArray, IntArray, FloatArray], Gaps]
-
-
 def _sphere_sphere(
-    bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray
+    bodies: Bodies, state: State, a: IntArray, b: IntArray, _: FloatArray, box: PeriodicBox | None
 ) -> Gaps:
     """Distance of centres less the radii; concentric spheres part along the first axis."""
-    return _between_spheres(bodies, state, a, b, state.position[b] - state.position[a])
-
-
-def _sphere_image(bodies: Bodies, state: State, a: IntArray, b: IntArray, box: PeriodicBox) -> Gaps:
-    """The same with the nearest image of the second sphere."""
-    arm = box.nearest(state.position[b] - state.position[a], state.t)
-    return _between_spheres(bodies, state, a, b, arm)
-
-
-def _between_spheres(
-    bodies: Bodies, state: State, a: IntArray, b: IntArray, arm: FloatArray
-) -> Gaps:
-    """Contact points of spheres, the second ``arm`` (n, dim) from the first."""
-    radius = bodies.reach
+    radius, arm = bodies.reach, state.position[b] - state.position[a]
+    if box is not None:
+        arm = box.nearest(arm, state.t)
     distance = np.linalg.norm(arm, axis=1)
     apart = distance > 0.0
     normal = arm / np.where(apart, distance, 1.0)[:, None]
@@ -165,9 +147,7 @@ def _between_spheres(
     return _gaps(a, b, phi, normal, points)
 
 
-def _sphere_plane(
-    bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray
-) -> Gaps:
+def _sphere_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, *_: object) -> Gaps:
     """Height of the centre over the plane less the radius."""
     x = state.position
     out = outward(bodies, state.orientation, b)
@@ -177,7 +157,7 @@ def _sphere_plane(
     return _gaps(a, b, height - radius, -out, points)
 
 
-def _hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
+def _hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, *_: object) -> Gaps:
     """Heights of the corners over the plane less the roundness around them."""
     x, hulls = state.position, bodies.hulls
     net = hulls.topology
@@ -198,7 +178,9 @@ def _hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: 
     return _gaps(a[which], b[which], height - radius, -out, points, features)
 
 
-def _hull_hull(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray) -> Gaps:
+def _hull_hull(
+    bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray, _: object
+) -> Gaps:
     """Every pair of corners, edges and faces of the two that touch, piece by piece."""
     rotation, hulls = matrices(state.orientation), bodies.hulls
     pieces, margins = hulls.pairs(np.column_stack([a, b]), state.position, rotation, margin)
@@ -207,7 +189,7 @@ def _hull_hull(bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: F
     return _gaps(first, second, points.gap, points.normals, points.positions, points.features)
 
 
-_FUNCTIONS: dict[tuple[int, int], PairFunction] = {
+_FUNCTIONS: dict[tuple[int, int], Callable[..., Gaps]] = {
     (SPHERE, SPHERE): _sphere_sphere,
     (SPHERE, PLANE): _sphere_plane,
     (SPHERE, HULL): _hull_hull,
@@ -228,11 +210,6 @@ def _gaps(
     ids = np.zeros((a.size, 2), dtype=np.int64) if features is None else features
     bodies = np.column_stack([a, b])
     return Gaps._of(bodies=bodies, phi=phi, normals=normals, points=points, features=ids)
-
-
-def _empty(dim: int) -> Gaps:
-    none = np.empty(0, dtype=np.int64)
-    return _gaps(none, none, np.empty(0), np.empty((0, dim)), np.empty((0, dim)))
 
 
 def outward(bodies: Bodies, orientation: FloatArray, b: IntArray) -> FloatArray:

@@ -45,9 +45,8 @@ class State(Frozen):
         v = checks.numbers("v", v, (len(q), WIDTH_V[dim]))
         if dim == 3:
             length = np.sqrt((q[:, 3:] ** 2).sum(axis=1))
-            if np.abs(length - 1.0).max(initial=0.0) > UNIT_TOL:
-                bad = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOL)
-                found = f"a quaternion of length {length[bad[0]]:.9g} in row {int(bad[0])}"
+            for k in np.flatnonzero(np.abs(length - 1.0) > UNIT_TOL)[:1]:
+                found = f"a quaternion of length {length[k]:.9g} in row {k}"
                 raise InvalidInput("q", found, "unit quaternions")
         self.__setstate__({"t": checks.scalar("t", t), "q": q, "v": v})
 
