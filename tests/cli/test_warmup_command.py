@@ -10,7 +10,7 @@ from numba.core.dispatcher import Dispatcher
 
 import cdopt
 from cdopt.backends.threads import all_cores
-from cdopt.dynamics.spheres.integrate import variational, velocity_verlet
+from cdopt.dynamics.spheres.steps import variational, velocity_verlet
 from cdopt.scene import HalfSpace, Material, Scene, Spheres
 from cdopt.study.warmup import SHARES
 

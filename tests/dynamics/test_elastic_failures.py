@@ -15,8 +15,7 @@ import cdopt
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends import resolve
 from cdopt.dynamics import StepFailed, Trajectory, VariationalSteps
-from cdopt.dynamics.spheres.integrate import outdated
-from cdopt.dynamics.spheres.newton import size
+from cdopt.dynamics.spheres.steps import outdated, size
 from cdopt.dynamics.spheres.system import neighbor_list, system_of
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres
 

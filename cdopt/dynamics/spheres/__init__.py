@@ -1,11 +1,11 @@
 """Spheres and walls with elastic, damped contacts, stepped by compiled loops.
 
-``SphereStepper`` keeps the neighbour list; ``newton`` and ``integrate`` hold the loops. They
+``SphereStepper`` keeps the neighbour list; ``steps`` and ``forces`` hold the loops. They
 compute what ``cdopt.VariationalStep``, linearised again and again, computes from matrices.
 """
 
-from cdopt.dynamics.spheres.integrate import DIVERGED, DONE, NOT_CERTIFIED, TOO_DEEP
 from cdopt.dynamics.spheres.stepper import TOO_FAST, Integration, SphereStepper
+from cdopt.dynamics.spheres.steps import DIVERGED, DONE, NOT_CERTIFIED, TOO_DEEP
 from cdopt.dynamics.spheres.system import FORCED, PAPER, Scheme, is_native
 
 __all__ = [

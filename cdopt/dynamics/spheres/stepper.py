@@ -12,10 +12,9 @@ from scipy.sparse.linalg import splu
 from cdopt._util.checks import FloatArray
 from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import ContactState
-from cdopt.dynamics.spheres import integrate
-from cdopt.dynamics.spheres.contacts import find_active
-from cdopt.dynamics.spheres.integrate import DIVERGED, DONE, NEEDS_SOLVE, STALE, TOO_DEEP
-from cdopt.dynamics.spheres.newton import fill_blocks
+from cdopt.dynamics.spheres import steps as loops
+from cdopt.dynamics.spheres.forces import find_active
+from cdopt.dynamics.spheres.steps import DIVERGED, DONE, NEEDS_SOLVE, STALE, TOO_DEEP
 from cdopt.dynamics.spheres.system import (
     FrictionLaw,
     Memory,
@@ -34,7 +33,7 @@ from cdopt.dynamics.spheres.system import (
 )
 from cdopt.scene import Scene, State
 
-TOO_FAST = 10  # an outcome beside those of ``integrate``
+TOO_FAST = 10  # an outcome beside those of ``steps``
 
 _AT_ONCE = 500  # steps of one call, so that Ctrl-C is noticed
 _FARTHEST = 4.0  # smallest radii: the widest skin; a step goes half as far at most
@@ -43,26 +42,14 @@ _SKIN = 0.3  # of the smallest radius: what a new list costs against looking at 
 
 @dataclass(frozen=True)
 class Integration:
-    """Where integration ended.
+    """Where integration ended; ``energy`` as in ``Passes``."""
 
-    Attributes
-    ----------
-    state : after ``done`` steps.
-    outcome : DONE, or why the next step could not be taken.
-    residual : of the worst step, as a share of what acts on each body.
-    missed : of the step that could not be taken.
-    newton, linear : iterations in all.
-    energy : (3,) what damping and friction took from free bodies, the work of loads but gravity
-        and of moving walls through elastic contacts and friction, and the error of the scheme but
-        for elastic energy, J; with friction (4,), the last what friction took.
-    """
-
-    state: State
+    state: State  # after ``done`` steps
     done: int
-    outcome: int
-    residual: float = 0.0
-    missed: float = 0.0
-    newton: int = 0
+    outcome: int  # DONE, or why the next step could not be taken
+    residual: float = 0.0  # of the worst step, as a share of what acts on each body
+    missed: float = 0.0  # of the step that could not be taken
+    newton: int = 0  # iterations in all, and of the linear solver
     linear: int = 0
     energy: tuple[float, ...] = (0.0, 0.0, 0.0)
 
@@ -90,13 +77,14 @@ class SphereStepper:
         self.skin = _SKIN * self._least
         self._neighbors: NeighborList | None = None
         self._springs: Springs | None = None
-        self._memory = Memory.empty()
+        self._memory = Memory()
         self._current: tuple[FloatArray, FloatArray, SphereMotion] | None = None
         self._still = np.zeros((scene.nb, 6))
         none, vectors = np.zeros(0), np.zeros((0, scene.dim))
-        ids = np.zeros(0, dtype=np.int64)
         loose = None if law is None else vectors
-        self._no_contacts = ContactState(ids, none, vectors, vectors, none, 0.0, loose)
+        self._no_contacts = ContactState(
+            none.astype(np.int64), none, vectors, vectors, none, 0.0, loose
+        )
 
     @property
     def memory(self) -> Memory:
@@ -117,7 +105,7 @@ class SphereStepper:
             """Up to n steps; linear systems that the compiled loop asks for are solved here."""
             done = 0
             while True:
-                outcome, some = integrate.variational(arrays, n - done, iterations, worst, ledger)
+                outcome, some = loops.variational(arrays, n - done, iterations, worst, ledger)
                 done += some
                 if outcome != NEEDS_SOLVE:
                     return outcome, done
@@ -127,14 +115,8 @@ class SphereStepper:
 
         ended = self._integrate(state, steps, scheme, loop)
         (residual, missed), (newton, linear) = worst.tolist(), iterations.astype(int).tolist()
-        return replace(
-            ended,
-            residual=residual,
-            missed=missed,
-            newton=newton,
-            linear=linear,
-            energy=self._counted(ledger),
-        )
+        counts = {"residual": residual, "missed": missed, "newton": newton, "linear": linear}
+        return replace(ended, **counts, energy=self._counted(ledger))
 
     def _counted(self, ledger: FloatArray) -> tuple[float, ...]:
         """``Integration.energy`` of a ledger."""
@@ -149,7 +131,7 @@ class SphereStepper:
 
         def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
             """Up to n steps, which carry ``force`` on."""
-            outcome: tuple[int, int] = integrate.velocity_verlet(arrays, force, n, ledger)
+            outcome: tuple[int, int] = loops.velocity_verlet(arrays, force, n, ledger)
             return outcome
 
         ended = self._integrate(state, steps, Scheme(h), loop)
@@ -164,43 +146,41 @@ class SphereStepper:
         m, out = motion_of(state), np.zeros((state.nb, 6))
         arrays = self._arrays(m, self._list(m, self.skin), Scheme(1.0))
         arrays.work.d[:] = m.v
-        integrate.all_forces(arrays, 0.0, out)
+        loops.all_forces(arrays, 0.0, out)
         return out
 
     def contacts(self, state: State) -> ContactState:
         """Contacts that overlap, and bonds, in a state, with their elastic forces."""
         m, still, neighbors = self._motion_of(state), self._still, self._neighbors
-        if neighbors is None or integrate.outdated(neighbors, m.x, still):
+        if neighbors is None or loops.outdated(neighbors, m.x, still):
             neighbors = self._list(m, self.skin)
         arrays = self._arrays(m, neighbors, Scheme(1.0))
-        active, power = arrays.active, self.system.power
+        active, springs, dim = arrays.active, arrays.springs, self.scene.dim
         arrays.work.damped[:] = False
         count = find_active(arrays, still, 0.0)
         if count == 0:
             return self._no_contacts
-        springs = arrays.springs
-        c, n = active.pair[:count], active.n[:count]
-        overlap, force = active.overlap[:count], active.force[:count]
+        c = active.pair[:count]
         i, j = neighbors.i[c], neighbors.j[c]
-        swap = i > j
         ids = (np.minimum(i, j) * self.scene.nb + np.maximum(i, j)) * FEATURES
-        points = m.x[i] - n * (self.system.radius[i] - 0.5 * overlap)[:, None]
-        normals = np.where(swap[:, None], n, -n) + 0.0
-        share = np.where(neighbors.bonded[c], 0.5, 1.0 / power)
         order = np.argsort(ids)
+        c, i, swap = c[order], i[order], (i > j)[order, None]
+        n, overlap, force = active.n[order], active.overlap[order], active.force[order]
+        points = m.x[i] - n * (self.system.radius[i] - 0.5 * overlap)[:, None]
+        share = np.where(neighbors.bonded[c], 0.5, 1.0 / self.system.power)
+        energy = float((share * force * overlap).sum())
         tangential, energy_t = None, 0.0
         if self.law is not None:
-            tangential = np.where(swap[:, None], -1.0, 1.0) * springs.force[c]
-            tangential = tangential[order][:, : self.scene.dim] + 0.0
+            tangential = np.where(swap, -1.0, 1.0) * springs.force[c][:, :dim] + 0.0
             square = (springs.xi[c] ** 2 + springs.roll[c] ** 2).sum(axis=1) + springs.twist[c] ** 2
             energy_t = float(0.5 * (springs.stiffness[c] * square).sum())
         return ContactState._of(
             contact_ids=ids[order],
-            phi=-overlap[order],
-            normals=normals[order][:, : self.scene.dim],
-            points=points[order][:, : self.scene.dim],
-            forces=force[order],
-            energy=float((share * force * overlap).sum()) + energy_t,
+            phi=-overlap,
+            normals=np.where(swap, n, -n)[:, :dim] + 0.0,
+            points=points[:, :dim],
+            forces=force,
+            energy=energy + energy_t,
             tangential=tangential,
             energy_t=energy_t,
         )
@@ -244,29 +224,27 @@ class SphereStepper:
 
     def _list(self, m: SphereMotion, skin: float) -> NeighborList:
         """Make a neighbour list, and arrays of its size."""
-        if self.law is not None:
+        rough = self.law is not None
+        if rough:
             self._memory, self._springs = self.memory, None
-        self._neighbors = neighbor_list(
-            self.scene, m.x, self.system.normal, skin, self.law is not None
-        )
+        self._neighbors = neighbor_list(self.scene, m.x, self.system.normal, skin, rough)
         self._active, self._work = work_arrays(self.scene.nb, self._neighbors.i.size)
         return self._neighbors
 
 
 def _solve(arrays: SphereArrays) -> bool:
     """Solve a linear system of Newton's method by sparse factorisation, if it is regular."""
-    g, neighbors, active = arrays.system, arrays.neighbors, arrays.active
-    w, scheme = arrays.work, arrays.scheme
+    g, neighbors, w = arrays.system, arrays.neighbors, arrays.work
     count = int(w.pending[3])
     blocks = np.empty((count, 12, 12))
-    fill_blocks(arrays, blocks)
-    c = active.pair[:count]
+    loops.fill_blocks(arrays, blocks)
+    c = arrays.active.pair[:count]
     bodies = np.stack([neighbors.i[c], neighbors.j[c]], axis=1)
     dofs = (6 * bodies[:, :, None] + np.arange(6)).reshape(count, 12)
     rows, columns = np.repeat(dofs, 12, axis=1).ravel(), np.tile(dofs, (1, 12)).ravel()
     size = 6 * g.free.size
     contacts = sp.coo_array((blocks.ravel(), (rows, columns)), shape=(size, size))
-    matrix = sp.csr_array(contacts + sp.diags_array(g.weight.ravel() / scheme.h))
+    matrix = sp.csr_array(contacts + sp.diags_array(g.weight.ravel() / arrays.scheme.h))
     free = np.repeat(g.free, 6)
     w.z[:] = 0.0
     try:

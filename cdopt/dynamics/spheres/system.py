@@ -1,4 +1,4 @@
-"""A scene of spheres and walls as plain arrays for compiled loops, and its neighbour list.
+"""A scene of spheres and walls as plain arrays for compiled loops: pairs near by, and springs.
 
 The neighbour list (a Verlet list) holds all pairs whose gap is at most ``skin``; it is good until
 some sphere has moved half of it. Pairs stand in the order of their numbers, so that sums over
@@ -25,118 +25,69 @@ _STORED = 14  # numbers of a spring: ξ, rolling, spinning, k_t, the tangential 
 
 
 class Scheme(NamedTuple):
-    """The integrator.
+    """The integrator."""
 
-    Attributes
-    ----------
-    h : time step, s. alpha : α. split : PAPER or FORCED.
-    tol : of the residual, as a share of the fastest speed. limit : Newton iterations at most.
-    direct : whether the caller solves the linear systems.
-    accept : the largest residual of a certified step, as a share of what acts on each body.
-    strict : whether a step that is not certified ends the run.
-    """
-
-    h: float
+    h: float  # time step, s
     alpha: float = 0.5
-    split: int = FORCED
-    tol: float = 1e-12
-    limit: int = 60
-    direct: bool = False
-    accept: float = 1e-6
-    strict: bool = True
+    split: int = FORCED  # or PAPER
+    tol: float = 1e-12  # of the residual, as a share of the fastest speed
+    limit: int = 60  # Newton iterations at most
+    direct: bool = False  # whether the caller solves the linear systems
+    accept: float = 1e-6  # largest residual of a certified step, of what acts on each body
+    strict: bool = True  # whether a step that is not certified ends the run
 
 
 class SphereSystem(NamedTuple):
-    """The constants of a run. Fixed bodies move as prescribed.
+    """The constants of a run. Fixed bodies move as prescribed."""
 
-    Attributes
-    ----------
-    free : (nb,) bodies that forces move.
-    weight : (nb, 6) mass, kg, three times, then moment of inertia, kg·m²; 1 for fixed bodies.
-    radius : (nb,) m, of spheres; 0 for walls.
-    load : (nb, 6) gravity, applied forces and torques, N and N·m.
-    applied : (nb, 6) the same without gravity.
-    normal : (nb, 3) out of each wall; 0 for spheres.
-    power : exponent p of the contact law.
-    turning : whether contacts turn spheres, by tangential damping.
-    plane : whether the scene is a plane one.
-    """
-
-    free: BoolArray
-    weight: FloatArray
-    radius: FloatArray
-    load: FloatArray
-    applied: FloatArray
-    normal: FloatArray
-    power: float
-    turning: bool
-    plane: bool
+    free: BoolArray  # (nb,) bodies that forces move
+    weight: FloatArray  # (nb, 6) mass, kg, and moment of inertia, kg·m², thrice; 1 if fixed
+    radius: FloatArray  # (nb,) m, of spheres; 0 for walls
+    load: FloatArray  # (nb, 6) gravity, applied forces and torques, N and N·m
+    applied: FloatArray  # (nb, 6) the same without gravity
+    normal: FloatArray  # (nb, 3) out of each wall; 0 for spheres
+    power: float  # exponent p of the contact law
+    turning: bool  # whether contacts turn spheres, by tangential damping
+    plane: bool  # whether the scene is a plane one
 
 
 class SphereMotion(NamedTuple):
-    """Positions and velocities; all arrays are written in place.
+    """Positions and velocities; all arrays are written in place."""
 
-    Attributes
-    ----------
-    x : (nb, 3) m. v : (nb, 6) velocity and angular velocity, m/s and rad/s.
-    quaternion : (nb, 4) in space. angle : (nb,) rad, in the plane.
-    """
-
-    x: FloatArray
-    v: FloatArray
-    quaternion: FloatArray
-    angle: FloatArray
+    x: FloatArray  # (nb, 3) m
+    v: FloatArray  # (nb, 6) m/s and rad/s
+    quaternion: FloatArray  # (nb, 4) in space
+    angle: FloatArray  # (nb,) rad, in the plane
 
 
 class NeighborList(NamedTuple):
-    """Pairs of spheres, and of spheres with walls, that may soon touch.
+    """Pairs of spheres, and of spheres with walls, that may soon touch."""
 
-    Attributes
-    ----------
-    i, j : (np,) bodies; j may be a wall, i is a sphere.
-    wall : (np,) whether j is a wall; normal (np, 3), out of the wall, else zero.
-    reach : (np,) distance of centres, or height, at which they touch, m.
-    k : (np,) N/m^(p−1); of a bond N/m.
-    bonded : (np,) whether the spring also pulls.
-    c_n, c_t : (np,) γ_n m_eff and γ_t m_eff, kg/s.
-    listed : (nb, 3) positions of all bodies when the list was made, m. skin : m.
-    """
-
-    i: IntArray
-    j: IntArray
-    wall: BoolArray
-    normal: FloatArray
-    reach: FloatArray
-    k: FloatArray
-    bonded: BoolArray
-    c_n: FloatArray
-    c_t: FloatArray
-    listed: FloatArray
-    skin: float
+    i: IntArray  # (np,) bodies, spheres
+    j: IntArray  # (np,) bodies, spheres or walls
+    wall: BoolArray  # (np,) whether j is a wall
+    normal: FloatArray  # (np, 3) out of the wall, else zero
+    reach: FloatArray  # (np,) distance of centres, or height, at which they touch, m
+    k: FloatArray  # (np,) N/m^(p−1); of a bond N/m
+    bonded: BoolArray  # (np,) whether the spring also pulls
+    c_n: FloatArray  # (np,) γ_n m_eff, kg/s
+    c_t: FloatArray  # (np,) γ_t m_eff, kg/s; with friction of bonds alone
+    listed: FloatArray  # (nb, 3) positions of all bodies when the list was made, m
+    skin: float  # m
 
 
 class ActiveContacts(NamedTuple):
-    """Pairs that act at some configuration, in the first so many entries of each array.
+    """Pairs that act at some configuration, in the first so many entries of each array."""
 
-    Attributes
-    ----------
-    pair : number in the neighbour list. n : (np, 3) unit vectors from j to i.
-    distance : |r|, m. overlap : δ, m. force : w′(δ), N. slope : w″(δ), N/m.
-    damping, matrix : (np, 3) each, of C and of Newton's matrix: along the normal, across it, and
-        of the sliding of the surfaces.
-    grip : (np, 4) growth of the frictional force with sliding in Newton's matrix, kg/s, and the
-        unit vector along which it does not grow, or zeros.
-    """
-
-    pair: IntArray
-    n: FloatArray
-    distance: FloatArray
-    overlap: FloatArray
-    force: FloatArray
-    slope: FloatArray
-    damping: FloatArray
-    matrix: FloatArray
-    grip: FloatArray
+    pair: IntArray  # number in the neighbour list
+    n: FloatArray  # (np, 3) unit vectors from j to i
+    distance: FloatArray  # |r|, m
+    overlap: FloatArray  # δ, m
+    force: FloatArray  # w′(δ), N
+    slope: FloatArray  # w″(δ), N/m
+    damping: FloatArray  # (np, 3) of C: along the normal, across it, of the surfaces' sliding
+    matrix: FloatArray  # (np, 3) the same of Newton's matrix
+    grip: FloatArray  # (np, 4) of friction in it: growth with sliding, kg/s, and where it is none
 
 
 class Workspace(NamedTuple):
@@ -163,35 +114,25 @@ class Workspace(NamedTuple):
 class Springs(NamedTuple):
     """Friction of the pairs of a neighbour list; no rows in a run without friction.
 
-    Attributes
-    ----------
-    mu, rolling, spinning : (np,) coefficients; ratio : (np,) k_t/k_n. damping : (np,) γ_t m_eff of
-        the dashpots beside the springs, kg/s; ``NeighborList.c_t`` is then of bonds alone.
-    xi, roll : (np, 3) tangential and rolling springs, m. twist : (np,) spinning ones, m.
-    stiffness : (np,) k_t at the last step, N/m; 0 where there is no contact.
-    force : (np, 3) tangential force on body j, N.
-    normal : (np, 3) of each spring; of the variational integrator alone, as all that follows.
-    cap, frozen : (np,) μ f_n and k_t of the predictor, N and N/m; a cap of 0 is no friction.
-    trial, acting : (np, 3) force of the spring at the start and at the end of the step, and that of
-        spring and dashpot, on body j, N. at : (np, 3) normals of ``trial``.
+    ``normal`` and what follows are of the variational integrator alone.
     """
 
-    mu: FloatArray
+    mu: FloatArray  # (np,) friction coefficients, and the next two those of
     rolling: FloatArray
     spinning: FloatArray
-    ratio: FloatArray
-    damping: FloatArray
-    xi: FloatArray
-    roll: FloatArray
-    twist: FloatArray
-    stiffness: FloatArray
-    force: FloatArray
-    normal: FloatArray
-    cap: FloatArray
-    frozen: FloatArray
-    trial: FloatArray
-    acting: FloatArray
-    at: FloatArray
+    ratio: FloatArray  # (np,) k_t/k_n
+    damping: FloatArray  # (np,) γ_t m_eff of the dashpots beside the springs, kg/s
+    xi: FloatArray  # (np, 3) tangential springs, m
+    roll: FloatArray  # (np, 3) rolling ones, m
+    twist: FloatArray  # (np,) spinning ones, m
+    stiffness: FloatArray  # (np,) k_t at the last step, N/m; 0 where there is no contact
+    force: FloatArray  # (np, 3) tangential force on body j, N
+    normal: FloatArray  # (np, 3) of each spring
+    cap: FloatArray  # (np,) μ f_n of the predictor, N; 0 is no friction
+    frozen: FloatArray  # (np,) k_t of the predictor, N/m
+    trial: FloatArray  # (np, 3) force of the spring on body j, at the start and the end, N
+    acting: FloatArray  # (np, 3) force of spring and dashpot on body j, N
+    at: FloatArray  # (np, 3) normals of ``trial``
 
 
 class SphereArrays(NamedTuple):
@@ -208,17 +149,11 @@ class SphereArrays(NamedTuple):
 
 def work_arrays(nb: int, pairs: int) -> tuple[ActiveContacts, Workspace]:
     """Space for ``nb`` bodies and so many pairs."""
-    active = ActiveContacts(
-        pair=np.zeros(pairs, dtype=np.int64),
-        n=np.zeros((pairs, 3)),
-        distance=np.zeros(pairs),
-        overlap=np.zeros(pairs),
-        force=np.zeros(pairs),
-        slope=np.zeros(pairs),
-        damping=np.zeros((pairs, 3)),
-        matrix=np.zeros((pairs, 3)),
-        grip=np.zeros((pairs, 4)),
-    )
+    widths = {"n": (3,), "damping": (3,), "matrix": (3,), "grip": (4,)}
+    numbers = {
+        name: np.zeros((pairs, *widths.get(name, ()))) for name in ActiveContacts._fields[1:]
+    }
+    active = ActiveContacts(np.zeros(pairs, dtype=np.int64), **numbers)
     damped, pending = np.zeros(pairs, dtype=np.bool_), np.zeros(4, dtype=np.int64)
     return active, Workspace(damped, pending, *(np.zeros((nb, 6)) for _ in range(10)))
 
@@ -279,18 +214,13 @@ def _known(scene: Scene) -> BoolArray:
 def motion_of(state: State) -> SphereMotion:
     """Copies of the arrays of a state."""
     nb, dim = state.nb, state.dim
-    x = np.zeros((nb, 3))
-    x[:, :dim] = state.position
-    v = np.zeros((nb, 6))
-    v[:, :dim] = state.velocity
+    x, v = np.zeros((nb, 3)), np.zeros((nb, 6))
+    x[:, :dim], v[:, :dim] = state.position, state.velocity
     v[:, 3:] = _in_space(state.angular_velocity, dim)
-    turned = np.tile([1.0, 0.0, 0.0, 0.0], (nb, 1)) if dim == 2 else np.array(state.orientation)
-    return SphereMotion(
-        x=x,
-        v=v,
-        quaternion=turned,
-        angle=np.array(state.orientation) if dim == 2 else np.zeros(nb),
-    )
+    if dim == 2:
+        quaternion = np.tile([1.0, 0.0, 0.0, 0.0], (nb, 1))
+        return SphereMotion(x, v, quaternion, np.array(state.orientation))
+    return SphereMotion(x, v, np.array(state.orientation), np.zeros(nb))
 
 
 def state_of(motion: SphereMotion, t: float, dim: int) -> State:
@@ -303,9 +233,7 @@ def state_of(motion: SphereMotion, t: float, dim: int) -> State:
 
 def _in_space(spin: FloatArray, dim: int) -> FloatArray:
     """Turns (n,) or (n, 3) as (n, 3)."""
-    if dim == 3:
-        return spin
-    return np.column_stack([np.zeros((spin.size, 2)), spin])
+    return spin if dim == 3 else np.column_stack([np.zeros((spin.size, 2)), spin])
 
 
 def neighbor_list(
@@ -386,28 +314,11 @@ class FrictionLaw:
         return np.full(len(pairs), self.ratio)
 
 
-@dataclass(frozen=True)
-class Memory:
-    """Springs of the contacts of a state.
+class Memory(NamedTuple):
+    """Springs ``values`` (n, 14) of the contacts of a state, ``ids`` (n,) i nb + j, ascending."""
 
-    Attributes
-    ----------
-    ids : (n,) ascending numbers i nb + j of pairs i < j. values : (n, 14).
-    """
-
-    ids: IntArray
-    values: FloatArray
-
-    @staticmethod
-    def empty() -> Memory:
-        """Of a state without contacts."""
-        return Memory(np.zeros(0, dtype=np.int64), np.zeros((0, _STORED)))
-
-
-def pair_numbers(neighbors: NeighborList, nb: int) -> IntArray:
-    """(np,) numbers of the pairs of a neighbour list, ascending where no wall comes first."""
-    i, j = neighbors.i, neighbors.j
-    return np.asarray(np.minimum(i, j) * nb + np.maximum(i, j))
+    ids: IntArray = np.zeros(0, dtype=np.int64)
+    values: FloatArray = np.zeros((0, _STORED))
 
 
 def springs_of(
@@ -415,11 +326,11 @@ def springs_of(
 ) -> Springs:
     """The springs of a neighbour list with what is known of them; without a law no rows."""
     pairs = np.sort(np.column_stack([neighbors.i, neighbors.j]), axis=1)
-    numbers = pair_numbers(neighbors, scene.nb)
     if law is None:
-        law, pairs, numbers = FrictionLaw(0.0, 1.0), pairs[:0], numbers[:0]
+        law, pairs = FrictionLaw(0.0, 1.0), pairs[:0]
     mu, ratio = law.of_pairs(scene, pairs)
     stored = np.zeros((len(pairs), _STORED))
+    numbers = pairs @ [scene.nb, 1]
     _, here, there = np.intersect1d(numbers, memory.ids, assume_unique=True, return_indices=True)
     stored[here] = memory.values[there]
     xi, roll, force, normal = (stored[:, k : k + 3].copy() for k in (0, 3, 8, 11))
@@ -447,7 +358,8 @@ def springs_of(
 def memory_of(springs: Springs, neighbors: NeighborList, nb: int) -> Memory:
     """The springs of pairs in contact."""
     touching = np.flatnonzero(springs.stiffness > 0.0)
-    ids = pair_numbers(neighbors, nb)[touching]
+    i, j = neighbors.i[touching], neighbors.j[touching]
+    ids = np.minimum(i, j) * nb + np.maximum(i, j)
     columns = (springs.xi, springs.roll, springs.twist[:, None], springs.stiffness[:, None])
     values = np.hstack([*columns, springs.force, springs.normal])[touching]
     order = np.argsort(ids)

@@ -1,4 +1,4 @@
-"""Compiled steps of the variational integrator: Newton's method.
+"""Compiled steps of the variational integrator and of velocity-Verlet, many in one call.
 
 De Klerk et al. (2021), Algorithm 1, with the corrections of sign and Hessian: with Δq = q⁺ − q,
 
@@ -17,25 +17,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part
-from cdopt.dynamics.spheres.contacts import (
+from cdopt.dynamics.spheres.forces import (
+    add_acting,
     add_elastic,
-    add_pair_product,
+    add_friction,
+    add_grip_product,
+    add_grips,
+    add_product,
     add_products,
     find_active,
     find_damped,
+    freeze,
+    keep_springs,
+    lever,
+    slide_back,
 )
-from cdopt.dynamics.spheres.friction import add_grip_product, add_grips, drag_pair, freeze
-from cdopt.dynamics.spheres.system import PAPER, SphereArrays, SphereSystem
+from cdopt.dynamics.spheres.system import (
+    FORCED,
+    PAPER,
+    NeighborList,
+    SphereArrays,
+    SphereMotion,
+    SphereSystem,
+)
 
+DONE, STALE, DIVERGED, TOO_DEEP, NEEDS_SOLVE, NOT_CERTIFIED = range(6)
 _CG_SHARE = 1e-3  # accuracy of the linear systems, of the residual
 _CG_MOST = 2000
 _BACKTRACKS = 12
 _ROUND_OFF = 64.0 * 2.2e-16  # of a distance, times the stiffness: no residual gets below it
 _EPS = 8.0 * 2.2e-16  # round-off of the terms of a sum
 _EXTRA = 5  # iterations for a residual that is small only beside the fastest body
-CONVERGED, STUCK, SOLVE = 0, 1, 2
 
 
 # --- tables (nb, 6) ----------------------------------------------------------------------
@@ -68,10 +82,10 @@ def product(x: FloatArray, y: FloatArray) -> float:
 
 
 @part()
-def clear_fixed(free: BoolArray, table: FloatArray) -> None:
+def clear_fixed(g: SphereSystem, table: FloatArray) -> None:
     """Zero in the rows of fixed bodies."""
-    for b in range(free.size):
-        if not free[b]:
+    for b in range(g.free.size):
+        if not g.free[b]:
             for k in range(6):
                 table[b, k] = 0.0
 
@@ -107,7 +121,7 @@ def residual(arrays: SphereArrays, d: FloatArray, R: FloatArray) -> int:
     add_products(arrays, count, arrays.active.damping, -0.5, d, R)
     if arrays.springs.mu.size:
         add_grips(arrays, count, d, share, R)
-    clear_fixed(g.free, R)
+    clear_fixed(g, R)
     return count
 
 
@@ -175,15 +189,13 @@ def certificate(arrays: SphereArrays, count: int) -> float:
             terms[b, k] = moved + share * abs(g.load[b, k]) + abs(w.start_damping[b, k])
             noise[b, k] = 0.0
     for s in range(count):
-        c = active.pair[s]
-        i, j, wall = neighbors.i[c], neighbors.j[c], neighbors.wall[c]
-        lever = active.distance[s] * (1.0 if wall else 0.5)
+        i, j = neighbors.i[active.pair[s]], neighbors.j[active.pair[s]]
         for k in range(6):
             pair[i, k] = pair[j, k] = 0.0
         factors = (0.5 * active.damping[s, 0], 0.0, 0.5 * active.damping[s, 2])
-        add_pair_product(active.n, s, lever, wall, g.turning, i, j, factors, w.d, pair)
-        if arrays.springs.mu.size and arrays.springs.cap[c] > 0.0:
-            drag_pair(arrays, s, share, pair)
+        add_product(arrays, s, factors, w.d, pair)
+        if arrays.springs.mu.size:
+            add_acting(arrays, s, share, pair)
         blur = _ROUND_OFF * share * active.slope[s] * magnitude(arrays, s)
         for k in range(6):
             push = share * abs(active.force[s] * active.n[s, k]) if k < 3 else 0.0
@@ -233,24 +245,21 @@ def matrix_product(arrays: SphereArrays, count: int, z: FloatArray, out: FloatAr
     if arrays.springs.mu.size:
         for s in range(count):
             add_grip_product(arrays, s, z, out)
-    clear_fixed(g.free, out)
+    clear_fixed(g, out)
 
 
 @compiled()
 def fill_blocks(arrays: SphereArrays, blocks: FloatArray) -> None:
     """The matrices (count, 12, 12) of all active pairs, for sparse factorisation."""
-    neighbors, active, turning = arrays.neighbors, arrays.active, arrays.system.turning
-    matrix, z, out = active.matrix, arrays.work.p, arrays.work.r
+    neighbors, matrix = arrays.neighbors, arrays.active.matrix
+    z, out = arrays.work.p, arrays.work.r
     for s in range(blocks.shape[0]):
-        c = active.pair[s]
-        i, j, wall = neighbors.i[c], neighbors.j[c], neighbors.wall[c]
-        lever = active.distance[s] * (1.0 if wall else 0.5)
+        i, j = neighbors.i[arrays.active.pair[s]], neighbors.j[arrays.active.pair[s]]
         for column in range(12):
             for k in range(6):
                 z[i, k] = z[j, k] = out[i, k] = out[j, k] = 0.0
             z[i if column < 6 else j, column % 6] = 1.0
-            factors = (matrix[s, 0], matrix[s, 1], matrix[s, 2])
-            add_pair_product(active.n, s, lever, wall, turning, i, j, factors, z, out)
+            add_product(arrays, s, (matrix[s, 0], matrix[s, 1], matrix[s, 2]), z, out)
             if arrays.springs.mu.size:
                 add_grip_product(arrays, s, z, out)
             for row in range(12):
@@ -260,18 +269,16 @@ def fill_blocks(arrays: SphereArrays, blocks: FloatArray) -> None:
 @part()
 def fill_diagonal(arrays: SphereArrays, count: int) -> None:
     """The diagonal of the matrix without the curvature of distances, for the preconditioner."""
-    g, neighbors, active = arrays.system, arrays.neighbors, arrays.active
-    diagonal = arrays.work.diagonal
-    combine(1.0 / arrays.scheme.h, g.weight, 0.0, g.weight, diagonal)
+    neighbors, active, diagonal = arrays.neighbors, arrays.active, arrays.work.diagonal
+    combine(1.0 / arrays.scheme.h, arrays.system.weight, 0.0, arrays.system.weight, diagonal)
     for s in range(count):
         i, j = neighbors.i[active.pair[s]], neighbors.j[active.pair[s]]
         wall, along = neighbors.wall[active.pair[s]], active.matrix[s, 0]
-        slide = active.matrix[s, 2] + active.grip[s, 0]
-        lever = active.distance[s] * (1.0 if wall else 0.5)
+        slide, arm = active.matrix[s, 2] + active.grip[s, 0], lever(arrays, s)
         for k in range(3):
             square = active.n[s, k] * active.n[s, k]
             push = along * square + slide * (1.0 - square)
-            turn = slide * lever * lever * (1.0 - square)
+            turn = slide * arm * arm * (1.0 - square)
             diagonal[i, k] += push
             diagonal[j, k] += push
             diagonal[i, k + 3] += turn
@@ -336,9 +343,9 @@ def newton(arrays: SphereArrays) -> tuple[int, int, int, int, float, float]:
     Stops at a residual that is small beside the fastest speed, and goes on for a few iterations
     where it is not small beside what acts on each body.
 
-    Returns the outcome; the number of pairs that act at q_α, which ``active`` holds; iterations
-    (0 with SOLVE), and those of the linear solver; the residual as a share of the fastest speed;
-    and that of the certificate.
+    Returns DONE, DIVERGED or NEEDS_SOLVE; the number of pairs that act at q_α, which ``active``
+    holds; iterations (0 with NEEDS_SOLVE), and those of the linear solver; the residual as a share
+    of the fastest speed; and that of the certificate.
     """
     g, scheme, w = arrays.system, arrays.scheme, arrays.work
     linear, iterations, extra = 0, 0, 0
@@ -354,17 +361,254 @@ def newton(arrays: SphereArrays) -> tuple[int, int, int, int, float, float]:
         if error <= aim:
             worst = certificate(arrays, count)
             if worst <= scheme.accept or extra == _EXTRA or iterations >= scheme.limit:
-                return CONVERGED, count, iterations, linear, relative, worst
+                return DONE, count, iterations, linear, relative, worst
             extra += 1
         elif iterations >= scheme.limit or not np.isfinite(error):
-            return STUCK, count, iterations, linear, relative, np.inf
+            return DIVERGED, count, iterations, linear, relative, np.inf
         iterations += 1
         set_matrix(arrays, count)
         if scheme.direct:
             w.pending[0], w.pending[1], w.pending[2], w.pending[3] = 1, iterations, extra, count
-            return SOLVE, count, 0, linear, relative, np.inf
+            return NEEDS_SOLVE, count, 0, linear, relative, np.inf
         accuracy = _CG_SHARE
         if not extra:
             accuracy = min(max(_CG_SHARE * min(1.0, relative), 0.1 * aim / error), 0.1)
         linear += conjugate_gradients(arrays, count, accuracy)
         count = line_search(arrays)
+
+
+# --- what steps have in common -----------------------------------------------------------
+
+
+@compiled()
+def outdated(neighbors: NeighborList, x: FloatArray, d: FloatArray) -> bool:
+    """Whether some body would be more than half the skin away from where it was listed, at x + d.
+
+    x (nb, 3) m, d (nb, 6) m and rad. A displacement that is not finite counts as too large.
+    """
+    for b in range(x.shape[0]):
+        square = 0.0
+        for k in range(3):
+            way = x[b, k] + d[b, k] - neighbors.listed[b, k]
+            square += way * way
+        if not square <= 0.25 * neighbors.skin * neighbors.skin:
+            return True
+    return False
+
+
+@part()
+def turn(q: FloatArray, angle: FloatArray) -> None:
+    """Turn a unit quaternion q (4,) by a rotation vector (3,) in the global frame, rad."""
+    size = np.sqrt(angle[0] ** 2 + angle[1] ** 2 + angle[2] ** 2)
+    if size == 0.0:
+        return
+    c, s = np.cos(0.5 * size), np.sin(0.5 * size) / size
+    a, b, e = s * angle[0], s * angle[1], s * angle[2]
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    q[0] = c * w - a * x - b * y - e * z
+    q[1] = c * x + a * w + b * z - e * y
+    q[2] = c * y + b * w + e * x - a * z
+    q[3] = c * z + e * w + a * y - b * x
+    length = np.sqrt(q[0] ** 2 + q[1] ** 2 + q[2] ** 2 + q[3] ** 2)
+    for k in range(4):
+        q[k] /= length
+
+
+@part()
+def move(g: SphereSystem, m: SphereMotion, d: FloatArray) -> None:
+    """Move all bodies by d (nb, 6)."""
+    for b in range(g.free.size):
+        for k in range(3):
+            m.x[b, k] += d[b, k]
+        m.angle[b] += d[b, 5]
+        if not g.plane:
+            turn(m.quaternion[b], d[b, 3:])
+
+
+@part()
+def kick(g: SphereSystem, v: FloatArray, force: FloatArray, h: float, out: FloatArray) -> float:
+    """out = v + h M⁻¹ F, of free bodies; fixed ones keep v. ``out`` is another table than v.
+
+    Returns the change of the kinetic energy of free bodies: the work of h F on the mean speed.
+    """
+    work = 0.0
+    for b in range(g.free.size):
+        for k in range(6):
+            out[b, k] = v[b, k] + (h * force[b, k] / g.weight[b, k] if g.free[b] else 0.0)
+            if g.free[b]:
+                work += 0.5 * h * force[b, k] * (v[b, k] + out[b, k])
+    return work
+
+
+@part()
+def too_deep(arrays: SphereArrays, count: int) -> bool:
+    """Whether some overlap exceeds the smaller radius of its two spheres."""
+    g, neighbors, active = arrays.system, arrays.neighbors, arrays.active
+    for s in range(count):
+        c = active.pair[s]
+        least = g.radius[neighbors.i[c]]
+        if not neighbors.wall[c]:
+            least = min(least, g.radius[neighbors.j[c]])
+        if not active.overlap[s] <= least:
+            return True
+    return False
+
+
+@part()
+def account(
+    g: SphereSystem,
+    v: FloatArray,
+    d: FloatArray,
+    elastic: FloatArray,
+    damping: FloatArray,
+    slid: float,
+    ledger: FloatArray,
+) -> None:
+    """Add to ``ledger`` (4,) what damping took from free bodies in a step, and external work, J.
+
+    v (nb, 6) mean velocities, d (nb, 6) displacements; impulses ``damping`` and ``elastic``
+    (nb, 6), the latter with those of loads. Loads do work on free bodies, and moving walls through
+    elastic contacts. The third number is the error of the scheme but for the change of elastic
+    energy: with the kinetic energy that impulses gave (``kick``, added by the caller), what
+    was dissipated and what gravity stored, less the external work. The fourth is what friction
+    took, ``slid`` J, which the first has too.
+    """
+    lost, work, fallen = 0.0, 0.0, 0.0
+    for b in range(g.free.size):
+        for k in range(6):
+            if g.free[b]:
+                lost -= damping[b, k] * v[b, k]
+                work += g.applied[b, k] * d[b, k]
+                fallen += (g.load[b, k] - g.applied[b, k]) * d[b, k]
+            else:
+                work -= elastic[b, k] * v[b, k]
+    ledger[0] += lost
+    ledger[1] += work
+    ledger[2] += lost - work - fallen
+    for entry in (0, 2, 3):
+        ledger[entry] += slid
+
+
+# --- many steps --------------------------------------------------------------------------
+
+
+@part()
+def end_step(arrays: SphereArrays, count: int, ledger: FloatArray) -> int:
+    """Take the step d that Newton's method found, or return why it cannot be taken.
+
+    v⁺ = v + M⁻¹ (h (F_ext − ∇V)(q_α) + damping). ``active`` holds the pairs that act at q_α.
+    The work of all impulses is that on the mean of v and v⁺, which is the change of the kinetic
+    energy but for round-off.
+    """
+    g, m, w, scheme = arrays.system, arrays.motion, arrays.work, arrays.scheme
+    damping, impulse, damped, mean = arrays.active.damping, w.trial, w.start_damping, w.y
+    if outdated(arrays.neighbors, m.x, w.d):
+        return STALE
+    if too_deep(arrays, count):
+        return TOO_DEEP
+    combine(scheme.h, g.load, 0.0, g.load, impulse)
+    add_elastic(arrays, count, scheme.h, impulse)
+    add_products(arrays, count, damping, -0.5, w.d, damped)
+    lost = 0.0
+    if arrays.springs.mu.size:
+        for s in range(count):
+            add_acting(arrays, s, scheme.h, impulse)
+        lost = slide_back(arrays, count, w.d)
+    if scheme.split == FORCED:
+        if scheme.alpha != 0.5:
+            count = find_active(arrays, w.d, 1.0 - scheme.alpha)
+        add_products(arrays, count, damping, -0.5, w.d, damped)
+    count = find_active(arrays, w.d, 1.0)
+    if too_deep(arrays, count):
+        return TOO_DEEP
+    copy(m.v, mean)
+    combine(1.0, impulse, 1.0, damped, w.r)
+    ledger[2] += kick(g, mean, w.r, 1.0, m.v)
+    combine(0.5, m.v, 0.5, mean, mean)
+    account(g, mean, w.d, impulse, damped, lost + keep_springs(arrays.springs), ledger)
+    move(g, m, w.d)
+    return DONE
+
+
+@compiled()
+def variational(
+    arrays: SphereArrays,
+    steps: int,
+    iterations: FloatArray,
+    worst: FloatArray,
+    ledger: FloatArray,
+) -> tuple[int, int]:
+    """Up to ``steps`` steps of the variational integrator; returns the outcome and how many.
+
+    With NEEDS_SOLVE the caller has to solve a linear system and to call again. Adds to
+    ``iterations`` those of Newton's and of the linear solver; ``worst`` are the worst residual of
+    the steps taken, and that of a step that could not be taken; ``ledger`` as in ``account``.
+    """
+    w, scheme = arrays.work, arrays.scheme
+    for s in range(steps):
+        if not w.pending[0]:
+            predict(arrays)
+            if outdated(arrays.neighbors, arrays.motion.x, w.d):
+                return STALE, s
+        outcome, count, nonlinear, linear, relative, residual = newton(arrays)
+        iterations[0] += nonlinear
+        iterations[1] += linear
+        if outcome != DONE:
+            worst[1] = relative
+            return outcome, s
+        if scheme.strict and residual > scheme.accept:
+            worst[1] = residual
+            return NOT_CERTIFIED, s
+        outcome = end_step(arrays, count, ledger)
+        if outcome != DONE:
+            return outcome, s
+        worst[0] = max(worst[0], residual)
+    return DONE, steps
+
+
+@compiled()
+def all_forces(arrays: SphereArrays, share: float, out: FloatArray) -> tuple[int, float]:
+    """Loads, elastic, damping and frictional forces at x and v, in ``out`` (nb, 6).
+
+    Returns the number of pairs and what friction took, J; ``share`` as in ``add_friction``. The
+    forces of dashpots alone, but for those of friction, are in ``work.y``, the others in
+    ``work.r``.
+    """
+    w, lost = arrays.work, 0.0
+    count = find_damped(arrays, w.d, 0.0)
+    copy(arrays.system.load, w.r)
+    add_elastic(arrays, count, 1.0, w.r)
+    if arrays.springs.mu.size:
+        lost = add_friction(arrays, count, share, w.r)
+    w.y.fill(0.0)
+    add_products(arrays, count, arrays.active.damping, -1.0, arrays.motion.v, w.y)
+    combine(1.0, w.r, 1.0, w.y, out)
+    return count, lost
+
+
+@compiled()
+def velocity_verlet(
+    arrays: SphereArrays, force: FloatArray, steps: int, ledger: FloatArray
+) -> tuple[int, int]:
+    """Up to ``steps`` steps: half kick, drift, forces, half kick; ``force`` goes on from each.
+
+    Damping sees the velocities of the half step, as in molecular dynamics codes. ``ledger`` as in
+    ``account``, with the velocities of the half step.
+    """
+    g, m, w, h = arrays.system, arrays.motion, arrays.work, arrays.scheme.h
+    for s in range(steps):
+        gained = kick(g, m.v, force, 0.5 * h, w.trial)
+        combine(h, w.trial, 0.0, w.trial, w.d)
+        if outdated(arrays.neighbors, m.x, w.d):
+            return STALE, s
+        ledger[2] += gained
+        copy(w.trial, m.v)
+        move(g, m, w.d)
+        count, lost = all_forces(arrays, 1.0, force)
+        if too_deep(arrays, count):
+            return TOO_DEEP, s
+        combine(h, w.r, 0.0, w.r, w.r)
+        combine(h, w.y, 0.0, w.y, w.y)
+        account(g, m.v, w.d, w.r, w.y, lost, ledger)
+        ledger[2] += kick(g, w.trial, force, 0.5 * h, m.v)
+    return DONE, steps

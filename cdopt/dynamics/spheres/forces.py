@@ -1,8 +1,12 @@
-"""Compiled loops of friction: springs with a memory, across contacts of spheres and walls.
+"""Compiled loops over pairs in contact: gaps, elastic forces, damping and friction.
 
-Cundall & Strack (1979): each contact has a tangential spring ξ (m), whose force k_t ξ is at most
-μ f_n. Here a slider is in series with the spring and its dashpot c in parallel. In a step with the
-tangential displacement s = s_el + s_slip
+De Klerk et al. (2021), equations (20)–(25): F_n = k δ^(p−1) − γ_n m_eff v_n along the normal,
+F_t = −γ_t m_eff v_t across it, with lever |r|/2 at each of two spheres, and |r| at a wall, whose
+distance from the centre is |r|: ``cdopt.collision.dissipation`` has the reason.
+
+Friction has springs with a memory, across contacts. Cundall & Strack (1979): each contact has a
+tangential spring ξ (m), whose force k_t ξ is at most μ f_n. Here a slider is in series with the
+spring and its dashpot c in parallel. In a step with the tangential displacement s = s_el + s_slip
 
     T = k_t (ξ + α s_el) + (c/h) s_el,    |T| ≤ μ f_n,    s_slip = 0 or T = μ f_n s_slip/|s_slip|,
 
@@ -31,18 +35,180 @@ from typing import NamedTuple
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray
-from cdopt._util.compiled import part
-from cdopt.dynamics.spheres.contacts import turn_of
+from cdopt._util.compiled import compiled, part
 from cdopt.dynamics.spheres.system import SphereArrays, Springs
 from cdopt.geometry.narrow_phase import Vector, along, cross, dot, minus, row, times
+from cdopt.problem.contact_law import force_and_tangent
+
+contact_law = part(inline="always")(force_and_tangent)
+
+
+@part()
+def put(x: Vector, table: FloatArray, k: int) -> None:
+    """Write a vector into row k of a table."""
+    table[k, 0], table[k, 1], table[k, 2] = x
+
+
+@part()
+def turn_of(z: FloatArray, i: int) -> Vector:
+    """The turn of body i in a table (nb, 6)."""
+    return z[i, 3], z[i, 4], z[i, 5]
+
+
+@part()
+def shift_of(z: FloatArray, i: int, j: int) -> Vector:
+    """How far body i moves past body j in a table (nb, 6)."""
+    return minus(row(z, i), row(z, j))
+
+
+@compiled()
+def find_active(arrays: SphereArrays, d: FloatArray, a: float) -> int:
+    """Find the pairs that act at x + a d: those that overlap, bonds, and those that damp.
+
+    Returns the number of active pairs; ``arrays.active`` holds them. d (nb, 6) m and rad.
+    """
+    x, neighbors, active = arrays.motion.x, arrays.neighbors, arrays.active
+    damped, power = arrays.work.damped, arrays.system.power
+    count = 0
+    for c in range(neighbors.i.size):
+        i, j, reach = neighbors.i[c], neighbors.j[c], neighbors.reach[c]
+        arm = along(minus(row(x, i), row(x, j)), a, shift_of(d, i, j))
+        always = neighbors.bonded[c] or damped[c]
+        if neighbors.wall[c]:
+            n = row(neighbors.normal, c)
+            distance = dot(arm, n)
+            if distance >= reach and not always:
+                continue
+        else:
+            square = dot(arm, arm)
+            if square >= reach * reach and not always:
+                continue
+            distance = np.sqrt(square)
+            n = (1.0, 0.0, 0.0)
+            if distance > 0.0:
+                n = (arm[0] / distance, arm[1] / distance, arm[2] / distance)
+        overlap = reach - distance
+        if neighbors.bonded[c]:
+            force, slope = neighbors.k[c] * overlap, neighbors.k[c]
+        else:
+            force, slope = contact_law(neighbors.k[c], overlap, power)
+        active.pair[count] = c
+        put(n, active.n, count)
+        active.distance[count], active.overlap[count] = distance, overlap
+        active.force[count], active.slope[count] = force, slope
+        set_dashpots(arrays, count)
+        count += 1
+    return count
+
+
+@part()
+def set_dashpots(arrays: SphereArrays, s: int) -> None:
+    """The dashpots of active pair ``s``, if it damps."""
+    neighbors, c = arrays.neighbors, arrays.active.pair[s]
+    damped = arrays.work.damped[c]
+    arrays.active.damping[s, 0] = neighbors.c_n[c] if damped else 0.0
+    arrays.active.damping[s, 2] = neighbors.c_t[c] if damped else 0.0
+
+
+@part()
+def find_damped(arrays: SphereArrays, d: FloatArray, a: float) -> int:
+    """As ``find_active``, once the pairs that damp are chosen: those that overlap, and bonds."""
+    neighbors, active, damped = arrays.neighbors, arrays.active, arrays.work.damped
+    for c in range(damped.size):
+        damped[c] = False
+    count = find_active(arrays, d, a)
+    for s in range(count):
+        c = active.pair[s]
+        damped[c] = active.overlap[s] > 0.0 or neighbors.bonded[c]
+        set_dashpots(arrays, s)
+    return count
+
+
+@part()
+def add_elastic(arrays: SphereArrays, count: int, factor: float, out: FloatArray) -> None:
+    """Add ``factor`` times the elastic forces to out (nb, 6), N."""
+    neighbors, active = arrays.neighbors, arrays.active
+    for s in range(count):
+        force = factor * active.force[s]
+        if force == 0.0:
+            continue
+        i, j = neighbors.i[active.pair[s]], neighbors.j[active.pair[s]]
+        for k in range(3):
+            out[i, k] += force * active.n[s, k]
+            out[j, k] -= force * active.n[s, k]
+
+
+@part()
+def lever(arrays: SphereArrays, s: int) -> float:
+    """Of the dashpots of active pair ``s``, m."""
+    wall = arrays.neighbors.wall[arrays.active.pair[s]]
+    return arrays.active.distance[s] * (1.0 if wall else 0.5)
+
+
+@part()
+def add_product(
+    arrays: SphereArrays,
+    s: int,
+    factors: tuple[float, float, float],
+    z: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Add to out (nb, 6) the matrix of active pair ``s`` times z.
+
+    It is ``factors`` times the relative translation along the normal, that across it, and the
+    sliding of the surfaces, spin included.
+    """
+    neighbors, c, turning = arrays.neighbors, arrays.active.pair[s], arrays.system.turning
+    i, j, wall = neighbors.i[c], neighbors.j[c], neighbors.wall[c]
+    normal, shift = row(arrays.active.n, s), shift_of(z, i, j)
+    apart = dot(shift, normal)
+    slip = along(shift, -apart, normal)
+    force = along(times(factors[0] * apart, normal), factors[1], slip)
+    if factors[2] != 0.0:
+        arm = lever(arrays, s)
+        if turning:
+            turn = turn_of(z, i)
+            if not wall:
+                turn = along(turn, 1.0, turn_of(z, j))
+            slip = along(slip, arm, cross(normal, turn))
+        drag = times(factors[2], slip)
+        force = along(force, 1.0, drag)
+        if turning:
+            torque = times(arm, cross(drag, normal))
+            for k in range(3):
+                out[i, 3 + k] += torque[k]
+                if not wall:
+                    out[j, 3 + k] += torque[k]
+    for k in range(3):
+        out[i, k] += force[k]
+        out[j, k] -= force[k]
+
+
+@part()
+def add_products(
+    arrays: SphereArrays,
+    count: int,
+    table: FloatArray,
+    factor: float,
+    z: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Add ``factor`` Σ A z of all active pairs to out (nb, 6), A given by ``table`` (np, 3)."""
+    for s in range(count):
+        factors = (factor * table[s, 0], factor * table[s, 1], factor * table[s, 2])
+        if factors[0] != 0.0 or factors[1] != 0.0 or factors[2] != 0.0:
+            add_product(arrays, s, factors, z, out)
+
+
+# --- a spring of friction ----------------------------------------------------------------
 
 
 class Slid(NamedTuple):
-    """A spring after a displacement: the force on the second body, the spring, and the loss, J."""
+    """A spring after a displacement."""
 
-    force: Vector
+    force: Vector  # on the second body
     spring: Vector
-    lost: float
+    lost: float  # J
 
 
 @part()
@@ -93,19 +259,20 @@ def levers(arrays: SphereArrays, s: int, distance: float) -> tuple[float, float]
 
 
 @part()
-def sliding(n: Vector, arms: tuple[float, float], i: int, j: int, z: FloatArray) -> Vector:
-    """How far the surface of body i goes past that of j, by the displacements z (nb, 6)."""
+def sliding(arrays: SphereArrays, s: int, n: Vector, distance: float, z: FloatArray) -> Vector:
+    """How far the surfaces of active pair ``s`` go past each other, by z (nb, 6)."""
+    c, arms = arrays.active.pair[s], levers(arrays, s, distance)
+    i, j = arrays.neighbors.i[c], arrays.neighbors.j[c]
     turned_past = cross(n, along(times(arms[0], turn_of(z, i)), arms[1], turn_of(z, j)))
-    shift = minus(row(z, i), row(z, j))
+    shift = shift_of(z, i, j)
     return along(turned_past, 1.0, along(shift, -dot(shift, n), n))
 
 
 @part()
-def drag(
-    n: Vector, arms: tuple[float, float], i: int, j: int, force: Vector, out: FloatArray
-) -> None:
-    """Add a tangential force on body j at the contact point, and its opposite, to out (nb, 6)."""
-    torque = cross(n, force)
+def drag(arrays: SphereArrays, s: int, n: Vector, force: Vector, out: FloatArray) -> None:
+    """Add a tangential force on body j of pair ``s``, and its opposite on i, to out (nb, 6)."""
+    c, arms = arrays.active.pair[s], levers(arrays, s, arrays.active.distance[s])
+    i, j, torque = arrays.neighbors.i[c], arrays.neighbors.j[c], cross(n, force)
     for axis in range(3):
         out[i, axis] -= force[axis]
         out[j, axis] += force[axis]
@@ -116,33 +283,31 @@ def drag(
 @part()
 def normal_push(arrays: SphereArrays, s: int) -> float:
     """f_n of active pair ``s``, N: the elastic force and that of the dashpot, never a pull."""
-    active, neighbors, v = arrays.active, arrays.neighbors, arrays.motion.v
-    c = active.pair[s]
-    rate = dot(row(active.n, s), minus(row(v, neighbors.i[c]), row(v, neighbors.j[c])))
-    return max(0.0, active.force[s] - neighbors.c_n[c] * rate)
+    neighbors, c = arrays.neighbors, arrays.active.pair[s]
+    shift = shift_of(arrays.motion.v, neighbors.i[c], neighbors.j[c])
+    rate = dot(row(arrays.active.n, s), shift)
+    return max(0.0, arrays.active.force[s] - neighbors.c_n[c] * rate)
+
+
+# --- friction of velocity-Verlet ---------------------------------------------------------
 
 
 class PairMotion(NamedTuple):
-    """A pair in a step: unit normals at its start, middle and end, and the law of its springs.
+    """A pair in a step, and the law of its springs."""
 
-    ``distance`` |r| in the middle, m; ``angle`` that springs turn about the normal, rad; ``a``,
-    ``b`` turns of the bodies, rad; ``k``, ``c``, ``share`` and ``push`` as in ``slide``, push f_n;
-    ``old`` is k_t before, ``shrink`` the factor on springs.
-    """
-
-    before: Vector
+    before: Vector  # unit normals at its start, in its middle and at its end
     middle: Vector
     after: Vector
-    distance: float
-    angle: float
-    a: Vector
+    distance: float  # |r| in the middle, m
+    angle: float  # that springs turn about the normal, rad
+    a: Vector  # turns of the bodies, rad
     b: Vector
-    k: float
+    k: float  # this and the next two as in ``slide``
     c: float
     share: float
-    push: float
-    old: float
-    shrink: float
+    push: float  # f_n, N
+    old: float  # k_t before, N/m
+    shrink: float  # factor on springs
 
 
 @part()
@@ -150,24 +315,24 @@ def motion_of_pair(arrays: SphereArrays, s: int, share: float) -> PairMotion:
     """Active pair ``s`` in the step whose displacements are in ``work.d``."""
     m, neighbors, springs = arrays.motion, arrays.neighbors, arrays.springs
     active, d, c = arrays.active, arrays.work.d, arrays.active.pair[s]
-    i, j = neighbors.i[c], neighbors.j[c]
+    i, j, wall = neighbors.i[c], neighbors.j[c], neighbors.wall[c]
     n = row(active.n, s)
     before, distance = n, active.distance[s]
-    if not neighbors.wall[c] and share > 0.0:
-        start = minus(minus(row(m.x, i), row(m.x, j)), minus(row(d, i), row(d, j)))
+    if not wall and share > 0.0:
+        start = minus(minus(row(m.x, i), row(m.x, j)), shift_of(d, i, j))
         before = unit(start)
         distance = 0.5 * (distance + np.sqrt(dot(start, start)))
     middle = unit(along(before, 1.0, n))
     a, b = turn_of(d, i), (0.0, 0.0, 0.0)
-    if not neighbors.wall[c]:
+    if not wall:
         b = turn_of(d, j)
-    mean = dot(along(a, 1.0, b), middle)
+    angle = 0.5 * dot(along(a, 1.0, b), middle) * share
     push = normal_push(arrays, s)
     k, old = springs.ratio[c] * active.slope[s], springs.stiffness[c]
     shrink = old / k if k > old > 0.0 else 1.0
     damping = springs.damping[c] / arrays.scheme.h
     return PairMotion(
-        before, middle, n, distance, 0.5 * mean * share, a, b, k, damping, share, push, old, shrink
+        before, middle, n, distance, angle, a, b, k, damping, share, push, old, shrink
     )
 
 
@@ -177,15 +342,14 @@ def stretched(
 ) -> tuple[Slid, float]:
     """The spring ``springs[c]`` (np, 3) after a displacement s; written back where α > 0.
 
-    The second result is the energy lost as k_t changes.
+    The second result is the energy lost, also as k_t changes.
     """
     spring = row(springs, c)
     lost = 0.5 * (p.old - p.k * p.shrink * p.shrink) * dot(spring, spring)
     spring = turned_about(times(p.shrink, spring), p.before, p.angle)
     moved = slide(p.k, p.c, p.share, cap, turned(spring, p.before, p.middle), s)
     if p.share > 0.0:
-        new = turned(moved.spring, p.middle, p.after)
-        springs[c, 0], springs[c, 1], springs[c, 2] = new[0], new[1], new[2]
+        put(turned(moved.spring, p.middle, p.after), springs, c)
     return moved, lost + moved.lost
 
 
@@ -193,13 +357,11 @@ def stretched(
 def add_tangential(arrays: SphereArrays, s: int, p: PairMotion, out: FloatArray) -> float:
     """Add the tangential force of active pair ``s`` to ``out``; returns the energy lost."""
     springs, c = arrays.springs, arrays.active.pair[s]
-    i, j = arrays.neighbors.i[c], arrays.neighbors.j[c]
-    slip = sliding(p.middle, levers(arrays, s, p.distance), i, j, arrays.work.d)
+    slip = sliding(arrays, s, p.middle, p.distance, arrays.work.d)
     moved, lost = stretched(p, springs.xi, c, springs.mu[c] * p.push, slip)
     force = turned(moved.force, p.middle, p.after)
-    drag(p.after, levers(arrays, s, arrays.active.distance[s]), i, j, force, out)
-    for axis in range(3):
-        springs.force[c, axis] = force[axis]
+    drag(arrays, s, p.after, force, out)
+    put(force, springs.force, c)
     return lost
 
 
@@ -214,8 +376,7 @@ def add_rolling(arrays: SphereArrays, s: int, p: PairMotion, out: FloatArray) ->
         radius *= g.radius[j] / (g.radius[i] + g.radius[j])
     turn = times(radius, minus(p.a, p.b))
     rolled, lost = stretched(p, springs.roll, c, springs.rolling[c] * p.push, cross(turn, n))
-    twist = springs.twist[c]
-    about = dot(turn, n)
+    twist, about = springs.twist[c], dot(turn, n)
     lost += 0.5 * (p.old - p.k * p.shrink * p.shrink) * twist * twist
     cap = springs.spinning[c] * p.push
     spun = slide(p.k, p.c, p.share, cap, (p.shrink * twist, 0.0, 0.0), (about, 0.0, 0.0))
@@ -255,7 +416,7 @@ def add_friction(arrays: SphereArrays, count: int, share: float, out: FloatArray
 @part()
 def forget(springs: Springs, touching: BoolArray) -> float:
     """Springs of pairs that have parted are gone; returns the energy that was in them."""
-    lost = 0.0
+    lost, none = 0.0, (0.0, 0.0, 0.0)
     for c in range(springs.stiffness.size):
         if springs.stiffness[c] > 0.0 and not touching[c]:
             square = springs.twist[c] ** 2
@@ -263,12 +424,13 @@ def forget(springs: Springs, touching: BoolArray) -> float:
                 square += springs.xi[c, axis] ** 2 + springs.roll[c, axis] ** 2
             lost += 0.5 * springs.stiffness[c] * square
             springs.stiffness[c] = springs.twist[c] = 0.0
-            for axis in range(3):
-                springs.xi[c, axis] = springs.roll[c, axis] = springs.force[c, axis] = 0.0
+            put(none, springs.xi, c)
+            put(none, springs.roll, c)
+            put(none, springs.force, c)
     return lost
 
 
-# --- the variational integrator ----------------------------------------------------------
+# --- friction of the variational integrator ----------------------------------------------
 
 
 @part()
@@ -290,8 +452,14 @@ def freeze(arrays: SphereArrays, count: int) -> None:
             if not arrays.system.plane:
                 spring = turned_about(spring, n, arrays.scheme.h * twist)
         springs.cap[c], springs.frozen[c] = cap, k
-        for axis in range(3):
-            springs.trial[c, axis], springs.at[c, axis] = spring[axis], n[axis]
+        put(spring, springs.trial, c)
+        put(n, springs.at, c)
+
+
+@part()
+def trial_at(springs: Springs, c: int, n: Vector) -> Vector:
+    """The force of a spring at the start of the step, turned to the normal n."""
+    return turned(row(springs.trial, c), row(springs.at, c), n)
 
 
 @part()
@@ -302,53 +470,44 @@ def add_grips(
 
     The active pairs are those at q_α.
     """
-    springs, neighbors = arrays.springs, arrays.neighbors
-    active, scheme = arrays.active, arrays.scheme
+    springs, active, scheme = arrays.springs, arrays.active, arrays.scheme
     for s in range(count):
         c, grip = active.pair[s], active.grip[s]
         cap = springs.cap[c]
         grip.fill(0.0)
         if not cap > 0.0:
             continue
-        i, j, n = neighbors.i[c], neighbors.j[c], row(active.n, s)
-        arms = levers(arrays, s, active.distance[s])
+        n = row(active.n, s)
         growth = scheme.alpha * springs.frozen[c] + springs.damping[c] / scheme.h
-        force = along(trial_at(springs, c, n), growth, sliding(n, arms, i, j, d))
+        slip = sliding(arrays, s, n, active.distance[s], d)
+        force = along(trial_at(springs, c, n), growth, slip)
         size = np.sqrt(dot(force, force))
         grip[0] = abs(factor) * growth
         if size > cap:
             grip[0] *= cap / size
             grip[1], grip[2], grip[3] = unit(force)
             force = times(cap / size, force)
-        springs.acting[c, 0], springs.acting[c, 1], springs.acting[c, 2] = force
-        drag_pair(arrays, s, factor, out)
+        put(force, springs.acting, c)
+        add_acting(arrays, s, factor, out)
 
 
 @part()
-def drag_pair(arrays: SphereArrays, s: int, factor: float, out: FloatArray) -> None:
-    """Add ``factor`` times the frictional force of active pair ``s`` to out."""
+def add_acting(arrays: SphereArrays, s: int, factor: float, out: FloatArray) -> None:
+    """Add ``factor`` times the frictional force of active pair ``s`` to out, if it has one."""
     c = arrays.active.pair[s]
-    i, j = arrays.neighbors.i[c], arrays.neighbors.j[c]
-    arms = levers(arrays, s, arrays.active.distance[s])
-    drag(row(arrays.active.n, s), arms, i, j, times(factor, row(arrays.springs.acting, c)), out)
-
-
-@part()
-def trial_at(springs: Springs, c: int, n: Vector) -> Vector:
-    """The force of a spring at the start of the step, turned to the normal n."""
-    return turned(row(springs.trial, c), row(springs.at, c), n)
+    if arrays.springs.cap[c] > 0.0:
+        force = times(factor, row(arrays.springs.acting, c))
+        drag(arrays, s, row(arrays.active.n, s), force, out)
 
 
 @part()
 def add_grip_product(arrays: SphereArrays, s: int, z: FloatArray, out: FloatArray) -> None:
     """Add the matrix of the friction of active pair ``s`` times z to out."""
-    g, c = arrays.active.grip[s], arrays.active.pair[s]
+    g, n = arrays.active.grip[s], row(arrays.active.n, s)
     if g[0] == 0.0:
         return
-    i, j, n = arrays.neighbors.i[c], arrays.neighbors.j[c], row(arrays.active.n, s)
-    arms = levers(arrays, s, arrays.active.distance[s])
-    slip, way = sliding(n, arms, i, j, z), (g[1], g[2], g[3])
-    drag(n, arms, i, j, times(g[0], minus(times(dot(way, slip), way), slip)), out)
+    slip, way = sliding(arrays, s, n, arrays.active.distance[s], z), (g[1], g[2], g[3])
+    drag(arrays, s, n, times(g[0], minus(times(dot(way, slip), way), slip)), out)
 
 
 @part()
@@ -358,14 +517,13 @@ def slide_back(arrays: SphereArrays, count: int, d: FloatArray) -> float:
     The active pairs are those at q_α. Springs that end beyond their cap slip back to it. The
     energy, J, is less that in the springs before they were stretched.
     """
-    springs, neighbors, scheme, lost = arrays.springs, arrays.neighbors, arrays.scheme, 0.0
+    springs, active, scheme, lost = arrays.springs, arrays.active, arrays.scheme, 0.0
     for s in range(count):
-        c = arrays.active.pair[s]
+        c, n = active.pair[s], row(active.n, s)
         cap, k, dashpot = springs.cap[c], springs.frozen[c], springs.damping[c] / scheme.h
         if not cap > 0.0:
             continue
-        n, arms = row(arrays.active.n, s), levers(arrays, s, arrays.active.distance[s])
-        t, slip = trial_at(springs, c, n), sliding(n, arms, neighbors.i[c], neighbors.j[c], d)
+        t, slip = trial_at(springs, c, n), sliding(arrays, s, n, active.distance[s], d)
         force = row(springs.acting, c)
         stretch = times(1.0 / (scheme.alpha * k + dashpot), minus(force, t))
         lost += dot(force, minus(slip, stretch)) + dashpot * dot(stretch, stretch)
@@ -375,8 +533,8 @@ def slide_back(arrays: SphereArrays, count: int, d: FloatArray) -> float:
         if square > cap * cap:
             lost += 0.5 * (square - cap * cap) / k
             after = times(cap / np.sqrt(square), after)
-        for axis in range(3):
-            springs.trial[c, axis], springs.at[c, axis] = after[axis], n[axis]
+        put(after, springs.trial, c)
+        put(n, springs.at, c)
     return lost
 
 
