@@ -42,14 +42,23 @@ _SKIN = 0.3  # of the smallest radius: what a new list costs against looking at 
 
 @dataclass(frozen=True)
 class Integration:
-    """Where integration ended; ``energy`` as in ``Passes``."""
+    """Where integration ended.
 
-    state: State  # after ``done`` steps
+    Attributes
+    ----------
+    state : after ``done`` steps. outcome : DONE, or why the next step could not be taken.
+    residual : of the worst step, as a share of what acts on each body.
+    missed : of the step that could not be taken.
+    newton, linear : iterations in all, of Newton's method and of the linear solver.
+    energy : J, as in ``cdopt.dynamics.relinearised.Passes``.
+    """
+
+    state: State
     done: int
-    outcome: int  # DONE, or why the next step could not be taken
-    residual: float = 0.0  # of the worst step, as a share of what acts on each body
-    missed: float = 0.0  # of the step that could not be taken
-    newton: int = 0  # iterations in all, and of the linear solver
+    outcome: int
+    residual: float = 0.0
+    missed: float = 0.0
+    newton: int = 0
     linear: int = 0
     energy: tuple[float, ...] = (0.0, 0.0, 0.0)
 
