@@ -147,7 +147,7 @@ def _print(named: NamedProblem, solutions: SolutionSet) -> None:
     output.say(f"{named.name}: {named.title}, p = {named.power:g}", "bold")
     output.say(solutions.title, "dim")
     out.print()
-    rows = solutions.table_rows()
+    rows = solutions.rows()
     if rows:
         columns = (
             cdopt.study.COLUMNS if solutions.reference is not None else cdopt.study.COLUMNS[:-1]

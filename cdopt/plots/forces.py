@@ -20,9 +20,7 @@ from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, QUIET, RULE, Look, 
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene, State
-from cdopt.study.comparison import Comparison
-from cdopt.study.formatting import verdict
-from cdopt.study.solution_set import DISAGREE, SolutionSet
+from cdopt.study.solution_set import DISAGREE, Comparison, SolutionSet, verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,10 +10,7 @@ cdopt.study.read("my-study")                        the records of a study
 import lazy_loader
 
 from cdopt._util.arguments import guard
-from cdopt.study.comparison import REFERENCE_BACKEND, Comparison, compare, solve_named
-from cdopt.study.formatting import failure as failure
-from cdopt.study.formatting import proof_text as proof_text
-from cdopt.study.formatting import verdict as verdict
+from cdopt.study.comparison import REFERENCE_BACKEND, choose_backends, compare, solve_named
 from cdopt.study.named_problem import RUN_SUFFIX as RUN_SUFFIX
 from cdopt.study.named_problem import NamedProblem, ProblemSource, open_problem, problems
 from cdopt.study.named_problem import is_scene as is_scene
@@ -21,7 +18,10 @@ from cdopt.study.plan import Plan, StudyRun
 from cdopt.study.record import Record
 from cdopt.study.runner import Study, dask_executor, run
 from cdopt.study.solution_set import COLUMNS as COLUMNS
-from cdopt.study.solution_set import Row, SolutionSet, attempt, choose_backends
+from cdopt.study.solution_set import Comparison, Row, SolutionSet
+from cdopt.study.solution_set import failure as failure
+from cdopt.study.solution_set import proof_text as proof_text
+from cdopt.study.solution_set import verdict as verdict
 from cdopt.study.store import read
 from cdopt.study.store import records_file as records_file
 from cdopt.study.table import Table
@@ -38,7 +38,6 @@ __all__ = [
     "Study",
     "StudyRun",
     "Table",
-    "attempt",
     "choose_backends",
     "compare",
     "dask_executor",

@@ -1,330 +1,42 @@
-"""Comparison of solvers on one contact step: classic forces beside the compatible ones."""
+"""One problem solved by several backends: every answer is certified, every failure is kept."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
-from cdopt._util import checks, formatting
-from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util import checks
 from cdopt._util.errors import (
     BackendUnavailable,
     CdoptError,
-    InfeasibilityProof,
     InvalidInput,
     SolveFailed,
     Unsupported,
 )
-from cdopt.backends import Backend, resolve, watched
+from cdopt._util.formatting import count
+from cdopt._util.progress import progress_bar
+from cdopt.backends import Backend, available, resolve, watched
+from cdopt.backends.registry import SOLVERS, Solver
 from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionTruss
-from cdopt.hyperstatic import Indeterminacy, indeterminacy
-from cdopt.problem import (
-    LAWS,
-    FrictionalDelassusData,
-    FrictionalStepData,
-    RigidStepData,
-    StepData,
-    rigid_data,
-)
+from cdopt.problem import LAWS
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, Step
-from cdopt.problem.scaling import network_parts
 from cdopt.problem.solution import StepSolution
-from cdopt.study.formatting import agreement, failure, verdict
 from cdopt.study.named_problem import NamedProblem, open_problem
-from cdopt.study.solution_set import (
-    DISAGREE,
-    FAILURES,
-    Row,
-    SolutionSet,
-    attempt,
-    choose_backends,
-)
+from cdopt.study.solution_set import Comparison, SolutionSet, distinct
 
-SOLVED_AS = ("compare", "classic", "compatible", "truss", *LAWS)
 REFERENCE_BACKEND = "newton"  # always installed, and sharp where contacts only just touch
 LAW_TITLES = {
     "coulomb": "Friction by the law of Coulomb",
     "associated": "Friction by the associated law",
 }
-_DENSE_ROWS = 3000  # whose rank is found by dense linear algebra
-_MOST_CONTACTS = 1000  # whose singular values take less than a second
-_SECONDS = 10.0
-_RANK = 1e-9  # singular values below this count as none
-NOT_THE_SOLUTION = (
-    "Answers under the law of Coulomb need not be unique: others may have other motions."
-)
 NO_COMPATIBLE = "with friction only in Python: cdopt.CompatibleFriction(step).solve()"
+_FAILURES = (SolveFailed, Unsupported, BackendUnavailable)  # of a backend; others are the caller's
 
 Posed = ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss
-
-
-class Comparison(SolutionSet):
-    """Classic contact dynamics by several backends, and the compatible forces.
-
-    A list of StepSolution, in the order of the backends; printing it gives a table.
-
-    Attributes
-    ----------
-    step : the step.
-    power : exponent p of the compatible forces' contact energy.
-    compatible : the compatible solution, or None when it failed or was not asked for.
-    compatible_failure : why it failed, or None.
-
-    Other ``fields`` are those of ``SolutionSet``. Of ``data``, the problem that was solved, known
-    scales are taken; by default they are computed.
-    """
-
-    def __init__(
-        self,
-        solutions: Iterable[StepSolution] = (),
-        *,
-        step: Step,
-        power: checks.Power = HOOKE,
-        compatible: StepSolution | None = None,
-        compatible_failure: CdoptError | None = None,
-        data: StepData | None = None,
-        **fields: Any,
-    ) -> None:
-        super().__init__(solutions, **fields)
-        self.step = step
-        self._data = data or rigid_data(step)
-        self.power = power
-        self.compatible = compatible
-        self.compatible_failure = compatible_failure
-
-    @property
-    def reference(self) -> FloatArray | None:
-        """(nc,) N, the compatible forces."""
-        return None if self.compatible is None else self.compatible.f
-
-    @property
-    def distances(self) -> list[float]:
-        """‖f − f_compatible‖ / ‖f_compatible‖ of each solution; not-a-number where undefined."""
-        return [row.distance for row in self.rows()]
-
-    @property
-    def ok(self) -> bool:
-        """Whether the compatible answer is certified; if not asked for, one of the others."""
-        if self.compatible is None:
-            return self.compatible_failure is None and super().ok
-        return self.compatible.ok
-
-    @property
-    def motion_spread(self) -> float:
-        """How far certified solutions differ in v⁺, each entry in units of its own speed.
-
-        For a step known by N and p alone, how far they differ in the gaps.
-        """
-        certified, data = self.certified, self._data
-        if not certified:
-            return float("nan")
-        if isinstance(data, RigidStepData):
-            motions, unit = [s.v_next for s in certified if s.v_next is not None], data.dof_speed
-        else:
-            motions, unit = [s.gap for s in certified if s.gap is not None], data.speed
-        return float(np.max(np.ptp(np.stack(motions), axis=0) / unit, initial=0.0))
-
-    @property
-    def force_spread(self) -> float:
-        """How far certified forces differ at one contact, relative to its part's largest force.
-
-        Parts are those of the contact network that share no degree of freedom. Forces too small
-        for the certificate to see count as zero.
-        """
-        stacked = self._stacked
-        if len(stacked) == 0:
-            return float("nan")
-        return float(np.max(np.ptp(stacked, axis=0) / self._scale, initial=0.0))
-
-    @property
-    def _stacked(self) -> FloatArray:
-        """(certified, nc) N, the certified forces."""
-        forces = [s.f for s in self.certified if s.f is not None]
-        return np.stack(forces) if forces else np.zeros((0, self.step.nc))
-
-    @property
-    def _scale(self) -> FloatArray:
-        """(nc,) N, the largest certified force of each contact's part."""
-        data = self._data
-        largest = data.parts.largest(data.parts.contact, self._stacked.max(axis=0))
-        visible = self.tol * data.part_force / DISAGREE
-        return np.asarray(np.maximum(largest, visible)[data.parts.contact])
-
-    @cached_property
-    def _uniqueness(self) -> str:
-        """Whether the forces that differ are more than one answer."""
-        stacked, scale = self._stacked, self._scale
-        if self.compatible is not None and self.compatible.ok:
-            stacked = np.vstack([stacked, np.asarray(self.compatible.f)])
-        sharpest = min(self.certified, key=lambda s: s.certificate.worst if s.certificate else 1.0)
-        spread = np.ptp(stacked, axis=0) / scale
-        differing = spread > min(DISAGREE, 0.5 * float(spread.max()))
-        loaded = stacked.mean(axis=0) > DISAGREE * scale
-        return uniqueness(self.step, sharpest, loaded, differing, self.tol)
-
-    @property
-    def proof(self) -> InfeasibilityProof | None:
-        """A proof that the step has no solution, when a failure led to one."""
-        failed = self.compatible_failure
-        return super().proof or (failed.proof if isinstance(failed, SolveFailed) else None)
-
-    def compatible_row(self) -> Row | None:
-        """The table's line of the compatible solution."""
-        if self.compatible is None:
-            return None
-        return Row.of(self.compatible, "compatible", None)
-
-    def table_rows(self) -> list[Row]:
-        """The classic rows, then the compatible one."""
-        row = self.compatible_row()
-        return self.rows() if row is None else [*self.rows(), row]
-
-    @property
-    def summary(self) -> str:
-        """What the table shows, in sentences."""
-        if self.proof is not None:
-            return super().summary
-        return " ".join(filter(None, [self._agreement(), self._compatible_summary()]))
-
-    def _agreement(self) -> str:
-        """What the certified classic solutions agree on, and what they do not."""
-        certified = self.certified
-        if len(certified) < 2:
-            return self._success() + "."
-        subject = "they" if len(certified) == len(self) else "the certified ones"
-        text = f"{self._success()}; {subject} agree on the motion {agreement(self.motion_spread)}"
-        if not self.force_spread > DISAGREE:
-            text += f" and on the forces {agreement(self.force_spread)}"
-            farthest = max(d for s, d in zip(self, self.distances, strict=True) if s.ok)
-            compatible = self.compatible is not None and self.compatible.ok
-            if not (compatible and farthest > DISAGREE):
-                return text + ": no sign here of more than one answer."
-            return (
-                f"{text}, yet the compatible forces differ by {farthest:.2g} of their norm: "
-                f"{self._uniqueness}."
-            )
-        low, high = self.force_range
-        what = "the largest force"
-        if high - low <= 0.01 * high:
-            stacked = self._stacked
-            contact = int(np.argmax(np.ptp(stacked, axis=0)))
-            low, high = float(stacked[:, contact].min()), float(stacked[:, contact].max())
-            what = f"the force at contact {self.step.contact_names[contact]}"
-        least, most = formatting.short(low), formatting.short(high)
-        return f"{text}, yet {what} ranges from {least} N to {most} N: {self._uniqueness}."
-
-    def _compatible_summary(self) -> str:
-        if self.compatible_failure is not None:
-            return f"There are no compatible forces: {failure(self.compatible_failure)}."
-        if self.compatible is None:
-            return ""
-        if self.compatible.ok and not self.certified:
-            return (
-                f"The compatible forces, by {self.compatible.backend} alone, are certified; they "
-                "are what elastic contacts would carry."
-            )
-        if self.compatible.ok:
-            return "The compatible forces are what elastic contacts would carry."
-        return (
-            f"The compatible forces are not certified ({verdict(self.compatible)}): try "
-            "another solver for them, or a higher accuracy."
-        )
-
-    def as_dict(self, forces: bool = False) -> dict[str, Any]:
-        """Plain values for JSON; numbers that are not finite become None.
-
-        Parameters
-        ----------
-        forces : whether to include every solution's f (nc,), N.
-        """
-        row, failed = self.compatible_row(), self.compatible_failure
-        compatible = None
-        if self.compatible is not None and row is not None:
-            compatible = row.as_dict(self.compatible, forces)
-        dofs = self.step.nv if isinstance(self.step, ContactStep) else None
-        content: dict[str, Any] = formatting.plain(
-            {
-                "step": {"contacts": self.step.nc, "dofs": dofs, "dt": self.step.dt},
-                "power": self.power,
-                **super().as_dict(forces),
-                "motion_spread": self.motion_spread,
-                "compatible": compatible,
-                "compatible_failure": None if failed is None else failure(failed),
-            }
-        )
-        return content
-
-
-class FrictionalComparison(Comparison):
-    """A step with friction by several backends.
-
-    A list of StepSolution, in the order of the backends; printing it gives a table.
-
-    Attributes
-    ----------
-    law : "coulomb" or "associated".
-    """
-
-    _data: FrictionalStepData | FrictionalDelassusData
-
-    def __init__(self, solutions: Iterable[StepSolution] = (), *, law: str, **fields: Any) -> None:
-        super().__init__(solutions, **fields)
-        self.law = law
-
-    @property
-    def force_spread(self) -> float:
-        """How far certified normal forces differ at one contact, relative to the largest force."""
-        return super(Comparison, self).force_spread
-
-    @cached_property
-    def _uniqueness(self) -> str:
-        """Whether forces that differ are more than one answer, as the rank proves.
-
-        Where contacts stick with forces inside their cones, a self-stress of their rows can be
-        added to the forces.
-        """
-        data, answers = self._data, [s for s in self.certified if s.f is not None]
-        rows = [np.column_stack([np.asarray(s.f), np.asarray(s.f_t)]) for s in answers]
-        mean, limit = np.mean(rows, axis=0), data.friction.mu
-        size = np.linalg.norm(mean[:, 1:], axis=1)
-        inside = (mean[:, 0] > DISAGREE * mean[:, 0].max()) & (size < 0.99 * limit * mean[:, 0])
-        index = np.flatnonzero(np.repeat(inside, data.d))
-        if not 0 < index.size <= _DENSE_ROWS:
-            return "the contact forces may not be unique"
-        matrix = data.step.N if isinstance(data, FrictionalDelassusData) else data.step.B
-        block = matrix[index].toarray()
-        block /= np.maximum(np.linalg.norm(block, axis=1), np.finfo(float).tiny)[:, None]
-        proven = np.linalg.matrix_rank(block, tol=_RANK * np.sqrt(index.size)) < index.size
-        return (
-            f"the contact forces {'are' if proven else 'may'} not {'' if proven else 'be '}unique"
-        )
-
-    @property
-    def summary(self) -> str:
-        """What the table shows, in sentences."""
-        if self.proof is not None or self.law == "associated":
-            return super().summary
-        if len(self.certified) > 1 and self.motion_spread > DISAGREE:
-            text = f"{self._success()}; certified motions differ by {self.motion_spread:.1g}."
-        else:
-            text = self._agreement()
-        return f"{text} {NOT_THE_SOLUTION}"
-
-    def as_dict(self, forces: bool = False) -> dict[str, Any]:
-        """Plain values for JSON; numbers that are not finite become None.
-
-        Parameters
-        ----------
-        forces : whether to include every solution's f (nc,) and f_t (nc, d − 1), N.
-        """
-        return {**super().as_dict(forces), "law": self.law}
+Finished = Callable[[str, StepSolution | CdoptError], None]
 
 
 def compare(
@@ -338,7 +50,7 @@ def compare(
     compatible_backend: str | Backend | None = REFERENCE_BACKEND,
     verbose: bool = False,
     progress: bool | Callable[[str], None] | None = None,
-    finished: Callable[[str, StepSolution | CdoptError], None] | None = None,
+    finished: Finished | None = None,
     time_limit: float | None = None,
 ) -> Comparison:
     """Solve one classic contact dynamics step with several backends, then resolve its forces.
@@ -379,60 +91,47 @@ def compare(
         if step.step is None:
             raise Unsupported(f"compare({step.name!r})", "it is a truss", ("solve_named",))
         step = step.step
-    options = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
-    if isinstance(step, Step) and step.friction is not None:
+    options: dict[str, Any] = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
+    posed: ClassicCD | FrictionalCD
+    compatible_cd = None
+    if step.friction is not None:
         posed = FrictionalCD(step, law or LAWS[0], form)
-        solutions, failures, left_out = _answers(posed, backends, progress, finished, **options)
-        return FrictionalComparison(
-            solutions,
-            law=posed.law,
-            step=step,
-            title=f"{LAW_TITLES[posed.law]} ({posed.form} form), {_size(step)}",
-            tol=tol,
-            failures=failures,
-            left_out={**left_out, "compatible": NO_COMPATIBLE},
-            data=posed.data,
-        )
-    if law is not None:
+        title = LAW_TITLES[posed.law]
+    elif law is not None:
         raise InvalidInput("law", checks.describe(law), "none, of a step without friction")
-    form = form or "force"
-    classic_cd = ClassicCD(step, form=form)
-    compatible_cd = CompatibleCD(step, power, classic_form=form)
-    solutions, failures, left_out = _answers(classic_cd, backends, progress, finished, **options)
-    compatible, compatible_failure = None, None
+    else:
+        posed = ClassicCD(step, form=form or "force")
+        compatible_cd = CompatibleCD(step, power, classic_form=posed.form)
+        title = "Classic contact dynamics"
+    answers = _answers(posed, backends, progress, finished, **options)
+    dofs = (
+        f"{count(step.nv, 'degree')} of freedom"
+        if isinstance(step, ContactStep)
+        else "N and p only"
+    )
+    result = Comparison(
+        answers,
+        step=step,
+        title=f"{title} ({posed.form} form), {count(step.nc, 'contact')}, {dofs}",
+        tol=tol,
+        failures=answers.failures,
+        left_out=answers.left_out,
+        data=posed.data,
+    )
+    if compatible_cd is None:
+        result.left_out = MappingProxyType({**result.left_out, "compatible": NO_COMPATIBLE})
+        return result
+    result.power = compatible_cd.power
     if compatible_backend is not None:
         if callable(progress):
             progress("compatible forces")
+        classic = next(iter(result.certified), None)
         try:
-            compatible = compatible_cd.solve(
-                resolve(compatible_backend),
-                classic=next((solution for solution in solutions if solution.ok), None),
-                tol=tol,
-                verbose=verbose,
-                time_limit=time_limit,
-            )
-        except FAILURES as error:
-            compatible_failure = error
-    return Comparison(
-        solutions,
-        step=step,
-        power=compatible_cd.power,
-        title=f"Classic contact dynamics ({form} form), {_size(step)}",
-        tol=tol,
-        failures=failures,
-        left_out=left_out,
-        compatible=compatible,
-        compatible_failure=compatible_failure,
-        data=classic_cd.data,
-    )
-
-
-def _size(step: Step) -> str:
-    """Contacts and degrees of freedom, in words."""
-    dofs = "N and p only"
-    if isinstance(step, ContactStep):
-        dofs = f"{formatting.count(step.nv, 'degree')} of freedom"
-    return f"{formatting.count(step.nc, 'contact')}, {dofs}"
+            backend = resolve(compatible_backend)
+            result.compatible = compatible_cd.solve(backend, classic=classic, **options)
+        except _FAILURES as error:
+            result.compatible_failure = error
+    return result
 
 
 def solve_named(
@@ -445,7 +144,7 @@ def solve_named(
     compatible_backend: str = REFERENCE_BACKEND,
     verbose: bool = False,
     progress: Callable[[str], None] | None = None,
-    finished: Callable[[str, StepSolution | CdoptError], None] | None = None,
+    finished: Finished | None = None,
     time_limit: float | None = None,
 ) -> SolutionSet:
     """Solve a named problem with several backends.
@@ -463,13 +162,14 @@ def solve_named(
     InvalidInput : a bad argument, such as an unknown backend or formulation.
     Unsupported : not a formulation of this kind of problem.
     """
-    name = checks.choice("formulation", formulation or problem.formulations[0], SOLVED_AS)
+    every = ("compare", "classic", "compatible", "truss", *LAWS)
+    name = checks.choice("formulation", formulation or problem.formulations[0], every)
     if name not in problem.formulations:
-        kind = "a truss" if problem.step is None else "a contact step"
-        if problem.step is not None:
-            kind += " without friction" if problem.step.friction is None else " with friction"
-        what = f"formulation {name!r}"
-        raise Unsupported(what, f"{problem.name} is {kind}", problem.formulations)
+        kind = "a truss" if problem.step is None else "a contact step without friction"
+        if problem.step is not None and problem.step.friction is not None:
+            kind = "a contact step with friction"
+        reason = f"{problem.name} is {kind}"
+        raise Unsupported(f"formulation {name!r}", reason, problem.formulations)
     posed: Posed
     if problem.step is None:
         posed = NoTensionTruss.of(problem.truss_data)
@@ -480,28 +180,23 @@ def solve_named(
     else:
         posed = ClassicCD(problem.step)
     names, left_out = _chosen(backends or None, posed)
-
-    def with_accuracy(backend: str | Backend) -> str | Backend:
-        return backend if accuracy is None else resolve(backend, accuracy=accuracy)
-
-    settings = [with_accuracy(backend) for backend in names]
+    asked = {} if accuracy is None else {"accuracy": accuracy}
+    settings = [resolve(backend, **asked) if asked else backend for backend in names]
     options: dict[str, Any] = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
     solutions: SolutionSet
     if isinstance(posed, ClassicCD | FrictionalCD):
-        reference = with_accuracy(compatible_backend) if name == "compare" else None
         solutions = compare(
             posed.step,
             settings,
             problem.power,
             law=name if name in LAWS else None,
-            compatible_backend=reference,
+            compatible_backend=resolve(compatible_backend, **asked) if name == "compare" else None,
             progress=progress,
             finished=finished,
             **options,
         )
     else:
-        answers, failures, _ = _answers(posed, settings, progress, finished, **options)
-        solutions = SolutionSet(answers, title=posed.name, tol=tol, failures=failures)
+        solutions = _answers(posed, settings, progress, finished, **options)
     solutions.left_out = MappingProxyType({**left_out, **solutions.left_out})
     return solutions
 
@@ -510,103 +205,105 @@ def _answers(
     posed: Posed,
     backends: str | Backend | Sequence[str | Backend] | None,
     progress: bool | Callable[[str], None] | None,
-    finished: Callable[[str, StepSolution | CdoptError], None] | None,
+    finished: Finished | None,
     **options: Any,
-) -> tuple[list[StepSolution], dict[str, CdoptError], dict[str, str]]:
-    """Solutions, failures, and why backends were left out; ``options`` are those of ``solve``."""
-    chosen, left_out = _chosen(backends, posed)
-    _prepare(chosen, posed, options["time_limit"])
-    answers = attempt(lambda backend: posed.solve(backend, **options), chosen, progress, finished)
-    return *answers, left_out
+) -> SolutionSet:
+    """Answers and failures of the backends; ``options`` are those of ``solve``."""
+    asked, left_out = _chosen(backends, posed)
+    if isinstance(asked, str) or not isinstance(asked, Sequence) or not asked:
+        raise InvalidInput("backends", checks.describe(asked), "a list of names or settings")
+    resolved: list[Backend | BackendUnavailable] = []
+    for one in asked:
+        try:
+            resolved.append(resolve(one))
+        except BackendUnavailable as error:
+            resolved.append(error)
+    there = [backend for backend in resolved if isinstance(backend, Backend)]
+    plain = posed.classic_cd if isinstance(posed, CompatibleCD) else posed
+    watched.prepare(there, plain, options["time_limit"])
+    names: list[tuple[str, Any]] = [
+        (backend.name, getattr(backend, "settings", {}))
+        if isinstance(backend, Backend)
+        else (backend.backend, {})
+        for backend in resolved
+    ]
+    solutions: list[StepSolution] = []
+    failures: dict[str, CdoptError] = {}
+    with progress_bar(progress is True, "solvers") as bar:
+        for k, (backend, label) in enumerate(zip(resolved, distinct(names), strict=True)):
+            bar(k, len(resolved), label)
+            if isinstance(backend, BackendUnavailable):
+                failures[label] = backend
+                continue
+            if callable(progress):
+                progress(label)
+            outcome: StepSolution | CdoptError
+            try:
+                outcome = posed.solve(backend, **options)
+                solutions.append(outcome)
+            except _FAILURES as error:
+                outcome = failures[label] = error
+            if finished is not None:
+                finished(label, outcome)
+    return SolutionSet(
+        solutions, title=posed.name, tol=options["tol"], failures=failures, left_out=left_out
+    )
 
 
 def _chosen(
     backends: str | Backend | Sequence[str | Backend] | None, problem: Posed
 ) -> tuple[Sequence[str | Backend], dict[str, str]]:
     """The backends asked for, by default those that suit the problem, and those left out."""
-    if isinstance(backends, (str, Backend)):
-        return [backends], {}
     if backends is not None:
-        return backends, {}
-    dofs = _plain(problem).data.nv
+        return [backends] if isinstance(backends, (str, Backend)) else backends, {}
     if isinstance(problem, CompatibleCD):
-        conic = problem.power != HOOKE
-        kinds = ("rigid step", "truss")
-        return choose_backends(problem.step.nc, "SOCP" if conic else "QP", kinds, dofs)
-    many = problem.step.nc if isinstance(problem, FrictionalCD) else problem.data.nc
-    return choose_backends(many, problem.problem_class, (problem.data.kind,), dofs)
+        problem_class, kinds = "QP" if problem.power == HOOKE else "SOCP", ["rigid step", "truss"]
+        return choose_backends(problem.step.nc, problem_class, kinds, problem.classic_cd.data.nv)
+    data = problem.data
+    contacts = data.nc if isinstance(problem, NoTensionTruss) else problem.step.nc
+    return choose_backends(contacts, problem.problem_class, [data.kind], data.nv)
 
 
-def _plain(problem: Posed) -> ClassicCD | FrictionalCD | NoTensionTruss:
-    """The problem, or the first of the two that compatible forces need."""
-    return problem.classic_cd if isinstance(problem, CompatibleCD) else problem
-
-
-def _prepare(backends: Sequence[str | Backend], problem: Posed, time_limit: float | None) -> None:
-    """Start what some of the backends need to keep to a time limit."""
-    chosen = []
-    for backend in backends:
-        with contextlib.suppress(BackendUnavailable):  # which is a result of ``attempt``
-            chosen.append(resolve(backend))
-    watched.prepare(chosen, _plain(problem), time_limit)
-
-
-# --- different answers, or one answer known badly ------------------------------------------
-#
-# A certificate leaves a small residual of load; where B is badly conditioned, the forces that it
-# allows differ visibly though they are unique. So the rank decides, as in ``indeterminacy``.
-
-
-def uniqueness(
-    step: Step, classic: StepSolution, loaded: BoolArray, differing: BoolArray, tol: float
-) -> str:
-    """What follows where certified forces differ at some contacts: the end of a sentence.
+def choose_backends(
+    contacts: int,
+    problem_class: str = "QP",
+    kinds: Sequence[str] = ("rigid step",),
+    dofs: int = 0,
+) -> tuple[list[str], dict[str, str]]:
+    """Available backends that suit a problem, and the others with the reason.
 
     Parameters
     ----------
-    step : the step. classic : its sharpest certified classic solution.
-    loaded : (nc,) contacts with a force in the mean of the certified answers.
-    differing : (nc,) contacts at which the answers differ.
-    tol : tolerance of the certificates.
+    contacts : number of contacts.
+    problem_class : what the problem needs of a solver that CVXPY reaches, "QP" or "SOCP".
+    kinds : kinds of plain data that one of cdopt's own solvers must take.
+    dofs : number of degrees of freedom, which solvers with dense matrices count too.
     """
-    if _more_forces_than_equations(step, loaded, differing):
-        return "the contact forces are not unique"
-    unknown = "the contact forces may not be unique (cdopt bounds decides)"
-    if step.nc > _MOST_CONTACTS:
-        return unknown
-    try:
-        report = indeterminacy(step, classic, contacts=[], time_limit=_SECONDS)
-    except (SolveFailed, Unsupported):
-        return unknown
-    if np.any(differing & ~report.unique):
-        return "the contact forces are not unique"
-    return (
-        "the contact forces are unique, but badly conditioned (singular values down to "
-        f"{_least_singular_value(report):.0e} of the largest): a residual of {tol:.0e} allows "
-        "such differences"
+    chosen: list[str] = []
+    left_out: dict[str, str] = {}
+    for name in available():
+        capability = resolve(name).capability
+        too_large = _too_large(SOLVERS[name], contacts, dofs) if name in SOLVERS else ""
+        if name == "auto":
+            left_out[name] = "chooses among cdopt's own solvers, which take part themselves"
+        elif not capability.classes and not capability.structured.issuperset(kinds):
+            left_out[name] = f"only for: {', '.join(sorted(capability.structured))}"
+        elif capability.classes and problem_class not in capability.classes:
+            left_out[name] = "no second-order cones, which friction and powers other than 2 need"
+        elif too_large:
+            left_out[name] = too_large
+        else:
+            chosen.append(name)
+    return chosen, left_out
+
+
+def _too_large(solver: Solver, contacts: int, dofs: int) -> str:
+    """Why a problem of this size is too large for a solver; empty when it is not."""
+    sizes = (
+        (solver.most_contacts, contacts, "contacts"),
+        (solver.most_unknowns, contacts + dofs, "contacts and degrees of freedom"),
     )
-
-
-def _more_forces_than_equations(step: Step, loaded: BoolArray, differing: BoolArray) -> bool:
-    """Whether a part with differing forces has more loaded contacts than degrees of freedom.
-
-    Its loaded contacts then have a self-stress state, a little of which leaves them all loaded.
-    """
-    data = rigid_data(step)
-    if not isinstance(data, RigidStepData):
-        return False
-    parts = network_parts(data.B[loaded])
-    contacts = np.bincount(parts.contact, minlength=parts.count)
-    surplus = contacts > np.bincount(parts.dof, minlength=parts.count)
-    return bool(np.any(surplus[parts.contact] & differing[loaded]))
-
-
-def _least_singular_value(report: Indeterminacy) -> float:
-    """The least that is not zero over the largest, of the equilibrated B of each part."""
-    least = 1.0
-    for block in report.blocks:
-        values: FloatArray = np.linalg.svd(block.B.toarray(), compute_uv=False)
-        positive = values[values > report.rank_tol * values.max(initial=0.0)]
-        if positive.size:
-            least = min(least, float(positive.min() / positive.max()))
-    return least
+    for most, number, noun in sizes:
+        if most is not None and number > most[0]:
+            return f"{most[1]}; {number:,} {noun} exceed {most[0]:,}"
+    return ""

@@ -1,38 +1,35 @@
-"""The solutions of one problem by several backends, failures included."""
+"""The solutions of one problem by several backends, failures included, and what they agree on."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util import checks, formatting, notebook
+from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import (
-    BackendUnavailable,
-    CdoptError,
-    InfeasibilityProof,
-    InvalidInput,
-    SolveFailed,
-    Unsupported,
-)
-from cdopt._util.progress import progress_bar
-from cdopt.backends import Backend, available, resolve
-from cdopt.backends.registry import SOLVERS, Solver
+from cdopt._util.errors import CdoptError, InfeasibilityProof, SolveFailed, Unsupported
+from cdopt._util.formatting import beside, count, one_line, plain, seconds, short
+from cdopt.hyperstatic.rank import DENSE_LIMIT, equilibrated, rank_of
+from cdopt.problem import FrictionalDelassusData, FrictionalStepData, RigidStepData, rigid_data
 from cdopt.problem.certificate import TOLERANCE
+from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.solution import StepSolution
-from cdopt.study.formatting import agreement, failure, proof_text, verdict
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DISAGREE = 1e-3  # forces further apart than this share of the largest are different answers
 COLUMNS = ("backend", "says", "certificate", "time", "largest [N]", "distance")
-FAILURES = (SolveFailed, Unsupported, BackendUnavailable)  # of a backend; others are the caller's
+_RANK = 1e-9  # singular values below this count as none
+_LISTED = 8  # entries of a proof that are written out
+_NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -61,46 +58,22 @@ class Row:
     @classmethod
     def of(cls, solution: StepSolution, label: str, reference: FloatArray | None) -> Row:
         """The line of a ``solution``; distances are from the ``reference`` (nc,)."""
-        distance = float("nan")
-        if solution.f is not None and reference is not None:
-            scale = float(np.linalg.norm(reference))
-            if scale > 0.0:
-                distance = float(np.linalg.norm(solution.f - reference)) / scale
-        return cls(
-            label,
-            solution.status,
-            solution.ok,
-            verdict(solution),
-            solution.seconds,
-            largest_force(solution),
-            distance,
-        )
+        distance = _NAN
+        if solution.f is not None and reference is not None and reference.any():
+            distance = float(np.linalg.norm(solution.f - reference) / np.linalg.norm(reference))
+        texts = label, solution.status, solution.ok, verdict(solution)
+        return cls(*texts, solution.seconds, largest_force(solution), distance)
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The row as text, one entry for each of ``COLUMNS``."""
-        return (
-            self.label,
-            formatting.one_line(self.says, 28),
-            self.verdict,
-            formatting.seconds(self.seconds),
-            formatting.short(self.largest),
-            f"{self.distance:.1e}" if np.isfinite(self.distance) else "–",
-        )
-
-    def as_dict(self, solution: StepSolution, forces: bool) -> dict[str, Any]:
-        """The row and its ``solution`` as plain values, with its f (nc,) if ``forces``."""
-        return {
-            "label": self.label,
-            **solution.as_dict(forces),
-            "seconds": self.seconds,
-            "largest_force": self.largest,
-            "distance": self.distance,
-        }
+        distance = f"{self.distance:.1e}" if math.isfinite(self.distance) else "–"
+        numbers = seconds(self.seconds), short(self.largest), distance
+        return self.label, one_line(self.says, 28), self.verdict, *numbers
 
 
 class SolutionSet(list[StepSolution]):
-    """Solutions of one problem, in the order of the backends asked for.
+    """Solutions of one problem, in the order of the backends asked for; printed as a table.
 
     Attributes
     ----------
@@ -108,7 +81,10 @@ class SolutionSet(list[StepSolution]):
     tol : tolerance of the certificates.
     failures : error of each backend that has no answer, by label.
     left_out : backends that were not asked, with the reason.
+    compatible : the compatible solution, where it was asked for beside the others.
     """
+
+    compatible: StepSolution | None = None
 
     def __init__(
         self,
@@ -128,7 +104,7 @@ class SolutionSet(list[StepSolution]):
     @property
     def labels(self) -> list[str]:
         """A distinct name for each solution: the backend, with settings where needed."""
-        return _distinct([(s.backend, s.provenance.get("settings", {})) for s in self])
+        return distinct([(s.backend, s.provenance.get("settings", {})) for s in self])
 
     @property
     def certified(self) -> list[StepSolution]:
@@ -142,8 +118,8 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def reference(self) -> FloatArray | None:
-        """(nc,) N, the forces that distances are measured from; None when there are none."""
-        return None
+        """(nc,) N, the compatible forces, from which distances are measured; None without them."""
+        return None if self.compatible is None else self.compatible.f
 
     @property
     def proof(self) -> InfeasibilityProof | None:
@@ -155,78 +131,76 @@ class SolutionSet(list[StepSolution]):
     def force_range(self) -> tuple[float, float]:
         """Smallest and largest of the certified solutions' largest forces, N."""
         largest = [largest_force(s) for s in self.certified]
-        return (min(largest), max(largest)) if largest else (float("nan"), float("nan"))
+        return (min(largest), max(largest)) if largest else (_NAN, _NAN)
 
     @property
     def force_spread(self) -> float:
         """How far certified forces differ at one contact, relative to the largest force."""
-        forces = [s.f for s in self.certified if s.f is not None]
-        if not forces:
-            return float("nan")
-        stacked = np.stack(forces)
-        largest = float(stacked.max(initial=0.0))
-        return float(np.ptp(stacked, axis=0).max(initial=0.0)) / largest if largest > 0.0 else 0.0
+        forces = self._forces
+        return (
+            float(np.max(np.ptp(forces, axis=0) / self._scale, initial=0.0))
+            if len(forces)
+            else _NAN
+        )
+
+    @property
+    def _forces(self) -> FloatArray:
+        """(certified, nc) N, the certified forces."""
+        return np.array([s.f for s in self.certified if s.f is not None])
+
+    @property
+    def _scale(self) -> FloatArray | float:
+        """N, what differences of the forces are compared with."""
+        return float(self._forces.max(initial=0.0)) or 1.0
 
     def rows(self) -> list[Row]:
-        """One row for each solution."""
+        """One row for each solution, and one for the compatible one."""
         pairs = zip(self, self.labels, strict=True)
-        return [Row.of(solution, label, self.reference) for solution, label in pairs]
-
-    def table_rows(self) -> list[Row]:
-        """The rows of the printed table."""
-        return self.rows()
+        rows = [Row.of(solution, label, self.reference) for solution, label in pairs]
+        return (
+            rows
+            if self.compatible is None
+            else [*rows, Row.of(self.compatible, "compatible", None)]
+        )
 
     @property
     def summary(self) -> str:
         """What the table shows, in sentences."""
-        if self.proof is not None:
-            text = proof_text(self.proof)
-            claimed = sum(s.claimed for s in self)
-            if claimed:
-                text += f" Yet {formatting.count(claimed, 'solver')} claimed success."
-            return text
-        text = self._success()
-        if len(self.certified) > 1:
-            spread = self.force_spread
-            different = f"differ by {spread:.0e} of the largest"
-            equal = f"agree {agreement(spread)}"
-            text += f"; the certified forces {different if spread > DISAGREE else equal}"
-        return text + "."
+        if self.proof is None:
+            return " ".join([self._success, *self._agreement()])
+        claimed = sum(s.claimed for s in self)
+        false = f" Yet {count(claimed, 'solver')} claimed success." if claimed else ""
+        return proof_text(self.proof) + false
 
+    @property
     def _success(self) -> str:
-        """How many solvers report success, and which answers are certified."""
+        """How many answers are certified, and how many claims of success are false."""
         if not self:
-            return "No solver has an answer"
-        claimed = [s for s in self if s.claimed]
-        number, true = len(claimed), sum(s.ok for s in claimed)
-        modest = len(self.certified) - true
-        text = "No solver reports success"
-        if claimed:
-            which = "all " if number > 1 else ""
-            if true < number:
-                which = f"{true} of them " if true else "none " if number > 1 else "not "
-            text = (
-                f"{formatting.count(number, 'solver')} report{'s' if number == 1 else ''} success, "
-            )
-            text += f"{which}certified at {self.tol:g}"
-        if modest:
-            text += f"; {formatting.count(modest, 'answer')} certified without a report of success"
-        return text
+            return "No solver has an answer."
+        false = sum(s.claimed and not s.ok for s in self)
+        claims = f"; {count(false, 'claim')} of success {'is' if false == 1 else 'are'} false"
+        number = f"{len(self.certified)} of {count(len(self), 'answer')} certified at {self.tol:g}"
+        return f"{number}{claims if false else ''}."
+
+    def _agreement(self) -> list[str]:
+        """Sentences on what the certified answers agree on."""
+        if len(self.certified) < 2:
+            return []
+        return [f"The certified forces differ by {self.force_spread:.0e} of the largest."]
 
     def as_dict(self, forces: bool = False) -> dict[str, Any]:
         """Plain values for JSON; numbers that are not finite become None.
 
         Parameters
         ----------
-        forces : whether to include every solution's f (nc,), N.
+        forces : whether to include every solution's f (nc,), and f_t with friction, N.
         """
-        pairs = zip(self.rows(), self, strict=True)
-        low, high = self.force_range
-        content: dict[str, Any] = formatting.plain(
+        rows, (low, high) = self.rows(), self.force_range
+        content: dict[str, Any] = plain(
             {
                 "title": self.title,
                 "tol": self.tol,
-                "solutions": [row.as_dict(solution, forces) for row, solution in pairs],
+                "solutions": [_content(*pair, forces) for pair in zip(rows, self, strict=False)],
                 "failures": {label: _failure_record(e) for label, e in self.failures.items()},
                 "left_out": dict(self.left_out),
                 "certified": len(self.certified),
@@ -241,19 +215,19 @@ class SolutionSet(list[StepSolution]):
     def _written(self) -> list[tuple[str, ...]]:
         """The names of the columns and the rows of the printed table."""
         columns = COLUMNS if self.reference is not None else COLUMNS[:-1]
-        return [columns, *(row.cells[: len(columns)] for row in self.table_rows())]
+        return [columns, *(row.cells[: len(columns)] for row in self.rows())]
 
     @property
-    def _without_answer(self) -> list[str]:
-        """Why each backend without an answer has none."""
+    def _texts(self) -> list[str]:
+        """What stands below the table: why backends have no answer, and the summary."""
         failed = [f"{label}: {failure(error)}" for label, error in self.failures.items()]
-        return [*failed, *(f"{label}: not asked, {why}" for label, why in self.left_out.items())]
+        left_out = [f"{label}: not asked, {why}" for label, why in self.left_out.items()]
+        return [*failed, *left_out, self.summary]
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         header, *rows = self._written
-        texts = (*self._without_answer, self.summary)
-        return notebook.table(self.title, header, rows, *texts, left=3)
+        return notebook.table(self.title, header, rows, *self._texts, left=3)
 
     def to_frame(self) -> pd.DataFrame:
         """The printed table as a pandas.DataFrame: a row for each solution, numbers in full.
@@ -261,93 +235,201 @@ class SolutionSet(list[StepSolution]):
         Its index is the label. Columns: ``says``, ``ok``, ``verdict``, ``seconds``, ``largest``
         (N) and ``distance``, as in ``Row``.
         """
-        rows = [vars(row) for row in self.table_rows()]
+        rows = [vars(row) for row in self.rows()]
         columns = {name: [row[name] for row in rows] for name in Row.__dataclass_fields__}
         return notebook.data_frame(columns, index="label")
 
     def __str__(self) -> str:
         table = self._written
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [self.title, ""]
-        for line in table:
-            padded = [
-                cell.ljust(width) if k < 3 else cell.rjust(width)
-                for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ]
-            lines.append("  ".join(padded).rstrip())
-        lines.append("")
-        return "\n".join([*lines, *self._without_answer, self.summary])
+        padded = [
+            [f"{cell:{'<' if k < 3 else '>'}{widths[k]}}" for k, cell in enumerate(line)]
+            for line in table
+        ]
+        lines = ["  ".join(line).rstrip() for line in padded]
+        return "\n".join([self.title, "", *lines, "", *self._texts])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self.labels)}; {len(self.failures)} failed)"
 
 
+class Comparison(SolutionSet):
+    """Classic contact dynamics by several backends, and the compatible forces.
+
+    A list of StepSolution, in the order of the backends; printing it gives a table.
+
+    Attributes
+    ----------
+    step : the step.
+    power : exponent p of the compatible forces' contact energy.
+    compatible : the compatible solution, or None when it failed or was not asked for.
+    compatible_failure : why it failed, or None.
+    law : of a step with friction, "coulomb" or "associated"; None without friction.
+
+    Other ``fields`` are those of ``SolutionSet``. ``data`` are those of the problem that was
+    solved; by default they are made from the step.
+    """
+
+    def __init__(
+        self,
+        solutions: Iterable[StepSolution] = (),
+        *,
+        step: Step,
+        power: checks.Power = HOOKE,
+        compatible: StepSolution | None = None,
+        compatible_failure: CdoptError | None = None,
+        data: Any = None,
+        **fields: Any,
+    ) -> None:
+        super().__init__(solutions, **fields)
+        self.step = step
+        self._data: Any = data or rigid_data(step)
+        self.power = power
+        self.compatible = compatible
+        self.compatible_failure = compatible_failure
+        rough = (FrictionalStepData, FrictionalDelassusData)
+        self.law: str | None = self._data.law if isinstance(self._data, rough) else None
+
+    @property
+    def distances(self) -> list[float]:
+        """‖f − f_compatible‖ / ‖f_compatible‖ of each solution; not-a-number where undefined."""
+        return [row.distance for row in self.rows()[: len(self)]]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the compatible answer is certified; if not asked for, one of the others."""
+        if self.compatible is None:
+            return self.compatible_failure is None and super().ok
+        return self.compatible.ok
+
+    @property
+    def proof(self) -> InfeasibilityProof | None:
+        """A proof that the step has no solution, when a failure led to one."""
+        failed = self.compatible_failure
+        return super().proof or (failed.proof if isinstance(failed, SolveFailed) else None)
+
+    @property
+    def motion_spread(self) -> float:
+        """How far certified solutions differ in v⁺, each entry in units of its own speed.
+
+        For a step known by N and p alone, how far they differ in the gaps.
+        """
+        if not self.certified:
+            return _NAN
+        moving = isinstance(self._data, RigidStepData)
+        unit = self._data.dof_speed if moving else self._data.speed
+        motions = np.array([s.v_next if moving else s.gap for s in self.certified])
+        return float(np.max(np.ptp(motions, axis=0) / unit, initial=0.0))
+
+    @property
+    def force_spread(self) -> float:
+        """How far certified forces differ at one contact, relative to its part's largest force.
+
+        Parts are those of the contact network that share no degree of freedom. Forces too small
+        for the certificate to see count as zero. With friction it is the normal forces, relative
+        to the largest of all.
+        """
+        return super().force_spread
+
+    @property
+    def _scale(self) -> FloatArray | float:
+        if self.law is not None:
+            return super()._scale
+        data = self._data
+        largest = data.parts.largest(data.parts.contact, self._forces.max(axis=0))
+        visible = self.tol * data.part_force / DISAGREE
+        return np.asarray(np.maximum(largest, visible)[data.parts.contact])
+
+    def _agreement(self) -> list[str]:
+        compatible, sentences = self.compatible, []
+        if len(self.certified) > 1:
+            sentences.append(self._spread_text())
+        if self.compatible_failure is not None:
+            sentences.append(f"There are no compatible forces: {failure(self.compatible_failure)}.")
+        elif compatible is not None and compatible.ok:
+            sentences.append("The compatible forces are what elastic contacts would carry.")
+        elif compatible is not None:
+            sentences.append(f"The compatible forces are not certified ({verdict(compatible)}).")
+        if self.law == "coulomb":
+            sentences.append("Answers under the law of Coulomb need not be unique.")
+        return sentences
+
+    def _spread_text(self) -> str:
+        """How far the certified answers differ, and whether there are several."""
+        motions, forces = self.motion_spread, self._forces
+        if motions > DISAGREE:
+            return f"Certified motions differ by {motions:.1g}."
+        if self.force_spread > DISAGREE:
+            contact = int(np.argmax(np.ptp(forces, axis=0) / self._scale))
+            low, high = short(forces[:, contact].min()), short(forces[:, contact].max())
+            where = f"the force at contact {self.step.contact_names[contact]}"
+            ranges = f"{where} ranges from {low} N to {high} N"
+            return f"Their motions agree, yet {ranges}: {self._uniqueness}."
+        away = max(d for s, d in zip(self, self.distances, strict=True) if s.ok)
+        if self.compatible is not None and self.compatible.ok and away > DISAGREE:
+            return (
+                "Their motions and forces agree, yet the compatible forces differ by "
+                f"{away:.2g} of their norm: {self._uniqueness}."
+            )
+        return "Their motions and forces agree: no sign here of more than one answer."
+
+    @property
+    def _uniqueness(self) -> str:
+        """Whether the forces that differ are more than one answer.
+
+        Certified answers may differ though the forces are unique, where the certificate leaves a
+        small residual and B is badly conditioned. So the rank decides: a self-stress of contacts
+        that all carry a force, with friction inside their cones, can be added to the forces.
+        """
+        answers = [*self.certified, *([self.compatible] if self.compatible else [])]
+        answers = [s for s in answers if s.ok and s.f is not None]
+        mean = np.mean(np.array([s.f for s in answers]), axis=0)
+        loaded = mean > DISAGREE * self._scale
+        if self.law is not None:
+            tangential = np.linalg.norm(np.mean(np.array([s.f_t for s in answers]), axis=0), axis=1)
+            inside = loaded & (tangential < 0.99 * self._data.friction.mu * mean)
+            loaded = np.repeat(inside, self._data.d)
+        step = self._data.step
+        rows = (step.N if isinstance(step, DelassusStep) else step.B)[np.flatnonzero(loaded)]
+        B, _ = equilibrated(rows)
+        try:
+            rank = rank_of(B, _RANK * math.sqrt(max(B.shape[0], 1)))
+        except Unsupported:
+            rank = 0  # not known
+        if rank < B.shape[0] and (min(B.shape) <= DENSE_LIMIT or B.shape[0] > B.shape[1]):
+            return "the contact forces are not unique"
+        if rank < B.shape[0] or self.law is not None:
+            return "the contact forces may not be unique (cdopt bounds decides)"
+        return (
+            "the contact forces are unique, but badly conditioned: a residual of "
+            f"{self.tol:.0e} allows such differences"
+        )
+
+    def as_dict(self, forces: bool = False) -> dict[str, Any]:
+        """As that of ``SolutionSet``, with the step, the motions and the compatible solution."""
+        failed, compatible = self.compatible_failure, None
+        if self.compatible is not None:
+            compatible = _content(self.rows()[-1], self.compatible, forces)
+        dofs = self.step.nv if isinstance(self.step, ContactStep) else None
+        content: dict[str, Any] = plain(
+            {
+                "step": {"contacts": self.step.nc, "dofs": dofs, "dt": self.step.dt},
+                "power": self.power,
+                **super().as_dict(forces),
+                "motion_spread": self.motion_spread,
+                "compatible": compatible,
+                "compatible_failure": None if failed is None else failure(failed),
+            }
+        )
+        return content if self.law is None else {**content, "law": self.law}
+
+
 def largest_force(solution: StepSolution) -> float:
     """Largest contact force, N; zero without contacts, not-a-number without an answer."""
-    return float("nan") if solution.f is None else float(solution.f.max(initial=0.0))
+    return _NAN if solution.f is None else float(solution.f.max(initial=0.0))
 
 
-def attempt(
-    solve: Callable[[Backend], StepSolution],
-    backends: Sequence[str | Backend],
-    progress: bool | Callable[[str], None] | None = None,
-    finished: Callable[[str, StepSolution | CdoptError], None] | None = None,
-) -> tuple[list[StepSolution], dict[str, CdoptError]]:
-    """Solve with each backend; the failure of a backend is a result too.
-
-    Parameters
-    ----------
-    solve : solves with one backend.
-    backends : names or settings objects.
-    progress : True for a bar, or a function of the label of each backend before it runs.
-    finished : called with the label of each backend that ran and its solution or failure.
-
-    Returns
-    -------
-    The solutions in order, and the error of each other backend by its label.
-
-    Raises
-    ------
-    InvalidInput : an unknown backend, no backend at all, or arguments no backend could use.
-    """
-    if isinstance(backends, str) or not isinstance(backends, Sequence) or not backends:
-        raise InvalidInput("backends", checks.describe(backends), "a list of names or settings")
-    solutions: list[StepSolution] = []
-    failures: dict[str, CdoptError] = {}
-    resolved = [_resolved(backend) for backend in backends]
-    names = [
-        (b.backend, {})
-        if isinstance(b, BackendUnavailable)
-        else (b.name, getattr(b, "settings", {}))
-        for b in resolved
-    ]
-    with progress_bar(progress is True, "solvers") as bar:
-        for k, (backend, label) in enumerate(zip(resolved, _distinct(names), strict=True)):
-            bar(k, len(resolved), label)
-            if isinstance(backend, BackendUnavailable):
-                failures[label] = backend
-                continue
-            if callable(progress):
-                progress(label)
-            outcome: StepSolution | CdoptError
-            try:
-                outcome = solve(backend)
-                solutions.append(outcome)
-            except FAILURES as error:
-                outcome = failures[label] = error
-            if finished is not None:
-                finished(label, outcome)
-    return solutions, failures
-
-
-def _resolved(backend: str | Backend) -> Backend | BackendUnavailable:
-    try:
-        return resolve(backend)
-    except BackendUnavailable as error:
-        return error
-
-
-def _distinct(named: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+def distinct(named: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """Labels: the name, with settings when it occurs twice, with a number when still equal."""
     repeated = Counter(name for name, _ in named)
     labels: list[str] = []
@@ -360,57 +442,71 @@ def _distinct(named: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     return labels
 
 
+def _content(row: Row, solution: StepSolution, forces: bool) -> dict[str, Any]:
+    more = {"seconds": row.seconds, "largest_force": row.largest, "distance": row.distance}
+    return {"label": row.label, **solution.as_dict(forces), **more}
+
+
 def _failure_record(error: CdoptError) -> dict[str, Any]:
     content: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
     if isinstance(error, SolveFailed):
         content["status"] = error.status
-        fields = ("kind", "vector", "value", "violation")
-        content["proof"] = error.proof and {name: getattr(error.proof, name) for name in fields}
+        content["proof"] = error.proof and vars(error.proof)
     return content
 
 
-def choose_backends(
-    contacts: int,
-    problem_class: str = "QP",
-    kinds: Sequence[str] = ("rigid step",),
-    dofs: int = 0,
-) -> tuple[list[str], dict[str, str]]:
-    """Available backends that suit a problem, and the others with the reason.
-
-    Parameters
-    ----------
-    contacts : number of contacts.
-    problem_class : what the problem needs of a solver that CVXPY reaches, "QP" or "SOCP".
-    kinds : kinds of plain data that one of cdopt's own solvers must take.
-    dofs : number of degrees of freedom, which solvers with dense matrices count too.
-    """
-    chosen: list[str] = []
-    left_out: dict[str, str] = {}
-    for name in available():
-        known = SOLVERS.get(name)
-        too_large = "" if known is None else _too_large(known, contacts, dofs)
-        capability = resolve(name).capability
-        if name == "auto":
-            left_out[name] = "chooses among cdopt's own solvers, which take part themselves"
-        elif not capability.classes and not capability.structured.issuperset(kinds):
-            left_out[name] = f"only for: {', '.join(sorted(capability.structured))}"
-        elif capability.classes and problem_class not in capability.classes:
-            left_out[name] = "no second-order cones, which friction and powers other than 2 need"
-        elif too_large:
-            left_out[name] = too_large
-        else:
-            chosen.append(name)
-    return chosen, left_out
+# --- texts about solutions, failures and proofs of infeasibility ---------------------------
 
 
-def _too_large(solver: Solver, contacts: int, dofs: int) -> str:
-    """Why a problem of this size is too large for a solver; empty when it is not."""
-    unknowns = contacts + dofs
-    sizes = (
-        (solver.most_contacts, contacts, "contacts"),
-        (solver.most_unknowns, unknowns, "contacts and degrees of freedom"),
-    )
-    for most, number, noun in sizes:
-        if most is not None and number > most[0]:
-            return f"{most[1]}; {number:,} {noun} exceed {most[0]:,}"
-    return ""
+def verdict(solution: StepSolution) -> str:
+    """The certificates in a few characters: "ok 7e-11" or "NOT OK 2e-05 momentum"."""
+    residuals = [
+        (math.inf if math.isnan(residual.value) else residual.value, name, residual)
+        for name, certificate in solution.certificates.items()
+        for residual in certificate
+    ]
+    if not residuals:
+        return "none"
+    _, name, worst = max(residuals, key=lambda entry: entry[0])
+    shown = beside(worst.value, solution.certificates[name].tol)
+    where = f"{name} " if name.startswith("classic") else ""
+    return f"ok {shown}" if solution.ok else f"NOT OK {shown} {where}{worst.name}"
+
+
+def failure(error: CdoptError) -> str:
+    """Why a backend has no answer, on one line."""
+    if isinstance(error, SolveFailed):
+        kind = "infeasible, with proof" if error.proof is not None else "no answer"
+        return f"{kind}; the solver says {one_line(error.status, 90)!r}"
+    return one_line(str(error))
+
+
+_PROOFS = {
+    "truss": (
+        "no pushing contact forces deliver this load. The motion u ({entries}; by degree of "
+        "freedom) closes no contact, yet the load drives it: contact_load @ u = {value:.3g} J < 0, "
+        "while contact forces f >= 0 would give f @ (B u) >= 0. Violation of B u >= 0"
+    ),
+    "limit load": (
+        "no forces in the friction cones balance the dead load, whatever the multiple of the live "
+        "load. The motion v ({entries}; by degree of freedom) needs no work of the contacts or of "
+        "the live load, yet the dead load drives it: -dead @ v = {value:.3g} W < 0. Violation at "
+        "the contacts"
+    ),
+    "rigid step": (
+        "no velocity keeps all contacts from penetrating. Weigh the contacts by g ({entries}; by "
+        "contact): then g @ B = 0, so their weighted gap rate is zero for every motion, yet the "
+        "step requires it to be at least {least:.3g} m/s. Violation of g @ B = 0"
+    ),
+}
+
+
+def proof_text(proof: InfeasibilityProof) -> str:
+    """A proof of infeasibility for a newcomer: what it shows, and which entries it uses."""
+    used = np.flatnonzero(np.abs(proof.vector) > 1e-9 * np.abs(proof.vector).max(initial=0.0))
+    entries = ", ".join(f"{i}: {proof.vector[i]:,.4g}" for i in used[:_LISTED])
+    if used.size > _LISTED:
+        entries += f" and {used.size - _LISTED} more"
+    text = _PROOFS.get(proof.kind, _PROOFS["rigid step"])
+    shown = text.format(entries=entries, value=proof.value, least=-proof.value)
+    return f"Proven infeasible: {shown}: {proof.violation:.0e}."

@@ -189,7 +189,6 @@ def special() -> dict[str, dict[str, Any]]:
         "cdopt.bank.generators.fan_forces": {"n": 3, "weight": 1.0, "power": 2.0},
         "cdopt.bank.generators.beam_on": {"x": [-0.5, 0.5]},
         "cdopt.study.problems": {"source": "beam-uniform"},
-        "cdopt.study.attempt": {"solve": cdopt.ClassicCD(step).solve, "backends": ["newton"]},
         "cdopt.study.choose_backends": {"contacts": 3},
         "cdopt.study.solve_named": {"problem": cdopt.open_problem("beam-uniform")},
         "cdopt.backends.describe": {"name": "osqp"},

@@ -19,7 +19,7 @@ import cdopt
 from cdopt import bank, plots
 from cdopt.plots.bodies import Camera, contact_segments, without_walls
 from cdopt.plots.canvas import Formula, literal
-from cdopt.study import Comparison, SolutionSet, attempt
+from cdopt.study import Comparison, SolutionSet, solve_named
 
 
 @pytest.fixture(scope="module")
@@ -215,11 +215,10 @@ def test_story_chooses_by_size(beam, pyramid) -> None:
 
 
 def test_story_of_a_truss() -> None:
-    truss = bank.load("fan").formulation("truss")
-    solutions, failures = attempt(truss.solve, ["clarabel"])
-    figure = plots.story(None, SolutionSet(solutions, failures=failures, title="fan"))
-    np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), solutions[0].f)
-    assert figure.texts[0].get_text() == "fan"
+    solved = solve_named(cdopt.open_problem("fan"), None, ["clarabel"])
+    figure = plots.story(None, solved)
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), solved[0].f)
+    assert figure.texts[0].get_text() == solved.title
 
 
 def test_story_claims_no_more_than_the_numbers(beam: Comparison) -> None:
