@@ -15,15 +15,14 @@ from cdopt.study.named_problem import RUN_SUFFIX as RUN_SUFFIX
 from cdopt.study.named_problem import NamedProblem, ProblemSource, open_problem, problems
 from cdopt.study.named_problem import is_scene as is_scene
 from cdopt.study.plan import Plan, StudyRun
-from cdopt.study.record import Record
+from cdopt.study.record import Record, read
+from cdopt.study.record import records_file as records_file
 from cdopt.study.runner import Study, dask_executor, run
 from cdopt.study.solution_set import COLUMNS as COLUMNS
 from cdopt.study.solution_set import Comparison, Row, SolutionSet
 from cdopt.study.solution_set import failure as failure
 from cdopt.study.solution_set import proof_text as proof_text
 from cdopt.study.solution_set import verdict as verdict
-from cdopt.study.store import read
-from cdopt.study.store import records_file as records_file
 from cdopt.study.table import Table
 
 __all__ = [

@@ -19,7 +19,7 @@ import pandas as pd
 
 from cdopt._util import files
 from cdopt.study.plan import Plan
-from cdopt.study.record import Record, parse
+from cdopt.study.record import Record, records_in
 from cdopt.study.results import Results
 from cdopt.study.table import Table
 
@@ -35,7 +35,7 @@ def stored() -> Results:
     CdoptError : the problem bank is missing from this installation.
     """
     content = files.read_bytes(files.problems_folder() / STORED, "the stored study")
-    return Results.of(parse(line) for line in lzma.decompress(content).splitlines())
+    return Results.of(records_in(lzma.decompress(content), STORED))
 
 
 def plan_of(solvers: Sequence[str], plugins: Sequence[str], **limits: Any) -> Plan:

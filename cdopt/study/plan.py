@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -28,6 +28,7 @@ FORMULATIONS = (
 )
 MODES = ("cold", "warm", "previous")
 CALLS = ("cvxpy", "direct")
+_LISTS = ("problems", "formulations", "backends", "tolerances", "modes", "calls", "seeds")
 _ID_LENGTH = 16  # hexadecimal digits
 
 
@@ -59,32 +60,16 @@ class StudyRun:
     """
 
     problem: ProblemSource
-    formulation: str
+    formulation: Annotated[str, checks.one_of(FORMULATIONS)]
     backend: str
-    tolerance: float | None = None
-    mode: str = "cold"
-    call: str = "cvxpy"
-    seed: int | None = None
-    repeats: int = 3
-    threads: int | None = None
+    tolerance: checks.Tolerance | None = None
+    mode: Annotated[str, checks.one_of(MODES)] = "cold"
+    call: Annotated[str, checks.one_of(CALLS)] = "cvxpy"
+    seed: checks.Seed | None = None
+    repeats: checks.Count = 3
+    threads: checks.Count | None = None
     plugins: tuple[str, ...] = ()
     reference_backend: str = REFERENCE_BACKEND
-
-    def __post_init__(self) -> None:
-        checks.choice("formulation", self.formulation, FORMULATIONS)
-        checks.choice("mode", self.mode, MODES)
-        checks.choice("call", self.call, CALLS)
-        checked: dict[str, Any] = {"plugins": tuple(self.plugins)}
-        if self.tolerance is not None:
-            checked["tolerance"] = checks.scalar(
-                "tolerance", self.tolerance, above=0.0, at_most=1.0
-            )
-        checked["repeats"] = checks.whole("repeats", self.repeats, 1, 10**6)
-        for name, least in (("threads", 1), ("seed", 0)):
-            if getattr(self, name) is not None:
-                checked[name] = checks.whole(name, getattr(self, name), least, 2**32 - 1)
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
 
     @property
     def id(self) -> str:
@@ -154,33 +139,25 @@ class Plan:
     reference_backend: str = REFERENCE_BACKEND
 
     def __post_init__(self) -> None:
-        lists = ("problems", "backends", "formulations", "tolerances", "modes", "calls", "seeds")
-        for name in (*lists, "plugins"):
-            values = tuple(dict.fromkeys(getattr(self, name)))
-            if not values and name != "plugins":
-                raise InvalidInput(name, "an empty list", "at least one entry")
-            object.__setattr__(self, name, values)
-        if "" in (*self.backends, *self.plugins):
-            raise InvalidInput("backends or plugins", "an empty text", "lists of names")
-        if not self.plugins:
-            for name in self.backends:
-                checks.choice("backends", name, known_names())
-        checks.choice("reference_backend", self.reference_backend, known_names())
-        listed = [
+        sources = [
             source
             for entry in self.problems
             for source in ([entry] if isinstance(entry, ProblemSource) else problems(entry))
         ]
-        object.__setattr__(self, "problems", tuple(dict.fromkeys(listed)))
+        object.__setattr__(self, "problems", sources)
+        for name in (*_LISTS, "plugins"):
+            values = tuple(dict.fromkeys(getattr(self, name)))
+            if "" in values or not (values or name == "plugins"):
+                raise InvalidInput(name, "an empty list, or an empty text in it", "entries")
+            object.__setattr__(self, name, values)
+        for name in (*(() if self.plugins else self.backends), self.reference_backend):
+            checks.choice("backends", name, known_names())
         _ = self.runs  # which checks the rest
 
     @property
     def runs(self) -> tuple[StudyRun, ...]:
         """The runs, problem by problem; impossible combinations are refused when they run."""
-        same = self.repeats, self.threads, tuple(self.plugins), self.reference_backend
-        combinations: Iterable[Any] = itertools.product(
-            self.problems, self.formulations, self.backends, self.tolerances, self.modes,
-            self.calls, self.seeds, *([value] for value in same),
-        )  # fmt: skip
-        runs = [StudyRun(*one) for one in combinations]
+        same: tuple[Any, ...] = (self.repeats, self.threads, self.plugins, self.reference_backend)
+        combinations = itertools.product(*(getattr(self, name) for name in _LISTS))
+        runs = [StudyRun(*(*one, *same)) for one in combinations]
         return tuple({run.id: run for run in runs}.values())

@@ -1,6 +1,6 @@
 """Records of a study: one line of JSON for each run, of answers and failures alike.
 
-A study is a file of such lines (``cdopt.study.store``). The first field, ``crc32``, is the
+A study is a file of such lines, appended as runs end. The first field, ``crc32``, is the
 CRC-32 of the line without that field. Another field is None where it was not measured or does not
 apply; numbers that are not finite are None too. Times are seconds of wall clock, memory is in
 MB of 2²⁰ bytes.
@@ -24,16 +24,22 @@ interrupted the process was ended from outside; says nothing of the solver, and 
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import logging
+import os
 import re
 import statistics
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import msgspec
 
+from cdopt._util import checks, files
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import count
 from cdopt.study.plan import StudyRun
@@ -47,8 +53,10 @@ STAGES = (  # of a run's process, in this order
     "start", "load", "warm up", "cold", "solve", "proof", "own order", "compatible", "bounds",
 )  # fmt: skip
 NEAR = 10.0  # times the tolerance: solvers define and scale their residuals differently
-_BEGINNING = re.compile(rb'\{"crc32":"([0-9a-f]{8})","id":"')
-_CRC_FIELD = len(b'{"crc32":"00000000",')
+FILE = "runs.jsonl"  # in the folder of a study
+_BEGINNING = re.compile(rb'\{"crc32":"([0-9a-f]{8})",')
+_EXPECTED = "a study's file or folder"
+_LOG = logging.getLogger(__name__)
 LIMITED = ("timeout", "memory")  # outcomes that a higher limit may change
 
 
@@ -170,11 +178,17 @@ class Stability:
 
 @dataclass(frozen=True)
 class Findings:
-    """What the process of a run has measured so far.
+    """What the process of a run has measured so far; None where not yet known.
 
     Attributes
     ----------
-    outcome, message : as in ``Record``, and so are the others; None where not yet known.
+    outcome : one of ``OUTCOMES``.
+    message : why there is no answer, or which measurement after it failed; "" otherwise.
+    answer, forces, stability : None where no solve returned; forces too where there are none.
+    times : of every repeat, in order; empty where no solve returned. The first repeat may fill
+        caches.
+    memory : peak of the process until the last repeat ended, MB; memory_before : before the
+        problem was stated.
     """
 
     outcome: str
@@ -185,6 +199,11 @@ class Findings:
     stability: Stability | None = None
     memory: float | None = None
     memory_before: float | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """Median over the repeats of the whole solve; None without an answer."""
+        return statistics.median(t.total for t in self.times) if self.times else None
 
 
 @dataclass(frozen=True)
@@ -227,45 +246,28 @@ class Machine:
     versions: Mapping[str, str | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Record:
+@dataclass(frozen=True, kw_only=True)
+class Record(Findings):
     """One run and its result.
 
     Attributes
     ----------
-    id : ``run.id``. run : its settings. outcome : one of ``OUTCOMES``.
-    message : why there is no answer, or which measurement after it failed; "" otherwise.
-    answer, forces, stability : None where no solve returned; forces too where there are none.
-    times : of every repeat, in order; empty where no solve returned. The first repeat may fill
-        caches.
-    memory : peak of the process until the last repeat ended, MB; memory_before : before the
-        problem was stated.
+    id : ``run.id``. run : its settings.
     time_limit : seconds for one solve. memory_limit : MB; None without one.
     ended : of the process. machine : where it ran. date : when it ended, ISO 8601 in UTC.
     schema : version of this layout.
+
+    The others are those of its ``Findings``.
     """
 
     id: str
     run: StudyRun
-    outcome: str
-    message: str
-    answer: Answer | None
-    times: tuple[Times, ...]
-    forces: Forces | None
-    stability: Stability | None
-    memory: float | None
-    memory_before: float | None
     time_limit: float
     memory_limit: float | None
     ended: Ended
     machine: Machine
     date: str
     schema: int = SCHEMA
-
-    @property
-    def seconds(self) -> float | None:
-        """Median over the repeats of the whole solve; None without an answer."""
-        return statistics.median(t.total for t in self.times) if self.times else None
 
     def __repr__(self) -> str:
         return f"Record({self.run.label}: {self.outcome})"
@@ -288,47 +290,144 @@ def outcomes(records: Sequence[Record]) -> str:
     return ": ".join(filter(None, [count(len(records), "run"), listed]))
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """The field that lines of all versions have."""
-
-    schema: int
+# --- the file of a study -----------------------------------------------------------------------
 
 
-class OtherLayout(InvalidInput):
-    """A record that another version of cdopt wrote, in a layout that this one does not read."""
+def read(path: str | Path) -> list[Record]:
+    """The records of a study in the order in which they came; of equal runs the last one.
 
-
-def begins_record(line: bytes) -> bool:
-    """Whether a line, perhaps half written or damaged, begins as lines of records do."""
-    return _BEGINNING.match(line) is not None
-
-
-def parse(line: bytes) -> Record:
-    """The record that a line holds.
+    A last line that was only half written is left out. So are damaged lines, with a warning in
+    the log.
 
     Parameters
     ----------
-    line : with or without its end.
+    path : the file, or the folder of the study.
 
     Raises
     ------
-    OtherLayout : a record of another version of cdopt.
-    InvalidInput : no record, or a damaged one.
+    InvalidInput : no such file, or one that is no study's or of another version of cdopt.
+    """
+    file_path = records_file(path)
+    return records_in(files.read_bytes(file_path, _EXPECTED), str(file_path))
+
+
+def records_file(path: str | Path) -> Path:
+    """The file of a study, given it or its folder.
+
+    Raises
+    ------
+    InvalidInput : not a path.
+    """
+    if not isinstance(path, str | Path):
+        raise InvalidInput("path", checks.describe(path), _EXPECTED)
+    file_path = Path(path)
+    return file_path if file_path.suffix == ".jsonl" else file_path / FILE
+
+
+def records_in(text: bytes, source: str) -> list[Record]:
+    """The records in the ``text`` of a file, the last one of each run; damaged lines are logged.
+
+    Raises
+    ------
+    InvalidInput : the text is not a study's, or of another version of cdopt.
+    """
+    lines = text.split(b"\n")
+    records: dict[str, Record] = {}
+    damaged = []
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            record = parse(line)
+        except InvalidInput as error:
+            where = f"{source}, line {number}: {error.found}"
+            raise InvalidInput("path", where, error.expected) from error
+        if record is None:
+            damaged.append(number)
+        else:
+            records.pop(record.id, None)
+            records[record.id] = record
+    if text and not records and not any(map(_BEGINNING.match, lines)):
+        raise InvalidInput("path", f"{source}: lines that are no records of runs", _EXPECTED)
+    if damaged:
+        message = "%s: damaged lines are left out, their runs count as missing: line %s"
+        _LOG.warning(message, source, ", ".join(map(str, damaged)))
+    return list(records.values())
+
+
+def parse(line: bytes) -> Record | None:
+    """The record that a line holds, with or without its end; None if it is damaged or no record.
+
+    Raises
+    ------
+    InvalidInput : a record of another version of cdopt.
     """
     beginning = _BEGINNING.match(line)
-    if beginning is None:
-        raise InvalidInput("line", "no record", "a record of a run as JSON")
-    content = b"{" + line.rstrip(b"\n")[_CRC_FIELD:]
-    if int(beginning[1], 16) != zlib.crc32(content):
-        raise InvalidInput("line", "bytes that do not fit their CRC", "a record as it was written")
+    content = b"{" + line.rstrip(b"\n")[beginning.end() :] if beginning else b""
+    if beginning is None or int(beginning[1], 16) != zlib.crc32(content):
+        return None
+    schema = msgspec.json.decode(content).get("schema")
+    if schema != SCHEMA:
+        expected = f"layout {SCHEMA}; make the study again in another folder"
+        raise InvalidInput("line", f"layout {schema}, of another version of cdopt", expected)
+    return msgspec.json.decode(content, type=Record)
+
+
+@contextlib.contextmanager
+def opened(path: str | Path) -> Iterator[tuple[list[Record], Callable[[Record], None]]]:
+    """The records in a study's file, and a function that adds one; the file is made if missing.
+
+    When the function returns, the record is on the disk. It raises SaveFailed when the disk is full
+    or cannot be written; all records before this one are kept. A last line that was only half
+    written is cut off first.
+
+    Raises
+    ------
+    InvalidInput : the file is no study's, cannot be written or read, or another study is writing
+        to it.
+    """
+    file_path = records_file(path)
+    if file_path.exists():
+        read(file_path)  # refused before it is opened for writing
     try:
-        schema = msgspec.json.decode(content, type=_Layout).schema
-        if schema != SCHEMA:
-            raise OtherLayout(
-                "line", f"a record of layout {schema}, of another version of cdopt",
-                f"layout {SCHEMA}; make the study again in another folder",
-            )  # fmt: skip
-        return msgspec.json.decode(content, type=Record)
-    except msgspec.MsgspecError as error:
-        raise InvalidInput("line", str(error), "a record of a run as JSON") from error
+        file_path.parent.mkdir(parents=True, exist_ok=True)
+        file = file_path.open("a+b", buffering=0)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InvalidInput("out", f"{file_path}: {reason}", "a folder to write to") from error
+    with file:
+        _lock(file, file_path)
+        file.seek(0)
+        text = file.read()
+        end = text.rfind(b"\n") + 1
+        if _BEGINNING.match(text[end:]):
+            file.truncate(end)
+        elif text[end:]:
+            file.write(b"\n")  # text of somebody else, which stays as a damaged line
+        yield records_in(text, str(file_path)), lambda record: _append(file, record.line())
+
+
+def _append(file: IO[bytes], line: bytes) -> None:
+    """Write all of a line and wait for the disk; on failure leave the file as it was."""
+    handle = file.fileno()
+    end = os.fstat(handle).st_size
+    with files.named(file.name, "out"):
+        try:
+            while line:
+                line = line[os.write(handle, line) :]
+            os.fsync(handle)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle, end)
+            raise
+
+
+def _lock(file: IO[bytes], file_path: Path) -> None:
+    """Lock the file until it is closed, on systems that can."""
+    try:
+        fcntl: Any = importlib.import_module("fcntl")
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        found = f"{file_path}: another study is writing to it"
+        raise InvalidInput("out", found, "a file of its own") from error

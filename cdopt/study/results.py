@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 
 from cdopt._util.errors import InvalidInput
-from cdopt.study import store
 from cdopt.study.plan import StudyRun
-from cdopt.study.record import Forces, Record, Stability, outcomes
+from cdopt.study.record import Forces, Record, Stability, outcomes, read
 
 DEFAULTS = "defaults"
 _MEMBER = re.compile(r"^(?P<family>.+)-\d+\.npz$")
@@ -58,7 +57,7 @@ class Results:
         ------
         InvalidInput : the file is missing, empty, or holds something else.
         """
-        records = store.read(path)
+        records = read(path)
         if not records:
             raise InvalidInput("path", f"{path}: no record", "a study with runs")
         return cls.of(records)

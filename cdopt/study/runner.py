@@ -14,8 +14,7 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.study.plan import Plan, StudyRun
 from cdopt.study.process import check_plugins, make
-from cdopt.study.record import LIMITED, Record, outcomes
-from cdopt.study.store import opened
+from cdopt.study.record import LIMITED, Record, opened, outcomes
 
 _DASK = "pip install 'cdopt[dask]'"
 _CONNECT_SECONDS = 30.0  # for the scheduler to answer

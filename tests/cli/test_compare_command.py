@@ -13,7 +13,7 @@ import pytest
 from command_line import refuses, run, run_json
 
 from cdopt import study
-from cdopt.study.store import FILE
+from cdopt.study.record import FILE
 
 
 @pytest.mark.parametrize(

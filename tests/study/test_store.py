@@ -16,8 +16,7 @@ import cdopt
 from cdopt import InvalidInput
 from cdopt.study import Plan, ProblemSource, Record, StudyRun, problems, read, run
 from cdopt.study.machine import machine
-from cdopt.study.record import Ended, Findings, Times, parse
-from cdopt.study.store import FILE, opened
+from cdopt.study.record import FILE, Ended, Findings, Times, opened, parse
 
 RUN = StudyRun(ProblemSource("beam-uniform"), "classic-force", "osqp", 1e-6)
 PLAN = Plan(["beam-uniform", "tripod"], ["newton", "osqp"], tolerances=[None, 1e-6])
@@ -136,9 +135,7 @@ def test_a_line_gives_back_its_record() -> None:
     assert line.count(b"\n") == 1
     assert parse(line) == full
     assert (full.seconds, record(times=times[:2]).seconds, record().seconds) == (2.0, 3.0, None)
-    for other in (b"", b"{}", b"nonsense", b"[1]", record(schema=99).line()):
-        with pytest.raises(InvalidInput):
-            parse(other)
+    assert [parse(other) for other in (b"", b"{}", b"nonsense", b"[1]")] == [None] * 4
 
 
 # --- the file --------------------------------------------------------------------------
