@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pandas as pd
 
 from cdopt._util.formatting import count
 from cdopt.study.plan import MODES
-from cdopt.study.record import NEAR
+from cdopt.study.record import LIMITED
 from cdopt.study.results import Results, solver_of, tolerance_of
 from cdopt.study.statistics import (
     Profile,
@@ -20,163 +22,168 @@ from cdopt.study.statistics import (
 )
 from cdopt.study.table import Table
 
-SHIFTS = (1.0, 0.01)  # s
-CONFIDENCE = 0.95
 FEWEST = 3  # sizes from which an exponent is fitted
-WITHIN = 10.0  # times the fastest
-_PLACES = ("first", "second", "third")
-_FAILED = ["error", "crash", "timeout", "memory"]
 
+Runs = pd.DataFrame
 Rows = list[tuple[Any, ...]]
+Columns = Mapping[str, Callable[[Runs], Any]]  # by name: of the runs in a row
 
 
-def tables(study: Results) -> tuple[Table, ...]:
-    """All tables of a study, those without rows included."""
-    return (
-        overview(study), quickest(study), success(study), means(study), profiles(study),
-        exponents(study), forces(study), spread(study), starts(study), calls(study),
-        repeats(study), failures(study),
-    )  # fmt: skip
+Made = tuple[Sequence[str], Sequence[tuple[Any, ...]]]  # a header and rows
 
 
-def overview(study: Results) -> Table:
-    """A line for each solver, in the formulation that most runs have."""
+def table(make: Callable[[Results], tuple[Any, ...]]) -> Callable[[Results], Table]:
+    """A function of this name that makes a table: its docstring is the title and what it shows.
+
+    A third entry of what ``make`` returns fills the places in braces.
+    """
+    title, _, about = inspect.cleandoc(make.__doc__ or make.__name__).partition("\n")
+
+    @functools.wraps(make)
+    def made(study: Results) -> Table:
+        header, rows, *known = make(study)
+        text = " ".join(about.format(**(known[0] if known else {})).split())
+        return Table(make.__name__, title.rstrip("."), text, header, rows)
+
+    return made
+
+
+@table
+def overview(study: Results) -> tuple[Any, ...]:
+    """At a glance.
+
+    {form}, a line for each solver. Solved: share of the problems that the solver takes whose
+    certificate holds at the tolerance asked. Honest: share of its claims of success that the
+    certificate confirms to within ten times that tolerance. Fastest, and within 10×: share of the
+    problems at {middle} (performance profile). Distance: of its certified forces from the
+    compatible ones, relative, median and largest over problems whose forces are not unique.
+    """
     form = study.plain["formulation"].mode().get(0, "")
-    runs = study.plain.query("formulation == @form and call == 'cvxpy'")
+    runs = study.plain[(study.plain["formulation"] == form) & (study.plain["call"] == "cvxpy")]
     levels = [t for t in study.tolerances if (runs["tolerance"] == t).any()]
     middle = levels[len(levels) // 2] if levels else ""
     by_solver = profiles_of(study, middle, form)
-    rows: Rows = []
-    for name, asked in _groups(runs, "solver"):
-        able = asked[asked["outcome"] != "refused"]
-        if able.empty:
-            continue
-        solved = able["outcome"] == "solved"
-        distance = able.loc[solved & (able["undetermined"] != 0), "distance"]
-        profile = by_solver.get(name)
-        rows.append((
-            name,
-            *(_percent(solved[able["tolerance"] == level]) for level in levels),
-            _honest(able),
-            profile and 100.0 * profile.wins,
-            profile and 100.0 * profile.at(WITHIN),
-            distance.median() if distance.notna().any() else np.nan,
-            distance.max(),
-            len(asked) - len(able),
-        ))  # fmt: skip
+
+    def solved(level: str) -> Callable[[Runs], float]:
+        return lambda r: _percent(_is(_able(r[r["tolerance"] == level]), "solved"))
+
+    def fast(within: float) -> Callable[[Runs], float | None]:
+        names = {name: 100.0 * profile.at(within) for name, profile in by_solver.items()}
+        return lambda r: names.get(r["solver"].iloc[0])
+
+    def distance(r: Runs) -> pd.Series:
+        return r.loc[_is(r, "solved") & (r["undetermined"] != 0), "distance"]
+
+    columns: Columns = {
+        **{f"solved at {level} [%]": solved(level) for level in levels},
+        "honest [%]": lambda r: _honest(_able(r)),
+        "fastest [%]": fast(1.0),
+        "within 10× [%]": fast(10.0),
+        "distance": lambda r: distance(r).median(),
+        "largest distance": lambda r: distance(r).max(),
+        "refused": lambda r: len(r) - len(_able(r)),
+    }
+    header, rows = _grouped(runs[runs["solver"].isin(_able(runs)["solver"])], ["solver"], columns)
     rows.sort(key=lambda row: tuple(-np.nan_to_num(cell) for cell in row[1 : 2 + len(levels)]))
-    return Table(
-        "overview", "At a glance",
-        f"{form}, a line for each solver. Solved: share of the problems that the solver takes "
-        "whose certificate holds at the tolerance asked. Honest: share of its claims of success "
-        f"that the certificate confirms to within {NEAR:g} times that tolerance. "
-        f"Fastest, and within {WITHIN:g}×: share of the problems at {middle} "
-        "(performance profile). Distance: of its certified forces from the compatible ones, "
-        "relative, median and largest over problems whose forces are not unique.",
-        ("solver", *(f"solved at {level} [%]" for level in levels), "honest [%]",
-         "fastest [%]", f"within {WITHIN:g}× [%]", "distance", "largest distance", "refused"),
-        rows,
-    )  # fmt: skip
+    return header, rows, {"form": form, "middle": middle}
 
 
-def quickest(study: Results) -> Table:
-    """The quickest certified solvers of each problem, at each tolerance, cold and warm."""
-    runs = study.frame
-    runs = runs[runs["seed"].isna() & ~runs["outcome"].isin(["missing", "refused"])]
-    rows: Rows = []
-    for (question, tolerance, mode), asked in _groups(runs, "question", "tolerance", "mode"):
-        if len(asked) < 2:
-            continue
-        solved = asked[(asked["outcome"] == "solved") & (asked["seconds"] > 0.0)]
-        best = solved.sort_values("seconds", kind="stable")[: len(_PLACES)]
-        cells = best[["solver", "seconds"]].to_numpy().ravel().tolist()
-        cells += [None] * (2 * len(_PLACES) - len(cells))
-        size = _whole(asked["contacts"].max())
-        rows.append((question, size, tolerance, mode, *cells, len(solved), len(asked)))
-    places = [column for place in _PLACES for column in (place, f"{place} [s]")]
-    return Table(
-        "quickest", "The quickest",
-        "Of the solvers asked, those whose certificate holds at the tolerance asked, by the "
-        "time of the whole solve.",
-        ("problem", "contacts", "tolerance", "start", *places, "solved", "asked"),
-        rows,
-    )  # fmt: skip
+@table
+def quickest(study: Results) -> Made:
+    """The quickest.
+
+    Of the solvers asked, those whose certificate holds at the tolerance asked, by the time of the
+    whole solve.
+    """
+
+    def place(k: int, column: str) -> Callable[[Runs], Any]:
+        def cell(r: Runs) -> Any:
+            best = r[_is(r, "solved") & (r["seconds"] > 0.0)].sort_values("seconds", kind="stable")
+            return best[column].iloc[k] if k < len(best) else None
+
+        return cell
+
+    columns: dict[str, Callable[[Runs], Any]] = {"contacts": lambda r: _whole(r["contacts"].max())}
+    for k, name in enumerate(("first", "second", "third")):
+        columns |= {name: place(k, "solver"), f"{name} [s]": place(k, "seconds")}
+    columns |= {"solved": lambda r: (_is(r, "solved") & (r["seconds"] > 0.0)).sum(), "asked": len}
+    runs = study.frame[study.frame["seed"].isna() & ~_is(study.frame, "missing", "refused")]
+    return _grouped(runs, ["question", "tolerance", "mode"], columns, least=2)
 
 
-def success(study: Results) -> Table:
-    """How often each solver solved, and how often its claims were true."""
-    rows: Rows = []
-    for tolerance in study.tolerances:
-        for name, runs in _groups(study.at(tolerance), "solver"):
-            outcome = runs["outcome"]
-            counts, near = outcome.value_counts(), runs["near"].sum()
-            modest = (outcome == "solved") & ~runs["claimed"]
-            rows.append((
-                name, tolerance, len(runs), counts.get("solved", 0), near,
-                counts.get("wrong", 0) - near, counts.get("gave up", 0), modest.sum(),
-                counts.get("refused", 0), outcome.isin(_FAILED).sum(),
-                _percent(outcome == "solved"), _honest(runs),
-            ))  # fmt: skip
-    return Table(
-        "success", "Success and honesty",
-        "Solved: the certificate holds at the tolerance asked, whatever the solver said. Near: the "
-        f"solver claims success, and the certificate misses by less than {NEAR:g} times, which may "
-        "come from different definitions. False: it misses by more. Modest: the certificate holds "
-        "and the solver claims nothing. Honest: share of its claims of success that are not false.",
-        ("solver", "tolerance", "runs", "solved", "near", "false", "gave up", "modest", "refused",
-         "failed", "solved [%]", "honest [%]"),
-        rows,
-    )  # fmt: skip
+@table
+def success(study: Results) -> Made:
+    """Success and honesty.
+
+    Solved: the certificate holds at the tolerance asked, whatever the solver said. Near: the solver
+    claims success, and the certificate misses by less than ten times, which may come from different
+    definitions. False: it misses by more. Modest: the certificate holds and the solver claims
+    nothing. Honest: share of its claims of success that are not false.
+    """
+    columns: Columns = {
+        "runs": len,
+        "solved": lambda r: _is(r, "solved").sum(),
+        "near": lambda r: r["near"].sum(),
+        "false": lambda r: _is(r, "wrong").sum() - r["near"].sum(),
+        "gave up": lambda r: _is(r, "gave up").sum(),
+        "modest": lambda r: (_is(r, "solved") & ~r["claimed"]).sum(),
+        "refused": lambda r: _is(r, "refused").sum(),
+        "failed": lambda r: _is(r, "error", "crash", "timeout", "memory").sum(),
+        "solved [%]": lambda r: _percent(_is(r, "solved")),
+        "honest [%]": _honest,
+    }
+    runs = pd.concat([study.at(tolerance) for tolerance in study.tolerances] or [study.plain])
+    return _grouped(runs, ["tolerance", "solver"], columns)
 
 
-def means(study: Results) -> Table:
-    """Shifted geometric means of time."""
+@table
+def means(study: Results) -> Made:
+    """Time: shifted geometric means.
+
+    exp(mean ln(t + shift)) − shift of the whole solve, with shifts of 1 s and 0.01 s: with 1 s all
+    solves far below a second count alike. An unsolved problem counts with its time limit. Only
+    problems that all solvers of the formulation were asked, except those that were asked few.
+    Solver alone: without stating, compiling and certifying, over what it solved, shift 0.01 s.
+    """
     rows: Rows = []
     for tolerance, form in study.comparisons:
         times, runs = study.times(tolerance, form), study.at(tolerance, form)
         limits = runs.pivot_table("time_limit", "question", "solver", aggfunc="last")
         counted = times.where(np.isfinite(times), limits)
-        mean = pd.DataFrame({s: counted.apply(shifted_geometric_mean, shift=s) for s in SHIFTS})
-        over = mean / mean.min()
-        alone = runs[runs["outcome"] == "solved"].groupby("solver")["solver_seconds"]
-        alone = alone.apply(shifted_geometric_mean, shift=SHIFTS[1])
-        for name in times:
-            both = [cell for s in SHIFTS for cell in (mean.loc[name, s], over.loc[name, s])]
-            solved = np.isfinite(times[name]).sum()
-            rows.append((name, tolerance, form, len(times), solved, *both, alone.get(name)))
-    one, small = (f"{shift:g} s" for shift in SHIFTS)
-    return Table(
-        "means", "Time: shifted geometric means",
-        f"exp(mean ln(t + shift)) − shift of the whole solve, with shifts of {one} and {small}: "
-        f"with {one} all solves far below a second count alike. An unsolved problem counts with "
-        "its time limit. Only problems that all solvers of the formulation were asked, except "
-        "those that were asked few. Solver alone: without stating, compiling and certifying, over "
-        f"what it solved, shift {small}.",
-        ("solver", "tolerance", "formulation", "problems", "solved", f"mean, shift {one} [s]",
-         "over the best", f"mean, shift {small} [s]", "over the best, small shift",
-         "solver alone [s]"),
-        rows,
-    )  # fmt: skip
+        alone = runs[_is(runs, "solved")].groupby("solver")["solver_seconds"]
+        one, small = (counted.apply(shifted_geometric_mean, shift=shift) for shift in (1.0, 0.01))
+        table = pd.DataFrame(
+            {
+                "problems": len(times),
+                "solved": np.isfinite(times).sum(),
+                "mean, shift 1 s [s]": one,
+                "over the best": one / one.min(),
+                "mean, shift 0.01 s [s]": small,
+                "over the best, small shift": small / small.min(),
+                "solver alone [s]": alone.apply(shifted_geometric_mean, shift=0.01),
+            },
+            index=times.columns,
+        )
+        rows += [(row[0], tolerance, form, *row[1:]) for row in table.itertuples()]
+    return ["solver", "tolerance", "formulation", *(table if rows else ())], rows
 
 
-def profiles(study: Results) -> Table:
-    """Performance profiles at a few ratios."""
-    rows: Rows = []
-    for tolerance, form in study.comparisons:
-        for name, profile in profiles_of(study, tolerance, form).items():
-            shares = [100.0 * profile.at(tau) for tau in (1.0, 2.0, 10.0, 100.0)]
-            rows.append((
-                name, tolerance, form, profile.problems, *shares, 100.0 * profile.solved,
-            ))  # fmt: skip
-    return Table(
-        "profiles", "Performance profiles",
-        "Share of the problems, in percent, that a solver solves within so many times the time of "
-        "the fastest (Dolan & Moré 2002). Which of two solvers is better may change when a third "
-        "is taken out: use a profile to find the best, not to rank the others.",
-        ("solver", "tolerance", "formulation", "problems", "fastest", "within 2×", "within 10×",
-         "within 100×", "ever"),
-        rows,
-    )  # fmt: skip
+@table
+def profiles(study: Results) -> Made:
+    """Performance profiles.
+
+    Share of the problems, in percent, that a solver solves within so many times the time of the
+    fastest (Dolan & Moré 2002). Which of two solvers is better may change when a third is taken
+    out: use a profile to find the best, not to rank the others.
+    """
+    within = {"fastest": 1.0, "within 2×": 2.0, "within 10×": 10.0, "within 100×": 100.0}
+    shares = {**within, "ever": np.inf}
+    rows = [
+        (name, tolerance, form, p.problems, *(100.0 * p.at(tau) for tau in shares.values()))
+        for tolerance, form in study.comparisons
+        for name, p in profiles_of(study, tolerance, form).items()
+    ]
+    return ["solver", "tolerance", "formulation", "problems", *shares], rows
 
 
 def profiles_of(study: Results, tolerance: str, form: str) -> dict[str, Profile]:
@@ -185,167 +192,205 @@ def profiles_of(study: Results, tolerance: str, form: str) -> dict[str, Profile]
     return performance_profiles(times.to_dict("list")) if times.size else {}
 
 
-def exponents(study: Results) -> Table:
-    """How time grows with the number of contacts."""
+@table
+def exponents(study: Results) -> Made:
+    """Growth with size.
+
+    Exponent of time against the number of contacts, by least squares on logarithms, with its 95 %
+    interval (Student's t). Solved runs, families of at least three sizes. Overheads dominate small
+    problems, which flattens the line.
+    """
     rows: Rows = []
     for (family, form, tolerance, name), points in growth(study):
-        contacts = points["contacts"]
-        fit = power_fit(contacts, points["seconds"], CONFIDENCE)
-        rows.append((
-            family, form, name, tolerance, fit.points, int(contacts.min()), int(contacts.max()),
-            fit.exponent, fit.low, fit.high,
-        ))  # fmt: skip
-    return Table(
-        "exponents", "Growth with size",
-        "Exponent of time against the number of contacts, by least squares on logarithms, with its "
-        f"{CONFIDENCE:.0%} interval (Student's t). Solved runs, families of at least {FEWEST} "
-        "sizes. Overheads dominate small problems, which flattens the line.",
-        ("family", "formulation", "solver", "tolerance", "points", "fewest contacts",
-         "most contacts", "exponent", "low", "high"),
-        rows,
-    )  # fmt: skip
+        contacts = points["contacts"].astype(int)
+        fit = power_fit(contacts, points["seconds"], 0.95)
+        sizes = fit.points, contacts.min(), contacts.max()
+        rows.append((family, form, name, tolerance, *sizes, fit.exponent, fit.low, fit.high))
+    numbers = ["points", "fewest contacts", "most contacts", "exponent", "low", "high"]
+    return ["family", "formulation", "solver", "tolerance", *numbers], rows
 
 
-def growth(study: Results) -> Iterator[tuple[tuple[str, str, str, str], pd.DataFrame]]:
+def growth(study: Results) -> Iterator[tuple[tuple[str, str, str, str], Runs]]:
     """Solved runs by family, formulation, tolerance and solver, of families with enough sizes."""
-    runs = study.plain
-    runs = runs[(runs["outcome"] == "solved") & (runs["seconds"] > 0.0) & (runs["contacts"] > 0)]
-    for key, points in _groups(runs, "family", "formulation", "tolerance", "solver"):
+    runs = study.plain.query("outcome == 'solved' and seconds > 0.0 and contacts > 0")
+    for key, points in runs.groupby(["family", "formulation", "tolerance", "solver"], sort=False):
         if points["contacts"].nunique() >= FEWEST:
             yield key, points
 
 
-def forces(study: Results) -> Table:
-    """Which of the admissible forces each solver selected."""
+@table
+def forces(study: Results) -> Made:
+    """Which force was selected.
+
+    Distance to the compatible forces, 2-norm and largest, relative. Ratio: largest force over the
+    largest compatible one. Position: mean position of undetermined forces in their admissible
+    intervals, 0 the lower and 1 the upper end. Outside: how far a force lies outside its interval,
+    over the largest upper bound.
+    """
     runs = study.plain[study.plain["distance"].notna()]
-    rows = [
-        (r.question, r.solver, r.tolerance, r.outcome == "solved", r.largest, r.ratio, r.distance,
-         r.distance_max, _whole(r.undetermined), np.mean(r.positions) if r.positions else None,
-         r.outside)
-        for r in runs.itertuples()
-    ]  # fmt: skip
-    return Table(
-        "forces", "Which force was selected",
-        "Distance to the compatible forces, 2-norm and largest, relative. Ratio: largest force "
-        "over the largest compatible one. Position: mean position of undetermined forces in their "
-        "admissible intervals, 0 the lower and 1 the upper end. Outside: how far a force lies "
-        "outside its interval, over the largest upper bound.",
-        ("problem", "solver", "tolerance", "certified", "largest [N]", "ratio", "distance",
-         "largest distance", "undetermined", "position", "outside"),
-        rows,
-    )  # fmt: skip
+    columns = {
+        "certified": _is(runs, "solved"),
+        "largest [N]": runs["largest"],
+        "ratio": runs["ratio"],
+        "distance": runs["distance"],
+        "largest distance": runs["distance_max"],
+        "undetermined": [_whole(number) for number in runs["undetermined"]],
+        "position": [np.mean(entries) if entries else None for entries in runs["positions"]],
+        "outside": runs["outside"],
+    }
+    return _listing(runs.assign(**columns), ["question", "solver", "tolerance", *columns])
 
 
-def spread(study: Results) -> Table:
-    """How far certified solvers disagree about the force."""
-    solved = study.plain[(study.plain["outcome"] == "solved") & study.plain["ratio"].notna()]
-    rows: Rows = []
-    for (question, tolerance), runs in _groups(solved, "question", "tolerance"):
-        if len(runs) < 2:
-            continue
-        least, greatest = runs["ratio"].min(), runs["ratio"].max()
-        positions = [position for position in runs["positions"] if position]
-        apart = None
-        if len(positions) > 1 and len(set(map(len, positions))) == 1:
-            apart = np.ptp(np.array(positions), axis=0).mean()
-        rows.append((
-            question, tolerance, len(runs), least, greatest,
-            greatest / least if least > 0.0 else None,
-            runs["distance"].min(), runs["distance"].max(), apart,
-        ))  # fmt: skip
-    return Table(
-        "spread", "Spread between certified solvers",
-        "Of solvers whose certificates hold: least and greatest of their largest forces, over the "
-        "largest compatible one; nearest and farthest from the compatible forces; and how far "
-        "apart they lie in the admissible intervals, mean of greatest less least position.",
-        ("problem", "tolerance", "solvers", "least", "greatest", "greatest over least", "nearest",
-         "farthest", "apart"),
-        rows,
-    )  # fmt: skip
+@table
+def spread(study: Results) -> Made:
+    """Spread between certified solvers.
+
+    Of solvers whose certificates hold: least and greatest of their largest forces, over the largest
+    compatible one; nearest and farthest from the compatible forces; and how far apart they lie in
+    the admissible intervals, mean of greatest less least position.
+    """
+
+    def apart(r: Runs) -> float | None:
+        positions = [entries for entries in r["positions"] if entries]
+        if len(positions) < 2 or len(set(map(len, positions))) > 1:
+            return None
+        return float(np.ptp(np.array(positions), axis=0).mean())
+
+    columns: Columns = {
+        "solvers": len,
+        "least": lambda r: r["ratio"].min(),
+        "greatest": lambda r: r["ratio"].max(),
+        "greatest over least": lambda r: r["ratio"].max() / (r["ratio"].min() or np.nan),
+        "nearest": lambda r: r["distance"].min(),
+        "farthest": lambda r: r["distance"].max(),
+        "apart": apart,
+    }
+    solved = study.plain[_is(study.plain, "solved") & study.plain["ratio"].notna()]
+    return _grouped(solved, ["question", "tolerance"], columns, least=2)
 
 
-def starts(study: Results) -> Table:
-    """Warm against cold."""
-    frame = study.frame
-    started = frame["mode"].isin(MODES[1:]) & (frame["cold_total"] > 0.0) & (frame["seconds"] > 0.0)
-    rows: Rows = []
-    for key, runs in _groups(frame[started], "solver", "mode", "tolerance"):
-        iterations = runs["iterations"] / runs["cold_iterations"].where(runs["cold_iterations"] > 0)
-        time = _geometric_mean(runs["seconds"] / runs["cold_total"])
-        rows.append((*key, len(runs), time, iterations.mean(), runs["start"].max()))
-    return Table(
-        "starts", "Warm and cold starts",
-        "Time over the cold time, geometric mean; iterations over the cold ones, mean; and the "
-        "largest change of the forces by the start, max |f − f'| / max f'. Warm: from the "
-        "problem's own answer; previous: from the step before in a recorded run.",
-        ("solver", "start", "tolerance", "runs", "time ratio", "iterations ratio", "moved"),
-        rows,
-    )  # fmt: skip
+@table
+def starts(study: Results) -> Made:
+    """Warm and cold starts.
+
+    Time over the cold time, geometric mean; iterations over the cold ones, mean; and the largest
+    change of the forces by the start, max |f − f'| / max f'. Warm: from the problem's own answer;
+    previous: from the step before in a recorded run.
+    """
+    runs = study.frame[study.frame["mode"].isin(MODES[1:])]
+    runs = runs[(runs["cold_total"] > 0.0) & (runs["seconds"] > 0.0)]
+    ratio = runs["iterations"] / runs["cold_iterations"].replace(0, np.nan)
+    columns: Columns = {
+        "runs": len,
+        "time ratio": lambda r: _geometric_mean(r["seconds"] / r["cold_total"]),
+        "iterations ratio": lambda r: r["ratio"].mean(),
+        "moved": lambda r: r["start"].max(),
+    }
+    return _grouped(runs.assign(ratio=ratio), ["solver", "mode", "tolerance"], columns)
 
 
-def calls(study: Results) -> Table:
-    """Through CVXPY against called directly."""
+@table
+def calls(study: Results) -> Made:
+    """Through CVXPY, and by the solver's own interface.
+
+    Problems solved both ways, on the data that CVXPY compiled; compiling is part of both times.
+    Time through CVXPY over that by the solver's own interface, geometric means: of the whole solve,
+    and of the solver alone. Share: the part of the time through CVXPY that is not the solver's.
+    """
     keys = ["backend", "tolerance", "question"]
-    solved = study.plain[study.plain["outcome"] == "solved"]
-    ways = (solved[solved["call"] == call] for call in ("cvxpy", "direct"))
-    cvxpy, direct = (runs.drop_duplicates(keys, keep="last") for runs in ways)
-    rows: Rows = []
-    both = cvxpy.merge(direct, on=keys, suffixes=("", "_direct"))
-    for key, runs in _groups(both, "backend", "tolerance"):
-        rows.append((
-            *key, len(runs),
-            _geometric_mean(runs["seconds"] / runs["seconds_direct"]),
-            _geometric_mean(runs["solver_seconds"] / runs["solver_seconds_direct"]),
-            100.0 * (1.0 - runs["solver_seconds"] / runs["seconds"]).mean(),
-        ))  # fmt: skip
-    return Table(
-        "calls", "Through CVXPY, and by the solver's own interface",
-        "Problems solved both ways, on the data that CVXPY compiled; compiling is part of both "
-        "times. Time through CVXPY over that by the solver's own interface, geometric means: of "
-        "the whole solve, and of the solver alone. Share: the part of the time through CVXPY that "
-        "is not the solver's.",
-        ("solver", "tolerance", "problems", "whole", "solver alone", "share [%]"),
-        rows,
-    )  # fmt: skip
+    solved = study.plain[_is(study.plain, "solved")].drop_duplicates([*keys, "call"], keep="last")
+    ways = [solved[solved["call"] == call] for call in ("cvxpy", "direct")]
+    both = ways[0].merge(ways[1], on=keys, suffixes=("", "_direct"))
+    columns: Columns = {
+        "problems": len,
+        "whole": lambda r: _geometric_mean(r["seconds"] / r["seconds_direct"]),
+        "solver alone": lambda r: _geometric_mean(r["solver_seconds"] / r["solver_seconds_direct"]),
+        "share [%]": lambda r: 100.0 * (1.0 - r["solver_seconds"] / r["seconds"]).mean(),
+    }
+    return _grouped(both, ["backend", "tolerance"], columns)
 
 
-def repeats(study: Results) -> Table:
-    """Whether the same question gets the same answer."""
-    rows: Rows = []
-    for name, runs in _groups(study.frame, "solver"):
-        identical, order = runs["identical"].dropna(), runs["order"].dropna()
-        if len(identical) or len(order):
-            rows.append((
-                name, len(identical), identical.sum(), runs["repeats"].max(), len(order),
-                order.max(),
-            ))  # fmt: skip
-    return Table(
-        "repeats", "Repeats and the order of contacts",
-        "Runs repeated and, of these, those whose forces were the same bit by bit; the largest "
-        "difference of a repeat; and of runs with the contacts in another order, the largest "
-        "difference from the answer in the problem's own order, max |f − f'| / max f'.",
-        ("solver", "repeated", "identical", "largest difference", "reordered",
-         "largest difference by order"),
-        rows,
-    )  # fmt: skip
+@table
+def repeats(study: Results) -> Made:
+    """Repeats and the order of contacts.
+
+    Runs repeated and, of these, those whose forces were the same bit by bit; the largest difference
+    of a repeat; and of runs with the contacts in another order, the largest difference from the
+    answer in the problem's own order, max |f − f'| / max f'.
+    """
+    columns: Columns = {
+        "repeated": lambda r: r["identical"].count(),
+        "identical": lambda r: r["identical"].dropna().sum(),
+        "largest difference": lambda r: r["repeats"].max(),
+        "reordered": lambda r: r["order"].count(),
+        "largest difference by order": lambda r: r["order"].max(),
+    }
+    runs = study.frame[study.frame[["identical", "order"]].notna().any(axis=1)]
+    return _grouped(runs, ["solver"], columns)
 
 
-def failures(study: Results) -> Table:
-    """Runs without a certified answer, one by one."""
+@table
+def failures(study: Results) -> Made:
+    """Runs without a certified answer.
+
+    Outcome, the solver's status, the largest residual of its answer, and why.
+    """
     columns = ["question", "solver", "tolerance", "outcome", "status", "worst", "message"]
-    runs = study.frame.loc[study.frame["outcome"] != "solved", columns]
-    return Table(
-        "failures", "Runs without a certified answer",
-        "Outcome, the solver's status, the largest residual of its answer, and why.",
-        ("problem", "solver", "tolerance", "outcome", "status", "worst residual", "message"),
-        list(runs.itertuples(index=False, name=None)),
-    )  # fmt: skip
+    return _listing(study.frame[~_is(study.frame, "solved")], columns)
 
 
-def _groups(runs: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, pd.DataFrame]]:
-    """Runs with equal values in these columns, in order of first appearance."""
-    key: Any = list(columns) if len(columns) > 1 else columns[0]
-    yield from runs.groupby(key, sort=False)
+@table
+def settings(study: Results) -> Made:
+    """Settings.
+
+    What each solver was given, as it names its settings.
+    """
+    plain = [r for r in study.records if r.run.mode == "cold" and r.run.seed is None]
+    rows: dict[tuple[str, ...], None] = {}
+    for r in plain:
+        if r.answer is not None:
+            stated = ", ".join(f"{k} = {v}" for k, v in r.answer.settings.items()) or "its defaults"
+            rows.setdefault((solver_of(r.run), tolerance_of(r.run), stated))
+    return ["solver", "tolerance", "settings"], list(rows)
+
+
+def tables(study: Results) -> tuple[Table, ...]:
+    """All tables of a study but its settings, those without rows included."""
+    first = overview, quickest, success, means, profiles, exponents
+    return tuple(make(study) for make in (*first, forces, spread, starts, calls, repeats, failures))
+
+
+# --- groups of runs, and what is said of them ----------------------------------------------
+
+
+_NAMES = {"question": "problem", "mode": "start", "backend": "solver", "worst": "worst residual"}
+
+
+def _grouped(runs: Runs, keys: list[str], columns: Columns, least: int = 1) -> tuple[Any, Rows]:
+    """Header and rows: runs with equal ``keys``, and every column of such a group.
+
+    Groups are in order of first appearance; those of fewer than ``least`` runs are left out.
+    """
+    rows = [
+        (*key, *(column(group) for column in columns.values()))
+        for key, group in runs.groupby(keys, sort=False)
+        if len(group) >= least
+    ]
+    return [*(_NAMES.get(key, key) for key in keys), *columns], rows
+
+
+def _listing(runs: Runs, columns: list[str]) -> Made:
+    """Header and rows: these columns of every run."""
+    header = [_NAMES.get(column, column) for column in columns]
+    return header, list(runs[columns].itertuples(index=False, name=None))
+
+
+def _is(runs: Runs, *outcomes: str) -> pd.Series:
+    return runs["outcome"].isin(outcomes)
+
+
+def _able(runs: Runs) -> Runs:
+    return runs[~_is(runs, "refused")]
 
 
 def _percent(true: pd.Series) -> float:
@@ -353,7 +398,7 @@ def _percent(true: pd.Series) -> float:
     return 100.0 * true.mean() if len(true) else np.nan
 
 
-def _honest(runs: pd.DataFrame) -> float:
+def _honest(runs: Runs) -> float:
     """The share of claims of success that are true or nearly so, in percent."""
     return _percent(runs.loc[runs["claimed"], "honest"].astype(bool))
 
@@ -387,60 +432,45 @@ ALWAYS = (
 
 def limitations(study: Results) -> tuple[str, ...]:
     """Sentences on what the study cannot show: general ones, and those about its own runs."""
-    runs, sentences = study.records, []
-    hosts = {(r.machine.host, r.machine.processor) for r in runs}
-    if len(hosts) > 1:
-        sentences.append(f"Runs come from {len(hosts)} machines: their times are not comparable.")
-    versions = {tuple(sorted(r.machine.versions.items(), key=str)) for r in runs}
-    if len(versions) > 1:
-        sentences.append(f"Runs were made with {len(versions)} different sets of package versions.")
-    short = {r.run.repeats for r in runs if r.run.repeats < 3}
-    if short:
-        sentences.append(
-            "Some runs were repeated fewer than three times: their times are single shots."
-        )
-    cut = sum(r.outcome in ("timeout", "memory") for r in runs)
-    if cut:
-        sentences.append(f"{count(cut, 'run')} ended at the limit of time or memory.")
+    runs = study.records
+    hosts = len({(r.machine.host, r.machine.processor) for r in runs})
+    versions = len({tuple(sorted(r.machine.versions.items(), key=str)) for r in runs})
+    short = sum(r.run.repeats < 3 for r in runs)
+    cut = sum(r.outcome in LIMITED for r in runs)
     left = sum(r.outcome == "interrupted" for r in runs)
-    if left:
-        sentences.append(
-            f"{count(left, 'run')} ended from outside, and left out: still to be made."
-        )
-    missing = sorted({r.run.backend for r in runs if r.outcome == "missing"})
-    if missing:
-        sentences.append(f"Not installed, and so not compared: {', '.join(missing)}.")
-    installed = {r.run.backend for r in runs if r.outcome != "missing"}
-    siconos = sorted(name for name in installed if name.startswith("siconos-"))
-    if siconos:
-        sentences.append(
-            f"{', '.join(siconos)}: each solve starts a process, about a third of a second, which "
-            "is in the time of the whole solve and not in that of the solver alone."
-        )
+    missing = _listed(sorted(r.run.backend for r in runs if r.outcome == "missing"))
+    there = {r.run.backend for r in runs if r.outcome != "missing"}
+    siconos = _listed(sorted(name for name in there if name.startswith("siconos-")))
+    sentences = {
+        f"Runs come from {hosts} machines: their times are not comparable.": hosts > 1,
+        f"Runs were made with {versions} different sets of package versions.": versions > 1,
+        f"{count(short, 'run')} repeated fewer than three times: times are single shots.": short,
+        f"{count(cut, 'run')} ended at the limit of time or memory.": cut,
+        f"{count(left, 'run')} ended from outside, and left out: still to be made.": left,
+        f"Not installed, and so not compared: {missing}.": missing,
+        f"{siconos}: each solve starts a process, about a third of a second, which "
+        "is in the time of the whole solve and not in that of the solver alone.": siconos,
+    }
     for tolerance, form in study.comparisons:
         asked, times = study.at(tolerance, form), study.times(tolerance, form)
-        every = asked["question"].nunique()
-        if len(times) < every:
-            sentences.append(
-                f"{form} at {tolerance}: {every - len(times)} of {every} "
-                "problems were not asked of every solver; means and profiles leave them out."
-            )
-        few = set(asked.loc[asked["outcome"] != "refused", "solver"]) - set(times)
-        if few:
-            sentences.append(
-                f"{form} at {tolerance}: asked fewer than half of the problems, and so in "
-                f"no mean and no profile: {', '.join(sorted(few))}."
-            )
-    return (*sentences, *ALWAYS)
+        every, where = asked["question"].nunique(), f"{form} at {tolerance}"
+        few = _listed(sorted(set(_able(asked)["solver"]) - set(times)))
+        sentences |= {
+            f"{where}: {every - len(times)} of {every} problems were not asked of every solver; "
+            "means and profiles leave them out.": len(times) < every,
+            f"{where}: asked fewer than half of the problems, and so in no mean and no profile: "
+            f"{few}.": few,
+        }
+    return (*(sentence for sentence, holds in sentences.items() if holds), *ALWAYS)
 
 
 def facts(study: Results) -> dict[str, str]:
     """Machine, versions, limits, seeds and dates."""
     runs = study.records
+    dates = sorted(r.date for r in runs)
     content: dict[str, str] = {
         "runs": str(len(runs)),
-        "dates": " to ".join(dict.fromkeys((min(r.date for r in runs), max(r.date for r in runs))))
-        if runs else "",
+        "dates": " to ".join(dict.fromkeys((*dates[:1], *dates[-1:]))),
         "machine": _listed(r.machine.host for r in runs),
         "processor": _listed(f"{r.machine.processor}, {r.machine.cores} cores" for r in runs),
         "memory": _listed(f"{r.machine.memory:.0f} MB" for r in runs if r.machine.memory),
@@ -449,29 +479,14 @@ def facts(study: Results) -> dict[str, str]:
         "time limit": _listed(f"{r.time_limit:g} s" for r in runs),
         "memory limit": _listed(f"{r.memory_limit:g} MB" for r in runs if r.memory_limit),
         "repeats": _listed(str(r.run.repeats) for r in runs),
-        "threads": _listed("not set" if r.run.threads is None else str(r.run.threads)
-                           for r in runs),
+        "threads": _listed(str(r.run.threads or "not set") for r in runs),
         "seeds": _listed(str(r.run.seed) for r in runs if r.run.seed is not None) or "none",
-    }  # fmt: skip
-    packages: dict[str, set[str]] = {}
-    for r in runs:
-        for name, version in r.machine.versions.items():
-            packages.setdefault(name, set()).add(version or "not installed")
-    content.update({name: ", ".join(sorted(packages[name])) for name in sorted(packages)})
+    }
+    packages = sorted({name for r in runs for name in r.machine.versions})
+    for name in packages:
+        known = {r.machine.versions.get(name) or "not installed" for r in runs}
+        content[name] = ", ".join(sorted(known))
     return {name: text for name, text in content.items() if text}
-
-
-def settings(study: Results) -> Table:
-    """The settings that each solver was given."""
-    rows: dict[tuple[str, str, str], None] = {}
-    for r in study.records:
-        if r.answer is not None and r.run.mode == "cold" and r.run.seed is None:
-            stated = ", ".join(f"{k} = {v}" for k, v in r.answer.settings.items()) or "its defaults"
-            rows.setdefault((solver_of(r.run), tolerance_of(r.run), stated))
-    return Table(
-        "settings", "Settings", "What each solver was given, as it names its settings.",
-        ("solver", "tolerance", "settings"), list(rows),
-    )  # fmt: skip
 
 
 def _listed(values: Iterable[str]) -> str:
