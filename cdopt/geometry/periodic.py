@@ -46,7 +46,7 @@ class PeriodicBox(Frozen):
         expected = "2 or 3 lengths above 0, m; infinite for none"
         try:
             lengths = [np.inf if length is None else length for length in size]
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, NotImplementedError) as error:
             raise InvalidInput("size", checks.describe(size), expected) from error
         sides = checks.real("size", lengths, expected, (None,)).astype(np.float64)
         dim = sides.size

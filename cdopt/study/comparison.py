@@ -170,15 +170,7 @@ def solve_named(
             kind = "a contact step with friction"
         reason = f"{problem.name} is {kind}"
         raise Unsupported(f"formulation {name!r}", reason, problem.formulations)
-    posed: Posed
-    if problem.step is None:
-        posed = NoTensionTruss.of(problem.truss_data)
-    elif name in LAWS:
-        posed = FrictionalCD(problem.step, name)
-    elif name == "compatible":
-        posed = CompatibleCD(problem.step, problem.power)
-    else:
-        posed = ClassicCD(problem.step)
+    posed = pose(problem, "classic" if name == "compare" else name)
     names, left_out = _chosen(backends or None, posed)
     asked = {} if accuracy is None else {"accuracy": accuracy}
     settings = [resolve(backend, **asked) if asked else backend for backend in names]
@@ -199,6 +191,29 @@ def solve_named(
         solutions = _answers(posed, settings, progress, finished, **options)
     solutions.left_out = MappingProxyType({**left_out, **solutions.left_out})
     return solutions
+
+
+def pose(problem: NamedProblem, formulation: str) -> Posed:
+    """State a problem: a law, or "classic", "compatible", "truss", some with a form beside it.
+
+    Raises
+    ------
+    Unsupported : not a formulation of this kind of problem.
+    """
+    kind, _, form = formulation.partition("-")
+    if problem.step is None:
+        if kind != "truss":
+            trusses = ("truss-complementary", "truss-potential")
+            raise Unsupported(formulation, "the problem is a truss", trusses)
+        return NoTensionTruss.of(problem.truss_data, form or "complementary")
+    if formulation in LAWS:
+        if problem.step.friction is None:
+            steps = ("classic-force", "compatible")
+            raise Unsupported(formulation, "the step has no friction", steps)
+        return FrictionalCD(problem.step, formulation)
+    if kind == "classic":
+        return ClassicCD(problem.step, form or "force")
+    return CompatibleCD(problem.step, problem.power)
 
 
 def _answers(

@@ -15,13 +15,13 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import BackendUnavailable, CdoptError, SolveFailed, Unsupported
 from cdopt.backends import Backend
-from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionTruss
+from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic import indeterminacy
 from cdopt.problem import LAWS, ProblemData
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
-from cdopt.study.comparison import Posed
+from cdopt.study.comparison import pose
 from cdopt.study.machine import peak_memory
 from cdopt.study.named_problem import NamedProblem
 from cdopt.study.plan import StudyRun
@@ -69,10 +69,7 @@ def _measure(run: StudyRun) -> Iterator[str | Findings]:
     if run.mode != "cold":
         yield "cold"
         cold = unshuffled.solve(backend, tol)
-        if earlier is not None:
-            start = earlier.solve(backend, tol)[0]
-        else:
-            start = unshuffled.reordered(cold[0], question)
+        start = cold[0] if earlier is None else earlier.solve(backend, tol)[0]
         if start.f is None:
             yield Findings("gave up", "the solve before gave no forces to start from")
             return
@@ -183,29 +180,11 @@ class _Question:
         contacts = np.asarray(network.contacts, dtype=np.intp)
         return cls(run.formulation, truss, contacts, total)
 
-    def state(self) -> Posed:
-        """The formulation of the problem; Unsupported where a truss has none of this name."""
-        kind, _, form = self.formulation.partition("-")
-        step, truss = self.problem.step, self.problem.truss
-        if truss is not None and kind == "truss":
-            return NoTensionTruss.of(truss, form)
-        if step is None:
-            others = ("truss-complementary", "truss-potential")
-            raise Unsupported(self.formulation, "the problem is a truss", others)
-        if self.formulation in LAWS:
-            if step.friction is None:
-                reason = "the step has no friction"
-                raise Unsupported(self.formulation, reason, ("classic-force", "compatible"))
-            return FrictionalCD(step, self.formulation)
-        return ClassicCD(step, form) if form else CompatibleCD(step, self.problem.power)
-
     @property
     def data(self) -> ProblemData:
         """The plain data; of a compatible step, those of its classic problem."""
-        formulation = self.state()
-        if isinstance(formulation, CompatibleCD):
-            return formulation.classic_cd.data
-        return formulation.data
+        posed = pose(self.problem, self.formulation)
+        return posed.classic_cd.data if isinstance(posed, CompatibleCD) else posed.data
 
     def on_all(self, forces: FloatArray) -> FloatArray:
         """Forces on the contacts of the original problem, in its own order, N."""
@@ -221,30 +200,15 @@ class _Question:
         problem = self.problem.in_order(order)
         return _Question(self.formulation, problem, self.contacts[order], self.total)
 
-    def reordered(self, start: StepSolution, other: _Question) -> StepSolution:
-        """A solution of this question with its contacts in the order of another one."""
-        if self is other or start.f is None:
-            return start
-        position = np.empty(self.total, dtype=np.intp)
-        position[self.contacts] = np.arange(self.contacts.size)
-        order, ids = position[other.contacts], start.contact_ids
-        return replace(
-            start,
-            f=start.f[order],
-            f_t=None if start.f_t is None else start.f_t[order],
-            slip=None if start.slip is None else start.slip[order],
-            contact_ids=None if ids is None else ids[order],
-            classic=None if start.classic is None else self.reordered(start.classic, other),
-        )
-
     def solve(
         self, backend: Backend, tol: float, start: StepSolution | None = None
     ) -> tuple[StepSolution, Times]:
         """One solve, and its times."""
         # a copy, which has no cached properties of an earlier solve
-        copy = replace(self, problem=self.problem.in_order(np.arange(self.problem.nc)))
+        problem = self.problem.in_order(np.arange(self.problem.nc))
         began = clock()
-        solution = copy.state().solve(backend, tol=tol, warm_start=start, check=False)
+        posed = pose(problem, self.formulation)
+        solution = posed.solve(backend, tol=tol, warm_start=start, check=False)
         return solution, _times(solution, clock() - began)
 
 

@@ -130,17 +130,22 @@ class NamedProblem:
             raise Unsupported(what, f"{self.name} has friction", tuple(instead))
 
     def in_order(self, order: NDArray[np.intp]) -> NamedProblem:
-        """The same problem in new objects, its contacts in this ``order`` (nc,)."""
+        """The same problem in new objects, its contacts in this ``order`` (nc,).
+
+        Contacts without ids get their numbers, so that starts are matched.
+        """
         if self.step is not None:
-            return dataclasses.replace(self, step=self.step.select(order))
-        if self.truss is None:
-            return self
-        law, ids = self.truss.law, self.truss.contact_ids
+            step = self.step
+            if step.contact_ids is None:
+                step = step.replace(contact_ids=np.arange(step.nc))
+            return dataclasses.replace(self, step=step.select(order))
+        data = self.truss_data
+        ids = np.arange(data.nc) if data.contact_ids is None else data.contact_ids
         truss = dataclasses.replace(
-            self.truss,
-            B=checks.freeze(sp.csr_array(self.truss.B[order])),
-            law=PowerLaw(checks.read_only(law.stiffness[order]), law.power),
-            contact_ids=None if ids is None else checks.read_only(ids[order]),
+            data,
+            B=checks.freeze(sp.csr_array(data.B[order])),
+            law=PowerLaw(checks.read_only(data.law.stiffness[order]), data.law.power),
+            contact_ids=checks.read_only(ids[order]),
         )
         return dataclasses.replace(self, truss=truss)
 
@@ -171,47 +176,64 @@ def open_problem(
     >>> cdopt.open_problem("supports:n=4").step
     ContactStep(4 contacts, 2 degrees of freedom, dt=0.001 s)
     """
-    if frictionless and not is_scene(text):
-        return open_problem(text, power).without_friction()
-    path, _, number = text.partition("#")
-    if path.endswith(RUN_SUFFIX):
+    kind, (path, _, number) = _kind(text), text.partition("#")
+    name, title, truss = Path(text).name, "", None
+    step: Step | None
+    if kind == "run":
         run = Trajectory.load(path)
-        step: Step = recorded_step(run, step_number(run, number))
-        return NamedProblem(Path(text).name, repr(step), power or step.power, step)
-    if text.endswith(STEP_SUFFIX):
+        step = recorded_step(run, _step_number(run, number))
+        exponent = step.power
+    elif kind == "step":
         step = Step.load(text)
-        return NamedProblem(Path(text).name, repr(step), power or step.power, step)
-    if text.endswith(fclib.SUFFIXES):
-        stored = fclib.read(text)
-        frictional = bool(stored.mu.any())
-        step = stored.frictional_step if frictional else stored.step
-        title = f"{step!r}; {stored.frictional_label if frictional else stored.label}"
-        return NamedProblem(Path(text).name, title, power or HOOKE, step)
-    if text.startswith(FAMILY_PREFIX):
-        family, size = family_and_size(text)
+        exponent = step.power
+    elif kind == "fclib":
+        stored, exponent = fclib.read(text), HOOKE
+        rough = bool(stored.mu.any())
+        step = stored.frictional_step if rough else stored.step
+        title = f"{step!r}; {stored.frictional_label if rough else stored.label}"
+    elif kind == "family":
+        family, size = _family_and_size(text)
         if size is None:
             raise InvalidInput("problem", text, f"{text}:SIZE")
-        step = family.build(size)
-        return NamedProblem(text, family.about, power or family.power, step)
-    if is_scene(text):
+        name, title, exponent, step = text, family.about, family.power, family.build(size)
+    elif kind == "scene":
         scene = load(text)
         rough = scene.has_friction and not frictionless
         step = touching_step(scene) if rough else at_rest(scene)[1]
         where = "as it stands, with friction" if rough else "at rest"
         where += ", without its friction" if frictionless and scene.has_friction else ""
-        title = f"{scene.title or scene.name or text}, {where}"
-        name, exponent = Path(text).name, power or scene.power
-        return NamedProblem(name, title, exponent, step)
-    if split(text)[0] not in bank.names():
+        title, exponent = f"{scene.title or scene.name or text}, {where}", scene.power
+    elif split(text)[0] in bank.names():
+        problem = bank.load(text)
+        name, title, exponent, step = problem.name, problem.title, problem.power, problem.step
+        if step is None:
+            loads = (problem.B, problem.contact_load, problem.stiffness)
+            truss = NoTensionTruss(*loads, power or exponent).data
+    else:
         names = [*bank.names(), *shipped_scenes()]
         raise InvalidInput("problem", repr(text), f"a file, or {one_of_these(text, names)}")
-    problem = bank.load(text)
-    exponent = power or problem.power
-    truss = None
-    if problem.step is None:
-        loads = (problem.B, problem.contact_load, problem.stiffness)
-        truss = NoTensionTruss(*loads, exponent).data
-    return NamedProblem(problem.name, problem.title, exponent, problem.step, truss)
+    named = NamedProblem(name, title or repr(step), power or exponent, step, truss)
+    return named.without_friction() if frictionless else named
+
+
+def _kind(text: str) -> str:
+    """What kind of source a text names."""
+    if text.partition("#")[0].endswith(RUN_SUFFIX):
+        return "run"
+    if text.endswith(STEP_SUFFIX):
+        return "step"
+    if text.endswith(fclib.SUFFIXES):
+        return "fclib"
+    if text.startswith(FAMILY_PREFIX):
+        return "family"
+    return "scene" if is_scene(text) else "bank"
+
+
+def is_scene(text: str) -> bool:
+    """Whether a text names a scene and no bank problem."""
+    if text.endswith(SCENE_FILES) or parts_of(text):
+        return True
+    return split(text)[0] not in bank.names() and names_scene(text)
 
 
 @dataclass(frozen=True)
@@ -232,10 +254,6 @@ class ProblemSource:
     power: checks.Power | None = None
     digest: str = ""
     frictionless: bool = False
-
-    def __post_init__(self) -> None:
-        if self.power is not None:
-            object.__setattr__(self, "power", checks.power("power", self.power))
 
     @property
     def label(self) -> str:
@@ -290,22 +308,19 @@ def problems(source: str | Path, power: checks.Power | None = None) -> list[Prob
     if not isinstance(source, str | Path) or not str(source):
         raise InvalidInput("problem", checks.describe(source), "a bank name or a file")
     text = str(source)
-    path, _, number = text.partition("#")
-    if path.endswith(RUN_SUFFIX):
+    kind, (path, _, number) = _kind(text), text.partition("#")
+    if kind == "run":
         digest, run = _digest(path), Trajectory.load(path)
-        numbers = [step_number(run, number)] if number else step_numbers(run)
+        numbers = [_step_number(run, number)] if number else _step_numbers(run)
         return [ProblemSource(path, step, power, digest) for step in numbers]
-    if text.endswith((STEP_SUFFIX, *fclib.SUFFIXES)):
-        return [ProblemSource(text, None, power, _digest(text))]
-    if text.startswith(FAMILY_PREFIX):
-        family, size = family_and_size(text)
+    if kind == "family":
+        family, size = _family_and_size(text)
         sizes = family.sizes if size is None else [size]
-        names = (f"{FAMILY_PREFIX}{family.name}:{n}" for n in sizes)
-        return [ProblemSource(name, None, power) for name in names]
-    if is_scene(text):
-        digest = _digest(text) if text.endswith(SCENE_FILES) else ""
-        return [ProblemSource(text, None, power, digest)]
-    return [ProblemSource(bank.load(text).name, None, power)]
+        return [ProblemSource(f"{FAMILY_PREFIX}{family.name}:{n}", None, power) for n in sizes]
+    if kind == "bank":
+        return [ProblemSource(bank.load(text).name, None, power)]
+    is_file = kind != "scene" or text.endswith(SCENE_FILES)
+    return [ProblemSource(text, None, power, _digest(text) if is_file else "")]
 
 
 def _digest(path: str) -> str:
@@ -313,20 +328,8 @@ def _digest(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def is_scene(text: str) -> bool:
-    """Whether a text names a scene and no bank problem."""
-    if text.endswith(SCENE_FILES) or parts_of(text):
-        return True
-    return split(text)[0] not in bank.names() and names_scene(text)
-
-
-def family_and_size(text: str) -> tuple[bank.Family, int | None]:
-    """The family and the size, None if there is none, of ``family:NAME:SIZE``.
-
-    Raises
-    ------
-    InvalidInput : no such family, or a size that is no whole number.
-    """
+def _family_and_size(text: str) -> tuple[bank.Family, int | None]:
+    """The family and the size, None if there is none, of ``family:NAME:SIZE``."""
     name, _, size = text.removeprefix(FAMILY_PREFIX).partition(":")
     families = bank.families()
     if name not in families or not (size.isdigit() or not size):
@@ -335,20 +338,15 @@ def family_and_size(text: str) -> tuple[bank.Family, int | None]:
     return families[name], int(size) if size else None
 
 
-def step_numbers(run: Trajectory) -> list[int]:
+def _step_numbers(run: Trajectory) -> list[int]:
     """Numbers of the steps that a run took, and whose starting state it recorded."""
     frames = run.steps.tolist()
     return [start + 1 for start in frames if start < frames[-1]]
 
 
-def step_number(run: Trajectory, text: str) -> int:
-    """The number of a recorded step, from its text.
-
-    Raises
-    ------
-    InvalidInput : no such step.
-    """
-    available = step_numbers(run)
+def _step_number(run: Trajectory, text: str) -> int:
+    """The number of a recorded step, from its text."""
+    available = _step_numbers(run)
     if not text.isdigit() or int(text) not in available:
         numbers = f"{available[0]} to {available[-1]}" if available else "none"
         name = f"{run.path or 'the run'}#{text}"
@@ -370,7 +368,7 @@ def recorded_step(run: Trajectory, number: int) -> ContactStep:
     """
     if run.method not in _METHODS:
         raise Unsupported(run.method, "its steps are no rigid contact steps", _METHODS)
-    step_number(run, str(number))
+    _step_number(run, str(number))
     state = run[run.steps.tolist().index(number - 1)].state
     v_min, turning = (run.settings[name] for name in ("v_min", "turning"))
     contacts = detect(run.scene, state, safe_margins(run.scene, state, run.dt))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from cdopt.study.table import Table
 
 FEWEST = 3  # sizes from which an exponent is fitted
 
-Runs = pd.DataFrame
+Runs: TypeAlias = pd.DataFrame
 Rows = list[tuple[Any, ...]]
 Columns = Mapping[str, Callable[[Runs], Any]]  # by name: of the runs in a row
 
