@@ -15,7 +15,7 @@ from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import CdoptError, InfeasibilityProof, SolveFailed, Unsupported
 from cdopt._util.formatting import beside, count, one_line, plain, seconds, short
-from cdopt.hyperstatic.rank import DENSE_LIMIT, equilibrated, rank_of
+from cdopt.hyperstatic.network import DENSE_LIMIT, equilibrated, rank_of
 from cdopt.problem import FrictionalDelassusData, FrictionalStepData, RigidStepData, rigid_data
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
