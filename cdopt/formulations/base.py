@@ -8,7 +8,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Annotated, Any, Self
 
 import cvxpy as cp
 import numpy as np
@@ -18,21 +18,22 @@ from cdopt._util import checks
 from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
-from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed
+from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed, Unsupported
 from cdopt.backends import watched
 from cdopt.backends.base import POSING, Backend, ProblemClass, RunResult, posed_once
 from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
 from cdopt.backends.selection import require_capable, resolve
-from cdopt.formulations.statement import Statement
-from cdopt.problem import ProblemData
+from cdopt.formulations.statement import ForceForm, Statement, VelocityForm
+from cdopt.problem import DelassusStepData, ProblemData
 from cdopt.problem.certificate import TOLERANCE, Certificate
-from cdopt.problem.contact_step import ROUND_OFF, ContactNames, Step
+from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_step import ROUND_OFF, ContactNames, DelassusStep, Step
 from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 
-Self = TypeVar("Self", bound="Formulation")
 Certified = tuple[RunResult, Certificate | None]
 Solve = Callable[["Formulation", float | None], Certified]  # with a time limit
+Form = Annotated[str, checks.one_of(("force", "velocity"))]
 
 
 class Formulation(ABC):
@@ -83,9 +84,20 @@ class Formulation(ABC):
         return self.statement.displacement
 
     @property
-    @abstractmethod
+    def _law(self) -> PowerLaw | None:
+        """The law of elastic contacts."""
+        law = getattr(self.data, "law", None)
+        return law if isinstance(law, PowerLaw) else None
+
+    @property
+    def _particulars(self) -> list[str]:
+        """What the name says in brackets."""
+        return [f"{self.form} form", *([] if self._law is None else [f"p = {self._law.power:g}"])]
+
+    @property
     def name(self) -> str:
         """Name and form, for messages and records."""
+        return f"{type(self).__name__} ({', '.join(self._particulars)})"
 
     @property
     def problem_class(self) -> ProblemClass:
@@ -97,17 +109,13 @@ class Formulation(ABC):
     @property
     def _quadratic(self) -> bool:
         """Whether the problem is a QP while nobody extends it."""
-        return True
-
-    @property
-    def _default_backend(self) -> str:
-        """A solver that succeeds: newton, which takes no constraints beyond the formulation's."""
-        return "clarabel" if self.extended else "newton"
+        return self._law is None or self._law.power == HOOKE
 
     @property
     def contact_ids(self) -> NDArray[Any] | None:
         """Names of the contacts whose forces a solution holds."""
-        return self.data.contact_ids if self.step is None else self.step.contact_ids
+        ids: NDArray[Any] | None = (self.step or self.data).contact_ids
+        return ids
 
     @property
     def names(self) -> ContactNames | None:
@@ -115,7 +123,7 @@ class Formulation(ABC):
         if self.step is not None:
             return self.step.names
         ids = self.contact_ids
-        return None if ids is None else ContactNames(ids.size, ids, None)
+        return None if ids is None else ContactNames(ids.size, ids)
 
     def _row_names(self, contact_ids: NDArray[Any] | None) -> NDArray[Any] | None:
         """Names of the forces of an iterate, from those of the contacts."""
@@ -145,7 +153,7 @@ class Formulation(ABC):
     def _objective(self, iterate: Iterate) -> float:
         """Objective of the stated form at an answer, in physical units."""
 
-    def with_constraints(self: Self, *constraints: cp.Constraint) -> Self:
+    def with_constraints(self, *constraints: cp.Constraint) -> Self:
         """The same formulation with constraints of your own, written on its variables.
 
         Write them on the physical expressions (``forces``, ``velocity``, ``displacement``). The
@@ -160,11 +168,8 @@ class Formulation(ABC):
         for constraint in constraints:
             if not constraint.is_dcp():
                 raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
-        energy = self.data.part_energy
-        statement = self.statement.with_constraints(energy / float(energy.max()), *constraints)
-        extended = copy.copy(self)  # new constraints may tie parts: one unit for all
-        vars(extended)["statement"] = statement
-        extended.extended = True
+        extended, statement = copy.copy(self), self.statement.with_constraints(*constraints)
+        vars(extended).update(statement=statement, extended=True)
         return extended
 
     def solve(
@@ -202,7 +207,7 @@ class Formulation(ABC):
         SolveFailed : the solver failed or left no iterate, or infeasibility is proven; after the
             time limit no proof is sought.
         """
-        chosen = resolve(backend or self._default_backend, **options)
+        chosen = resolve(backend or ("clarabel" if self.extended else "newton"), **options)
         start = warm_start.warm_start() if isinstance(warm_start, StepSolution) else warm_start
         require_capable(chosen, self, self.name)
         watched.ready(chosen, self, time_limit)
@@ -212,8 +217,8 @@ class Formulation(ABC):
             return solve_certified(chosen, posed, start, verbose, left, tol)
 
         result, certificate = self._run(once, chosen, start, time_limit)
-        warm = start is not None
-        solution = self._solution(chosen, result, certificate, tol, warm, started, time_limit)
+        record = self._provenance(chosen, result, tol, start is not None, time_limit)
+        solution = self._solution(chosen.name, result, certificate, record, started)
         if check and not (solution.claimed or solution.ok):
             self._fail(chosen, result)
         return solution
@@ -237,28 +242,26 @@ class Formulation(ABC):
         InvalidInput : the solution holds no forces, or forces on other contacts.
         Unsupported : constraints were added to the problem.
         """
-        if solution.iterate is None:
+        iterate, started = solution.iterate, clock()
+        if iterate is None:
             raise InvalidInput("solution", repr(solution), "a solution with an iterate")
         newton = Newton()
         require_capable(newton, self, f"polishing {self.name}")
-        iterate = solution.iterate
         start = WarmStart(iterate.forces, iterate.motion, self._row_names(solution.contact_ids))
-        started = clock()
         result, certificate = solve_certified(newton, self, start, False, None, tol)
-        better = self._solution(newton, result, certificate, tol, True, started)
-        before = np.inf if solution.certificate is None else solution.certificate.worst
-        after = np.inf if better.certificate is None else better.certificate.worst
+        before, after = (
+            np.inf if c is None else c.worst for c in (solution.certificate, certificate)
+        )
         report: dict[str, Any] = {"before": before, "after": after, "steps": result.iterations}
+        record = {**solution.provenance, "polished": report}
         if not after <= before:
             report["kept"] = "the unpolished forces"
-            record = {**solution.provenance, "polished": report}
             return dataclasses.replace(solution, provenance=record)
+        better = self._solution(solution.backend, result, certificate, record, started)
         return dataclasses.replace(
             better,
-            backend=solution.backend,
             status=f"{solution.status}; polished",
             timings={**solution.timings, "polish": result.timings["solve"]},
-            provenance={**solution.provenance, "polished": report},
         )
 
     def _fail(self, backend: Backend, result: RunResult) -> None:
@@ -283,13 +286,11 @@ class Formulation(ABC):
     @np.errstate(all="ignore")  # what overflows is not certified
     def _solution(
         self,
-        backend: Backend,
+        backend: str,
         result: RunResult,
         certificate: Certificate | None,
-        tol: float,
-        warm: bool,
+        record: dict[str, Any],
         started: float,
-        time_limit: float | None = None,
     ) -> StepSolution:
         """The result as a solution with its certificate."""
         certifying = clock() - started - sum(result.timings.values())
@@ -304,7 +305,7 @@ class Formulation(ABC):
             certificates={} if certificate is None else {"forces": certificate},
             status=result.status,
             claimed=claimed,
-            backend=backend.name,
+            backend=backend,
             formulation=self.name,
             objective=None if iterate is None else self._objective(iterate),
             timings={**result.timings, "certify": max(certifying, 0.0)},
@@ -313,7 +314,7 @@ class Formulation(ABC):
             raw=result.raw,
             contact_ids=self.contact_ids,
             names=self.names,
-            provenance=self._provenance(backend, result, tol, warm, time_limit),
+            provenance=record,
         )
 
     def _provenance(
@@ -338,8 +339,7 @@ class Formulation(ABC):
             "warm_start": start if warm else "none",
         }
         if time_limit is not None:
-            limit = {"seconds": time_limit, "kept_by": result.limited or "nothing"}
-            record["time_limit"] = limit
+            record["time_limit"] = {"seconds": time_limit, "kept_by": result.limited or "nothing"}
         if self.step is not None:
             step = self.step
             defects = {"symmetrised": step.symmetrised, "negative_eigenvalue": step.negative}
@@ -347,7 +347,8 @@ class Formulation(ABC):
         return record
 
     def __repr__(self) -> str:
-        return f"{self.name} ({self.data.nc:,} contacts, {self.problem_class})"
+        contacts = self.data.nc if self.step is None else self.step.nc
+        return f"{self.name} ({contacts:,} contacts, {self.problem_class})"
 
 
 @functools.cache
@@ -359,3 +360,51 @@ def _version() -> str:
 def _plain(value: Any) -> Any:
     """A value that JSON can hold."""
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
+
+
+# --- steps -------------------------------------------------------------------------------
+
+
+def possible_form(form: str, step: Step) -> str:
+    """The same form; velocities of a step that holds none are refused."""
+    if form == "velocity" and isinstance(step, DelassusStep):
+        why = "the step is known by N and p alone, which hold no velocity"
+        raise Unsupported("velocity form", why, ("form='force'",))
+    return form
+
+
+class StepFormulation(Formulation):
+    """One step in force or velocity form, its contacts rigid or elastic."""
+
+    data: Any
+    step: Any
+
+    @staticmethod
+    @abstractmethod
+    def _force_form(x: ForceForm) -> cp.Problem:
+        """The problem in the forces, on the variables ``x``."""
+
+    @staticmethod
+    @abstractmethod
+    def _velocity_form(x: VelocityForm) -> cp.Problem:
+        """The problem in the velocities, on the variables ``x``."""
+
+    def _stated(self) -> Statement:
+        if self.form == "force" or isinstance(self.data, DelassusStepData):
+            return ForceForm(self.data, self._force_form)
+        return VelocityForm(self.data, self._velocity_form)
+
+    def _multipliers(self, iterate: Iterate) -> FloatArray:
+        """Force form: the gap's speed; velocity form: the impulses."""
+        if self.form == "force":
+            return np.asarray(self.data.gap(iterate.motion, iterate.forces))
+        return np.asarray(iterate.forces * self.data.dt)
+
+    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
+        gap = self.data.gap(iterate.motion, iterate.forces)
+        return {"v_next": iterate.motion, "gap": gap, "dual": self._multipliers(iterate)}
+
+    def _objective(self, iterate: Iterate) -> float:
+        if self.form == "force":
+            return float(self.data.force_objective(iterate.forces).sum())
+        return float(self.data.velocity_objective(iterate.motion, iterate.forces).sum())

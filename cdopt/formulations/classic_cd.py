@@ -16,14 +16,8 @@ from __future__ import annotations
 
 import cvxpy as cp
 
-from cdopt.formulations.statement import align
-from cdopt.formulations.step_forms import (
-    ForceForm,
-    Form,
-    StepFormulation,
-    VelocityForm,
-    possible_form,
-)
+from cdopt.formulations.base import Form, StepFormulation, possible_form
+from cdopt.formulations.statement import ForceForm, VelocityForm, align
 from cdopt.problem import ContactStep, RigidData, Step, rigid_data
 
 
@@ -70,11 +64,6 @@ class ClassicCD(StepFormulation):
     def _velocity_form(x: VelocityForm) -> cp.Problem:
         """½ ‖v⁺ − v*‖²_M subject to B v⁺ + bias ≥ 0."""
         return cp.Problem(cp.Minimize(0.5 * x.wMw), [x.gap >= 0])
-
-    @property
-    def name(self) -> str:
-        """Name and form."""
-        return f"ClassicCD ({self.form} form)"
 
     def latex(self) -> str:
         """The problem as mathematics."""

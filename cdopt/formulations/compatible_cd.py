@@ -28,11 +28,11 @@ from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.selection import resolve
+from cdopt.formulations.base import Form
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm
 from cdopt.formulations.statement import align, conjugate_latex
-from cdopt.formulations.step_forms import Form
 from cdopt.problem import RigidStepData, TrussData
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import PowerLaw

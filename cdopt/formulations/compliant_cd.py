@@ -20,10 +20,10 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt.formulations.statement import align, conjugate_latex
-from cdopt.formulations.step_forms import ForceForm, Form, StepFormulation, VelocityForm
-from cdopt.problem import ContactStep, DelassusStep, ElasticStepData, SlidingStepData, Step
-from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.formulations.base import Form, StepFormulation
+from cdopt.formulations.statement import ForceForm, VelocityForm, align, conjugate_latex
+from cdopt.problem import ContactStep, ElasticStepData, Step
+from cdopt.problem.contact_law import PowerLaw
 
 
 class ElasticStep(StepFormulation):
@@ -39,13 +39,10 @@ class ElasticStep(StepFormulation):
 
     def _take(self, step: Step, form: str) -> ContactStep:
         """Keep the step and the form asked for; refuse what is not a ContactStep."""
-        if isinstance(step, DelassusStep):
-            raise Unsupported(type(self).__name__, "the step is known by N and p alone")
         if not isinstance(step, ContactStep):
-            raise InvalidInput("step", checks.describe(step), "a ContactStep")
+            raise Unsupported(type(self).__name__, "the step is known by N and p alone")
         step.require_frictionless(type(self).__name__)
-        self.form = form
-        self.step = step
+        self.form, self.step = form, step
         return step
 
     @staticmethod
@@ -63,10 +60,7 @@ class ElasticStep(StepFormulation):
 
     @property
     def _quadratic(self) -> bool:
-        data, flat = self.data, True
-        if isinstance(data, SlidingStepData):
-            flat = data.cap.size == 0 or data.start.shape[1] == 1
-        return flat and (data.nc == 0 or data.law.power == HOOKE)
+        return self.data.nc == 0 or super()._quadratic
 
 
 class CompliantCD(ElasticStep):
@@ -107,11 +101,6 @@ class CompliantCD(ElasticStep):
         if not np.all(np.isfinite(stiffness) & (stiffness > 0.0)):
             raise InvalidInput("kappa", f"{self.kappa:g}", "a factor that keeps stiffness finite")
         self.data = ElasticStepData(step, PowerLaw(stiffness, power or step.power))
-
-    @property
-    def name(self) -> str:
-        """Name, form and power."""
-        return f"CompliantCD ({self.form} form, p = {self.data.law.power:g})"
 
     def latex(self) -> str:
         """The problem as mathematics."""

@@ -1,7 +1,13 @@
-"""Forces that elastic contacts with friction would carry, in the limit of infinite stiffness.
+"""Forces of a step with friction, resolved by compatibility.
 
-Among the forces on the faces of a motion (``friction_faces``) with Bᵀf = F̃, Haar & Kármán's
-principle (associated micro-slip) picks those nearest to trial forces t, D = diag(k_n, k_t, k_t):
+A step with friction determines the motion v⁺ and the load F̃ = Bᵀf, but rarely the forces. Given
+the contact rates g of v⁺, under either law, the forces that have it are a convex set of faces:
+
+    A(v⁺) = {Bᵀf = F̃;  f ∈ K_μ at rest;  f = α (1, −μ g_T/‖g_T‖), α ≥ 0, sliding;  f = 0 open}
+
+Without the faces, Bᵀf = F̃ alone would load open contacts and turn friction against sliding. Among
+these forces elastic contacts with friction carry, in the limit of infinite stiffness, by Haar &
+Kármán's principle (associated micro-slip) those nearest to trial forces t, D = diag(k_n, k_t, k_t):
 
     complementary    minimise ½ ‖f − t‖²_{D⁻¹}    subject to    Bᵀf = F̃,  f on the faces
     potential        minimise over u    Σ ψ(t − D B u) + F̃ᵀu,    ψ(y) = ½ ‖Π y‖²_{D⁻¹},  f = Π y
@@ -14,7 +20,7 @@ springs of a discrete-element model tend to. Both agree where no contact slips.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import cvxpy as cp
@@ -26,15 +32,134 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
-from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces
+from cdopt.backends.base import Backend
+from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import TrussForm
+from cdopt.problem import FrictionalData, Step, StepSolution
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.frictional import interleaved
-from cdopt.problem.scaling import column_scale
+from cdopt.problem.frictional import Law, interleaved
+from cdopt.problem.scaling import column_scale, delassus_root
 
 Flow = Annotated[str, checks.one_of(("coulomb", "associated"))]
+OPEN, SLIDING, RESTING = 0, 1, 2
+_LEAST, _FACTOR = 1e-7, 10.0  # rates are zero within this, or so many residuals, of what acts
 _STEPS = 200  # of Newton's method
 _RIDGE = 1e-12  # of the stiffest dof, holds motions that no contact resists
+
+
+# --- faces -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Faces(Frozen):
+    """Which forces each contact may carry.
+
+    Attributes
+    ----------
+    status : (nc,) OPEN 0, SLIDING 1 or RESTING 2.
+    ray : (nc, d) the force of a sliding contact per unit of its normal force, (1, −μ g_T/‖g_T‖);
+        (1, 0) where μ = 0; zero at the others.
+    mu : (nc,) friction coefficients.
+    forces : (nc, d) N, the nearest forces on the faces to those of the answer.
+    load : F̃ (nv,) = Bᵀ forces, or N forces in m/s with N alone.
+    projected : size of what the faces left out of Bᵀf, relative to the largest |B|ᵀ|f|.
+    tol : share of the speed of what acts at a contact below which its rates are zero.
+    """
+
+    status: IntArray
+    ray: FloatArray
+    mu: FloatArray
+    forces: FloatArray
+    load: FloatArray
+    projected: float
+    tol: float
+
+    @property
+    def generators(self) -> sp.csr_array:
+        """G (nc d, columns): forces are G z, a column for a sliding contact and d for a resting."""
+        nc, d = self.ray.shape
+        slides, rests = self.status == SLIDING, self.status == RESTING
+        blocks = np.zeros((nc, d, d))
+        blocks[rests] = np.eye(d)
+        blocks[slides, :, 0] = self.ray[slides]
+        used = rests[:, None] | (slides[:, None] & (np.arange(d) == 0))
+        each = np.arange(nc * d).reshape(nc, d)
+        row, column = np.repeat(each, d, axis=1).ravel(), np.tile(each, d).ravel()
+        G = sp.csr_array((blocks.ravel(), (row, column)), shape=(nc * d, nc * d))
+        G.eliminate_zeros()
+        return sp.csr_array(G[:, np.flatnonzero(used)])
+
+
+def faces_of(data: FrictionalData, motion: FloatArray | None, f: FloatArray, tol: float) -> Faces:
+    """Faces of an answer v⁺ (nv,) and f (nc d,); rates within ``tol`` of what acts are zero.
+
+    A contact whose force is inside its cone, by more than the tolerance, rests whatever its rate;
+    one that carries force is not open. So the load stays within reach of the faces.
+    """
+    mu, w = data.friction.mu, data.mobility[:: data.d]
+    exchange = data.exchange(motion, f)
+    rows = data.gap(motion, f)
+    forces, rates = data.table(f), data.table(rows)
+    small = tol * data.table(exchange.speed).max(axis=1, initial=0.0)
+    small += np.linalg.norm(data.table(exchange.gap_round_off), axis=1)
+    inside = w * (mu * forces[:, 0] - np.linalg.norm(forces[:, 1:], axis=1)) > small
+    closed = (data.normal(rows)[:: data.d] <= small) | (w * forces[:, 0] > small)
+    speed = np.linalg.norm(rates[:, 1:], axis=1)
+    slides = closed & (((speed > small) & ~inside) | (mu == 0.0))
+    status = np.where(slides, SLIDING, np.where(closed, RESTING, OPEN))
+    ray = np.zeros_like(rates)
+    ray[slides, 0] = 1.0
+    moving = slides & (speed > small)
+    ray[moving, 1:] = -(mu[moving] / speed[moving])[:, None] * rates[moving, 1:]
+    nearest = np.where(status[:, None] == RESTING, cone.project(forces, mu), 0.0)
+    along = np.sum(forces * ray, axis=1) / np.maximum(np.sum(ray**2, axis=1), 1.0)
+    nearest[slides] = (np.maximum(along, 0.0)[:, None] * ray)[slides]
+    missed = np.abs(data.products @ (nearest.ravel() - f)).max(initial=0.0)
+    size = float((abs(data.products) @ np.abs(f)).max(initial=0.0)) or 1.0
+    load = data.products @ nearest.ravel()
+    return Faces(status, ray, mu, nearest, load, float(missed) / size, tol)
+
+
+def solved_faces(
+    problem: FrictionalCD,
+    solution: str | Backend | StepSolution | None,
+    tol: float | None = None,
+    time_limit: float | None = None,
+) -> tuple[StepSolution, Faces]:
+    """A certified answer to a step with friction, and its faces.
+
+    Parameters
+    ----------
+    solution : of this step, or the backend that finds one; default newton.
+    tol : as in ``faces_of``; by default ten times the worst residual, at least 1e-7.
+    time_limit : seconds for the backend; None for none.
+
+    Raises
+    ------
+    InvalidInput : a solution that is not certified, or of other contacts.
+    SolveFailed : the backend found no certified answer.
+    """
+    if isinstance(solution, StepSolution):
+        answer = solution
+        if not answer.ok or answer.f_t is None:
+            raise InvalidInput("solution", repr(solution), "a certified solution with friction")
+    else:
+        answer = problem.solve(solution or "newton", time_limit=time_limit)
+        if not answer.ok:
+            raise SolveFailed(
+                f"the step with friction is not certified: {answer.certificate}",
+                backend=answer.backend,
+                status=answer.status,
+                problem=problem.data,
+            )
+    iterate, certificate = answer.iterate, answer.certificate
+    if iterate is None or certificate is None or iterate.forces.size != problem.data.nc:
+        raise InvalidInput("solution", "forces of other contacts", "a solution of this step")
+    share = max(_LEAST, _FACTOR * certificate.worst) if tol is None else tol
+    return answer, faces_of(problem.data, iterate.motion, iterate.forces, share)
+
+
+# --- the network ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +301,9 @@ class FrictionNetwork:
                 status="stalled",
             )
         label = "Haar–Kármán" if self.flow == "associated" else "network with Coulomb micro-slip"
-        f = self._unit * forces
-        return NetworkForces(
-            f[:, 0].copy(), f[:, 1:].copy(), scale * u, self.flow, label, residual,
-            self._unit * trial, tol=tol,
-        )  # fmt: skip
+        f, next_trial = self._unit * forces, self._unit * trial
+        parts = f[:, 0].copy(), f[:, 1:].copy(), scale * u
+        return NetworkForces(*parts, self.flow, label, residual, next_trial, tol=tol)
 
     def _forces(self, u: FloatArray, associated: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
         """f (nc, d), the next trial forces, and ∂f/∂y (nc, d, d), scaled; y = t − D B u."""
@@ -210,9 +333,7 @@ class FrictionNetwork:
         slips = size > most
         share = np.where(slips, most / np.where(slips, size, 1.0), 1.0)
         f[:, 1:] = share[:, None] * y[:, 1:]
-        way = (
-            np.where(slips, 1.0, 0.0)[:, None] * y[:, 1:] / np.where(size > 0.0, size, 1.0)[:, None]
-        )
+        way = np.where(slips[:, None], y[:, 1:], 0.0) / np.where(size > 0.0, size, 1.0)[:, None]
         slope[:, 0, 0] = 1.0
         slope[:, 1:, 0] = self.mu[:, None] * way
         eye = np.eye(self.d - 1)[None] - way[:, :, None] * way[:, None, :]
@@ -353,3 +474,114 @@ def _stated_faces(status: Any, rays: Any, shape: tuple[int, int]) -> tuple[IntAr
     if not stated[slides].any(axis=1).all():
         raise InvalidInput("rays", "no direction", "a nonzero row for each sliding contact")
     return numbers, np.where(slides[:, None], stated, 0.0)
+
+
+# --- a step and its network -----------------------------------------------------------
+
+
+class CompatibleFriction:
+    """A step with friction, its forces resolved by compatibility.
+
+    Step one gives the motion, the faces and the load; step two the forces of a ``FrictionNetwork``.
+
+    Parameters
+    ----------
+    step : with friction; its ``stiffness`` and ``friction.stiffness_ratio`` set the ratios.
+    law : of the motion, "coulomb" or "associated". flow : of the micro-slip.
+    history : forces of the increment of load before, matched by contact ids; a contact that is new
+        starts without force.
+    sliders : what the flow of Coulomb does with contacts that slide in the motion: "refuse", or
+        "haar-karman" for the associated flow, which the label of the forces says.
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        law: Law = "coulomb",
+        flow: Flow = "coulomb",
+        history: NetworkForces | None = None,
+        sliders: Annotated[str, checks.one_of(("refuse", "haar-karman"))] = "refuse",
+    ) -> None:
+        self.flow, self.sliders = flow, sliders
+        self.problem, self.history = FrictionalCD(step, law), history
+
+    def network(self, solution: str | Backend | StepSolution | None = None) -> FrictionNetwork:
+        """The network of a certified solution, or of the backend that finds one.
+
+        Raises
+        ------
+        Unsupported : sliding contacts with the flow of Coulomb.
+        """
+        _, faces = solved_faces(self.problem, solution)
+        flow = self.flow
+        slides = (faces.status == SLIDING) & (faces.mu > 0.0)
+        if slides.any() and flow == "coulomb" and self.sliders == "haar-karman":
+            flow = "associated"
+        return network_on(self.problem, faces, flow, trial=self._trial(faces))
+
+    def solve(
+        self, solution: str | Backend | StepSolution | None = None, *, tol: float = 1e-9
+    ) -> NetworkForces:
+        """Both steps; ``solution`` as in ``network``, ``tol`` of the network's balance."""
+        forces = self.network(solution).solve(tol=tol)
+        label = forces.label
+        if forces.flow != self.flow:
+            label += " in place of Coulomb micro-slip, because contacts slide"
+        ids = self.problem.step.contact_ids
+        return replace(forces, label=label, contact_ids=ids)
+
+    def _trial(self, faces: Faces) -> FloatArray:
+        """Trial forces from the history, zero at contacts that are new."""
+        trial, ids = np.zeros_like(faces.ray), self.problem.step.contact_ids
+        if self.history is None:
+            return trial
+        before = self.history.trial
+        if ids is None or self.history.contact_ids is None:
+            if before.shape != trial.shape:
+                raise InvalidInput("history", f"{len(before)} contacts", f"{len(trial)}, or ids")
+            return before
+        _, here, there = np.intersect1d(ids, self.history.contact_ids, return_indices=True)
+        trial[here] = before[there]
+        return trial
+
+
+def network_on(
+    problem: FrictionalCD,
+    faces: Faces,
+    flow: str,
+    *,
+    trial: FloatArray | None = None,
+    equal: bool = False,
+) -> FrictionNetwork:
+    """The network of a step on faces of its motion; ``equal`` springs, or of its own stiffness.
+
+    Raises
+    ------
+    Unsupported : sliding contacts with the flow of Coulomb.
+    """
+    step, rows = problem.step, _rows_of(problem, faces)
+    ratio = 1.0 if step.friction is None else step.friction.stiffness_ratio
+    normal = np.arange(rows.shape[0]) % problem.data.d == 0
+    return FrictionNetwork(
+        sp.csr_array(rows[normal]),
+        sp.csr_array(rows[~normal]),
+        rows.T @ faces.forces.ravel(),
+        faces.mu,
+        1.0 if equal else step.stiffness,
+        1.0 if equal else ratio,
+        faces,
+        trial,
+        flow,
+    )
+
+
+def _rows_of(problem: FrictionalCD, faces: Faces) -> sp.csr_array:
+    """Rows (nc d, nv) whose transpose maps forces to loads; of N a factor L, N = L Lᵀ."""
+    products = problem.data.products
+    if problem.data.nv or products.shape[0] != faces.ray.size:
+        return sp.csr_array(products.T)
+    return delassus_root(products, 1e-12)

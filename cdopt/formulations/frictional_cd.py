@@ -30,10 +30,9 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
-from cdopt.formulations.base import Certified, Formulation, Solve
+from cdopt.formulations.base import Certified, Form, Formulation, Solve, possible_form
 from cdopt.formulations.classic_cd import ClassicCD
-from cdopt.formulations.statement import Statement, align, seed_dual
-from cdopt.formulations.step_forms import Form, StepForm, possible_form
+from cdopt.formulations.statement import Statement, StepForm, align, seed_dual
 from cdopt.problem import (
     DelassusStep,
     FrictionalData,
@@ -99,9 +98,8 @@ class FrictionalCD(Formulation):
         self.shift = np.zeros(step.nc)
 
     @property
-    def name(self) -> str:
-        """Name, law and form."""
-        return f"FrictionalCD ({self.law}, {self.form} form)"
+    def _particulars(self) -> list[str]:
+        return [self.law, f"{self.form} form"]
 
     @property
     def _quadratic(self) -> bool:
@@ -120,8 +118,7 @@ class FrictionalCD(Formulation):
     def shifted(self, shift: FloatArray) -> FrictionalCD:
         """The same formulation with the normal rates of ``problem`` shifted by (nc,), m/s."""
         other = copy.copy(self)
-        vars(other).pop("statement", None)
-        for name in ("forces", "velocity", "displacement"):
+        for name in ("statement", "forces", "velocity", "displacement"):
             vars(other).pop(name, None)
         other.shift = checks.vector("shift", shift, self.step.nc, "m/s")
         return other
@@ -179,40 +176,31 @@ class FrictionalCD(Formulation):
         It ends when the shift has settled or the best certificate has not improved for ten
         passes, and returns the answer with the best certificate.
         """
-        data, deadline, late, settled = self.data, Deadline.after(time_limit), False, False
+        data, deadline, settled = self.data, Deadline.after(time_limit), False
         best: Certified | None = None
         posed, since, timings, steps, passes = self, 0, dict[str, float](), 0, 0
         last = np.zeros(data.contacts)
         if start is not None:
-            forces = start.forces_on(data.contact_ids, data.nc)
-            last = data.shift(data.table(data.gap(None, forces)))
+            last = self._shift_of(Iterate(None, start.forces_on(data.contact_ids, data.nc)))
             posed = self.shifted(last)
-        for _ in range(_PASSES):
-            passes += 1
-            late = deadline.passed and best is not None
-            if late:
-                break
+        while True:
             result, certificate = once(posed, deadline.time_limit)
-            steps += result.iterations or 0
+            passes, since, steps = passes + 1, since + 1, steps + (result.iterations or 0)
             for name, seconds in result.timings.items():
                 timings[name] = timings.get(name, 0.0) + seconds
-            since += 1
             if best is None or _worst(certificate) < _worst(best[1]):
                 best, since = (result, certificate), 0
-            late = result.out_of_time
-            if late or result.iterate is None or since >= 10:
+            if result.out_of_time or result.iterate is None or since >= 10 or passes == _PASSES:
                 break
-            iterate = result.iterate
-            shift = data.shift(data.table(data.gap(iterate.motion, iterate.forces)))
+            shift = self._shift_of(result.iterate)
             if not np.isfinite(shift).all():
                 break
             change = np.abs(shift - last).max(initial=0.0)
             settled = change <= _SETTLED * float(data.part_speed.max(initial=0.0))
-            if settled:
+            if settled or deadline.passed:
                 break
             posed, last = self.shifted(shift), shift
-        if best is None:
-            raise RuntimeError("the fixed point made no pass")
+        late = not settled and (result.out_of_time or deadline.passed)
         how = f"fixed point of the law of Coulomb, {passes} convex problems"
         run = dataclasses.replace(best[0], how=how, timings=timings, iterations=steps or None)
         certified = best[1] is not None and best[1].ok
@@ -222,6 +210,11 @@ class FrictionalCD(Formulation):
             status = f"{run.status}; the fixed point did not settle"
             run = dataclasses.replace(run, status=status, claim="inaccurate")
         return run, best[1]
+
+    def _shift_of(self, answer: Iterate) -> FloatArray:
+        """(nc,) m/s: what the law adds to the normal rates of an answer."""
+        data = self.data
+        return data.shift(data.table(data.gap(answer.motion, answer.forces)))
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         data = self.data
@@ -242,8 +235,7 @@ class FrictionalCD(Formulation):
         data = self.data
         if self.form == "velocity":
             return float(data.velocity_objective(iterate.motion, iterate.forces).sum())
-        shift = data.shift(data.table(data.gap(iterate.motion, iterate.forces)))
-        work = float(shift @ data.table(iterate.forces)[:, 0])
+        work = float(self._shift_of(iterate) @ data.table(iterate.forces)[:, 0])
         return float(data.force_objective(iterate.forces).sum()) + work
 
     def _provenance(self, *arguments: Any) -> dict[str, Any]:
@@ -265,9 +257,6 @@ class FrictionalCD(Formulation):
             r"\min_{v^+}\quad & \tfrac12 \lVert v^+ - v^* \rVert_M^2",
             r"\text{s.t.}\quad & g" + shift + r" \in K^*_\mu, \qquad g = B v^+ + b",
         )
-
-    def __repr__(self) -> str:
-        return f"{self.name} ({self.step.nc:,} contacts, {self.problem_class})"
 
 
 def _worst(certificate: Certificate | None) -> float:
@@ -321,7 +310,6 @@ class ConeForces(_ConeForm):
             columns = cp.hstack([cp.reshape(self.f_n, (data.contacts, 1), order="C"), self.f_T])
             self.balance = self.f == cp.vec(columns, order="C")
             return
-        self.w = cp.Variable(data.nv, name="w")
         unit = 1.0 / step.M.diagonal()
         B_n, B_T = self._split(scaled(step.B, None, unit))
         load = cp.Constant(B_n.T, name="B_nᵀ") @ self.f_n
@@ -361,7 +349,7 @@ class ConeVelocities(_ConeForm):
 
     def _declare(self) -> None:
         super()._declare()
-        self._declare_motion()
+        self._declare_velocity()
 
     def rates(self) -> tuple[cp.Expression, cp.Expression]:
         """Shifted normal rates (contacts,) and sliding rates (contacts, d − 1)."""

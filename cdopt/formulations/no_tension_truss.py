@@ -10,6 +10,13 @@ Potential form, (32) with the sign of its linear term corrected::
 
 Both give the same f. The multiplier of Bᵀf = F̃ is the micro-displacement u itself, and the
 two optimal values sum to zero.
+
+Quasi-static equilibrium of elastic contacts is the same with gaps Φ that must close first::
+
+    minimise over u    Σ w(−Φ − B u) − F_appliedᵀ u
+
+over displacements u from a configuration linearised there: the limit in which inertia and damping
+are dropped from a step of De Klerk et al. (2021), section 2.
 """
 
 from __future__ import annotations
@@ -23,7 +30,8 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InfeasibilityProof, InvalidInput
+from cdopt.backends.base import posed_once
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.statement import (
     Statement,
@@ -33,9 +41,9 @@ from cdopt.formulations.statement import (
     elastic_energy,
     seed_dual,
 )
-from cdopt.problem import TrussData
+from cdopt.problem import TrussData, WarmStart
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.solution import Iterate, WarmStart
+from cdopt.problem.solution import Iterate
 
 TrussForm = Annotated[str, checks.one_of(("complementary", "potential"))]
 
@@ -86,19 +94,20 @@ class NoTensionTruss(Formulation):
     ) -> None:
         matrix = checks.gap_gradient(B)
         nc, nv = matrix.shape
-        load = checks.vector("contact_load", contact_load, nv, "N")
-        law = PowerLaw(
-            checks.per_contact("stiffness", stiffness, nc, positive=True),
-            power,
-        )
-        free = free_mask(free_dofs, nv)
-        displaced = prescribed(prescribed_u, free)
-        ids = None if contact_ids is None else checks.labels("contact_ids", contact_ids, nc)
+        free = _free_mask(free_dofs, nv)
         body = dof_body
         if dof_body is not None:
             body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
         self.form = form
-        self.data = TrussData(matrix, load, law, free, displaced, ids, body)
+        self.data = TrussData(
+            matrix,
+            checks.vector("contact_load", contact_load, nv, "N"),
+            PowerLaw(checks.per_contact("stiffness", stiffness, nc, positive=True), power),
+            free,
+            _prescribed(prescribed_u, free),
+            None if contact_ids is None else checks.labels("contact_ids", contact_ids, nc),
+            body,
+        )
 
     @staticmethod
     def of(data: TrussData, form: TrussForm = "complementary") -> NoTensionTruss:
@@ -111,15 +120,6 @@ class NoTensionTruss(Formulation):
         if self.form == "complementary":
             return ComplementaryForm(self.data, _complementary_form)
         return PotentialForm(self.data, _potential_form)
-
-    @property
-    def name(self) -> str:
-        """Name and form."""
-        return f"NoTensionTruss ({self.form} form, p = {self.data.law.power:g})"
-
-    @property
-    def _quadratic(self) -> bool:
-        return self.data.law.power == HOOKE
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         if iterate.motion is None:
@@ -154,14 +154,124 @@ class NoTensionTruss(Formulation):
         )
 
 
-def prescribed(prescribed_u: Any, free: BoolArray) -> FloatArray:
+def _free_mask(free_dofs: Any, nv: int) -> BoolArray:
+    """(nv,) which dofs are free."""
+    mask = np.full(nv, free_dofs is None)
+    if free_dofs is not None:
+        mask[checks.positions("free_dofs", free_dofs, nv)] = True
+    return read_only(mask)
+
+
+def _prescribed(prescribed_u: Any, free: BoolArray) -> FloatArray:
     """(nv,) m: what is prescribed, zero on free dofs."""
-    if prescribed_u is None:
-        return read_only(np.zeros(free.size))
-    given = checks.vector("prescribed_u", prescribed_u, free.size, "m")
+    given = np.zeros(free.size) if prescribed_u is None else prescribed_u
+    given = checks.vector("prescribed_u", given, free.size, "m")
     if np.any(given[free] != 0.0):
         raise InvalidInput("prescribed_u", "a value on a free dof", "zeros on free dofs")
     return given
+
+
+class QuasiStatic(NoTensionTruss):
+    """Bodies at rest on elastic contacts, some of which may be open.
+
+    Parameters
+    ----------
+    B : (nc, nv) gap gradient. phi : (nc,) gaps Φ, m; negative is overlap.
+    applied : (nv,) load on the bodies, N and N·m: a weight W has −W upward. At rest it is −F̃,
+        opposite to the load that the contacts deliver.
+    stiffness : k, one number or (nc,), N/m^(p−1). power : p > 1, 2 Hooke, 5/2 Hertz.
+    form : "potential", as above, or "complementary", its dual
+        min Σ w*(f) + Φᵀf subject to Bᵀf = −F_applied, f ≥ 0.
+    free_dofs : the free dofs, as indices or a mask; default all.
+    prescribed_u : (nv,) displacement of the dofs that are not free, m; default zero.
+    contact_ids : (nc,) names of the contacts.
+    dof_body : (nv,) the body of each dof; names the bodies that nothing holds.
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+
+    Notes
+    -----
+    The solution's u (nv,) is the displacement, its ``gap`` (nc,) is Φ + B u in m. ``solve`` raises
+    SolveFailed when the energy has no minimum, naming bodies that the load drives and nothing
+    holds; its ``proof`` is their motion.
+
+    >>> import cdopt
+    >>> ball = cdopt.QuasiStatic([[1.0]], phi=[0.25], applied=[-3.0], stiffness=6.0)
+    >>> ball.solve("clarabel").u.round(6)
+    array([-0.75])
+    """
+
+    def __init__(
+        self,
+        B: Any,
+        phi: Any,
+        applied: Any,
+        stiffness: Any = 1.0,
+        power: checks.Power = HOOKE,
+        form: TrussForm = "potential",
+        free_dofs: Any = None,
+        prescribed_u: Any = None,
+        contact_ids: Any = None,
+        dof_body: Any = None,
+    ) -> None:
+        matrix = checks.gap_gradient(B)
+        nc, nv = matrix.shape
+        gaps = checks.vector("phi", phi, nc, "m")
+        load = checks.vector("applied", applied, nv, "N")
+        if dof_body is not None:
+            dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
+            dof_body = np.append(dof_body, dof_body.max(initial=-1) + 1)
+        self._nv, free = nv, _free_mask(free_dofs, nv)
+        super().__init__(  # one more dof, held at one, with the gaps Φ as its column
+            sp.csr_array(sp.hstack([matrix, sp.csr_array(gaps[:, None])])),
+            np.append(-load, 0.0),
+            stiffness,
+            power,
+            form,
+            free_dofs=np.append(free, False),
+            prescribed_u=np.append(_prescribed(prescribed_u, free), 1.0),
+            contact_ids=contact_ids,
+            dof_body=dof_body,
+        )
+
+    @posed_once
+    def displacement(self) -> cp.Expression | None:
+        """CVXPY expression of u (nv,), m; None in complementary form."""
+        whole = self.statement.displacement
+        return None if whole is None else whole[: self._nv]
+
+    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
+        fields = super()._fields(iterate)
+        whole = "u" if self.form == "potential" else "dual"
+        moved = None if iterate.motion is None else iterate.motion[: self._nv]
+        return {**fields, whole: moved, "u": moved}
+
+    def _why(self, proof: InfeasibilityProof) -> str:
+        """The names of the bodies that nothing holds, and the proof."""
+        work = -self.data.contact_load[: self._nv] * proof.vector[: self._nv]
+        body, what = self.data.dof_body, "bodies"
+        if body is None:
+            body, what = np.arange(work.size), "dofs"
+        driven = np.flatnonzero(np.bincount(body[: self._nv], work) > 0.0)  # others only follow
+        names = ", ".join(map(str, driven[:10])) + (", …" if driven.size > 10 else "")
+        why = f"nothing holds {what} {names} against their loads"
+        return f"the energy has no minimum: {why}; {proof}"
+
+    def latex(self) -> str:
+        """The problem as mathematics."""
+        p = self.data.law.power
+        if self.form == "complementary":
+            return align(
+                rf"\min_{{f \in \mathbb{{R}}^{{{self.data.nc}}}}}\quad & {conjugate_latex(p)} "
+                r"+ \Phi^\mathsf{T} f",
+                r"\text{s.t.}\quad & B^\mathsf{T} f = -F, \quad f \ge 0",
+            )
+        return align(
+            rf"\min_{{u \in \mathbb{{R}}^{{{self._nv}}}}}\quad & \sum_i \tfrac{{k_i}}{{{p:.6g}}} "
+            rf"(-\Phi - B u)_{{i,+}}^{{{p:.6g}}} - F^\mathsf{{T}} u"
+        )
 
 
 # --- the two forms ---------------------------------------------------------------------
@@ -193,19 +303,16 @@ class _TrussForm(Statement):
         self.scaled = truss
         self.B = cp.Constant(truss.B, name="B")
 
-    @property
-    def used_weight(self) -> FloatArray:
-        """(m,) weight of each dof in play."""
-        return self.dof_weight[self.scaled.used]
-
     def displacement_of(self, start: WarmStart) -> FloatArray | None:
         """Scaled displacement of a previous solution, if it has one of this length."""
         if start.motion is None or start.motion.shape != (self.data.nv,):
             return None
         return start.motion[self.scaled.used] * self.scaled.unit
 
-    def pair(self, u: Any, f: Any) -> Iterate:
-        """The iterate of scaled u and f, in physical units."""
+    def pair(self, u: Any, f: Any) -> Iterate | None:
+        """The iterate of scaled u and f, in physical units; None where one is missing."""
+        if u is None or f is None:
+            return None
         data, used = self.data, self.scaled.used
         motion = np.array(data.prescribed_u)
         moved = np.asarray(u, dtype=float).ravel() / self.scaled.unit
@@ -238,15 +345,15 @@ class ComplementaryForm(_TrussForm):
 
     def iterate(self) -> Iterate | None:
         """f, and u from the multipliers, which come in units of the weighted objective."""
-        u, f = self.problem.constraints[0].dual_value, self.f.value
-        return None if u is None or f is None else self.pair(u / self.used_weight, f)
+        u = self.problem.constraints[0].dual_value
+        return self.pair(None if u is None else u / self.dof_weight[self.scaled.used], self.f.value)
 
     def seed(self, start: WarmStart) -> None:
         """Write forces, and the displacement as multipliers."""
         self.f.value = self.forces_of(start)[1]
         u = self.displacement_of(start)
         if u is not None:
-            seed_dual(self.problem.constraints[0], self.used_weight * u)
+            seed_dual(self.problem.constraints[0], self.dof_weight[self.scaled.used] * u)
 
 
 class PotentialForm(_TrussForm):
@@ -270,7 +377,7 @@ class PotentialForm(_TrussForm):
     @property
     def load(self) -> cp.Constant:
         """F̃ (m,)."""
-        return cp.Constant(self.used_weight * self.scaled.load, name="F̃")
+        return cp.Constant(self.dof_weight[self.scaled.used] * self.scaled.load, name="F̃")
 
     @property
     def gap(self) -> cp.Expression:
@@ -285,8 +392,8 @@ class PotentialForm(_TrussForm):
 
     def iterate(self) -> Iterate | None:
         """u, and f from the multipliers, which come in units of the weighted objective."""
-        u, f = self.u.value, self.problem.constraints[0].dual_value
-        return None if u is None or f is None else self.pair(u, f / self.contact_weight)
+        f = self.problem.constraints[0].dual_value
+        return self.pair(self.u.value, None if f is None else f / self.contact_weight)
 
     def seed(self, start: WarmStart) -> None:
         """Write the displacement, overlaps, and forces as multipliers."""
@@ -297,12 +404,3 @@ class PotentialForm(_TrussForm):
         overlap = np.maximum(self.data.overlap(start.motion) / self.data.length, 0.0)
         self.c.value = overlap if self.data.nc else np.zeros(1)
         seed_dual(self.problem.constraints[0], self.contact_weight * self.forces_of(start)[1])
-
-
-def free_mask(free_dofs: Any, nv: int) -> BoolArray:
-    """(nv,) which dofs are free."""
-    if free_dofs is None:
-        return read_only(np.ones(nv, dtype=bool))
-    mask = np.zeros(nv, dtype=bool)
-    mask[checks.positions("free_dofs", free_dofs, nv)] = True
-    return read_only(mask)

@@ -30,16 +30,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import BoolArray, FloatArray, read_only
+from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.base import posed_once
+from cdopt.formulations.base import Form
 from cdopt.formulations.compliant_cd import ElasticStep
-from cdopt.formulations.statement import align, conjugate_latex
-from cdopt.formulations.step_forms import ForceForm, Form
+from cdopt.formulations.statement import ForceForm, align, conjugate_latex
 from cdopt.problem import ElasticStepData, Sliders, SlidingStepData
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.mass import MassMatrix
+from cdopt.problem.scaling import scaled
 from cdopt.problem.solution import Iterate, WarmStart
 
 LEAST_ALPHA = 1e-9  # a smaller one is zero to round-off in gaps
@@ -49,7 +50,6 @@ _SLIDERS = (
 )
 _NOISE = 8.0 * float(np.finfo(np.float64).eps)  # of the terms of a load, what is round-off
 _SYMMETRY_TOL = 1e-10  # asymmetry beyond this share of the largest entry is no round-off
-_DENSE_UP_TO = 100  # dofs; below it eigenvalues cost less than a sparse factorisation
 _SEMIDEFINITE_TOL = 1e-9  # of each dof's own damping: what an eigenvalue may fall below zero
 
 
@@ -87,11 +87,12 @@ class StepDamping:
         nv = self.matrix.shape[0]
         drive = np.zeros(nv) if drive is None else drive
         self.drive = checks.vector("damping drive", drive, nv, "N")
-        self.start = self.end = (self.matrix, self.drive)
-        if start is not None:
-            self.start = _pair("damping start", start, nv)
-        if end is not None:
-            self.end = _pair("damping end", end, nv)
+        self.start, self.end = (
+            (self.matrix, self.drive)
+            if pair is None
+            else (_damping_matrix(name, pair[0], nv), checks.vector(name, pair[1], nv, "N"))
+            for name, pair in (("damping start", start), ("damping end", end))
+        )
 
     def minus(self, u: FloatArray, h: float) -> FloatArray:
         """Q⁻ = −½ C Δq + ½ h drive (nv,), N s, for u = Δq (nv,) and ``h`` in s."""
@@ -112,42 +113,24 @@ class StepDamping:
         return np.asarray(0.5 * (h * drive - C @ u))
 
 
-def _pair(name: str, value: tuple[Any, Any], nv: int) -> tuple[sp.csr_array, FloatArray]:
-    """C and drive at one configuration."""
-    C, drive = value
-    return _damping_matrix(name, C, nv), checks.vector(name, drive, nv, "N")
-
-
 def _damping_matrix(name: str, value: Any, nv: int | None) -> sp.csr_array:
-    """A symmetric positive semidefinite matrix (nv, nv), sparse or dense."""
+    """A symmetric positive semidefinite matrix (nv, nv), sparse or dense.
+
+    In units of each dof's own damping it must factorise once it is shifted a little.
+    """
     C = checks.symmetric(name, checks.matrix(name, value, nv, nv), _SYMMETRY_TOL)
-    if not _semidefinite(C):
-        raise InvalidInput(name, "a negative eigenvalue", "a positive semidefinite matrix")
-    return C
-
-
-def _semidefinite(C: sp.csr_array) -> bool:
-    """Whether C, in units of each dof's own damping, factorises once it is shifted a little."""
-    if C.nnz == 0:
-        return True
     diagonal = C.diagonal()
-    undamped = diagonal == 0.0
-    if np.any(diagonal < 0.0) or np.any(undamped[sp.coo_array(C).row]):
-        return False
-    with np.errstate(all="ignore"):
-        unit = 1.0 / np.sqrt(np.where(undamped, 1.0, diagonal))
-        scaled = sp.csr_array(C * unit[:, None] * unit[None, :])
-    if not np.all(np.isfinite(scaled.data)):
-        return False
-    if diagonal.size <= _DENSE_UP_TO:
-        return bool(np.linalg.eigvalsh(scaled.toarray())[0] >= -_SEMIDEFINITE_TOL)
+    free = diagonal == 0.0
+    refused = InvalidInput(name, "a negative eigenvalue", "a positive semidefinite matrix")
+    if np.any(diagonal < 0.0) or np.any(free[C.indices]):
+        raise refused
+    unit = 1.0 / np.sqrt(np.where(free, 1.0, diagonal))
+    shift = sp.diags_array(np.where(free, 1.0, _SEMIDEFINITE_TOL))
     try:
-        MassMatrix(
-            sp.csr_array(scaled + sp.diags_array(np.where(undamped, 1.0, _SEMIDEFINITE_TOL)))
-        )
+        MassMatrix(sp.csr_array(scaled(C, unit, unit) + shift))
     except InvalidInput:
-        return False
-    return True
+        raise refused from None
+    return C
 
 
 # --- the step ------------------------------------------------------------------------------
@@ -223,11 +206,8 @@ class VariationalStep(ElasticStep):
     ) -> None:
         step = self._take(step, form)
         if np.any(step.restitution):
-            raise Unsupported(
-                "VariationalStep",
-                f"restitution {float(step.restitution.max()):g} is a law of rigid impact; elastic "
-                "contacts rebound by their energy, less what damping takes",
-            )
+            why = f"restitution {float(step.restitution.max()):g} is a law of rigid impact"
+            raise Unsupported("VariationalStep", f"{why}; elastic contacts rebound by their energy")
         if alpha == 1.0 or 0.0 < alpha < LEAST_ALPHA:
             raise InvalidInput("alpha", f"{alpha!r}", f"0, or from {LEAST_ALPHA:g} to below 1")
         self.alpha = alpha
@@ -235,31 +215,26 @@ class VariationalStep(ElasticStep):
         self.mom = checks.vector("mom", mom, step.nv, "kg m/s")
         self.law = PowerLaw(step.stiffness, power or step.power)
         self.damping = _damping(damping, damping_matrix, step.nv)
-        self.two_sided = _mask("two_sided", two_sided, step.nc)
+        bonds = np.zeros(step.nc, dtype=bool) if two_sided is None else two_sided
+        self.two_sided = checks.array("two_sided", bonds, f"{step.nc} flags").copy()
+        if self.two_sided.shape != (step.nc,) or (step.nc and self.two_sided.dtype.kind != "b"):
+            raise InvalidInput("two_sided", checks.describe(bonds), f"{step.nc} flags")
         self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])
         law = PowerLaw(self.law.stiffness[self._unknown], self.law.power)
         self.sliders = sliders
         if sliders is None:
             self.data = ElasticStepData(self._compliant(), law)
             return
-        self._check_sliders(sliders)
-        self.data = SlidingStepData(self._compliant(), law, sliders, self.alpha, step.dt)
-
-    def _check_sliders(self, sliders: Sliders) -> None:
-        """Refuse what sliders are not stated for."""
-        if sliders.cap.size != self.step.nc:
-            raise InvalidInput("sliders", f"{sliders.cap.size} caps", f"{self.step.nc}")
-        if sliders.B_t.shape[1] != self.step.nv:
-            found = f"B_t of {sliders.B_t.shape[1]} columns"
-            raise InvalidInput("sliders", found, f"{self.step.nv} columns")
-        if self.alpha == 0.0:
-            why = "forces at the start of the step know nothing of its slip"
-            raise Unsupported("sliders with alpha 0", why, ("alpha=0.5",))
-        if self.form == "force":
-            why = "the velocity form states their energy"
-            raise Unsupported("sliders in force form", why, ('form="velocity"',))
+        caps, columns, shape = sliders.cap.size, sliders.B_t.shape[1], (step.nc, step.nv)
+        if (caps, columns) != shape:
+            raise InvalidInput("sliders", f"{caps} caps, B_t of {columns} columns", f"{shape}")
+        if self.alpha == 0.0 or form == "force":
+            why = "their energy is stated in velocities, and needs the slip of the step"
+            instead = ("alpha=0.5", 'form="velocity"')
+            raise Unsupported("sliders with alpha 0 or in force form", why, instead)
         if np.any(sliders.cap[self.two_sided] > 0.0):
             raise InvalidInput("cap", "a force at a two-sided contact", "zero there")
+        self.data = SlidingStepData(self._compliant(), law, sliders, self.alpha, step.dt)
 
     @posed_once
     def displacement(self) -> cp.Expression | None:
@@ -279,7 +254,6 @@ class VariationalStep(ElasticStep):
     def _compliant(self) -> ContactStep:
         """The step in v̄ = Δq/h whose forces are the unknown ones: mass (α/(1−α)) A, time αh."""
         h, alpha, step, B = self.step.dt, self.alpha, self.step, self.step.B
-        unknown = self._unknown
         A = self.step.M + (0.5 * h) * self.damping.matrix
         b = self._impulse()
         weight, duration = 1.0, h
@@ -295,18 +269,8 @@ class VariationalStep(ElasticStep):
             push = weight * b - A @ start
             noise = _NOISE * (weight * np.abs(b) + abs(A) @ np.abs(start))
             push = np.where(np.abs(push) > noise, push, 0.0) / duration  # no load in free flight
-        return ContactStep(
-            M=A,
-            B=B[unknown],
-            phi=step.phi[unknown],
-            v=start,
-            F_ext=push,  # v* = A⁻¹b
-            dt=duration,
-            stiffness=step.stiffness[unknown],
-            gap_rate=step.gap_rate[unknown],
-            contact_ids=None if step.contact_ids is None else step.contact_ids[unknown],
-            dof_body=step.dof_body,
-        )
+        rows = {**step._rows(self._unknown), "friction": None}
+        return step.replace(**rows, M=A, v=start, F_ext=push, dt=duration)  # v* = A⁻¹b
 
     def _impulse(self) -> FloatArray:
         """b (nv,), kg m/s: mom + Qᵖ + h(1−α)F_ext + ½h drive."""
@@ -385,12 +349,18 @@ class VariationalStep(ElasticStep):
     # --- reading and writing -----------------------------------------------------------
 
     @property
-    def name(self) -> str:
-        """Name, form, α and power."""
-        return (
-            f"VariationalStep ({self.form} form, α = {self.alpha:g}, p = {self.law.power:g}, "
-            f"{self.damping.split} damping{', sliders' if self.sliders is not None else ''})"
+    def _particulars(self) -> list[str]:
+        form, power = f"{self.form} form", f"p = {self.law.power:g}"
+        sliders = [] if self.sliders is None else ["sliders"]
+        return [form, f"α = {self.alpha:g}", power, f"{self.damping.split} damping", *sliders]
+
+    @property
+    def _quadratic(self) -> bool:
+        data = self.data
+        round_cones = (
+            isinstance(data, SlidingStepData) and data.cap.size and data.start.shape[1] > 1
         )
+        return super()._quadratic and not round_cones
 
     def seed(self, start: WarmStart) -> None:
         """Write forces and the motion they cause into the variables."""
@@ -446,13 +416,3 @@ def _damping(damping: str | StepDamping, matrix: Any, nv: int) -> StepDamping:
     if damping.matrix.shape != (nv, nv):
         raise InvalidInput("damping_matrix", f"shape {damping.matrix.shape}", f"({nv}, {nv})")
     return damping
-
-
-def _mask(name: str, value: Any, size: int) -> BoolArray:
-    """One flag per contact; None is none."""
-    if value is None:
-        return read_only(np.zeros(size, dtype=bool))
-    flags = checks.array(name, value, f"{size} flags")
-    if flags.shape != (size,) or (size and flags.dtype.kind != "b"):
-        raise InvalidInput(name, checks.describe(flags), f"{size} flags, True or False")
-    return read_only(flags.astype(bool))

@@ -27,7 +27,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.threads import threads_for
-from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces
+from cdopt.formulations.friction_network import OPEN, RESTING, SLIDING, Faces
 from cdopt.hyperstatic import network
 from cdopt.hyperstatic.cone_programs import ConePrograms, analytic_centre
 from cdopt.problem.scaling import column_scale, network_parts

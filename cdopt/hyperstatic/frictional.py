@@ -20,7 +20,7 @@ from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import FrictionalCD
-from cdopt.formulations.friction_faces import OPEN, RESTING, SLIDING, Faces, solved_faces
+from cdopt.formulations.friction_network import OPEN, RESTING, SLIDING, Faces, solved_faces
 from cdopt.hyperstatic.bounds import NARROW, Intervals
 from cdopt.hyperstatic.force_set import ForceSet
 from cdopt.problem.contact_step import Step

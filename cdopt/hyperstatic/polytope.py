@@ -30,7 +30,7 @@ from cdopt._util.compiled import compiled
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import solved_program
-from cdopt.formulations.friction_faces import SLIDING
+from cdopt.formulations.friction_network import SLIDING
 from cdopt.hyperstatic.bounds import FreeNetwork
 from cdopt.hyperstatic.cone_programs import analytic_centre, curvature, fall
 from cdopt.hyperstatic.force_set import RANK

@@ -28,7 +28,7 @@ import numpy as np
 import typer
 
 import cdopt
-from cdopt.formulations.friction_faces import OPEN, SLIDING
+from cdopt.formulations.friction_network import OPEN, SLIDING
 from cdopt.plots import canvas
 from cdopt.scene import Scene, State
 
