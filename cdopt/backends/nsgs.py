@@ -15,7 +15,7 @@ the last results: most problems of the bank take a fraction of the sweeps, hardl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -77,10 +77,8 @@ class NSGS(PGS):
         blocks, f = Blocks.of(step.step, data.d), step.start(run.start)
         with run.iterating(data.nc):
             f, sweeps, met, residuals = self._sweeps(step, blocks, order, f, run.deadline)
-        last = residuals[-1] if residuals else 0.0
-        run.report(
-            f"{'solved' if met else 'stopped'} after {sweeps} sweeps: natural map {last:.2e}"
-        )
+        status = "solved" if met else "stopped"
+        run.report(f"{status} after {sweeps} sweeps: natural map {residuals[-1]:.2e}")
         return step.outcome(f, met, sweeps, residuals)
 
     def _sweeps(
@@ -89,8 +87,7 @@ class NSGS(PGS):
         """Forces (contacts, d), sweeps, whether the test was met, and the map at each check."""
         d, residuals, sweeps, wide = f.shape[1], list[float](), 0, np.zeros((f.shape[0], 3))
         mixing = AndersonAcceleration(np.sqrt(np.repeat(step.w[:, None], d, axis=1)), self.memory)
-        contacts = (blocks.rows, blocks.spread, blocks.p, blocks.matrix, blocks.inverse, step.mu)
-        laws = (order, step.coulomb, d == 2, self.accuracy)
+        laws = (step.coulomb, d == 2, self.accuracy)
         while True:
             y = step.effect(f)  # anew: round-off does not gather
             error = step.natural_map(f, step.rates(y))
@@ -105,7 +102,7 @@ class NSGS(PGS):
             wide[:, :d] = f
             trace = np.zeros(min(_AGAIN, self.max_sweeps - sweeps))
             for piece in in_pieces(trace, step.step.rows.nnz, deadline):
-                block_gauss_seidel(*contacts, *laws, wide, y, piece)
+                block_gauss_seidel(blocks, order, step.mu, laws, wide, y, piece)
                 if deadline.passed:
                     break
             done = int(np.count_nonzero(trace >= 0.0))
@@ -168,10 +165,13 @@ class AndersonAcceleration:
 
 
 Grouped = tuple[IntArray, IntArray, FloatArray]  # entries by contact: first, column, (entries, 3)
+Three = tuple[float, float, float]  # in the plane the last one is zero
 
 
-@dataclass(frozen=True, eq=False)
-class Blocks:
+Law = tuple[float, bool, bool]  # μ, whether the law is that of Coulomb, whether in the plane
+
+
+class Blocks(NamedTuple):
     """A scaled step contact by contact, with three rows each: in the plane the last one is zero.
 
     Attributes
@@ -203,7 +203,6 @@ class Blocks:
         full[:, range(d, 3), range(d, 3)] = np.where(mobility > 0.0, mobility, 1.0)[:, None]
         size = np.linalg.norm(full, axis=(1, 2))
         regular = np.abs(np.linalg.det(full)) > _SINGULAR * size**3
-        full[~regular] = np.nan
         inverse = np.full_like(full, np.nan)
         inverse[regular] = np.linalg.inv(full[regular])
         return cls(rows, spread, p, matrix, inverse)
@@ -211,35 +210,38 @@ class Blocks:
 
 def _grouped(A: sp.csr_array, d: int) -> Grouped:
     """The entries of rows (d contacts, m) by contact and column."""
-    entries = sp.coo_array(A)
-    width = A.shape[1]
-    key = (entries.row // d).astype(np.int64) * width + entries.col
-    unique, where = np.unique(key, return_inverse=True)
-    values = np.zeros((unique.size, 3))
-    values[where, entries.row % d] = entries.data
-    first = np.searchsorted(unique, width * np.arange(A.shape[0] // d + 1, dtype=np.int64))
-    return first, unique % max(width, 1), values
+    blocks = sp.csr_array(A).tobsr(blocksize=(d, 1))
+    blocks.sort_indices()
+    values = np.zeros((blocks.data.shape[0], 3))
+    values[:, :d] = blocks.data[:, :, 0]
+    return blocks.indptr.astype(np.int64), blocks.indices.astype(np.int64), values
+
+
+@part()
+def _times(W: FloatArray, f: Three) -> Three:
+    """W f."""
+    return (
+        W[0, 0] * f[0] + W[0, 1] * f[1] + W[0, 2] * f[2],
+        W[1, 0] * f[0] + W[1, 1] * f[1] + W[1, 2] * f[2],
+        W[2, 0] * f[0] + W[2, 1] * f[1] + W[2, 2] * f[2],
+    )
 
 
 @compiled()
 def block_gauss_seidel(
-    rows: Grouped,
-    spread: Grouped,
-    p: FloatArray,
-    matrix: FloatArray,
-    inverse: FloatArray,
-    mu: FloatArray,
+    blocks: Blocks,
     order: IntArray,
-    coulomb: bool,
-    planar: bool,
-    accuracy: float,
+    mu: FloatArray,
+    laws: tuple[bool, bool, float],
     f: FloatArray,
     y: FloatArray,
     trace: FloatArray,
 ) -> None:
     """Sweeps over the contacts, one for each entry of ``trace``; −1 marks those left out."""
-    first, column, R = rows
-    other_first, other_column, S = spread
+    first, column, R = blocks.rows
+    other_first, other_column, S = blocks.spread
+    coulomb, planar, accuracy = laws
+    p, matrix, inverse = blocks.p, blocks.matrix, blocks.inverse
     settled = False
     for sweep in range(trace.size):
         if settled:
@@ -260,12 +262,10 @@ def block_gauss_seidel(
                 r1 += R[at, 1] * speed
                 r2 += R[at, 2] * speed
             f0, f1, f2 = f[i, 0], f[i, 1], f[i, 2]
-            n0, n1, n2 = solve_contact(
-                *(matrix[i], inverse[i], r0, r1, r2, f0, f1, f2),
-                *(mu[i], coulomb, planar, 1.0 / np.sqrt(size)),
-            )
-            f[i, 0], f[i, 1], f[i, 2] = n0, n1, n2
-            n0, n1, n2 = n0 - f0, n1 - f1, n2 - f2
+            law, rho = (mu[i], coulomb, planar), 1.0 / np.sqrt(size)
+            new = solve_contact(matrix[i], inverse[i], (r0, r1, r2), (f0, f1, f2), law, rho)
+            f[i, 0], f[i, 1], f[i, 2] = new
+            n0, n1, n2 = new[0] - f0, new[1] - f1, new[2] - f2
             change = (n0 * n0 + n1 * n1 + n2 * n2) * size
             if change == 0.0:
                 continue
@@ -279,82 +279,54 @@ def block_gauss_seidel(
 
 @part()
 def solve_contact(
-    W: FloatArray,
-    inverse: FloatArray,
-    r0: float,
-    r1: float,
-    r2: float,
-    f0: float,
-    f1: float,
-    f2: float,
-    mu: float,
-    coulomb: bool,
-    planar: bool,
-    rho: float,
-) -> tuple[float, float, float]:
+    W: FloatArray, inverse: FloatArray, r: Three, f: Three, law: Law, rho: float
+) -> Three:
     """The forces that solve one contact's law, from its rates r at forces f.
 
     Where the law of Coulomb may have several answers, that to which projections lead from f.
     """
-    coupling = mu * np.sqrt(W[0, 1] ** 2 + W[0, 2] ** 2)
-    if coulomb and W[0, 0] <= coupling:
-        return _projected(W, r0, r1, r2, f0, f1, f2, mu, coulomb, rho)
-    q0 = r0 - W[0, 0] * f0 - W[0, 1] * f1 - W[0, 2] * f2  # rates without forces
-    q1 = r1 - W[1, 0] * f0 - W[1, 1] * f1 - W[1, 2] * f2
-    q2 = r2 - W[2, 0] * f0 - W[2, 1] * f1 - W[2, 2] * f2
+    mu, coulomb, planar = law
+    if coulomb and W[0, 0] <= mu * np.sqrt(W[0, 1] ** 2 + W[0, 2] ** 2):
+        return _projected(W, r, f, mu, coulomb, rho)
+    own = _times(W, f)
+    q0, q1, q2 = r[0] - own[0], r[1] - own[1], r[2] - own[2]  # rates without forces
     if q0 >= (0.0 if coulomb else mu * np.sqrt(q1 * q1 + q2 * q2)):
         return 0.0, 0.0, 0.0
-    n0 = -inverse[0, 0] * q0 - inverse[0, 1] * q1 - inverse[0, 2] * q2
-    n1 = -inverse[1, 0] * q0 - inverse[1, 1] * q1 - inverse[1, 2] * q2
-    n2 = -inverse[2, 0] * q0 - inverse[2, 1] * q1 - inverse[2, 2] * q2
+    n0, n1, n2 = _times(inverse, (-q0, -q1, -q2))
     if n1 * n1 + n2 * n2 <= (mu * n0) ** 2 and n0 >= 0.0:
         return n0, n1, n2
     if planar:
         for slope in (mu, -mu):
             up = W[0, 0] + slope * W[0, 1]  # rates of a normal force of one that slides
             along = W[1, 0] + slope * W[1, 1]
+            drive = q0
             if not coulomb:
                 up, drive = up + slope * along, q0 + slope * q1
-            else:
-                drive = q0
             n0 = -drive / up
             if up > 0.0 and n0 >= 0.0 and slope * (q1 + along * n0) <= 0.0:
                 return n0, slope * n0, 0.0
-    return _projected(W, r0, r1, r2, f0, f1, f2, mu, coulomb, rho)
+    return _projected(W, r, f, mu, coulomb, rho)
 
 
 @part()
-def _projected(
-    W: FloatArray,
-    r0: float,
-    r1: float,
-    r2: float,
-    f0: float,
-    f1: float,
-    f2: float,
-    mu: float,
-    coulomb: bool,
-    rho: float,
-) -> tuple[float, float, float]:
+def _projected(W: FloatArray, r: Three, f: Three, mu: float, coulomb: bool, rho: float) -> Three:
     """The same by projections, which need not end at an answer."""
     first = -1.0
     for _ in range(_INNER):
-        slip = mu * np.sqrt(r1 * r1 + r2 * r2) if coulomb else 0.0
-        n0, n1, n2 = f0 - rho * (r0 + slip), f1 - rho * r1, f2 - rho * r2
+        slip = mu * np.sqrt(r[1] * r[1] + r[2] * r[2]) if coulomb else 0.0
+        n0, n1, n2 = f[0] - rho * (r[0] + slip), f[1] - rho * r[1], f[2] - rho * r[2]
         size = np.sqrt(n1 * n1 + n2 * n2)
         if mu * size <= -n0:
             n0, n1, n2 = 0.0, 0.0, 0.0
         elif size > mu * n0:
             n0 = (n0 + mu * size) / (1.0 + mu * mu)
             n1, n2 = n1 * mu * n0 / size, n2 * mu * n0 / size
-        c0, c1, c2 = n0 - f0, n1 - f1, n2 - f2
-        r0 += W[0, 0] * c0 + W[0, 1] * c1 + W[0, 2] * c2
-        r1 += W[1, 0] * c0 + W[1, 1] * c1 + W[1, 2] * c2
-        r2 += W[2, 0] * c0 + W[2, 1] * c1 + W[2, 2] * c2
-        f0, f1, f2 = n0, n1, n2
+        c0, c1, c2 = n0 - f[0], n1 - f[1], n2 - f[2]
+        more = _times(W, (c0, c1, c2))
+        r, f = (r[0] + more[0], r[1] + more[1], r[2] + more[2]), (n0, n1, n2)
         change = np.sqrt(c0 * c0 + c1 * c1 + c2 * c2)
         if first < 0.0:
             first = change
         if change <= _SETTLED * first:
             break
-    return f0, f1, f2
+    return f

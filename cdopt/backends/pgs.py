@@ -10,9 +10,8 @@ one visit reads the contact's row and touches the velocities of its two bodies. 
 non-smooth contact dynamics method*, Comput. Methods Appl. Mech. Engrg. 177 (1999); with
 ω ≠ 1 successive over-relaxation: C. W. Cryer, SIAM J. Control 9 (1971).
 
-Where forces are indeterminate the answer depends on the order of the visits. The beam of 10 N on
-three supports, from zero (``beam-uniform``; f unique only up to multiples of (1, −2, 1)), and the
-table of 10 N on four legs, numbered around (``table``; up to multiples of (1, −1, 1, −1)):
+Where forces are indeterminate the answer depends on the order of the visits. From zero the beam of
+10 N on three supports (``beam-uniform``; f unique only up to multiples of (1, −2, 1)) gets
 
 =========================  =====================
 order                      left, middle, right
@@ -22,14 +21,8 @@ given, reversed, coloured  5/3, 20/3, 5/3
 (1, 0, 2)                  0, 10, 0
 =========================  =====================
 
-=========================  ==========================
-order                      legs
-=========================  ==========================
-given, coloured            20/7, 15/7, 20/7, 15/7
-reversed                   15/7, 20/7, 15/7, 20/7
-(0, 2, 1, 3)               45/14, 25/14, 45/14, 25/14
-(1, 0, 2, 3)               5/2, 5/2, 5/2, 5/2
-=========================  ==========================
+and the table of 10 N on four legs, numbered around, 20/7, 15/7, 20/7, 15/7 in the given order, in
+reverse 15/7, 20/7, 15/7, 20/7.
 
 Contacts of one body never have one colour, so that on a single body the coloured order is the
 given one. Within a colour no visit sees another, and the forces do not depend on the number of
@@ -38,7 +31,8 @@ threads. The pyramid has 12 colours, as many as a sphere has neighbours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -124,12 +118,12 @@ class PGS(NativeBackend):
         step = scaled.in_order(order)
         forces = np.where(step.diagonal > 0.0, starting_forces(data, run.start)[order], 0.0)
         with run.iterating(data.nc):
-            last = self._sweep(step, edges, forces, run)
+            forces, *details = self._sweep(step, edges, forces, run)
         if edges.size == 1:
             run.threads = 1
-        forces = np.zeros(data.nc)
-        forces[order] = step.force * last.forces
-        return outcome_of(data, forces, last.met, last.sweeps, last.residuals)
+        unordered = np.zeros(data.nc)
+        unordered[order] = step.force * forces
+        return outcome_of(data, unordered, *details)
 
     def _visits(self, count: int) -> NDArray[np.intp]:
         """The order in which so many contacts are visited."""
@@ -145,55 +139,41 @@ class PGS(NativeBackend):
             )
         return np.array(self.order, dtype=np.intp)
 
-    def _sweep(self, step: ScaledStep, edges: Indices, forces: FloatArray, run: Run) -> _Iterate:
+    def _sweep(
+        self, step: ScaledStep, edges: Indices, f: FloatArray, run: Run
+    ) -> tuple[FloatArray, bool, int, list[FloatArray]]:
+        """Scaled forces in the order of visits, whether the test was met, sweeps and residuals."""
         active = step.diagonal > 0.0
         inverse = np.where(active, 1.0 / np.where(active, step.diagonal, 1.0), 0.0)
         rows = csr_parts(step.rows)
         spread = rows if step.spread is step.rows else csr_parts(step.spread)
         visits = Visits(*rows, *spread, step.p, step.diagonal, inverse, self.relaxation)
         gather, scatter = SparseOperator(step.rows), SparseOperator(step.spread)
-        at, threaded = _Iterate(forces), several() and _largest(edges) >= 2 * _LEAST_CHUNK
-        errors = np.empty(_CHUNKS)
+        largest = int(np.diff(edges.astype(np.int64)).max(initial=0))
+        errors = np.empty(_CHUNKS) if several() and largest >= 2 * _LEAST_CHUNK else None
+        sweeps, residuals = 0, list[FloatArray]()
         while True:
-            y = scatter.transposed_times(at.forces)  # anew: round-off does not gather
-            gap = gather.times(y) + step.p
-            residual = natural_residual(step.diagonal, gap, at.forces)
-            at.met = bool(residual <= self.accuracy)
-            if at.met or at.sweeps >= self.max_sweeps or run.deadline.passed:
+            y = scatter.transposed_times(f)  # anew: round-off does not gather
+            residual = natural_residual(step.diagonal, gather.times(y) + step.p, f)
+            met = bool(residual <= self.accuracy)
+            if met or sweeps >= self.max_sweeps or run.deadline.passed:
                 break
-            trace = np.zeros(min(_REPORT_EVERY, self.max_sweeps - at.sweeps))
+            trace = np.zeros(min(_REPORT_EVERY, self.max_sweeps - sweeps))
             done = 0
             for piece in in_pieces(trace, rows[1].size, run.deadline):
-                arguments = (edges, visits, self.accuracy, at.forces, y, piece)
-                if threaded:
-                    swept = side_by_side(gauss_seidel, errors, *arguments)
-                else:
-                    swept = gauss_seidel(None, *arguments)
+                arguments = (errors, edges, visits, self.accuracy, f, y, piece)
+                loop = gauss_seidel if errors is None else partial(side_by_side, gauss_seidel)
+                swept = loop(*arguments)
                 done += swept
                 if swept < piece.size or piece[-1] <= self.accuracy or run.deadline.passed:
                     break
-            at.sweeps += done
-            at.residuals.append(trace[:done])
+            sweeps += done
+            residuals.append(trace[:done])
             if done == _REPORT_EVERY:
-                run.report(f"sweep {at.sweeps}: residual {trace[-1]:.2e}")
-        status = "solved" if at.met else "stopped"
-        run.report(f"{status} after {at.sweeps} sweeps: residual {residual:.2e}")
-        return at
-
-
-@dataclass
-class _Iterate:
-    """Where the iteration stands, in scaled units and in the order of visits."""
-
-    forces: FloatArray
-    sweeps: int = 0
-    met: bool = False
-    residuals: list[FloatArray] = field(default_factory=list)
-
-
-def _largest(edges: Indices) -> int:
-    """Contacts of the largest colour."""
-    return int(np.diff(edges.astype(np.int64)).max(initial=0))
+                run.report(f"sweep {sweeps}: residual {trace[-1]:.2e}")
+        status = "solved" if met else "stopped"
+        run.report(f"{status} after {sweeps} sweeps: residual {residual:.2e}")
+        return f, met, sweeps, residuals
 
 
 def _permutation(value: Any) -> tuple[int, ...]:
@@ -232,48 +212,36 @@ def coloured(step: ScaledStep, body: IntArray | None) -> tuple[IntArray, Indices
     given; and (colours + 1,) where each colour begins, and where the last one ends.
     """
     block = np.arange(step.rows.shape[1]) if body is None else body
-    colour = np.empty(step.p.size, dtype=np.int64)
     names = np.unique(block, return_inverse=True)[1].astype(np.uint32)
-    read, written = np.zeros((2, int(names.max(initial=0)) + 1, _COLOURS), dtype=np.bool_)
-    count = _greedy(csr_parts(step.rows), csr_parts(step.spread), names, read, written, colour)
+    touched = step.rows if step.spread is step.rows else abs(step.rows) + abs(step.spread)
+    colour = np.empty(step.p.size, dtype=np.int64)
+    met = np.zeros((int(names.max(initial=0)) + 1, _COLOURS), dtype=np.bool_)
+    count = _greedy(csr_parts(touched), names, met, colour)
     order = np.argsort(colour, kind="stable")
     edges = np.searchsorted(colour[order], np.arange(count + 1))
     return order, edges.astype(np.uint32)
 
 
 @compiled()
-def _greedy(
-    rows: Rows, spread: Rows, block: Indices, read: BoolArray, written: BoolArray, colour: IntArray
-) -> int:
-    """The first colour that suits each contact; ``_COLOURS`` where none is left.
+def _greedy(touched: Rows, block: Indices, met: BoolArray, colour: IntArray) -> int:
+    """The first colour that suits each contact, 64 where none is left; returns their number.
 
-    ``block`` (m,) is the body of each entry of y; ``read`` and ``written`` (bodies, 64) are all
-    false, and tell afterwards which colours each body has met. Contacts of one colour write no
-    body that another of them reads or writes. Returns the number of colours.
+    ``block`` (m,) is the body of each entry of y; ``met`` (bodies, 64) are all false, and tell
+    afterwards which colours each body has met.
     """
-    pointers, columns, _ = rows
-    out_pointers, out_columns, _ = spread
+    pointers, columns, _ = touched
     count = 0
     for i in range(colour.shape[0]):
-        chosen = _COLOURS
+        colour[i] = _COLOURS
         for c in range(_COLOURS):
             free = True
             for k in range(pointers[i], pointers[i + 1]):
-                free = free and not written[block[columns[k]], c]
-            for k in range(out_pointers[i], out_pointers[i + 1]):
-                body = block[out_columns[k]]
-                free = free and not (written[body, c] or read[body, c])
+                free = free and not met[block[columns[k]], c]
             if free:
-                chosen = c
+                colour[i], count = c, max(count, c + 1)
+                for k in range(pointers[i], pointers[i + 1]):
+                    met[block[columns[k]], c] = True
                 break
-        colour[i] = chosen
-        if chosen == _COLOURS:
-            continue
-        count = max(count, chosen + 1)
-        for k in range(pointers[i], pointers[i + 1]):
-            read[block[columns[k]], chosen] = True
-        for k in range(out_pointers[i], out_pointers[i + 1]):
-            written[block[out_columns[k]], chosen] = True
     return count
 
 
@@ -349,11 +317,10 @@ def gauss_seidel(
 ) -> int:
     """Projected Gauss–Seidel sweeps in place, one for each entry of ``trace`` at most.
 
-    ``errors`` is room for those of the chunks of a colour, which are visited in threads; None where
-    no colour has two chunks: the loop is then compiled without loops in threads. ``edges`` are
-    where each colour begins, and where the last one ends; the contacts after it are visited one by
-    one. ``trace`` receives the largest error that a sweep met on its way; sweeps
-    end early when it is within ``tolerance``. Returns the number of sweeps.
+    ``errors`` is room for those of the chunks of a colour, which are visited in threads; with None
+    the loop is compiled without threads. ``edges`` are where each colour begins, and where the last
+    one ends; the contacts after it are visited one by one. ``trace`` receives the largest error
+    that a sweep met; they end when it is within ``tolerance``. Returns the number of sweeps.
     """
     nc, colours = f.shape[0], edges.shape[0] - 1
     for sweep in range(trace.shape[0]):
