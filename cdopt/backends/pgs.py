@@ -118,12 +118,12 @@ class PGS(NativeBackend):
         step = scaled.in_order(order)
         forces = np.where(step.diagonal > 0.0, starting_forces(data, run.start)[order], 0.0)
         with run.iterating(data.nc):
-            forces, *details = self._sweep(step, edges, forces, run)
+            forces, met, sweeps, residuals = self._sweep(step, edges, forces, run)
         if edges.size == 1:
             run.threads = 1
         unordered = np.zeros(data.nc)
         unordered[order] = step.force * forces
-        return outcome_of(data, unordered, *details)
+        return outcome_of(data, unordered, met, sweeps, residuals)
 
     def _visits(self, count: int) -> NDArray[np.intp]:
         """The order in which so many contacts are visited."""

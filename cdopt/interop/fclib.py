@@ -110,19 +110,18 @@ class FclibProblem:
     @property
     def label(self) -> str:
         """What the step is, in one sentence, to stand beside every result from it."""
-        return "; ".join(filter(None, [LABEL, self._made_symmetric]))
+        return LABEL + self._made_symmetric
 
     @property
     def frictional_label(self) -> str:
         """What ``frictional_step`` is, in one sentence."""
-        return "; ".join(filter(None, ["stored with friction", self._made_symmetric]))
+        return "stored with friction" + self._made_symmetric
 
     @property
     def _made_symmetric(self) -> str:
-        """Which matrix was made symmetric, and by how much; empty if none was."""
         name = "W" if self.kind == "local" else "M"
         size = f"{self.symmetrised:.1g} of its largest entry"
-        return f"{name} made symmetric, {size}" if self.symmetrised else ""
+        return f"; {name} made symmetric, {size}" if self.symmetrised else ""
 
     @cached_property
     def frictional_step(self) -> Step:
@@ -136,14 +135,8 @@ class FclibProblem:
         tangential = np.arange(self.mu.size * d) % d > 0
         if self.W is not None:
             W = sp.csr_array((self.W + self.W.T) * 0.5)
-            return DelassusStep(
-                W,
-                self.q,
-                dt=1.0,
-                friction=Friction(self.mu),
-                stiffness=k,
-                symmetrised=self.symmetrised,
-            )
+            how: dict[str, Any] = {"friction": Friction(self.mu), "symmetrised": self.symmetrised}
+            return DelassusStep(W, self.q, dt=1.0, stiffness=k, **how)
         if self.H is None or self.w is None or not isinstance(self.step, ContactStep):
             raise InvalidInput("problem", "neither W nor H", "what read returned")
         rate = self.w[tangential].reshape(-1, d - 1)
@@ -210,7 +203,7 @@ def _global(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[s
     nv = _integer(arrays, f"{root}/H/m", 0, _LARGEST)
     size = _integer(arrays, f"{root}/H/n", 0, _LARGEST)
     w, mu = _vectors(arrays, root, "w", size, spacedim)
-    f = _vector(arrays, f"{root}/vectors/f", nv)
+    f = checks.vector("vectors/f", _entry(arrays, f"{root}/vectors/f"), nv)
     M, H = _matrix(arrays, f"{root}/M", nv, nv), _matrix(arrays, f"{root}/H", nv, size)
     asymmetry = _asymmetry(f"{root}/M", M)
     if asymmetry > 0.0:
@@ -228,10 +221,10 @@ def _vectors(
     """The free velocity q or w (size,), and the friction coefficients (size / spacedim,)."""
     if size % spacedim:
         raise InvalidInput(root, f"{size} rows of contacts", f"a multiple of spacedim {spacedim}")
-    mu = _vector(arrays, f"{root}/vectors/mu", size // spacedim)
+    free, mu = (_entry(arrays, f"{root}/vectors/{key}") for key in (name, "mu"))
     return (
-        _vector(arrays, f"{root}/vectors/{name}", size),
-        checks.per_contact(f"{root}/vectors/mu", mu, mu.size, at_least=0.0),
+        checks.vector(f"{root}/vectors/{name}", free, size),
+        checks.per_contact(f"{root}/vectors/mu", mu, size // spacedim, at_least=0.0),
     )
 
 
@@ -268,10 +261,6 @@ def _integer(arrays: _Arrays, name: str, at_least: int, at_most: int) -> int:
     """One integer, stored as a scalar or as an array of one."""
     value = np.atleast_1d(_entry(arrays, name))
     return int(checks.integers(name, value, (1,), at_least=at_least, below=at_most + 1)[0])
-
-
-def _vector(arrays: _Arrays, name: str, size: int | None) -> FloatArray:
-    return checks.vector(name, _entry(arrays, name), size)
 
 
 def _text(arrays: _Arrays, name: str) -> str:
@@ -340,13 +329,10 @@ def write(
     step = problem if isinstance(problem, Step) else problem.step
     stored = _in_impulses(problem) if isinstance(problem, Step) else problem
     answer = {} if solution is None else _solution(stored, step, solution)
-    matrices: dict[str, Any]
-    vectors: dict[str, Any]
+    parts: dict[str, Any] = {"W": stored.W, "vectors/q": stored.q, "vectors/mu": stored.mu}
     if isinstance(stored.step, ContactStep):
-        matrices = {"M": stored.step.M, "H": stored.H}
-        vectors = {"f": stored.step.F_ext, "w": stored.w, "mu": stored.mu}
-    else:
-        matrices, vectors = {"W": stored.W}, {"q": stored.q, "mu": stored.mu}
+        parts = {"M": stored.step.M, "H": stored.H, "vectors/f": stored.step.F_ext}
+        parts |= {"vectors/w": stored.w, "vectors/mu": stored.mu}
     texts = {
         "title": title or stored.title,
         "description": description or stored.description,
@@ -356,10 +342,11 @@ def write(
     with h5py.File(image, "w") as file:
         root = file.create_group(f"fclib_{stored.kind}")
         root["spacedim"] = np.array([stored.spacedim], dtype=np.int32)
-        for name, matrix in matrices.items():
-            _put_matrix(root.create_group(name), matrix)
-        for name, values in vectors.items():
-            root[f"vectors/{name}"] = values
+        for name, values in parts.items():
+            if sp.issparse(values):
+                _put_matrix(root.create_group(name), values)
+            else:
+                root[name] = values
         for name, text in texts.items():
             root[f"info/{name}"] = np.bytes_(text.encode() + b"\x00")
         for name, values in answer.items():
@@ -374,35 +361,21 @@ def _in_impulses(step: Step) -> FclibProblem:
         d, mu, about = friction.d, friction.mu, ROUGH_DESCRIPTION
     elif step.normals is not None:
         d = int(step.normals.shape[1])
+    first = np.eye(1, d)  # a row or column for the normal, and empty ones
     if not isinstance(step, ContactStep):
-        W, q = step.N / step.dt, step.p_vec
+        W, q = sp.kron(step.N, first.T @ first), np.kron(step.p_vec, first[0])
         if isinstance(step, DelassusStep) and friction is not None:
-            W, q = step.N_rows / step.dt, step.p_rows
-        else:
-            W, q = _spread(sp.csr_array(W), step.nc * d, d, d), _blocks(q, d)
-        plain = step.without_friction()
-        return FclibProblem(plain, "local", d, mu, 0.0, W=sp.csr_array(W), q=q, description=about)
+            W, q = step.N_rows, step.p_rows
+        plain, W = step.without_friction(), sp.csr_array(W / step.dt)
+        return FclibProblem(plain, "local", d, mu, 0.0, W=W, q=q, description=about)
     load = step.mass.M @ step.v + step.dt * step.F_ext
     impulses = ContactStep(step.M, step.B, step.bias, np.zeros(step.v.size), load, dt=1.0)
-    H, w = _spread(sp.csr_array(step.B.T), step.v.size, 1, d), _blocks(step.bias, d)
+    H, w = sp.kron(step.B.T, first), np.kron(step.bias, first[0])
     if friction is not None:
-        H = sp.csr_array(interleaved(step.B, friction.B_t, friction.d).T)
+        H = interleaved(step.B, friction.B_t, friction.d).T
         w = np.column_stack([step.bias, friction.rate]).ravel()
+    H = sp.csr_array(H)
     return FclibProblem(impulses, "global", d, mu, 0.0, H=H, w=w, description=about)
-
-
-def _spread(matrix: sp.csr_array, m: int, by_rows: int, by_columns: int) -> sp.csr_array:
-    """The matrix with m rows, each row and column first in a block of so many."""
-    entries = matrix.tocoo()
-    row, col = entries.row.astype(np.int64) * by_rows, entries.col.astype(np.int64) * by_columns
-    return sp.csr_array((entries.data, (row, col)), shape=(m, matrix.shape[1] * by_columns))
-
-
-def _blocks(normal: FloatArray, d: int) -> FloatArray:
-    """(nc · d,): each normal component followed by zeros."""
-    full = np.zeros((normal.size, d))
-    full[:, 0] = normal
-    return full.ravel()
 
 
 def _solution(stored: FclibProblem, step: Step, solution: StepSolution) -> dict[str, FloatArray]:
@@ -411,12 +384,12 @@ def _solution(stored: FclibProblem, step: Step, solution: StepSolution) -> dict[
         raise InvalidInput("solution", checks.describe(solution), "a StepSolution with forces")
     if solution.f.shape != (step.nc,):
         raise InvalidInput("solution", f"{solution.f.size} forces", f"{step.nc}, one per contact")
-    d = stored.spacedim
-    gap = step.N @ solution.f + step.p_vec if solution.gap is None else solution.gap
-    answer = {"r": _blocks(step.dt * solution.f, d), "u": _blocks(np.asarray(gap), d)}
+    r, u = np.zeros((2, step.nc, stored.spacedim))
+    r[:, 0] = step.dt * solution.f
+    u[:, 0] = step.N @ solution.f + step.p_vec if solution.gap is None else solution.gap
     if solution.f_t is not None and solution.slip is not None:
-        answer["r"] = np.column_stack([step.dt * solution.f, step.dt * solution.f_t]).ravel()
-        answer["u"] = np.column_stack([np.asarray(gap), solution.slip]).ravel()
+        r[:, 1:], u[:, 1:] = step.dt * solution.f_t, solution.slip
+    answer = {"r": r.ravel(), "u": u.ravel()}
     if stored.kind == "global" and solution.v_next is not None:
         answer["v"] = solution.v_next
     return answer

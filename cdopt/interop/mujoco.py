@@ -47,7 +47,8 @@ import functools
 import importlib
 import importlib.util
 import logging
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ LOG = logging.getLogger("cdopt.interop.mujoco")
 _IN_GAP = 1  # mjContact.exclude of a contact that is detected, but too far apart to act on
 _STATE = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
 _FULL = ("mjWARN_CONTACTFULL", "mjWARN_CNSTRFULL")
+_OFF = ("mjENBL_SLEEP", "mjENBL_SPECULATIVE")  # bodies wake, and every distance is a gap
 
 
 def why_unavailable() -> str | None:
@@ -116,25 +118,20 @@ def contact_step(
     engine, model, now = _current(model, data)
     chosen, limits = _contacts(now, margin), _limits(engine, now)
     if not friction and np.any(now.contact.dim[chosen] > 1):
-        _warn_of_friction()
-    gaps = np.concatenate(
-        [
-            (now.contact.dist - now.contact.includemargin)[chosen],
-            (now.efc_pos - now.efc_margin)[limits],
-        ]
+        _warn_once(f"contacts with friction: {LABEL}")
+    gaps = np.append(
+        (now.contact.dist - now.contact.includemargin)[chosen],
+        (now.efc_pos - now.efc_margin)[limits],
     )
     pairs = now.contact.geom.reshape(-1, 2)[chosen]
-    where = (
-        {}
-        if limits.size
-        else {
-            "bodies": _bodies(model, pairs),
-            "normals": now.contact.frame[chosen, :3],
-            "points": now.contact.pos[chosen],
-        }
-    )
+    where: dict[str, Any] = {}
+    if not limits.size:
+        bodies = model.body_weldid[model.geom_bodyid[pairs]]  # of those welded together the topmost
+        where["bodies"] = np.where(bodies == 0, -1, bodies)
+        where["normals"] = now.contact.frame[chosen, :3]
+        where["points"] = now.contact.pos[chosen]
     return ContactStep(
-        M=_mass(engine, model, now),
+        M=_sparse(_images(engine.mj_mulM, model, now, range(model.nv), model.nv), model.nv),
         B=_rows(engine, model, now, chosen, [0], limits),
         phi=gaps if keep_overlap else np.maximum(gaps, 0.0),
         v=now.qvel,
@@ -189,19 +186,25 @@ def _current(model: Any, data: Any) -> tuple[Any, Any, Any]:
     InvalidInput : wrong types, data of another model, a state that is not finite, full memory.
     Unsupported : no MuJoCo; constraints that are no contacts of rigid bodies.
     """
-    engine = _mujoco()
-    if not isinstance(model, engine.MjModel):
-        raise InvalidInput("model", checks.describe(model), "a mujoco.MjModel")
-    if not isinstance(data, engine.MjData):
-        raise InvalidInput("data", checks.describe(data), "a mujoco.MjData")
+    reason = why_unavailable()
+    if reason is not None:
+        raise Unsupported("a MuJoCo model", reason)
+    engine: Any = importlib.import_module("mujoco")
+    for name, value, kind in (("model", model, engine.MjModel), ("data", data, engine.MjData)):
+        if not isinstance(value, kind):
+            raise InvalidInput(name, checks.describe(value), f"a mujoco.{kind.__name__}")
     if model.signature != data.signature:
         raise InvalidInput("data", "data of another model", "mujoco.MjData(model)")
     if model.nv == 0:
         raise InvalidInput("model", "no degrees of freedom", "a model in which something moves")
     for name in _STATE:
         checks.vector(f"data.{name}", np.ravel(getattr(data, name)), None)
-    now = copy.copy(data)
-    plain = _without_flags(engine, model, ("mjENBL_SLEEP", "mjENBL_SPECULATIVE"))
+    now, plain = copy.copy(data), model
+    switches = engine.mjtEnableBit.__members__
+    off = sum(int(switches[name]) for name in _OFF if name in switches)
+    if model.opt.enableflags & off:
+        plain = copy.copy(model)
+        plain.opt.enableflags &= ~off
     full = _lost(engine, now)
     try:
         engine.mj_forward(plain, now)
@@ -211,24 +214,6 @@ def _current(model: Any, data: Any) -> tuple[Any, Any, Any]:
         raise InvalidInput("model", "more contacts than fit", "a larger <size memory=.../>")
     _refuse_what_pulls(engine, plain, now)
     return engine, plain, now
-
-
-def _mujoco() -> Any:
-    reason = why_unavailable()
-    if reason is not None:
-        raise Unsupported("a MuJoCo model", reason)
-    return importlib.import_module("mujoco")
-
-
-def _without_flags(engine: Any, model: Any, names: Iterable[str]) -> Any:
-    """The model, or a copy of it, with these options off."""
-    members = engine.mjtEnableBit.__members__
-    flags = sum(int(members[name]) for name in names if name in members)
-    if not model.opt.enableflags & flags:
-        return model
-    plain = copy.copy(model)
-    plain.opt.enableflags &= ~flags
-    return plain
 
 
 def _lost(engine: Any, data: Any) -> int:
@@ -259,16 +244,7 @@ def _refuse_what_pulls(engine: Any, model: Any, now: Any) -> None:
         raise Unsupported(f"adhesion of contact {name}", "it pulls, a contact only pushes")
 
 
-@functools.cache
-def _warn_of_friction() -> None:
-    """Log once that friction is left out."""
-    LOG.warning("contacts with friction: %s", LABEL)
-
-
-@functools.cache
-def _warn_of_spin() -> None:
-    """Log once that torsional and rolling friction is left out."""
-    LOG.warning("contacts with torsional or rolling friction (condim 4 or 6): only sliding is used")
+_warn_once = functools.cache(LOG.warning)
 
 
 # --- rows ------------------------------------------------------------------------------
@@ -288,19 +264,19 @@ def _limits(engine: Any, now: Any) -> IntArray:
     return np.flatnonzero(np.isin(now.efc_type, limits))
 
 
-def _mass(engine: Any, model: Any, now: Any) -> sp.csr_array:
-    """M (nv, nv), a row at a time: its storage in MjData differs between versions."""
+def _images(
+    product: Callable[..., None], model: Any, now: Any, numbers: Iterable[int], size: int
+) -> Iterator[FloatArray]:
+    """What a product of MuJoCo makes of unit vectors; each row is valid until the next.
 
-    def rows() -> Iterator[FloatArray]:
-        """The rows of M, products with unit vectors."""
-        row, unit = np.zeros(model.nv), np.zeros(model.nv)
-        for j in range(model.nv):
-            unit[j] = 1.0
-            engine.mj_mulM(model, now, row, unit)
-            unit[j] = 0.0
-            yield row
-
-    return _sparse(rows(), model.nv)
+    Of M so, because its storage in MjData differs between versions.
+    """
+    row, unit = np.zeros(model.nv), np.zeros(size)
+    for k in numbers:
+        unit[k] = 1.0
+        product(model, now, row, unit)
+        unit[k] = 0.0
+        yield row
 
 
 def _rows(
@@ -320,12 +296,7 @@ def _rows(
             engine.mj_jac(model, now, first, None, point, int(bodies[k, 0]))
             engine.mj_jac(model, now, second, None, point, int(bodies[k, 1]))
             yield from now.contact.frame[k].reshape(3, 3)[axes] @ (second - first)
-        row, unit = np.zeros(model.nv), np.zeros(now.nefc)
-        for k in limits:
-            unit[k] = 1.0
-            engine.mj_mulJacTVec(model, now, row, unit)
-            unit[k] = 0.0
-            yield row
+        yield from _images(engine.mj_mulJacTVec, model, now, limits, now.nefc)
 
     return _sparse(rows(), model.nv)
 
@@ -339,7 +310,7 @@ def _friction(engine: Any, model: Any, now: Any, contacts: IntArray, limits: Int
         name = "/".join(_name(engine, model, engine.mjtObj.mjOBJ_GEOM, geom) for geom in pair)
         raise Unsupported(f"friction of contact {name}", "it differs by direction")
     if np.any(dim > 3):
-        _warn_of_spin()
+        _warn_once("torsional or rolling friction (condim 4 or 6): only sliding is used")
     tangential = _rows(engine, model, now, contacts, [1, 2], limits[:0])
     none = sp.csr_array((2 * limits.size, model.nv))
     return Friction(
@@ -360,12 +331,6 @@ def _sparse(rows: Iterable[FloatArray], width: int) -> sp.csr_array:
     return sp.csr_array(parts, shape=(len(ends) - 1, width))
 
 
-def _bodies(model: Any, pairs: IntArray) -> IntArray:
-    """The two bodies (nc, 2) of pairs of geoms; −1 is the world and what is welded to it."""
-    root = model.body_weldid[model.geom_bodyid[pairs]]
-    return np.where(root == 0, -1, root)
-
-
 # --- names -----------------------------------------------------------------------------
 
 
@@ -376,17 +341,14 @@ def _name(engine: Any, model: Any, kind: Any, number: int) -> str:
 
 def _names(engine: Any, model: Any, now: Any, pairs: IntArray, limits: IntArray) -> list[str]:
     """Distinct names of the rows."""
-    objects = engine.mjtObj
-    owners = [
-        "/".join(_name(engine, model, objects.mjOBJ_GEOM, geom) for geom in pair) for pair in pairs
-    ]
+    objects, limited = engine.mjtObj, engine.mjtConstraint.mjCNSTR_LIMIT_JOINT
+    owners = ["/".join(_name(engine, model, objects.mjOBJ_GEOM, g) for g in pair) for pair in pairs]
     for row in limits:
-        joint = now.efc_type[row] == int(engine.mjtConstraint.mjCNSTR_LIMIT_JOINT)
-        kind = objects.mjOBJ_JOINT if joint else objects.mjOBJ_TENDON
+        kind = objects.mjOBJ_JOINT if now.efc_type[row] == int(limited) else objects.mjOBJ_TENDON
         owners.append(f"limit/{_name(engine, model, kind, now.efc_id[row])}")
-    count: dict[str, int] = {}
+    count = Counter[str]()
     names = []
     for owner in owners:
-        number = count[owner] = count.get(owner, -1) + 1
-        names.append(f"{owner}/{number}")
+        names.append(f"{owner}/{count[owner]}")
+        count[owner] += 1
     return names

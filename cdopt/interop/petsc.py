@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,7 +32,6 @@ from cdopt.problem import TrussData
 from cdopt.problem.solution import Iterate
 
 PROGRAM = Path(__file__).with_name("petsc_process.py")
-_PYTHONS = (sys.executable, "/usr/bin/python3")
 _OPEN_MPI = {  # more processes than cores, in containers, and no busy waiting
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "OMPI_MCA_mpi_yield_when_idle": "1",
@@ -45,7 +44,7 @@ _INSTALL = "on Debian: apt-get install python3-petsc4py openmpi-bin"
 @cache
 def python() -> str | None:
     """A Python that has PETSc; None if there is none."""
-    for candidate in _PYTHONS:
+    for candidate in (sys.executable, "/usr/bin/python3"):
         command = [candidate, str(PROGRAM)]
         try:
             done = subprocess.run(command, env=environment(), capture_output=True, check=False)
@@ -194,14 +193,13 @@ class PETSc(NativeBackend):
             u[order.dof] = np.load(folder / "u.npy")
         motion: FloatArray = np.array(data.prescribed_u)
         motion[scaled.used] += u / scaled.unit
-        largest = max(answer["residuals"].values())
         how = (
             f"PETSc {answer['version']} on {answer['processes']} processes, {answer['steps']} "
-            f"steps, {answer['iterations']:,} iterations, residuals computed there {largest:.1e}"
+            f"steps, {answer['iterations']:,} iterations, residuals computed there "
+            f"{max(answer['residuals'].values()):.1e}"
         )
         run.report(how)
-        forces = data.part_force[data.parts.contact] * f
-        iterate = Iterate(motion, forces)
+        iterate = Iterate(motion, data.part_force[data.parts.contact] * f)
         return Outcome(iterate, bool(answer["met"]), int(answer["steps"]), how=how)
 
 
@@ -224,12 +222,9 @@ def solve_folder(folder: str | Path, processes: int, time_limit: float = np.inf)
     if missing is not None:
         raise BackendUnavailable("petsc", missing)
     command: list[Any] = ["mpiexec", "-n", str(processes), python(), str(PROGRAM), str(folder)]
-    seconds = None if np.isinf(time_limit) else time_limit
+    run = partial(subprocess.run, env=environment(), capture_output=True, text=True, check=False)
     try:
-        done = subprocess.run(
-            command, env=environment(), capture_output=True, text=True, check=False,
-            timeout=seconds,
-        )  # fmt: skip
+        done = run(command, timeout=None if np.isinf(time_limit) else time_limit)
     except subprocess.TimeoutExpired:
         return TIME_LIMIT
     if done.returncode or not (Path(folder) / "answer.json").is_file():

@@ -174,9 +174,8 @@ def loaded(stated: QuadraticProgram) -> Any:
     lp.a_matrix_.start_, lp.a_matrix_.index_ = rows.indptr, rows.indices
     lp.a_matrix_.value_ = rows.data
     lp.col_names_ = [f"x{i}" for i in range(stated.n)]
-    lp.row_names_ = [f"e{i}" for i in range(stated.b.size)] + [
-        f"i{i}" for i in range(stated.h.size)
-    ]
+    numbered = (("e", stated.b.size), ("i", stated.h.size))
+    lp.row_names_ = [f"{kind}{i}" for kind, size in numbered for i in range(size)]
     lower = sp.csc_array(sp.tril(stated.P))
     lower.sort_indices()
     if lower.nnz:
@@ -201,28 +200,21 @@ def _from_model(model: Any, name: str) -> QuadraticProgram:
     above = np.flatnonzero((low != high) & np.isfinite(high))
     below = np.flatnonzero((low != high) & np.isfinite(low))
     sign = 1.0 if lp.sense_ == highspy.ObjSense.kMinimize else -1.0
+    P, hessian = sp.csc_array((n, n)), model.hessian_  # which may be its lower triangle, or nothing
+    if hessian.dim_:
+        P = sp.csc_array((np.array(hessian.value_), hessian.index_, hessian.start_), (n, n))
+        if hessian.format_ == highspy.HessianFormat.kTriangular:
+            P = P + sp.tril(P, -1).T
+    matrices = {"P": sign * P, "A": rows[equal], "G": sp.vstack([rows[above], -rows[below]])}
+    vectors = {"q": sign * np.array(lp.col_cost_), "b": low[equal]}
+    vectors |= {"h": np.concatenate([high[above], -low[below]])}
+    vectors |= {"lower": np.array(lp.col_lower_), "upper": np.array(lp.col_upper_)}
     return QuadraticProgram(
-        P=checks.freeze(sp.csr_array(sign * _symmetric(model.hessian_, n))),
-        q=checks.read_only(sign * np.array(lp.col_cost_)),
-        A=checks.freeze(sp.csr_array(rows[equal])),
-        b=checks.read_only(low[equal]),
-        G=checks.freeze(sp.csr_array(sp.vstack([rows[above], -rows[below]]))),
-        h=checks.read_only(np.concatenate([high[above], -low[below]])),
-        lower=checks.read_only(np.array(lp.col_lower_)),
-        upper=checks.read_only(np.array(lp.col_upper_)),
+        **{key: checks.freeze(sp.csr_array(matrix)) for key, matrix in matrices.items()},
+        **{key: checks.read_only(vector) for key, vector in vectors.items()},
         constant=sign * float(lp.offset_),
         name=name,
     )
-
-
-def _symmetric(hessian: Any, n: int) -> sp.csr_array:
-    """P (n, n) of a HiGHS Hessian, which may hold its lower triangle alone or nothing."""
-    if not hessian.dim_:
-        return sp.csr_array((n, n))
-    half = sp.csc_array((np.array(hessian.value_), hessian.index_, hessian.start_), (n, n))
-    if hessian.format_ != highspy.HessianFormat.kTriangular:
-        return sp.csr_array(half)
-    return sp.csr_array(half + sp.tril(half, -1).T)
 
 
 def _quiet() -> Any:

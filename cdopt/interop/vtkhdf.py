@@ -63,35 +63,31 @@ class PolyDataSeries:
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array(_VERSION, dtype=np.int64)
         root.attrs["Type"] = np.bytes_("PolyData")
-        _growing(root, "NumberOfPoints", "i8", 0, _FEW)
-        _growing(root, "Points", "f8", 3)
+        root.attrs["Bodies"] = bodies
+        counted = ["NumberOfPoints", "Steps/PartOffsets", "Steps/NumberOfParts"]
+        counted += ["Steps/PointOffsets"]
+        counted += [f"Steps/PointDataOffsets/{name}" for name in (*point_data, *fixed_data)]
+        counted += [f"Steps/CellDataOffsets/{name}" for name in cell_data]
         for name in _TOPOLOGIES:
-            group = root.create_group(name)
-            for count in ("NumberOfCells", "NumberOfConnectivityIds"):
-                _growing(group, count, "i8", 0, _FEW)
-            _growing(group, "Connectivity", "i8")
-            append(_growing(group, "Offsets", "i8"), np.zeros(1, dtype=np.int64))
+            counted += [f"{name}/NumberOfCells", f"{name}/NumberOfConnectivityIds"]
+            growing(root, f"{name}/Connectivity", "i8", ())
+            append(growing(root, f"{name}/Offsets", "i8", ()), np.zeros(1, dtype=np.int64))
+        for name in counted:
+            growing(root, name, "i8", (), _FEW)
+        growing(root, "Steps/Values", "f8", (), _FEW)
+        for name in ("CellOffsets", "ConnectivityIdOffsets"):
+            growing(root, f"Steps/{name}", "i8", (len(_TOPOLOGIES),), _FEW)
+        growing(root, "Points", "f8", (3,))
+        for name, width in point_data.items():
+            growing(root, f"PointData/{name}", "f8", (width,)[: width > 0])
+        for name, (kind, width) in cell_data.items():
+            growing(root, f"CellData/{name}", kind, (width,)[: width > 0])
+        for name, values in fixed_data.items():
+            append(growing(root, f"PointData/{name}", values.dtype.str[1:], ()), values)
         append(root["Vertices/Connectivity"], np.arange(bodies))
         append(root["Vertices/Offsets"], np.array([bodies]))
-        steps = root.create_group("Steps")
-        steps.attrs["NSteps"] = 0
-        _growing(steps, "Values", "f8", 0, _FEW)
-        for name in ("PartOffsets", "NumberOfParts", "PointOffsets"):
-            _growing(steps, name, "i8", 0, _FEW)
-        for name in ("CellOffsets", "ConnectivityIdOffsets"):
-            _growing(steps, name, "i8", len(_TOPOLOGIES), _FEW)
-        for name, width in point_data.items():
-            _growing(root, f"PointData/{name}", "f8", width)
-            _growing(steps, f"PointDataOffsets/{name}", "i8", 0, _FEW)
-        for name, values in fixed_data.items():
-            append(_growing(root, f"PointData/{name}", values.dtype.str[1:]), values)
-            _growing(steps, f"PointDataOffsets/{name}", "i8", 0, _FEW)
-        for name, (kind, width) in cell_data.items():
-            _growing(root, f"CellData/{name}", kind, width)
-            _growing(steps, f"CellDataOffsets/{name}", "i8", 0, _FEW)
-        series = cls(file)
-        series._root.attrs["Bodies"] = bodies
-        return series
+        root["Steps"].attrs["NSteps"] = 0
+        return cls(file)
 
     # --- writing -----------------------------------------------------------------------
 
@@ -130,7 +126,8 @@ class PolyDataSeries:
             append(data, rows)
         for name in set(root["PointData"]) - set(point_data):
             append(steps[f"PointDataOffsets/{name}"], 0 * ones)
-            _lengthen(root[f"PointData/{name}"], int(numbers.max()))
+            fixed = root[f"PointData/{name}"]  # zeros until every point has a row
+            append(fixed, np.zeros(max(int(numbers.max()) - fixed.shape[0], 0)))
         begins = np.cumsum(cells) - cells
         for name, rows in cell_data.items():
             data = root[f"CellData/{name}"]
@@ -142,12 +139,8 @@ class PolyDataSeries:
         offsets = root["Lines/Offsets"]
         append(offsets, NODES * np.arange(offsets.shape[0], int(cells.max()) + 1))
         bodies = int(root.attrs["Bodies"])
-        for name, number, total in zip(
-            _TOPOLOGIES,
-            (ones, cells, 0 * ones, 0 * ones),
-            (bodies * ones, nodes, 0 * ones, 0 * ones),
-            strict=True,
-        ):
+        counts = ((ones, bodies * ones), (cells, nodes), (0 * ones, 0 * ones), (0 * ones, 0 * ones))
+        for name, (number, total) in zip(_TOPOLOGIES, counts, strict=True):
             append(root[f"{name}/NumberOfCells"], number)
             append(root[f"{name}/NumberOfConnectivityIds"], total)
         steps.attrs["NSteps"] = steps["Values"].shape[0]
@@ -209,18 +202,6 @@ def growing(
     )
 
 
-def _growing(
-    group: h5py.Group, name: str, kind: str, width: int = 0, rows: int | None = None
-) -> h5py.Dataset:
-    return growing(group, name, kind, (width,) if width else (), rows)
-
-
 def _starts(dataset: h5py.Dataset, lengths: IntArray) -> IntArray:
     """Where parts of these lengths begin when they are added to a dataset."""
     return dataset.shape[0] + np.cumsum(lengths) - lengths
-
-
-def _lengthen(dataset: h5py.Dataset, count: int) -> None:
-    """Zeros at the end of a fixed array, until every point of the largest step has a row."""
-    if dataset.shape[0] < count:
-        append(dataset, np.zeros(count - dataset.shape[0], dtype=dataset.dtype))

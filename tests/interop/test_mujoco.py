@@ -268,7 +268,7 @@ def test_speculative_contacts_whose_distances_are_no_gaps_are_not_taken():
 
 
 def test_friction_that_is_left_out_is_said_once(caplog):
-    bridge._warn_of_friction.cache_clear()
+    bridge._warn_once.cache_clear()
     smooth, rough = box_at(0.099), box_at(0.099, geom='condim="3"')
     for model, data in (smooth, rough):
         with caplog.at_level(logging.WARNING, logger="cdopt.interop.mujoco"):
@@ -310,7 +310,7 @@ def test_a_box_on_an_incline_sticks_or_slides(angle, slides):
 
 
 def test_friction_that_cannot_be_taken_is_named(caplog):
-    bridge._warn_of_spin.cache_clear()
+    bridge._warn_once.cache_clear()
     model, data = box_at(0.099, geom='condim="4"')
     with caplog.at_level(logging.WARNING, logger="cdopt.interop.mujoco"):
         assert bridge.contact_step(model, data, friction=True).friction.mu.tolist() == [1.0] * 4
