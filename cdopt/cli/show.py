@@ -159,7 +159,7 @@ def _lines(run: Trajectory) -> Iterator[tuple[str, Any]]:
 
 def _print_table(run: Trajectory) -> None:
     """A dozen steps, evenly spread."""
-    data, stages = run.diagnostics, cdopt.dynamics.summary.stages(run)
+    data, stages = run.diagnostics, run.diagnostics.stages
     columns = ["step", "t [s]", "contacts", "kinetic [J]", "energy [J]", "overlap [m]"]
     columns += [*stages, "ok"]
     table = output.table(*columns, numbers=columns, wrap=columns[3:6])

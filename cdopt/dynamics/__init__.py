@@ -8,6 +8,7 @@ coordination of a step, and ``analysis`` those of a run, with its energies and m
 
 from cdopt._util.arguments import guard
 from cdopt.dynamics import analysis
+from cdopt.dynamics.analysis import RunSummary
 from cdopt.dynamics.contact_dynamics import (
     ClassicSteps,
     CompatibleFrictionSteps,
@@ -25,7 +26,6 @@ from cdopt.dynamics.method import Integrator, Method, Stage, StepContext, StepTa
 from cdopt.dynamics.records import Frame
 from cdopt.dynamics.running import Interrupted, StepFailed
 from cdopt.dynamics.simulate import METHODS, simulate
-from cdopt.dynamics.summary import RunSummary
 from cdopt.dynamics.trajectory import Diagnostics, Trajectory
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Energies, momenta and statistics of bodies in motion, and measures of their contacts.
+"""Energies, momenta and statistics of bodies in motion, measures of contacts, summaries of runs.
 
 Energies and the like work on a Motion, the arrays of bodies in time. A Trajectory gives one, and so
 can the output of any other code. ``measures`` and ``contact_lifetimes`` need the contacts of a
@@ -18,6 +18,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.dynamics import free_bodies
 from cdopt.dynamics.measures import Measures, enclosure
+from cdopt.dynamics.records import largest_forces
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.scene import Scene, State
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _STILL = 1e-9  # of the approach: bodies that part no faster stay together
+_AT_REST = 1e-6  # share of a kinetic energy that counts as none
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,3 +372,109 @@ def contact_lifetimes(run: Trajectory) -> ContactLifetimes:
         end=end,
         cut=(begin <= first) | (end >= times[-1]),
     )
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """Summary of a run.
+
+    Attributes
+    ----------
+    t : s, the end. steps, frames, not_ok : counts; the last of steps that are not certified.
+    split, parts : with friction, steps that had no certified answer as a whole and were taken in
+        parts, and into how many at most; 0 and 1 elsewhere.
+    residual : the worst of all certificates, of stage ``residual_of`` in step ``residual_at``.
+    overlap, overlap_final : m, the deepest of all steps and that of the last one.
+    kinetic, kinetic_peak : J, at the end, and the largest.
+    at_rest : whether the kinetic energy left is below a millionth of the largest, or of what bodies
+        gain that fall for one step.
+    dissipated, work, balance : J, energy that damping took, external work, and the largest
+        difference in the balance of energy (``Diagnostics``); not a number where a method has none.
+    coordination, rattlers : neighbours per free body in the last frame, and bodies that too few
+        hold (``Measures.coordination``); not a number and −1 where its step failed.
+    largest : N, largest force of the last frame, by name of the force.
+    reaction : N, the force on fixed bodies along gravity.
+    weight, load : N, the weight of free bodies, and what their constant loads add along gravity.
+    seconds : by what the time went into.
+    """
+
+    t: float
+    steps: int
+    frames: int
+    not_ok: int
+    split: int
+    parts: int
+    residual: float
+    residual_of: str
+    residual_at: int
+    overlap: float
+    overlap_final: float
+    kinetic: float
+    kinetic_peak: float
+    at_rest: bool
+    dissipated: float
+    work: float
+    balance: float
+    coordination: float
+    rattlers: int
+    largest: dict[str, float]
+    reaction: float
+    weight: float
+    load: float
+    seconds: dict[str, float]
+
+    @classmethod
+    def of(cls, run: Trajectory) -> RunSummary:
+        """The summary of a run."""
+        table, final, bodies = run.diagnostics, run.final, run.scene.bodies
+        residual, residual_of, row = 0.0, "", 0
+        if table.stages:
+            size = np.array([table[f"residual_{name}"] for name in table.stages])
+            size = np.where(np.isnan(size), np.inf, size)
+            stage, row = map(int, np.unravel_index(size.argmax(), size.shape))
+            residual, residual_of = float(size[stage, row]), table.stages[stage]
+        overlap = table["overlap"][np.isfinite(table["overlap"])]
+        free, gravity = ~bodies.fixed, float(np.linalg.norm(run.scene.gravity))
+        weight, reaction, load = gravity * float(bodies.mass[free].sum()), np.nan, 0.0
+        if gravity:
+            down = run.scene.gravity / gravity
+            reaction = float(final.body_forces()[~free].sum(axis=0) @ down)
+            load = float(bodies.force[free].sum(axis=0) @ down)
+        substeps = table["substeps"] if "substeps" in table else np.ones(1)
+        kinetic, peak = float(table["kinetic"][-1]), float(np.nanmax(table["kinetic"]))
+        of_a_step = 0.5 * weight * gravity * run.dt**2
+        coordination, rattlers = np.nan, -1
+        if np.isfinite(final.f).all():
+            neighbours = Measures.of_frame(run.scene, final, friction=run.friction).coordination()
+            coordination, rattlers = neighbours.mean, len(neighbours.rattlers)
+        balanced = "balance" in table
+        return cls(
+            t=float(table["time"][-1]),
+            steps=int(table["step"][-1]),
+            frames=len(run),
+            not_ok=int(np.count_nonzero(~table["ok"])),
+            split=int(np.count_nonzero(substeps > 1)),
+            parts=int(substeps.max(initial=1)),
+            residual=residual,
+            residual_of=residual_of,
+            residual_at=int(table["step"][row]),
+            overlap=float(overlap.max(initial=0.0)),
+            overlap_final=float(overlap[-1]) if overlap.size else np.nan,
+            kinetic=kinetic,
+            kinetic_peak=peak,
+            at_rest=kinetic <= _AT_REST * peak or kinetic < _AT_REST * of_a_step,
+            dissipated=float(table["dissipated"][-1]) if balanced else np.nan,
+            work=float(table["work"][-1]) if balanced else np.nan,
+            balance=float(np.abs(table["balance"]).max()) if balanced else np.nan,
+            coordination=coordination,
+            rattlers=rattlers,
+            largest=largest_forces(final.forces),
+            reaction=reaction,
+            weight=weight,
+            load=load,
+            seconds={
+                name.removeprefix("seconds_"): float(table[name].sum())
+                for name in table
+                if name.startswith("seconds_")
+            },
+        )

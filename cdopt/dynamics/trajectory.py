@@ -90,6 +90,11 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
     def __len__(self) -> int:
         return len(self._names)
 
+    @property
+    def stages(self) -> list[str]:
+        """Names of the solves of a step, each of which has a residual."""
+        return [name.removeprefix("residual_") for name in self if name.startswith("residual_")]
+
     def to_frame(self) -> pd.DataFrame:
         """A row for each step as a pandas.DataFrame, the number of the step its index.
 

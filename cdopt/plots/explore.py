@@ -29,7 +29,7 @@ from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.formatting import plain
 from cdopt._util.frozen import Frozen
 from cdopt.collision import applied_loads, detect
-from cdopt.dynamics.rest import at_rest, closed
+from cdopt.dynamics.simulate import at_rest, closed
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.hyperstatic import indeterminacy, which_force

@@ -19,7 +19,7 @@ from cdopt._util.parameters import one_of_these, split
 from cdopt.collision import detect, safe_margins
 from cdopt.dynamics import Trajectory
 from cdopt.dynamics.contact_dynamics import rigid_step
-from cdopt.dynamics.rest import at_rest
+from cdopt.dynamics.simulate import at_rest
 from cdopt.formulations import NoTensionTruss
 from cdopt.hyperstatic import touching_step
 from cdopt.interop import fclib
