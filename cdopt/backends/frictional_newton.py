@@ -18,7 +18,8 @@ enters the forces r times magnified, so r is reduced again at the end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -61,36 +62,39 @@ _REDUCTION = 8.0  # of r, where round-off has been reached
 # and Reactions have the same methods; ``inertia`` is what forces have to balance.
 
 
-class Motions:
-    """A step with matrices: x = w = v − v*, M w = Bᵀf, in the order of a contact network."""
+class _Linear:
+    """Attributes: p (contacts, d), and the ``weight`` of each entry of an imbalance."""
 
-    def __init__(self, step: ScaledDynamics, d: int, body: IntArray) -> None:
-        """``body`` (nv,) is the body of each dof."""
-        self.net = network(step.B, body, step.M, d=d)
-        self.p, self.d = step.p.reshape(-1, d), d
-        self.mass, self.mass_diagonal = self.net.mass, self.net.mass_diagonal
-        self.full = self.net.B.toarray() if self.net.m <= _FULL else None
-        self.full_mass = step.M.toarray() if self.full is not None else None
+    p: FloatArray
+    weight: FloatArray
+    change: Callable[[FloatArray], FloatArray]  # of the rates (contacts, d)
+    load: Callable[[FloatArray], FloatArray]  # of forces (contacts, d)
 
     def rates(self, x: FloatArray) -> FloatArray:
         """Rates g = R x + p (contacts, d)."""
         return self.change(x) + self.p
 
-    def inertia(self, x: FloatArray) -> FloatArray:
-        """M x."""
-        return self.net.inertia(x)
-
     def residual(self, inertia: FloatArray, f: FloatArray) -> FloatArray:
         """Imbalance of an ``inertia`` with forces f (contacts, d)."""
-        return inertia - self.net.load(f.ravel())
+        return inertia - self.load(f)
 
     def size(self, residual: FloatArray) -> float:
         """Norm of an imbalance."""
-        return float(np.sqrt(np.sum(residual**2 / self.mass_diagonal)))
+        return float(np.sqrt(np.sum(residual**2 * self.weight)))
 
-    def change(self, dx: FloatArray) -> FloatArray:
-        """The change of the rates."""
-        return self.net.gap(dx).reshape(self.p.shape)
+
+class Motions(_Linear):
+    """A step with matrices: x = w = v − v*, M w = Bᵀf, in the order of a contact network."""
+
+    def __init__(self, step: ScaledDynamics, d: int, body: IntArray) -> None:
+        """``body`` (nv,) is the body of each dof."""
+        self.net = network(step.B, body, step.M, d=d)
+        self.p, self.weight = step.p.reshape(-1, d), 1.0 / self.net.mass_diagonal
+        self.change = lambda dx: self.net.gap(dx).reshape(self.p.shape)
+        self.load = lambda f: self.net.load(f.ravel())
+        self.inertia = self.net.inertia
+        self.full = self.net.B.toarray() if self.net.m <= _FULL else None
+        self.full_mass = step.M.toarray() if self.full is not None else None
 
     def work(self, x: FloatArray, inertia: FloatArray, change: FloatArray) -> float:
         """xᵀ M dx, a kinetic energy, from the ``inertia`` and the ``change`` of dx."""
@@ -104,57 +108,38 @@ class Motions:
         Both are (contacts, d, d), and one array where this is symmetric. ``rtol`` is the relative
         residual of iterative solves.
         """
-        net = self.net
+        net, H = self.net, left.transpose(0, 2, 1)
         if self.full is not None:
-            H = left.transpose(0, 2, 1) @ right
-            HB = H @ self.full.reshape(H.shape[0], self.d, -1)
+            HB = H @ right @ self.full.reshape(*self.p.shape, -1)
             J = self.full_mass + self.full.T @ HB.reshape(self.full.shape)
             return np.asarray(np.linalg.solve(J, -residual))
         if net.pairs is not None and net.blocks is not None:
-            system = net.system(left) if left is right else net.unsymmetric(left, right)
-            dx = system.solve(-residual, rtol, _ITERATIONS)
+            system: Any = net.system(left) if left is right else net.unsymmetric(left, right)
+            dx = np.asarray(system.solve(-residual, rtol, _ITERATIONS))
             if not system.gave_up and np.isfinite(dx).all():
                 return dx
-        H = left.transpose(0, 2, 1) @ right
-        J = sp.csr_array(self.mass + net.B.T @ (_blocks(H) @ net.B))
+        J = sp.csr_array(net.mass + net.B.T @ (_blocks(H @ right) @ net.B))
         if residual.size <= _DENSE:
             return np.asarray(np.linalg.solve(J.toarray(), -residual))
         return factorised(J)(-residual)
 
     def caused_by(self, f: FloatArray) -> FloatArray:
         """The unknowns in balance with forces f (contacts, d)."""
-        return self.net.motion(self.net.load(f.ravel()))
+        return self.net.motion(self.load(f))
 
 
-class Reactions:
+class Reactions(_Linear):
     """A step known by N and p: x = h, forces that cause the rates g = N h + p, h = f."""
 
     def __init__(self, step: ScaledDelassus, d: int) -> None:
-        self.N, self.p, self.d = step.N, step.p.reshape(-1, d), d
-        self.entries, self.diagonal = Entries(step.N), step.N.diagonal()
-        self.dense = step.N.shape[0] <= _DENSE or step.N.nnz > 0.1 * step.N.shape[0] ** 2
-        self.full = step.N.toarray() if self.dense else np.zeros((0, 0))
-
-    def rates(self, x: FloatArray) -> FloatArray:
-        """Rates g = R x + p (contacts, d)."""
-        return self.change(x) + self.p
-
-    def inertia(self, x: FloatArray) -> FloatArray:
-        """x."""
-        return x
-
-    def residual(self, inertia: FloatArray, f: FloatArray) -> FloatArray:
-        """Imbalance of an ``inertia`` with forces f (contacts, d)."""
-        return inertia - f.ravel()
-
-    def size(self, residual: FloatArray) -> float:
-        """Norm of an imbalance."""
-        return float(np.sqrt(np.sum(self.diagonal * residual**2)))
-
-    def change(self, dx: FloatArray) -> FloatArray:
-        """The change of the rates."""
-        product = self.full @ dx if self.dense else self.entries.times(dx)
-        return np.asarray(product).reshape(self.p.shape)
+        N = self.N = step.N
+        self.p, self.weight = step.p.reshape(-1, d), N.diagonal()
+        dense = N.shape[0] <= _DENSE or N.nnz > 0.1 * N.shape[0] ** 2
+        self.full = N.toarray() if dense else None
+        times = Entries(N).times if self.full is None else self.full.__matmul__
+        self.change = lambda dx: np.asarray(times(dx)).reshape(self.p.shape)
+        self.load = np.ravel
+        self.inertia = np.asarray
 
     def work(self, x: FloatArray, inertia: FloatArray, change: FloatArray) -> float:
         """xᵀ N dx."""
@@ -164,13 +149,12 @@ class Reactions:
         self, left: FloatArray, right: FloatArray, residual: FloatArray, rtol: float
     ) -> FloatArray:
         """Newton's step."""
-        H = left.transpose(0, 2, 1) @ right
-        nc, n = H.shape[0], residual.size
-        if self.dense:
-            J = (H @ self.full.reshape(nc, self.d, n)).reshape(n, n)
-            J.flat[:: n + 1] += 1.0
-            return np.asarray(np.linalg.solve(J, -residual))
-        return factorised(sp.csr_array(sp.eye_array(n) + _blocks(H) @ self.N))(-residual)
+        H, n = left.transpose(0, 2, 1) @ right, residual.size
+        if self.full is None:
+            return factorised(sp.csr_array(sp.eye_array(n) + _blocks(H) @ self.N))(-residual)
+        J = (H @ self.full.reshape(*self.p.shape, n)).reshape(n, n)
+        J.flat[:: n + 1] += 1.0
+        return np.asarray(np.linalg.solve(J, -residual))
 
     def caused_by(self, f: FloatArray) -> FloatArray:
         """The unknowns in balance with forces f (contacts, d)."""
@@ -181,140 +165,6 @@ def _blocks(H: FloatArray) -> sp.csr_array:
     """Blocks (nc, d, d) on the diagonal of a sparse matrix."""
     nc, d, _ = H.shape
     return sp.csr_array(sp.bsr_array((H, np.arange(nc), np.arange(nc + 1)), shape=(nc * d, nc * d)))
-
-
-class Iteration:
-    """The inner problems of one step.
-
-    Attributes
-    ----------
-    mu : (contacts,) friction coefficients.
-    coulomb : whether the law is that of Coulomb.
-    lagged : whether its shift is that of the last outer step.
-    newton_steps, convex_steps : taken so far; among the inner problems those with a lagged shift.
-    """
-
-    def __init__(
-        self, system: Motions | Reactions, mu: FloatArray, coulomb: bool, deadline: Deadline
-    ) -> None:
-        self.system, self.mu, self.coulomb, self.deadline = system, mu, coulomb, deadline
-        self.lagged, self.newton_steps, self.convex_steps = False, 0, 0
-
-    def outer(
-        self, x: FloatArray, f: FloatArray, r: FloatArray, tol: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """x and f (contacts, d) after the inner problem from f, with penalties r (contacts,)."""
-        if not self.coulomb or self.lagged:
-            shift = self._shift(x) if self.coulomb else np.zeros(self.mu.size)
-            x = self._convex(x, f, r, shift, tol)
-            rates = self.system.rates(x)
-            rates[:, 0] += shift
-        else:
-            x = self._trials(x, f, r, tol)
-            rates = cone.shifted(self.system.rates(x), self.mu)
-        return x, cone.project(f - r[:, None] * rates, self.mu)
-
-    def _shift(self, x: FloatArray) -> FloatArray:
-        """μ‖g_T‖ (contacts,)."""
-        rates = self.system.rates(x)
-        return cone.shifted(rates, self.mu)[:, 0] - rates[:, 0]
-
-    def _trials(self, x: FloatArray, f: FloatArray, r: FloatArray, tol: float) -> FloatArray:
-        """Newton on the law of Coulomb, with convex steps where it does not converge."""
-        for _ in range(_TRIALS):
-            x, met = self._newton(x, f, r, tol)
-            if met or self.deadline.passed:
-                break
-            for _ in range(_LAGGED):
-                x = self._convex(x, f, r, self._shift(x), tol)
-                self.convex_steps += 1
-        return x
-
-    def _newton(
-        self, x: FloatArray, f: FloatArray, r: FloatArray, tol: float
-    ) -> tuple[FloatArray, bool]:
-        """Newton on the law of Coulomb, damped by the residual; and whether it converged."""
-        system, mu, root_r = self.system, self.mu, np.sqrt(r)[:, None, None]
-
-        def at(inertia: FloatArray, rates: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-            y = f - r[:, None] * cone.shifted(rates, mu)
-            residual = system.residual(inertia, cone.project(y, mu))
-            return y, residual, system.size(residual)
-
-        rates, inertia = system.rates(x), system.inertia(x)
-        y, residual, size = at(inertia, rates)
-        forcing = _Forcing(tol)
-        for _ in range(_INNER):
-            if size <= tol:
-                return x, True
-            root = root_r * cone.projection_root(y, mu)
-            right = root @ cone.shift_derivative(rates, mu)
-            dx = system.newton_step(root, right, residual, forcing.after(size))
-            self.newton_steps += 1
-            share, change, pushed = 1.0, system.change(dx), system.inertia(dx)
-            while True:
-                trial = at(inertia + share * pushed, rates + share * change)
-                if trial[2] <= (1.0 - 0.01 * share) * size:
-                    break
-                share *= 0.5
-                if share < 0.01:
-                    return x, False
-            x, rates = x + share * dx, rates + share * change
-            inertia = inertia + share * pushed
-            y, residual, size = trial
-        return x, size <= tol
-
-    def _convex(
-        self, x: FloatArray, f: FloatArray, r: FloatArray, shift: FloatArray, tol: float
-    ) -> FloatArray:
-        """The minimum of ½‖w‖²_M + Σ ‖P_K(f − r (g + shift e_n))‖² / 2r, to ``tol``."""
-        system, mu, root_r = self.system, self.mu, np.sqrt(r)[:, None, None]
-        forcing = _Forcing(tol)
-        rates, inertia = system.rates(x), system.inertia(x)
-        rates[:, 0] += shift
-        for _ in range(_INNER):
-            y = f - r[:, None] * rates
-            residual = system.residual(inertia, cone.project(y, mu))
-            size = system.size(residual)
-            if size <= tol:
-                break
-            root = root_r * cone.projection_root(y, mu)
-            dx = system.newton_step(root, root, residual, forcing.after(size))
-            self.newton_steps += 1
-            change, pushed = system.change(dx), system.inertia(dx)
-            work, square = system.work(x, pushed, change), system.work(dx, pushed, change)
-            share = line_search(self._slope(work, square, y, change, r))
-            if share == 0.0:
-                break
-            x, rates = x + share * dx, rates + share * change
-            inertia = inertia + share * pushed
-        return x
-
-    def _slope(
-        self, work: float, square: float, y: FloatArray, change: FloatArray, r: FloatArray
-    ) -> Callable[[float], float]:
-        """The slope of the convex function along a step that changes the rates by ``change``."""
-        scaled, mu = -np.sqrt(r)[:, None] * change, np.array(self.mu)
-        y = y / np.sqrt(r)[:, None]
-        return lambda t: work + t * square + cone.projected_work(y, scaled, t, mu)
-
-
-class _Forcing:
-    """How sharply to solve the linear systems of one inner problem.
-
-    Eisenstat & Walker, SIAM J. Sci. Comput. 17 (1996): sharply where the last step foretold the
-    residual after it, and never below what ``tol`` needs.
-    """
-
-    def __init__(self, tol: float) -> None:
-        self.tol, self.last = tol, np.inf
-
-    def after(self, size: float) -> float:
-        """Relative residual, from that of Newton's method."""
-        reduction = min(size / self.last, 1.0) if np.isfinite(self.last) else 1.0
-        self.last = size
-        least, most = _LINEAR
-        return float(np.clip(max(0.1 * self.tol / size, 0.1 * reduction**2), least, most))
 
 
 def solve_step(data: FrictionalData, run: Run, accuracy: float, max_steps: int) -> Outcome:
@@ -331,35 +181,180 @@ def solve_step(data: FrictionalData, run: Run, accuracy: float, max_steps: int) 
     def worst(f: FloatArray) -> float:
         return data.worst_residual(data.force * f.ravel())
 
-    iteration = Iteration(system, mu, data.law == "coulomb", run.deadline)
+    proximal = Proximal(system, mu, w, data.law == "coulomb", run.deadline, accuracy, worst)
     with run.iterating(data.nc, data.nv or data.nc):
-        f, residuals = _solve(Proximal(iteration, w, accuracy, worst), f, max_steps)
+        f, residuals = proximal.solve(f, max_steps)
     least = min(residuals, default=0.0)
     met = least <= max(accuracy, _REACHABLE)
-    how = f"{len(residuals):,} proximal steps, {iteration.newton_steps:,} Newton steps"
-    how += f", {iteration.convex_steps} convex steps" if iteration.convex_steps else ""
+    how = f"{len(residuals):,} proximal steps, {proximal.newton_steps:,} Newton steps"
+    how += f", {proximal.convex_steps} convex steps" if proximal.convex_steps else ""
     run.report(f"{how}, natural map {least:.1e}")
     status = f"stopped at natural map {least:.1e}"
     forces, history = data.force * f.ravel(), [np.array(residuals)]
     return outcome_of(data, forces, met, len(residuals), history, how, status)
 
 
-def _solve(proximal: Proximal, f: FloatArray, max_steps: int) -> tuple[FloatArray, list[float]]:
-    """The best forces, and the natural map after each proximal step."""
-    iteration = proximal.iteration
-    iteration.lagged = iteration.coulomb
-    best, worst, history = proximal.run(f, max_steps)
-    if not iteration.coulomb:
+@dataclass
+class Proximal:
+    """The proximal steps and their inner problems.
+
+    Attributes
+    ----------
+    mu, w : (contacts,) friction coefficients; mobility of each contact, in scaled units.
+    coulomb : whether the law is that of Coulomb.
+    accuracy : of the natural map, at which forces are judged by ``worst``, the largest residual
+        of their certificate.
+    lagged : whether Coulomb's shift is that of the last outer step.
+    newton_steps, convex_steps : taken so far; among the inner problems those with a lagged shift.
+    """
+
+    system: Motions | Reactions
+    mu: FloatArray
+    w: FloatArray
+    coulomb: bool
+    deadline: Deadline
+    accuracy: float
+    worst: Callable[[FloatArray], float]
+    lagged: bool = False
+    newton_steps: int = 0
+    convex_steps: int = 0
+
+    def solve(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, list[float]]:
+        """The best forces, and the natural map after each proximal step."""
+        self.lagged = self.coulomb
+        best, worst, history = self.phase(f, max_steps)
+        self.lagged, solved = False, max(self.accuracy, _REACHABLE)
+        for start in (best, f) if self.coulomb else ():  # again from where the first phase began
+            if worst <= solved or len(history) >= max_steps or self.deadline.passed:
+                break
+            forces, worst_now, more = self.phase(start, max_steps - len(history))
+            history += more
+            if worst_now < worst:
+                worst, best = worst_now, forces
         return best, history
-    iteration.lagged, solved = False, max(proximal.accuracy, _REACHABLE)
-    for start in (best, f):  # the second time from where the first phase began
-        if worst <= solved or len(history) >= max_steps or iteration.deadline.passed:
-            break
-        forces, worst_now, more = proximal.run(start, max_steps - len(history))
-        history += more
-        if worst_now < worst:
-            worst, best = worst_now, forces
-    return best, history
+
+    def phase(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, float, list[float]]:
+        """The best forces from f (contacts, d), their ``worst``, the natural map of each step."""
+        system = self.system
+        x = system.caused_by(f)
+        free = system.rates(np.zeros_like(x)) / self.w[:, None]
+        impulse = system.size(system.residual(np.zeros_like(x), free)) or 1.0
+        best, least, least_worst, error = f, np.inf, np.inf, self.natural(f)
+        if error <= self.accuracy:
+            return f, self.worst(f), [error]
+        penalty, inner, history = Penalty(), min(_LOOSE, _SHARE * error), list[float]()
+        for _ in range(max_steps):
+            tol = impulse * max(inner, EPS * penalty.value)
+            x, f = self.step(x, f, penalty.value / self.w, tol)
+            error = self.natural(f)
+            history.append(error)
+            worst = self.worst(f) if error <= self.accuracy else np.inf
+            if worst < least_worst or (error < least and least_worst == np.inf):
+                least, least_worst, best = error, worst, f
+            if self.deadline.passed or worst <= _REACHABLE:
+                break
+            unsettled = len(history) > 4 and history[-1] > _SETTLING * history[-3]
+            if self.lagged and (error <= _NEAR or unsettled):
+                break
+            if not penalty.after(error):
+                break
+            inner = max(min(0.1 * inner, _SHARE * error), EPS)
+        return best, least_worst if least_worst < np.inf else self.worst(best), history
+
+    def natural(self, f: FloatArray) -> float:
+        """The largest natural map of forces (contacts, d)."""
+        rates = self.system.rates(self.system.caused_by(f))
+        if self.coulomb:
+            rates = cone.shifted(rates, self.mu)
+        return cone.largest_natural_map(f, rates, self.mu, self.w)
+
+    def step(
+        self, x: FloatArray, f: FloatArray, r: FloatArray, tol: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """x and f (contacts, d) after the inner problem from f, with penalties r (contacts,)."""
+        if self.coulomb and not self.lagged:
+            x, met = self._inner(x, f, r, None, tol)
+            for trial in range(1, _TRIALS * (_LAGGED + 1)):  # convex steps between two trials
+                if met or self.deadline.passed:
+                    break
+                convex = trial % (_LAGGED + 1) > 0
+                shift = self._shift(x) if convex else None
+                x, met = self._inner(x, f, r, shift, tol)
+                met, self.convex_steps = met and not convex, self.convex_steps + convex
+            rates = cone.shifted(self.system.rates(x), self.mu)
+        else:
+            shift = self._shift(x) if self.coulomb else np.zeros(self.mu.size)
+            x, _ = self._inner(x, f, r, shift, tol)
+            rates = self.system.rates(x)
+            rates[:, 0] += shift
+        return x, cone.project(f - r[:, None] * rates, self.mu)
+
+    def _shift(self, x: FloatArray) -> FloatArray:
+        """μ‖g_T‖ (contacts,)."""
+        rates = self.system.rates(x)
+        return cone.shifted(rates, self.mu)[:, 0] - rates[:, 0]
+
+    def _inner(
+        self, x: FloatArray, f: FloatArray, r: FloatArray, shift: FloatArray | None, tol: float
+    ) -> tuple[FloatArray, bool]:
+        """Newton's method on the inner problem, and whether it converged to ``tol``.
+
+        With a ``shift`` the minimum of ½‖w‖²_M + Σ ‖P_K(f − r (g + shift e_n))‖² / 2r; without one
+        the law of Coulomb, its steps damped by the residual.
+        """
+        system, mu, root_r = self.system, self.mu, np.sqrt(r)[:, None]
+
+        def at(inertia: FloatArray, rates: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+            if shift is None:
+                rates = cone.shifted(rates, mu)
+            y = f - r[:, None] * rates
+            residual = system.residual(inertia, cone.project(y, mu))
+            return y, residual, system.size(residual)
+
+        rates, inertia = system.rates(x), system.inertia(x)
+        if shift is not None:
+            rates[:, 0] += shift
+        y, residual, size = at(inertia, rates)
+        last = np.inf
+        for _ in range(_INNER):
+            if size <= tol:
+                return x, True
+            left = right = root_r[:, :, None] * cone.projection_root(y, mu)
+            if shift is None:
+                right = left @ cone.shift_derivative(rates, mu)
+            dx = system.newton_step(left, right, residual, _forcing(tol, size, last))
+            self.newton_steps += 1
+            share, last, change, pushed = 1.0, size, system.change(dx), system.inertia(dx)
+            if shift is not None:
+                work, square = system.work(x, pushed, change), system.work(dx, pushed, change)
+                scaled, start = -root_r * change, y / root_r
+                share = line_search(
+                    lambda t, start=start, scaled=scaled, work=work, square=square: (
+                        work + t * square + cone.projected_work(start, scaled, t, mu)
+                    )
+                )
+                if share == 0.0:
+                    break
+            ahead = at(inertia + share * pushed, rates + share * change)
+            while shift is None and not ahead[2] <= (1.0 - 0.01 * share) * size:
+                share *= 0.5
+                if share < 0.01:
+                    return x, False
+                ahead = at(inertia + share * pushed, rates + share * change)
+            x, rates = x + share * dx, rates + share * change
+            inertia, (y, residual, size) = inertia + share * pushed, ahead
+        return x, size <= tol
+
+
+def _forcing(tol: float, size: float, last: float) -> float:
+    """How sharply to solve the linear system, by the residual now and of the ``last`` step.
+
+    Eisenstat & Walker, SIAM J. Sci. Comput. 17 (1996): sharply where the last step foretold the
+    residual after it, and never below what ``tol`` needs.
+    """
+    reduction = min(size / last, 1.0) if np.isfinite(last) else 1.0
+    least, most = _LINEAR
+    return float(np.clip(max(0.1 * tol / size, 0.1 * reduction**2), least, most))
 
 
 @dataclass
@@ -374,99 +369,32 @@ class Penalty:
     reducing: bool = False
     stalls: int = 0
     patience: int = 1
-    best: float = field(default=np.inf)
-    last: float = field(default=np.inf)
+    best: float = np.inf
+    last: float = np.inf
 
     def after(self, error: float) -> bool:
         """The next value, after a natural map; whether to go on."""
         stalled = error > _PROGRESS * self.best
         self.stalls = self.stalls + 1 if stalled else 0
-        self.best = min(self.best, error)
         noisy = error <= _NOISE * EPS * self.value
         enough = error <= _FLOOR * EPS * self.value and error <= _QUICK * self.last
-        self.last = error
-        last = self.patience > 1
-        if (
-            self.reducing
-            and stalled
-            and (self.value == 1.0 or (self.stalls >= _STALLS and not last))
+        self.best, self.last = min(self.best, error), error
+        once_more = self.patience > 1
+        if self.reducing:
+            in_vain = self.value == 1.0 or (self.stalls >= _STALLS and not once_more)
+            if stalled and in_vain:
+                if once_more:
+                    return False
+                self.reducing, self.stalls, self.patience = False, 0, _STALLS
+                self.value = min(_GROWTH * self.peak, _LARGEST)
+                return True
+        elif not enough and not (
+            self.stalls >= self.patience and (noisy or self.value == _LARGEST)
         ):
-            if last:
-                return False
-            self.reducing, self.stalls, self.patience = False, 0, _STALLS
-            self.value = min(_GROWTH * self.peak, _LARGEST)
-        elif (
-            self.reducing
-            or enough
-            or (self.stalls >= self.patience and (noisy or self.value == _LARGEST))
-        ):
-            self.reduce(stalled or enough)
-        elif not noisy or self.patience > 1:
-            self.value = min(_GROWTH * self.value, _LARGEST)
-        return True
-
-    def reduce(self, stalled: bool) -> None:
-        """From here on r is reduced where the natural map has ``stalled``."""
+            if not noisy or once_more:
+                self.value = min(_GROWTH * self.value, _LARGEST)
+            return True
         self.reducing, self.peak = True, max(self.peak, self.value)
-        if stalled:
+        if stalled or enough:
             self.value = max(self.value / _REDUCTION, 1.0)
-
-
-class Proximal:
-    """The proximal steps.
-
-    Attributes
-    ----------
-    w : (contacts,) mobility of each contact, in scaled units.
-    accuracy : of the natural map, at which forces are judged by ``worst``, the largest residual
-        of their certificate.
-    """
-
-    def __init__(
-        self,
-        iteration: Iteration,
-        w: FloatArray,
-        accuracy: float,
-        worst: Callable[[FloatArray], float],
-    ) -> None:
-        self.iteration, self.w, self.accuracy, self.worst = iteration, w, accuracy, worst
-
-    def natural(self, f: FloatArray) -> float:
-        """The largest natural map of forces (contacts, d)."""
-        system, mu = self.iteration.system, self.iteration.mu
-        rates = system.rates(system.caused_by(f))
-        if self.iteration.coulomb:
-            rates = cone.shifted(rates, mu)
-        return cone.largest_natural_map(f, rates, mu, self.w)
-
-    def run(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, float, list[float]]:
-        """The best forces from f (contacts, d), their ``worst``, the natural map of each step."""
-        iteration, system = self.iteration, self.iteration.system
-        x = system.caused_by(f)
-        free = system.rates(np.zeros_like(x)) / self.w[:, None]
-        impulse = system.size(system.residual(np.zeros_like(x), free)) or 1.0
-        best, least, least_worst, error = f, np.inf, np.inf, self.natural(f)
-        if error <= self.accuracy:
-            return f, self.worst(f), [error]
-        penalty, inner, history = Penalty(), min(_LOOSE, _SHARE * error), list[float]()
-        for _ in range(max_steps):
-            tol = impulse * max(inner, EPS * penalty.value)
-            x, f = iteration.outer(x, f, penalty.value / self.w, tol)
-            error = self.natural(f)
-            history.append(error)
-            worst = self.worst(f) if error <= self.accuracy else np.inf
-            if worst < least_worst or (error < least and least_worst == np.inf):
-                least, least_worst, best = error, worst, f
-            if iteration.deadline.passed or worst <= _REACHABLE:
-                break
-            if iteration.lagged and (error <= _NEAR or _unsettled(history)):
-                break
-            if not penalty.after(error):
-                break
-            inner = max(min(0.1 * inner, _SHARE * error), EPS)
-        return best, least_worst if least_worst < np.inf else self.worst(best), history
-
-
-def _unsettled(history: list[float]) -> bool:
-    """Whether the last two steps gained little."""
-    return len(history) > 4 and history[-1] > _SETTLING * history[-3]
+        return True
