@@ -18,7 +18,7 @@ f^{1/(p−1)} is infinite at zero for p > 2, and no Lipschitz constant would bou
 
 Everything is in units of each part's load and overlap (``TrussData.scaled``).
 
-A rigid step is solved by the augmented Lagrangian of ``rigid_multipliers``.
+A rigid step is solved by the augmented Lagrangian of ``potential_newton``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt.backends import rigid_multipliers
+from cdopt.backends import potential_newton
 from cdopt.backends.apgd import ProximalGradient, Terms
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import Rows, csr_parts
@@ -101,7 +101,7 @@ class AugmentedLagrangian(NativeBackend):
         self, problem: NetworkProblem, forces: FloatArray | None, run: Run
     ) -> IterationResult:
         limits = self.accuracy, self.max_outer, run.deadline
-        return rigid_multipliers.solve(problem, forces, *limits)
+        return potential_newton.solve_rigid(problem, forces, *limits)
 
     def _outer(self, state: _TrussIterate, run: Run) -> bool:
         mu = _MU_START

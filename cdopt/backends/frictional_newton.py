@@ -327,12 +327,7 @@ class Proximal:
             share, last, change, pushed = 1.0, size, system.change(dx), system.inertia(dx)
             if shift is not None:
                 work, square = system.work(x, pushed, change), system.work(dx, pushed, change)
-                scaled, start = -root_r * change, y / root_r
-                share = line_search(
-                    lambda t, start=start, scaled=scaled, work=work, square=square: (
-                        work + t * square + cone.projected_work(start, scaled, t, mu)
-                    )
-                )
+                share = line_search(self._slope(work, square, y / root_r, -root_r * change))
                 if share == 0.0:
                     break
             ahead = at(inertia + share * pushed, rates + share * change)
@@ -344,6 +339,12 @@ class Proximal:
             x, rates = x + share * dx, rates + share * change
             inertia, (y, residual, size) = inertia + share * pushed, ahead
         return x, size <= tol
+
+    def _slope(
+        self, work: float, square: float, y: FloatArray, change: FloatArray
+    ) -> Callable[[float], float]:
+        """The slope of the convex function along a step."""
+        return lambda t: work + t * square + cone.projected_work(y, change, t, self.mu)
 
 
 def _forcing(tol: float, size: float, last: float) -> float:

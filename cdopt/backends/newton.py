@@ -2,7 +2,7 @@
 
 Trusses and elastic steps are minimised in potential form by a semismooth Newton method
 (``potential_newton``); the interior point takes over where it does not converge. Rigid steps go to
-an augmented Lagrangian over compliant steps (``rigid_multipliers``) where systems are small, to
+an augmented Lagrangian over compliant steps  where systems are small, to
 the interior point where they are large, and to the other of the two where the first does not
 reach the accuracy.
 """
@@ -22,7 +22,6 @@ from cdopt.backends import (
     frictional_newton,
     interior_point,
     potential_newton,
-    rigid_multipliers,
     sliding_newton,
 )
 from cdopt.backends.native import NativeBackend, Outcome, Run, starting_forces
@@ -143,7 +142,7 @@ class Newton(SecondOrder):
             return potential_newton.minimise(problem, problem.scaled_motion(run.start), *limits)
 
         def multipliers() -> IterationResult:
-            return rigid_multipliers.solve(problem, forces, *limits)
+            return potential_newton.solve_rigid(problem, forces, *limits)
 
         def inside() -> IterationResult:
             return interior_point.solve(

@@ -1,4 +1,6 @@
-"""Semismooth Newton on the potential form of the no-tension truss, equation (32) corrected.
+"""Semismooth Newton on potentials: of trusses and elastic steps, and of rigid steps by multipliers.
+
+The potential form of the no-tension truss is equation (32), corrected:
 
 minimise over u  E(u) = Σ w(c) + F̃ᵀ u + ½ uᵀS u,  c = −B u − opening, where the inertia S is zero
 for a truss. The gradient F̃ + S u − Bᵀ w′(c) is once semismooth; its generalised Hessian
@@ -6,6 +8,15 @@ S + Bᵀ diag(w″(c)) B loses rank when bodies without inertia lose all contact
 is added, small while steps succeed and raised when they do not. The line search finds where the
 derivative along the direction vanishes: convex in one variable, it needs no product with B and
 suffers no cancellation, however close to the minimum.
+
+A rigid step is solved by an augmented Lagrangian over compliant steps:
+
+minimise over w  ½ wᵀS w + (1/2σ) Σ (λ − σ(B w + p))₊²,  then  λ ← (λ − σ(B w + p))₊,  with
+w = v⁺ − v* in scaled units. The inner problem is the truss's potential with inertia added. The
+multipliers stay near where they are (a proximal point method in the forces: Rockafellar, Math.
+Oper. Res. 1, 1976), and since the problem is piecewise quadratic a large enough σ ends it in a
+few steps; σ grows whenever the residual falls too slowly, and systems that the growing σ makes
+too stiff for conjugate gradients are factorised.
 """
 
 from __future__ import annotations
@@ -15,12 +26,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import BoolArray, FloatArray
 from cdopt.backends import graded_newton, interior_point
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg import ContactNetwork
+from cdopt.backends.linalg.network import System
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.problem.contact_law import HOOKE, NEAR_ONE, PowerLaw
+from cdopt.problem.scaling import column_scale
 
 LOG = logging.getLogger("cdopt.backends.newton")
 
@@ -61,22 +74,20 @@ def minimise(
             return run
     before = net.statistics.iterations
     first = _bilateral(problem, law) if start is None else start.copy()
-    share = limit if limit < _ALL_NEWTON or not net.factorisable else limit // 2
     spent = net.statistics.iterations - before
     near = _hardly_pulls(law, problem.overlap(first))
     direct = near and spent < net.patience and net.cheaply_factorised(spent)
-    shift, factorised = _GROUND if near else _SHIFT_START, _FACTORISED if direct else 0
+    shift = _GROUND if near else _SHIFT_START
     if direct and law.power != HOOKE:
         first, shift = _bilateral(problem, law, direct), _SHIFT_START
+    share = limit if limit < _ALL_NEWTON or not net.factorisable else limit // 2
+    factorised = _FACTORISED if direct else 0
     run = _newton(problem, law, first, tol, share, factorised, shift, deadline)
     left = limit - run.steps
     if not (run.converged or left <= 0 or not net.factorisable or deadline.passed):
         overlap = np.abs(problem.overlap(first))
-        begin = interior_point.far_start(
-            problem,
-            float(law.force(overlap).max(initial=0.0)),
-            float(overlap.max(initial=0.0)),
-        )
+        sizes = float(law.force(overlap).max(initial=0.0)), float(overlap.max(initial=0.0))
+        begin = interior_point.far_start(problem, *sizes)
         inside = interior_point.solve(problem, begin, _HANDED_OVER, left, deadline)
         left -= inside.steps
         last = _newton(problem, law, inside.w, tol, left, left, _SHIFT_START, deadline)
@@ -109,11 +120,10 @@ def refined(problem: NetworkProblem, run: IterationResult, tol: float) -> Iterat
         return run
     net, law = problem.net, law_of(problem)
     D = capped_tangent(law, problem.overlap(run.w))
-    typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
     best, u, f = run, run.w, run.f
     for _ in range(_REFINEMENTS):
         uphill = problem.balance(u, f)
-        d = _direction(net, D, _SHIFT_LEAST * typical, -uphill, 1e-6, net.factorisable)
+        d = _direction(net, D, _SHIFT_LEAST * _typical(D), -uphill, 1e-6, net.factorisable)
         if d is None:
             break
         u, f = u + d, np.maximum(f - D * net.gap(d), 0.0)
@@ -151,51 +161,45 @@ def _newton(
     cautious, norms, before = law.power < HOOKE, [_norm(gradient)], np.zeros(0)
     loosest = _LOOSEST
     for step in range(1, limit + 1):
-        if history[-1] <= tol:
-            return IterationResult(u, f, history[-1], step - 1, history, True)
-        if deadline.passed:
+        if history[-1] <= tol or deadline.passed or _stalled(history, tol):
             break
         direct = step <= factorised
-        arriving = history[-1] <= _ARRIVING * history[0]
         patience = 2 * net.patience if history[-1] <= _UNDERWAY * history[0] else net.patience
-        D = _secant(law, c) if cautious else capped_tangent(law, c)
-        typical = float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
+        D = capped_tangent(law, c)
+        if cautious:  # w′(c)/c, for p < 2 stiffer than the tangent: slower, but no step overshoots
+            D = D / (law.power - 1.0)
         last = law.power == HOOKE and np.array_equal(D, before)
         forcing, before = _forcing(norms, history[-1], tol, last, loosest), D
-        direction = _direction(net, D, shift * typical, -gradient, forcing, direct, patience)
-        if direction is None:
-            if not direct:
-                if not arriving or not net.cheaply_factorised(patience):
-                    break
-                factorised = limit
-                continue
-            shift *= 100.0
-            if shift > _SHIFT_MOST:
+        d = _direction(net, D, shift * _typical(D), -gradient, forcing, direct, patience)
+        if d is None and not direct:
+            arriving = history[-1] <= _ARRIVING * history[0]
+            if not arriving or not net.cheaply_factorised(patience):
                 break
+            factorised = limit
             continue
-        motion, kinetic = -net.gap(direction), net.inertia(direction)
-        work = float((problem.load + net.inertia(u)) @ direction)
-        t = line_search(_slope(law, c, motion, work, float(kinetic @ direction)))
-        moved = c + t * motion
-        force = law.force(moved)
-        after = problem.balance(u + t * direction, force)
-        size = _size(after)
-        if t == 0.0 or not np.isfinite(size):
+        t, size = 0.0, np.inf
+        if d is not None:
+            motion, kinetic = -net.gap(d), float(net.inertia(d) @ d)
+            work = float((problem.load + net.inertia(u)) @ d)
+            t = line_search(_slope(law.force, c, motion, work, kinetic))
+            moved = c + t * motion
+            force = law.force(moved)
+            after = problem.balance(u + t * d, force)
+            size = _size(after)
+        if d is None or t == 0.0 or not np.isfinite(size):
             shift *= 100.0
             if shift > _SHIFT_MOST:
                 break
             continue
         if law.power < HOOKE:
             cautious = size > (0.7 if cautious else 0.3) * history[-1]
-        u, c, f, gradient = u + t * direction, moved, force, after
+        u, c, f, gradient = u + t * d, moved, force, after
         if not 0.5 <= t <= 2.0:  # the step foretold little: systems want solving more sharply
             loosest = max(0.1 * loosest, 1e-8)
         history.append(size)
         norms.append(_norm(gradient))
         LOG.info("truss step %d: residual %.2e, length %.3g, shift %.1e", step, size, t, shift)
         shift = max(shift * (0.1 if t > 0.3 else 10.0), _SHIFT_LEAST)
-        if _stalled(history, tol):
-            break
     return IterationResult(u, f, history[-1], len(history) - 1, history, history[-1] <= tol)
 
 
@@ -234,6 +238,11 @@ def _forcing(norms: list[float], residual: float, tol: float, last: bool, looses
     return min(max(foretold, 0.3 * needed), loosest)
 
 
+def _typical(D: FloatArray) -> float:
+    """The mean of the stiffness of closed contacts, one without any."""
+    return float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
+
+
 def _norm(gradient: FloatArray) -> float:
     return float(np.linalg.norm(gradient))
 
@@ -256,12 +265,11 @@ def _bilateral(problem: NetworkProblem, law: PowerLaw, direct: bool = False) -> 
     """
     net = problem.net
     k = law.stiffness ** (1.0 / (law.power - 1.0)) if law.power != HOOKE else law.stiffness
-    typical = float(k.mean()) if k.size else 1.0
-    pulled = -(problem.load + net.load(k * problem.p))
+    shift, pulled = _GROUND * _typical(k), -(problem.load + net.load(k * problem.p))
     try:
         if direct:
-            return net.factored(k, _GROUND * typical).solve(pulled, _SHARPEST)
-        return net.system(k, _GROUND * typical).solve(pulled, _START, net.patience)
+            return net.factored(k, shift).solve(pulled, _SHARPEST)
+        return net.system(k, shift).solve(pulled, _START, net.patience)
     except ArithmeticError:
         return np.zeros(net.m)
 
@@ -280,22 +288,18 @@ def capped_tangent(law: PowerLaw, c: FloatArray) -> FloatArray:
     return D
 
 
-def _secant(law: PowerLaw, c: FloatArray) -> FloatArray:
-    """w′(c)/c (nc,): for p < 2 stiffer than the tangent, so that a step never overshoots.
-
-    Minimising with it is a majorisation: slower, linear at a rate of 2 − p, but safe.
-    """
-    return capped_tangent(law, c) / (law.power - 1.0)
-
-
 def _slope(
-    law: PowerLaw, c: FloatArray, motion: FloatArray, work: float, square: float
+    force: Callable[[FloatArray], FloatArray],
+    c: FloatArray,
+    motion: FloatArray,
+    work: float,
+    square: float,
 ) -> Callable[[float], float]:
-    """φ′(t) = (F̃ + S u)ᵀd + t dᵀS d + Σ w′(c + t motion) motion.
+    """φ′(t) = (F̃ + S u)ᵀd + t dᵀS d + Σ w′(c + t motion) motion, w′ the ``force``.
 
     ``work`` and ``square`` are the first two products.
     """
-    return lambda t: work + t * square + float(law.force(c + t * motion) @ motion)
+    return lambda t: work + t * square + float(force(c + t * motion) @ motion)
 
 
 def line_search(
@@ -327,3 +331,145 @@ def line_search(
             high, at_high, at_low = t, value, at_low * (0.5 if last > 0.0 else 1.0)
         last = value
     return low
+
+
+# --- rigid steps -------------------------------------------------------------------------
+
+_SIGMA_START, _SIGMA_WARM, _SIGMA_MOST = 1e2, 1e5, 1e8
+_SPREAD_MOST = 1e8  # ratio of mobilities, by which the largest σ is raised
+_SIGMA_SMALL = 1.0  # at the start, of dense systems; as it grows weak couplings lose digits
+_SIGMA_ENOUGH = 1e4  # of dense systems: round-off of a gap times σ stays below 1e-12
+_GROWTH, _GROWTH_HARD = 10.0, 3.0  # of σ, and where the last minimisation was hard
+_EASY = 2  # Newton steps of a minimisation after which σ grows in any case, of dense systems
+_HARD, _TOO_HARD = 8, 30  # Newton steps beyond which it was hard, and too hard to grow at all
+_INNER = 60  # Newton steps at most of one minimisation
+_WHOLE, _SHARE = 1e-6, 1e-3  # slopes at which a line search ends, of its first
+_DIRECT_FROM = 1e4  # σ from which systems are factorised
+
+
+Motion = tuple[FloatArray, FloatArray, FloatArray]  # w, its gaps B w + p, and S w
+
+
+def solve_rigid(
+    problem: NetworkProblem,
+    start: FloatArray | None,
+    tol: float,
+    limit: int,
+    deadline: Deadline = NEVER,
+) -> IterationResult:
+    """Multipliers and motion from scaled forces ``start`` (nc,), in ``limit`` updates at most.
+
+    A start is expected to have most of the active set: the penalty then begins high.
+    """
+    problem.net.statistics.methods.append("augmented Lagrangian")
+    f = np.zeros(problem.net.nc) if start is None else start.copy()
+    small = problem.net.small
+    least = _SIGMA_SMALL if small else _SIGMA_START
+    rest, sigma = np.zeros(problem.net.m), least if start is None else _SIGMA_WARM
+    at, last, history, steps = (rest, problem.p, rest), _LastSystem(problem.net), [np.inf], 0
+    best = IterationResult(rest, f, np.inf, 0, history, False)
+    for _ in range(limit):
+        if deadline.passed:
+            break
+        inner = max(0.05 * min(history[-1], 1.0), 0.1 * tol)
+        try:
+            at, push, error, spent = _compliant(problem, f, sigma, at, inner, deadline, last)
+        except ArithmeticError as reason:
+            LOG.info("rigid step: %s", reason)
+            break
+        steps += spent
+        if spent == _INNER and sigma > _SIGMA_START:  # too stiff to begin from here
+            sigma = sigma / _GROWTH
+            continue
+        f = push
+        residual = problem.residual(error, at[1], f)
+        LOG.info("rigid step: residual %.2e, sigma %.0e, %d Newton steps", residual, sigma, steps)
+        history.append(residual)
+        if residual < best.residual:
+            best = IterationResult(at[0], f, residual, steps, history, residual <= tol)
+        if best.converged:
+            break
+        easy = small and spent <= _EASY and sigma < _SIGMA_ENOUGH
+        if residual > 0.2 * history[-2] or easy:
+            most = _SIGMA_MOST * (_spread(problem) if sigma >= _SIGMA_MOST else 1.0)
+            if sigma >= most and residual > 0.5 * min(history[-9:-1]):
+                break
+            sigma = min(sigma * _growth(spent), most)
+    best.steps = steps
+    return best
+
+
+def _spread(problem: NetworkProblem) -> float:
+    """Ratio of the largest mobility of a body to the smallest, within limits.
+
+    σ is in units of the lightest body of a contact: the force between heavy bodies that a light one
+    separates gains σ m_light/m_heavy of what it lacks in an update.
+    """
+    net = problem.net
+    mobility = column_scale(net.B) ** 2 / net.mass_diagonal
+    bodies = mobility.reshape(-1, net.size).max(axis=1)
+    least = float(bodies.min(where=bodies > 0.0, initial=np.inf))
+    return float(np.clip(bodies.max(initial=0.0) / least, 1.0, _SPREAD_MOST))
+
+
+def _growth(spent: int) -> float:
+    """How much stiffer to become: the easier the last minimisation was, the more."""
+    return _GROWTH if spent <= _HARD else _GROWTH_HARD if spent <= _TOO_HARD else 1.0
+
+
+class _LastSystem:
+    """The last system S + σ Bᵀ B of contacts that push: a full step leaves it as it is."""
+
+    def __init__(self, net: ContactNetwork) -> None:
+        self.net, self.key = net, (0.0, b"")
+        self.system: System
+
+    def of(self, sigma: float, pushing: BoolArray) -> System:
+        """That of the contacts ``pushing`` (nc,)."""
+        key = sigma, pushing.tobytes()
+        if key != self.key:
+            net, D = self.net, np.where(pushing, sigma, 0.0)
+            direct = net.factored if sigma >= _DIRECT_FROM else net.system
+            self.system, self.key = net.of_forces(D) if net.few else direct(D), key
+        return self.system
+
+
+def _compliant(
+    problem: NetworkProblem,
+    f: FloatArray,
+    sigma: float,
+    at: Motion,
+    tol: float,
+    deadline: Deadline,
+    last: _LastSystem,
+) -> tuple[Motion, FloatArray, float, int]:
+    """The inner minimisation from a motion: where it ends, pushes, its error, Newton steps spent.
+
+    Where the same contacts push before and after a full step, the energy is quadratic along it,
+    and its end is the minimum.
+    """
+    net, (w, gap, inertia) = problem.net, at
+    push, full, before = np.maximum(f - sigma * gap, 0.0), False, np.inf
+    for step in range(_INNER + 1):
+        force = net.load(push) - inertia
+        error = problem.error(force)
+        if step == _INNER or error <= tol or (full and error > 0.5 * before) or deadline.passed:
+            break
+        pushing, before = push > 0.0, error
+        d = last.of(sigma, pushing).solve(force, 1e-12 if sigma >= _DIRECT_FROM else 1e-3)
+        rate, kinetic = net.gap(d), net.inertia(d)
+        t, ahead = 1.0, np.maximum(f - sigma * (gap + rate), 0.0)
+        full = (ahead > 0.0).tobytes() == pushing.tobytes()
+        if not full:
+            linear, square = float(inertia @ d), float(kinetic @ d)
+            slope = _slope(_pushed(sigma), f - sigma * gap, -sigma * rate, linear, square)
+            t = line_search(slope, _WHOLE, _SHARE)
+            if t == 0.0:
+                break
+            ahead = np.maximum(f - sigma * (gap + t * rate), 0.0)
+        w, gap, inertia, push = w + t * d, gap + t * rate, inertia + t * kinetic, ahead
+    return (w, gap, inertia), push, error, step
+
+
+def _pushed(sigma: float) -> Callable[[FloatArray], FloatArray]:
+    return lambda push: np.maximum(push, 0.0) / sigma

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdopt.backends import interior_point, rigid_multipliers
+from cdopt.backends import interior_point, potential_newton
 from cdopt.backends.linalg import network
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.problem.contact_law import PowerLaw
@@ -140,7 +140,7 @@ def test_bodies_that_fit_exactly() -> None:
     B = random_rows(8, 25, 8, 0.1)
     posed = rigid(B, feasible_gaps(8, B, room=0.0))
     inside = solved(posed)
-    around = rigid_multipliers.solve(posed, None, TOL, 200)
+    around = potential_newton.solve_rigid(posed, None, TOL, 200)
     for run in (inside, around):
         assert run.converged == (run.residual <= TOL)
         assert run.residual <= 1e-4
