@@ -47,18 +47,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
 
 def regular(path: str | Path, expected: str, argument: str = "path") -> tuple[Path, int]:
-    """The path and size of a regular file, for libraries that open files themselves.
-
-    Parameters
-    ----------
-    path : the file; a link to one will do.
-    expected : a description of what it should be.
-    argument : what the caller names the path.
-
-    Raises
-    ------
-    InvalidInput : not a path, no such file, or not a regular one.
-    """
+    """The path and size of a regular file for libraries that open files themselves."""
     if not isinstance(path, str | Path):
         raise InvalidInput(argument, describe(path), f"the path of {expected}")
     try:
@@ -89,12 +78,7 @@ def opened(
 def read_bytes(
     path: str | Path, expected: str, argument: str = "path", at_most: int = WHOLE
 ) -> bytes:
-    """The content of a regular file.
-
-    Raises
-    ------
-    InvalidInput : as in ``regular``; the file is larger than ``at_most`` bytes.
-    """
+    """The content of a regular file of ``at_most`` so many bytes."""
     with opened(path, expected, argument) as stream:
         size = os.fstat(stream.fileno()).st_size
         try:
@@ -107,12 +91,7 @@ def read_bytes(
 
 
 def read_text(path: str | Path, expected: str, argument: str = "path") -> str:
-    """The text in a UTF-8 file without a byte order mark.
-
-    Raises
-    ------
-    InvalidInput : as in ``read_bytes``; no UTF-8, or a byte order mark.
-    """
+    """The text in a UTF-8 file without a byte order mark."""
     try:
         text = read_bytes(path, expected, argument, TEXT).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -123,12 +102,7 @@ def read_text(path: str | Path, expected: str, argument: str = "path") -> str:
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
-    """The table that a TOML text states; ``source`` names it in messages.
-
-    Raises
-    ------
-    InvalidInput : no TOML, or keys, lists or integers beyond all use; it names the line if it can.
-    """
+    """The table that a TOML text states; ``source`` names it in messages."""
     long = _LONG_KEY.search(text)
     if long:
         line = text.count("\n", 0, long.start()) + 1
@@ -154,13 +128,8 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 def staged(path: str | Path, argument: str = "path") -> Iterator[Path]:
     """An empty new file beside ``path``, which replaces it when the block ends without an error.
 
-    The file is on the disk before it is renamed, and so is the renaming. A link of this name is
-    replaced, not followed.
-
-    Raises
-    ------
-    InvalidInput : no path, a missing folder, or something there that is no file.
-    SaveFailed : the disk is full or cannot be written. What was there before is still there.
+    It is on the disk before it is renamed, and so is the renaming. A link of this name is
+    replaced, not followed. After an error, what was there before is still there.
     """
     if not isinstance(path, str | Path):
         raise InvalidInput(argument, describe(path), "the path of a file to write")
@@ -204,12 +173,7 @@ def write_into(path: Path, content: Content) -> None:
 
 @contextlib.contextmanager
 def named(path: str | Path, argument: str = "path") -> Iterator[None]:
-    """The system's errors of writing: InvalidInput of a wrong path, SaveFailed of a disk.
-
-    Raises
-    ------
-    InvalidInput, SaveFailed : as in ``staged``.
-    """
+    """The system's errors of writing: InvalidInput of a wrong path, SaveFailed of a disk."""
     try:
         yield
     except OSError as error:

@@ -15,12 +15,7 @@ _EXPECTED = {bool: "true or false", int: "an integer", float: "a number", str: "
 
 
 def split(text: object) -> tuple[str, dict[str, str]]:
-    """Name and parameters, still as text, of ``name`` or ``name:key=value,key=value``.
-
-    Raises
-    ------
-    InvalidInput : not a text of this form, or the same key twice.
-    """
+    """Name and parameters, still as text, of ``name`` or ``name:key=value,key=value``."""
     expected = "a name, or name:key=value,key=value"
     if not isinstance(text, str):
         raise InvalidInput("name", checks.describe(text), expected)
@@ -42,12 +37,7 @@ def merge(
     text: Mapping[str, str],
     keywords: Mapping[str, object],
 ) -> dict[str, Value]:
-    """The parameters of a problem in the order of its manifest: defaults, changed by the others.
-
-    Raises
-    ------
-    InvalidInput : an unknown parameter, one given twice, or a value of the wrong type.
-    """
+    """The parameters of a problem in the order of its manifest: defaults, changed by the others."""
     for key in (*text, *keywords):
         if key not in defaults:
             expected = one_of_these(key, defaults) if defaults else "no parameters at all"

@@ -10,7 +10,7 @@ its centre to the point; the opposite on body i.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -202,11 +202,7 @@ def contact_stiffness(scene: Scene, pairs: IntArray) -> FloatArray:
 
 
 def tangential_ratio(scene: Scene, pairs: IntArray) -> FloatArray:
-    """Mindlin's k_t/k_n (n,) of contacts between pairs (n, 2) of bodies, 2(1−ν)/(2−ν) of two alike.
-
-    The halves act in series, each with its own 2(1−ν)/(2−ν), so that k_t = 8 G* a beside the slope
-    k_n = 2 E* a of a Hertz contact. Rigid bodies count as ν = 0, which gives 1.
-    """
+    """Mindlin's k_t/k_n (n,) of pairs (n, 2), 2(1−ν)/(2−ν) of two alike, else halves in series."""
     nu = np.array([material.poisson for material in scene.materials] + [0.0])
     ratio = (2.0 * (1.0 - nu) / (2.0 - nu))[scene.bodies.material[pairs]]
     with np.errstate(divide="ignore"):
@@ -286,18 +282,10 @@ def approach_rows(
     number: IntArray,
     box: PeriodicBox | None = None,
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Rows that take velocities to direction · (u_j − u_i), u the velocities at points.
+    """Rows of a CSR matrix that take velocities to direction · (u_j − u_i), u those at points.
 
-    Parameters
-    ----------
-    pairs : (n, 2) bodies i, j. directions : (n, dim). points : (n, dim) m.
-    number : the column of each entry of State.v, −1 for none, as in ``Dofs``; columns that
-        ascend from i to j.
-    box : in which everything repeats.
-
-    Returns
-    -------
-    data, indices and indptr of a CSR matrix with n rows, without zeros.
+    ``pairs`` (n, 2); ``directions``, ``points`` (n, dim); ``number`` is the column of each entry
+    of State.v, −1 for none, as in ``Dofs``, ascending from i to j.
     """
     cols, data = [], []
     for side, sign in ((0, -1.0), (1, 1.0)):
@@ -314,10 +302,7 @@ def approach_rows(
 def prescribed_rate(
     scene: Scene, state: State, pairs: IntArray, normals: FloatArray, points: FloatArray
 ) -> FloatArray:
-    """Rate (nc,) of the gaps from velocities that are prescribed in this state, m/s.
-
-    They are those of fixed bodies, and of the images of a periodic box that deforms.
-    """
+    """Rate (nc,) of the gaps from fixed bodies and images of a box that move, m/s."""
     rate, box = np.zeros(pairs.shape[0]), scene.box
     if box is not None and box.moves:
         arm = state.position[pairs[:, 1]] - state.position[pairs[:, 0]]
@@ -443,8 +428,8 @@ class VerletList:
         position = state.position[self._bounded]
         if self._near is None or self._outdated(state.t, position, widest):
             self._reach, self._time, self._searched = widest + self.skin, state.t, position
-            search = near_pairs if box is None else partial(box.near_pairs, t=state.t)
-            self._near = search(state.position, b.reach, b.fixed, self._reach)
+            x = state.position
+            self._near = near_pairs(x, b.reach, b.fixed, self._reach, box, state.t)
             self.searches += 1
         near = self._near
         if each:

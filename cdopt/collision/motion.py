@@ -152,13 +152,8 @@ def halfway(scene: Scene, state: State, dt: float, turning: str, dofs: Dofs) -> 
     """The state at which M and v of a step are evaluated: present positions, mid-step turns.
 
     Uneven bodies have the orientation q_m and the angular velocity J(q_m)⁻¹ L of free motion in
-    the middle of the step; with "plain", and without such bodies, it is the state itself. Where
-    bodies turn so far in a step that the iteration for q_m does not converge, its last iterate is
-    used; angular momentum is kept all the same.
-
-    Raises
-    ------
-    InvalidInput : no such turning.
+    the middle of the step; with "plain", and without such bodies, it is the state itself. Where the
+    iteration for q_m does not converge, its last iterate keeps angular momentum all the same.
     """
     if checks.choice("turning", turning, TURNINGS) == PLAIN:
         return state
@@ -171,12 +166,7 @@ def halfway(scene: Scene, state: State, dt: float, turning: str, dofs: Dofs) -> 
 
 
 def carried(scene: Scene, middle: State, q: FloatArray, v: FloatArray) -> FloatArray:
-    """Velocities (nb, 6) at q⁺ (nb, 7) with the angular momenta J(q_m) v⁺.
-
-    Parameters
-    ----------
-    middle : of ``halfway``. q : (nb, 7) at the end of the step. v : (nb, 6) v⁺ of the step.
-    """
+    """Velocities (nb, 6) at q⁺ (nb, 7) with the angular momenta J(q_m) v⁺ of the ``middle``."""
     body = _turning(scene, scene.dofs, v)
     if not body.size:
         return v

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
+from cdopt.geometry.periodic import PeriodicBox
 
 ROUND_OFF = 1e-12  # of a radius: round-off must not hide a pair
 
@@ -20,25 +21,39 @@ _MAX_WALL_PAIRS = 20_000_000
 
 
 def near_pairs(
+    position: FloatArray,
+    radius: FloatArray,
+    fixed: BoolArray,
+    margin: float,
+    box: PeriodicBox | None = None,
+    t: float = 0.0,
+) -> IntArray:
+    """Pairs (np, 2), i < j, of bodies whose bounding spheres are at most ``margin`` m apart.
+
+    Bodies of infinite radius, and pairs of two fixed (nb,) ones, are left out; in a ``box`` images
+    count as well. More pairs than bodies that are apart can make are refused before any is listed.
+    """
+    if box is None:
+        return _near_pairs(position, radius, fixed, margin)
+    bounded = np.flatnonzero(np.isfinite(radius))
+    if not bounded.size:
+        return np.empty((0, 2), dtype=np.int64)
+    wide = float(2.0 * radius[bounded].max() + margin)
+    sides = box.cell(t).diagonal()[box.repeats]
+    if sides.min() <= 2.0 * wide:  # two images of a body could touch the same other one
+        found = f"{sides.min():.6g} m at t = {t:g} s"
+        raise InvalidInput("box", found, f"more than two diameters and margins, {2 * wide:.6g}")
+    x, who = box.copies(position[bounded], wide, t)
+    who = bounded[who]
+    pairs = _near_pairs(x, radius[who], fixed[who], margin)
+    pairs = who[pairs[(pairs < bounded.size).any(axis=1)]]  # those of two copies come again
+    return np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+
+
+def _near_pairs(
     position: FloatArray, radius: FloatArray, fixed: BoolArray, margin: float
 ) -> IntArray:
-    """Pairs of bounded bodies whose bounding spheres are at most ``margin`` m apart.
-
-    Parameters
-    ----------
-    position : (nb, dim) centres of the bounding spheres, m.
-    radius : (nb,) of the bounding spheres, m; infinite for unbounded bodies.
-    fixed : (nb,) bodies that do not move; pairs of two fixed bodies are left out.
-
-    Returns
-    -------
-    (np, 2) with i < j, in no particular order.
-
-    Raises
-    ------
-    InvalidInput : more than four million pairs, and more than a hundred for each body: so many
-        that they cannot all be apart. Pairs are counted before they are listed.
-    """
+    """``near_pairs`` without a box."""
     bounded = np.flatnonzero(np.isfinite(radius))
     if bounded.size < 2:
         return np.empty((0, 2), dtype=np.int64)
@@ -64,14 +79,7 @@ def near_pairs(
 
 
 def unbounded_pairs(radius: FloatArray, fixed: BoolArray) -> IntArray:
-    """Pairs (np, 2), i < j, of every unbounded body with every free body.
-
-    ``radius`` and ``fixed`` as in ``near_pairs``.
-
-    Raises
-    ------
-    InvalidInput : more than twenty million pairs.
-    """
+    """Pairs (np, 2), i < j, of every unbounded body, of infinite radius, with every free body."""
     walls, free = np.flatnonzero(~np.isfinite(radius)), np.flatnonzero(~fixed)
     if walls.size * free.size > _MAX_WALL_PAIRS:
         found = f"{walls.size} unbounded and {free.size} free bodies, all near each other"

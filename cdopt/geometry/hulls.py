@@ -69,12 +69,7 @@ class Hulls(Frozen):
 
     @staticmethod
     def of(pieces: Sequence[Sequence[Piece]], dim: int) -> Hulls:
-        """From the pieces of every body; bodies without bounds have none.
-
-        Raises
-        ------
-        InvalidInput : a body with more than 1024 corners, edges and faces.
-        """
+        """From the pieces of every body; bodies without bounds have none."""
         flat = list(chain(*pieces))
         counts = np.array([len(of_body) for of_body in pieces], dtype=np.int64)
         body = np.repeat(np.arange(counts.size), counts)
@@ -117,10 +112,7 @@ class Hulls(Frozen):
         )
 
     def placed(self, position: FloatArray, rotation: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Corners (nv, dim), m, and normals (nf, dim) in the global frame.
-
-        ``position`` (nb, dim) m; ``rotation`` (nb, dim, dim) rotation matrices.
-        """
+        """Corners (nv, dim), m, and normals (nf, dim) in the global frame."""
         x = position[self.vertex_body]
         x = x + np.einsum("nij,nj->ni", rotation[self.vertex_body], self.vertices)
         return x, np.einsum("nij,nj->ni", rotation[self.face_body], self.normals)
@@ -128,10 +120,7 @@ class Hulls(Frozen):
     def pairs(
         self, pairs: IntArray, position: FloatArray, rotation: FloatArray, margin: FloatArray
     ) -> tuple[IntArray, FloatArray]:
-        """Pairs (n, 2) of pieces, of pairs (m, 2) of bodies, and the margins (n,) of these pairs.
-
-        They are those whose bounding spheres are within the ``margin`` (m,) of the bodies, m.
-        """
+        """Pairs (n, 2) of pieces of pairs (m, 2) of bodies within the margins, and their margins."""
         count = np.diff(self.first_piece)[pairs]
         many = count.prod(axis=1)
         which = np.repeat(np.arange(pairs.shape[0]), many)

@@ -85,10 +85,7 @@ def contact_points(
 ) -> ContactPoints:
     """Contact points with gaps up to ``margin`` (m,) m, of pairs (m, 2) of pieces.
 
-    Parameters
-    ----------
-    pairs : those of the same two bodies one after another.
-    position : (nb, dim) of bodies, m. rotation : (nb, dim, dim) their rotation matrices.
+    Pairs of the same two bodies follow each other; ``rotation`` (nb, dim, dim) are matrices.
     """
     dim = position.shape[1]
     x, normals = hulls.placed(position, rotation)
@@ -251,10 +248,7 @@ def segment_distance(p: Vector, q: Vector, r: Vector, s: Vector) -> tuple[float,
 
 @part()
 def _separating_axis(pair: Pair, limit: float) -> tuple[float, int, int, int, Vector]:
-    """Separation along the best axis, m; its kind; the faces or edges; the axis from a to b.
-
-    Once an axis separates the pieces by more than ``limit`` m, that axis is returned.
-    """
+    """Separation along the best axis, or one beyond ``limit``, m; its kind, features, the axis."""
     net, x, normals, a, b = pair.topology, pair.x, pair.normals, pair.a, pair.b
     best, kind, first, second = -np.inf, NO_AXIS, -1, -1
     axis = (1.0, 0.0, 0.0)
@@ -641,12 +635,9 @@ def _add_between(pair: Pair, la: int, lb: int, p: Vector, r: Vector) -> None:
 
 @part()
 def _add(pair: Pair, la: int, lb: int, distance: float, n: Vector, at: Vector) -> float:
-    """Store a contact point unless it is known already; its distance, or infinity beyond margin.
+    """Store a new contact point of features la and lb; its distance, or infinity beyond the margin.
 
-    Parameters
-    ----------
-    la, lb : ids of the two features.
-    distance : between the cores of the two along n, m; ``at`` is the point on the first core.
+    ``distance`` is between the cores of the two along n, m; ``at`` is the point on the first core.
     """
     net, found, a, b = pair.topology, pair.found, pair.a, pair.b
     ra, rb = net.radius[a], net.radius[b]

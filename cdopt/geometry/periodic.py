@@ -11,7 +11,6 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
-from cdopt.geometry.broad_phase import near_pairs
 
 
 class PeriodicBox(Frozen):
@@ -121,44 +120,6 @@ class PeriodicBox(Frozen):
     def velocities(self, arms: FloatArray, t: float = 0.0) -> FloatArray:
         """(k, dim) velocities of the images to which ``arms`` (k, dim) are shortest, m/s."""
         return np.asarray(self.images(arms, t) @ (self.rate @ self._start).T)
-
-    def near_pairs(
-        self, position: FloatArray, radius: FloatArray, fixed: BoolArray, margin: float, t: float
-    ) -> IntArray:
-        """Pairs of bounded bodies with an image of the second near the first.
-
-        Parameters
-        ----------
-        position, radius, fixed, margin : as in ``cdopt.geometry.broad_phase.near_pairs``.
-        t : s.
-
-        Returns
-        -------
-        (np, 2) with i < j, in lexicographic order.
-
-        Raises
-        ------
-        InvalidInput : a cell so small that two images of a body can touch the same other one.
-        """
-        position = checks.numbers("position", position, (None, self.dim), "m")
-        many = (len(position),)
-        radius = checks.real("radius", radius, f"{many[0]} radii, m", many)
-        if np.shape(fixed) != many or np.asarray(fixed).dtype.kind != "b":
-            raise InvalidInput("fixed", checks.describe(fixed), f"{many[0]} flags")
-        margin = checks.scalar("margin", margin, at_least=0.0)
-        bounded = np.flatnonzero(np.isfinite(radius) & (radius >= 0.0))
-        if not bounded.size:
-            return np.empty((0, 2), dtype=np.int64)
-        wide = float(2.0 * radius[bounded].max() + margin)
-        sides = self.cell(t).diagonal()[self.repeats]
-        if sides.min() <= 2.0 * wide:
-            found = f"{sides.min():.6g} m at t = {t:g} s"
-            raise InvalidInput("box", found, f"more than two diameters and margins, {2 * wide:.6g}")
-        x, who = self.copies(position[bounded], wide, t)
-        who = bounded[who]
-        pairs = near_pairs(x, radius[who], fixed[who], margin)
-        pairs = who[pairs[(pairs < bounded.size).any(axis=1)]]  # those of two copies come again
-        return np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
 
     def copies(self, x: FloatArray, wide: float, t: float = 0.0) -> tuple[FloatArray, IntArray]:
         """Points moved into the cell, then their images near it.

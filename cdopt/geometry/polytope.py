@@ -96,13 +96,7 @@ def segment(length: float, dim: int) -> Polytope:
 
 
 def polygon(vertices: Any, name: str = "vertices") -> Polytope:
-    """A convex polygon from its corners, anticlockwise.
-
-    Raises
-    ------
-    InvalidInput : fewer than three corners, clockwise order, a corner that does not stick out, or
-        sides that cross.
-    """
+    """A convex polygon from its corners (n, 2), anticlockwise; InvalidInput of others."""
     x = _corners(name, vertices, 2, 3)
     along = np.roll(x, -1, axis=0) - x
     onward = np.roll(along, -1, axis=0)
@@ -120,18 +114,10 @@ def polygon(vertices: Any, name: str = "vertices") -> Polytope:
 
 
 def polyhedron(vertices: Any, faces: Any = None, name: str = "vertices") -> Polytope:
-    """A convex polyhedron from its corners, and its faces where they are known.
+    """A convex polyhedron from its corners (n, 3), and its faces where they are known.
 
-    Parameters
-    ----------
-    vertices : (n, 3) m.
-    faces : corner numbers of each face, anticlockwise seen from outside; by default those of the
-        convex hull, of which every vertex must be a corner.
-
-    Raises
-    ------
-    InvalidInput : fewer than four corners, no volume, corners in one place or not sticking out,
-        and of faces: numbers out of range, not flat, not closed, inverted, or not convex.
+    Faces are corner numbers, anticlockwise seen from outside; by default those of the convex hull,
+    of which every vertex must be a corner.
     """
     x = _corners(name, vertices, 3, 4)
     loops = _hull_loops(x, name) if faces is None else _given_loops(x, faces)
@@ -234,12 +220,7 @@ def _outline(corners: IntArray, x: FloatArray, normal: FloatArray) -> tuple[int,
 
 
 def loops_of(faces: Any) -> tuple[tuple[int, ...], ...]:
-    """Lists of corner numbers as tuples of integers.
-
-    Raises
-    ------
-    InvalidInput : something else.
-    """
+    """Lists of corner numbers as tuples of integers."""
     expected = "lists of corner numbers"
     if not isinstance(faces, (list, tuple, np.ndarray)):
         raise InvalidInput("faces", checks.describe(faces), expected)
@@ -380,10 +361,7 @@ def combined(parts: Sequence[MassProperties]) -> MassProperties:
 
 
 def principal_axes(inertia: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Principal moments (3,), and the unit quaternion (4,) from the principal to the given axes.
-
-    A matrix that is diagonal to round-off keeps its axes.
-    """
+    """Principal moments (3,), and the unit quaternion (4,) from the principal to the given axes."""
     diagonal = np.diag(inertia)
     off = np.abs(inertia - np.diag(diagonal)).max()
     if off <= _ALIKE * diagonal.max():

@@ -11,16 +11,7 @@ from cdopt._util.checks import FloatArray
 
 
 def matrices(orientation: FloatArray) -> FloatArray:
-    """Rotation matrices R from the body's frame to the global one.
-
-    Parameters
-    ----------
-    orientation : (n,) angles in rad, or (n, 4) unit quaternions.
-
-    Returns
-    -------
-    (n, 2, 2) or (n, 3, 3).
-    """
+    """Matrices (n, dim, dim) from the body's frame, of angles (n,) or quaternions (n, 4)."""
     if orientation.ndim == 1:
         c, s = np.cos(orientation), np.sin(orientation)
         return np.stack([np.stack([c, -s], -1), np.stack([s, c], -1)], -2)

@@ -223,16 +223,7 @@ class Bodies(Frozen):
 
 
 def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodies:
-    """Bodies from what a user wrote, numbered in order, groups of spheres sphere by sphere.
-
-    Parameters
-    ----------
-    items : Body and Spheres in any order. materials : names that bodies may use.
-
-    Raises
-    ------
-    InvalidInput : naming the field as ``bodies[k].field``, k counted over all bodies.
-    """
+    """Bodies from Body and Spheres in any order; faults name ``bodies[k].field``, k over all."""
     for item in items:
         if not isinstance(item, (Body, Spheres)):
             raise InvalidInput("bodies", checks.describe(item), "Body or Spheres")

@@ -189,12 +189,7 @@ def placed(step: Step) -> tuple[Scene, State] | None:
 
 
 def parameters_of(name: str) -> dict[str, Any]:
-    """Parameters of a generator that a text can give, with their defaults.
-
-    Raises
-    ------
-    InvalidInput : no such generator.
-    """
+    """Parameters of a generator that a text can give, with their defaults."""
     return _writable(GENERATORS[checks.choice("name", name, GENERATORS)])
 
 
@@ -319,10 +314,7 @@ _STEP = re.compile(r"(\w*)(?:\[(\d+)\])?\.?")
 
 
 def line_of(text: str, path: str) -> int:
-    """The line, from 1, of the key of a field such as ``bodies[17].position[1]``.
-
-    As much of the path as can be found is followed: the key, else the header of its table.
-    """
+    """The line, from 1, of the key of a field such as ``bodies[17].position``, or of its table."""
     text = _LONG_TEXT.sub(lambda m: "\n" * m.group().count("\n"), text.replace("\r\n", "\n"))
     (table, index), (field, _), *_ = [*_STEP.findall(path), ("", "")]
     headers = list(_HEADER.finditer(text))

@@ -102,12 +102,7 @@ Materials = tuple[Material, ...]
 
 
 def checked(given: Sequence[Material]) -> Materials:
-    """Materials of different names, their stiffness in one kind of number.
-
-    Raises
-    ------
-    InvalidInput : two of one name, or stiffness stated in two ways.
-    """
+    """Materials of different names, their stiffness in one kind of number."""
     kinds: dict[str, str] = {}
     for k, material in enumerate(given):
         if any(material.name == other.name for other in given[:k]):
@@ -125,12 +120,7 @@ def checked(given: Sequence[Material]) -> Materials:
 def pair_frictions(
     pairs: Sequence[MaterialPair], materials: Materials
 ) -> dict[tuple[int, int], float]:
-    """μ of the pairs, by the numbers of their materials, the smaller first.
-
-    Raises
-    ------
-    InvalidInput : a material that is not there, or a pair stated twice.
-    """
+    """μ of the pairs, each stated once, by the numbers of their materials, the smaller first."""
     numbers = {material.name: k for k, material in enumerate(materials)}
     result: dict[tuple[int, int], float] = {}
     for k, pair in enumerate(pairs):
@@ -153,10 +143,6 @@ def stiffer(
 
     Where none states a stiffness, all get the one that gives every contact ``factor`` N/m^(p−1),
     and bodies without a material get a new one.
-
-    Raises
-    ------
-    InvalidInput : Hertz contacts of several curvatures, which no one modulus gives one stiffness.
     """
     if any(not material.rigid for material in materials):
         return tuple(_scaled(material, factor) for material in materials), bodies

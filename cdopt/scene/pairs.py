@@ -56,14 +56,10 @@ def gaps(
     margin: float | FloatArray,
     box: PeriodicBox | None = None,
 ) -> Gaps:
-    """Contact points of these pairs with gaps up to ``margin``, by body numbers and features.
+    """Contact points of pairs (np, 2), i < j, with gaps up to ``margin`` m, by bodies and features.
 
-    Parameters
-    ----------
-    pairs : (np, 2) different pairs with i < j.
-    margin : m, one number or (nb,) the share of each body, of which a pair has both.
-    box : in which everything repeats; contact points are then those of the first body, beside
-        which the nearest image of the second one is.
+    The margin is one number or (nb,) the share of each body. In a ``box`` points are those of the
+    first body, beside which the nearest image of the second one is.
     """
     half = 0.5 * np.asarray(margin) if np.ndim(margin) == 0 else margin
     shares = np.broadcast_to(half, bodies.nb)
@@ -96,19 +92,9 @@ def ordered(parts: list[Gaps]) -> Gaps:
 
 
 def bonded_pairs(bodies: Bodies, position: FloatArray, reach: float) -> IntArray:
-    """Pairs of spheres, at least one of them free, with |δ| < reach · d.
+    """Pairs (n, 2) of spheres, i < j, one of them free, with |δ| < reach · d, in order.
 
-    Parameters
-    ----------
-    position : (nb, dim) m.
-    reach : share of d = r_i + r_j, the mean diameter of the two; δ = d − |x_i − x_j|.
-
-    Returns
-    -------
-    (n, 2) with i < j, in lexicographic order.
-
-    Notes
-    -----
+    d = r_i + r_j is the mean diameter of the two, δ = d − |x_i − x_j|; ``position`` (nb, dim) m.
     De Klerk et al. (2021), section 3.3.
     """
     # with radii this much larger, the spheres that may be bonded are those that overlap
@@ -213,10 +199,7 @@ def _gaps(
 
 
 def outward(bodies: Bodies, orientation: FloatArray, b: IntArray) -> FloatArray:
-    """Normals (n, dim) of half-spaces out of the solid, in the global frame.
-
-    ``orientation`` is that of all bodies, as in ``Bodies``; b (n,) numbers of half-spaces.
-    """
+    """Normals (n, dim) of half-spaces b (n,) out of the solid; ``orientation`` of all bodies."""
     if not b.size:
         return np.zeros((0, bodies.dim))
     normal = bodies.shape_columns(HalfSpace, b)["normal"]

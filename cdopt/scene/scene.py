@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -196,8 +196,7 @@ class Scene(Frozen):
         """
         bodies, bonds = self.bodies, self.bonds
         x, reach, fixed = self.initial.position, bodies.reach, bodies.fixed
-        search = near_pairs if self.box is None else partial(self.box.near_pairs, t=0.0)
-        near = search(x, reach, fixed, 0.0)
+        near = near_pairs(x, reach, fixed, 0.0, self.box)
         pairs = np.concatenate([near, unbounded_pairs(bodies.reach, bodies.fixed)])
         pairs = pairs[~is_among(pairs, bonds)] if bonds.size else pairs
         points = gaps(bodies, self.initial, pairs, 0.0, self.box)
@@ -482,12 +481,7 @@ def _require_one_curvature(bodies: Bodies) -> None:
 def overlapping(
     bodies: Bodies, pairs: IntArray, phi: FloatArray, tolerance: float = OVERLAP_TOL
 ) -> IntArray:
-    """Which of the contacts overlap by more than a share of the smaller body's half-width.
-
-    Parameters
-    ----------
-    pairs : (nc, 2) body numbers. phi : (nc,) gaps, m.
-    """
+    """Which contacts of pairs (nc, 2) overlap by more than a share of the smaller half-width."""
     return np.flatnonzero(-phi > tolerance * bodies.core[pairs].min(axis=1))
 
 

@@ -411,10 +411,7 @@ KINDS: dict[str, type[Shape]] = {shape.kind: shape for shape in SHAPES}
 
 
 def check_placed(name: str, item: Any, dim: int) -> None:
-    """Refuse a shape of another dimension, an orientation in the plane and an angle in space.
-
-    ``item`` is a Body or a Part, ``name`` what messages call it.
-    """
+    """Refuse a Body or Part with a shape, orientation or angle of another dimension."""
     shape, other = item.shape, "orientation" if dim == 2 else "angle"
     if getattr(item, other) is not None:
         expected = "an angle in 2D" if dim == 2 else "an orientation in 3D"

@@ -25,10 +25,7 @@ def to_toml(
     pairs: Sequence[MaterialPair],
     bodies: Bodies,
 ) -> str:
-    """A scene's text: single bodies first, then the spheres at the end of the list in groups.
-
-    ``head`` holds the scene's own fields.
-    """
+    """A scene's text: its ``head``, single bodies, then the spheres at the end in groups."""
     b = bodies
     known = ~np.isnan(b.density)
     names = [*(material.name for material in materials), ""]
