@@ -103,22 +103,15 @@ def read_text(path: str | Path, expected: str, argument: str = "path") -> str:
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
     """The table that a TOML text states; ``source`` names it in messages."""
-    long = _LONG_KEY.search(text)
-    if long:
-        line = text.count("\n", 0, long.start()) + 1
-        raise InvalidInput(
-            f"{source}, line {line}", "a key of very many parts", f"fewer than {_KEYS}"
-        )
+    if long := _LONG_KEY.search(text):
+        where = f"{source}, line {text.count(chr(10), 0, long.start()) + 1}"
+        raise InvalidInput(where, "a key of very many parts", f"fewer than {_KEYS}")
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # no TOML, numbers or lists beyond all use
         number = re.search(r"line (\d+)", str(error))
         where = f"{source}, line {number[1]}" if number else source
         raise InvalidInput(where, str(error)[:300], "TOML") from error
-    except RecursionError as error:
-        raise InvalidInput(source, "lists nested too deep", "TOML") from error
-    except ValueError as error:  # int() refuses thousands of digits
-        raise InvalidInput(source, str(error)[:300], "TOML with numbers of usual size") from error
 
 
 # --- saving ----------------------------------------------------------------------------
@@ -131,11 +124,11 @@ def staged(path: str | Path, argument: str = "path") -> Iterator[Path]:
     It is on the disk before it is renamed, and so is the renaming. A link of this name is
     replaced, not followed. After an error, what was there before is still there.
     """
-    if not isinstance(path, str | Path):
+    if not isinstance(path, str | Path) or "\0" in str(path):
         raise InvalidInput(argument, describe(path), "the path of a file to write")
     target = Path(path)
     with named(target, argument):
-        mode = _mode(target, argument)
+        mode = target.lstat().st_mode if os.path.lexists(target) else None
         if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
             raise _fault(target, "no regular file", _WRITABLE, argument)
         draft = target.parent / f".{secrets.token_hex(8)}{target.suffix[:16]}"
@@ -191,16 +184,6 @@ def synchronise(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _mode(path: Path, argument: str) -> int | None:
-    """Kind and permissions of what is there already."""
-    try:
-        return path.lstat().st_mode
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise _fault(path, str(error), _WRITABLE, argument) from error
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -2,23 +2,15 @@
 
 At its contact point a pair dissipates through two dashpots: γ_n m_eff against the rate of its
 gap and γ_t m_eff against the sliding P (u_j − u_i), P = I − n nᵀ and u the velocities of the two
-bodies at the point. There is no Coulomb cap.
+bodies at the point. There is no Coulomb cap. De Klerk et al. (2021), (20)–(25).
 
 The point of two spheres is halfway between their centres, as in the papers' torques with lever
-|r|/2: for unequal radii it is not where the surfaces meet, and still any rigid motion of the
-pair is free of damping and angular momentum is kept. All others act at ``Contacts.points``.
-
-Against a fixed body that is no sphere, it is that body's point nearest to the sphere's centre, and
-the lever is the whole distance |r| from there to the centre. For walls the paper says to put the
-wall's normal in the place of r_j; read as r = the distance to the wall, (25) would then give
-|r|/2. cdopt reads it as a fixed sphere of the same size behind the wall, whose centre is 2|r| away
-and whose (25) gives the lever |r|, for three reasons. A sphere that rolls has velocity zero
-where it touches the wall, and must not be slowed down; with |r|/2 it would end at half the speed
-of rolling. A fixed sphere and a wall then agree. And LAMMPS, with which the paper's figure 11
-compares, uses the radius at walls: in that figure's box at t = 0.5, before runs diverge, the mean
-kinetic energy is 0.7465 m g d with |r| and 0.7391 with |r|/2, where LAMMPS has 0.7452 to 0.7493.
-
-De Klerk et al. (2021), (20)–(25).
+|r|/2: any rigid motion of the pair is free of damping and angular momentum is kept. Of a sphere
+and a fixed body of another shape it is the point of that body nearest to the centre, with the
+whole distance |r| as lever, as of a fixed sphere of the same size behind a wall: what rolls on a
+wall is not slowed down. LAMMPS has that lever too. The paper's figure 11 at t = 0.5 has a mean
+kinetic energy of 0.7452 to 0.7493 m g d in LAMMPS, 0.7465 with |r| and 0.7391 with |r|/2. All
+other pairs meet at ``Contacts.points``.
 """
 
 from __future__ import annotations

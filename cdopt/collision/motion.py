@@ -1,15 +1,12 @@
-"""How bodies move and turn in a time step.
+"""How bodies move and turn in a time step, by one of two updates of orientations, ``TURNINGS``.
 
-There are two updates of orientations, ``TURNINGS``. They differ only for bodies in space with
-unequal moments of inertia. Below, q
-is an orientation, ω an angular velocity, J(q) the inertia and L = J(q) ω the angular momentum
-about the centre.
+They differ only for bodies in space with unequal moments of inertia. Below, q is an orientation,
+ω an angular velocity, J(q) the inertia and L = J(q) ω the angular momentum about the centre.
 
-"momentum" is of second order for a free body and keeps its angular momentum. The body turns at
-the angular velocity of the middle of the step, v = J(q_m)⁻¹ L with q_m = exp(½ Δt v) q, which
-free motion alone decides before the contact problem is stated. J(q_m) is the mass that the
-contacts meet, the body turns by Δt v⁺, and it leaves the step with L⁺ = J(q_m) v⁺, that is at
-ω⁺ = J(q⁺)⁻¹ L⁺. No gyroscopic term is needed. Without contacts and loads the update is its own
+"momentum" is of second order for a free body and keeps its angular momentum. Before the contact
+problem is stated, free motion decides the middle of the step, v = J(q_m)⁻¹ L with
+q_m = exp(½ Δt v) q. J(q_m) is the mass that contacts meet, the body turns by Δt v⁺ and ends at
+ω⁺ = J(q⁺)⁻¹ J(q_m) v⁺; there is no gyroscopic term. Without contacts and loads the update is its
 inverse under Δt → −Δt, and so the energy does not drift.
 
 "plain" is the update of Olsen & Kamrin (2018), section 3: J(q), −ω × J ω among the loads, and v⁺

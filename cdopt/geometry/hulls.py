@@ -120,7 +120,7 @@ class Hulls(Frozen):
     def pairs(
         self, pairs: IntArray, position: FloatArray, rotation: FloatArray, margin: FloatArray
     ) -> tuple[IntArray, FloatArray]:
-        """Pairs (n, 2) of pieces of pairs (m, 2) of bodies within the margins, and their margins."""
+        """Pairs (n, 2) of pieces of pairs (m, 2) of bodies within margins, and these."""
         count = np.diff(self.first_piece)[pairs]
         many = count.prod(axis=1)
         which = np.repeat(np.arange(pairs.shape[0]), many)

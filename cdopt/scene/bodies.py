@@ -144,7 +144,7 @@ class Bodies(Frozen):
     ----------
     dim : 2 or 3.
     tables : one ShapeTable per kind that occurs, in the order of ``cdopt.scene.SHAPES``.
-    kind, row : (nb,) each body's table, as index into SHAPES, and its row there.
+    kind : (nb,) each body's shape, as index into SHAPES.
     position : (nb, dim) m.
     orientation : (nb,) rad in the plane, (nb, 4) unit quaternions in space.
     velocity : (nb, dim) m/s. angular_velocity : (nb,) or (nb, 3) rad/s.
@@ -165,7 +165,6 @@ class Bodies(Frozen):
     dim: int
     tables: tuple[ShapeTable, ...]
     kind: IntArray
-    row: IntArray
     position: FloatArray
     orientation: FloatArray
     velocity: FloatArray
@@ -208,13 +207,16 @@ class Bodies(Frozen):
         table = self.table(shape)
         if table is None:
             raise InvalidInput("shape", shape.kind, "a kind of body in this scene")
-        return {name: column[self.row[body]] for name, column in table.columns.items()}
+        row = np.searchsorted(table.body, body)
+        return {name: column[row] for name, column in table.columns.items()}
 
     def shape(self, body: int) -> Any:
         """The shape of one body, as a user would write it."""
         body = checks.index("body", body, len(self.names))
         table = next(t for t in self.tables if t.shape is SHAPES[self.kind[body]])
-        return table.given[self.row[body]] if table.given else Sphere(float(self.reach[body]))
+        if not table.given:
+            return Sphere(float(self.reach[body]))
+        return table.given[int(np.searchsorted(table.body, body))]
 
     def label(self, body: int) -> str:
         """A body for messages: its number and name."""
@@ -246,7 +248,7 @@ def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodie
     for name in ("force", "torque"):
         loaded = ~np.isnan(given[name].reshape(nb, -1)).all(axis=1)
         _refuse(fixed & loaded, name, lambda _: "a load on a fixed body", "none, or a free body")
-    tables, kind, row = _tables(radius, shapes)
+    tables, kind = _tables(radius, shapes)
     measures = _measures(radius, shapes, dim)
     mass = _masses(given, measures.pop("volume"))
     per_mass = measures.pop("inertia")
@@ -262,7 +264,6 @@ def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodie
         dim=dim,
         tables=tables,
         kind=kind,
-        row=row,
         position=given["position"],
         orientation=_orientations(given["orientation"]),
         fixed=fixed,
@@ -398,15 +399,14 @@ def _real_array(values: Any, shape: tuple[int, ...]) -> FloatArray | None:
 
 def _tables(
     radius: FloatArray, shapes: Mapping[int, Shape]
-) -> tuple[tuple[ShapeTable, ...], IntArray, IntArray]:
-    """Tables by kind, and each body's kind and row; ``shapes`` of all bodies but spheres."""
-    kind, row = np.zeros((2, radius.size), dtype=np.int64)
+) -> tuple[tuple[ShapeTable, ...], IntArray]:
+    """Tables by kind, and each body's kind; ``shapes`` of all bodies but spheres."""
+    kind = np.zeros(radius.size, dtype=np.int64)
     for k, shape in shapes.items():
         kind[k] = SHAPES.index(type(shape))
     tables = []
     for number in np.unique(kind):
         body, shape_type = np.flatnonzero(kind == number), SHAPES[number]
-        row[body] = np.arange(body.size)
         if shape_type is Sphere:
             tables.append(ShapeTable(Sphere, body, {"radius": radius[body]}))
             continue
@@ -416,7 +416,7 @@ def _tables(
             for name in shape_type.numbers
         }
         tables.append(ShapeTable(shape_type, body, columns, solids))
-    return tuple(tables), kind, row
+    return tuple(tables), kind
 
 
 def _measures(radius: FloatArray, shapes: Mapping[int, Shape], dim: Any) -> dict[str, FloatArray]:
