@@ -26,7 +26,7 @@ from cdopt.collision.contacts import (
     safe_margins,
 )
 from cdopt.collision.dissipation import damping_drive, damping_matrix
-from cdopt.collision.motion import TURNINGS, advance, configuration_map, move
+from cdopt.collision.motion import TURNINGS, advance, move
 
 __all__ = [
     "TURNINGS",
@@ -34,7 +34,6 @@ __all__ = [
     "VerletList",
     "advance",
     "applied_loads",
-    "configuration_map",
     "damping_drive",
     "damping_matrix",
     "default_margin",

@@ -16,11 +16,10 @@ kept as it is. It is of first order, and angular momentum and energy drift.
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, Positive
-from cdopt.geometry.rotations import matrices, rate_maps, turned
+from cdopt.geometry.rotations import matrices, turned
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.bodies import Bodies
 
@@ -31,27 +30,11 @@ _SETTLED = 1e-13  # change of ω from pass to pass, as a share, that ends the se
 _PASSES = 40  # at a turn of 0.1 rad a step four or five, at 1 rad about ten
 
 
-def configuration_map(state: State) -> sp.csr_array:
-    """L(q): q̇ = L(q) v for all bodies, State.q and State.v taken row by row.
-
-    Returns
-    -------
-    (3 nb, 3 nb) identity in the plane; (7 nb, 6 nb) in space, ½ (0, ω) q for the quaternions.
-    """
-    if state.dim == 2:
-        return sp.csr_array(sp.eye_array(state.q.size))
-    nb = state.nb
-    blocks = np.zeros((nb, 7, 6))
-    blocks[:, :3, :3] = np.eye(3)
-    blocks[:, 3:, 3:] = rate_maps(state.orientation)
-    return sp.csr_array(sp.bsr_array((blocks, np.arange(nb), np.arange(nb + 1))))
-
-
 def move(state: State, v: FloatArray, dt: float) -> FloatArray:
     """q after dt at the constant velocities v of all bodies.
 
     Turns are exact and keep quaternions at unit length; to first order in dt this is
-    q + dt L(q) v. A negative dt moves back.
+    q + dt q̇. A negative dt moves back.
 
     Parameters
     ----------
@@ -89,7 +72,7 @@ def advance(
     mean: FloatArray | None = None,
     dofs: Dofs | None = None,
 ) -> State:
-    """The state one step on, q⁺ = q + Δt L(q) v⁺ with exact turns; fixed bodies keep their v.
+    """The state one step on, q⁺ = q + Δt q̇ with exact turns; fixed bodies keep their v.
 
     Parameters
     ----------

@@ -31,13 +31,6 @@ def product(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.hstack([real, a[:, :1] * b[:, 1:] + b[:, :1] * a[:, 1:] + cross])
 
 
-def rate_maps(quaternion: FloatArray) -> FloatArray:
-    """The blocks (n, 4, 3) of L(q) that take ω (global frame, rad/s) to dq/dt = ½ (0, ω) q."""
-    w, x, y, z = 0.5 * quaternion.T
-    rows = ((-x, -y, -z), (w, z, -y), (-z, w, x), (y, -x, w))
-    return np.stack([np.stack(row, -1) for row in rows], -2)
-
-
 def turned(quaternion: FloatArray, rotation: FloatArray) -> FloatArray:
     """Unit quaternions (n, 4) after a turn by rotation vectors (n, 3) in the global frame, rad."""
     angle = np.linalg.norm(rotation, axis=1, keepdims=True)

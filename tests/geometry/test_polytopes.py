@@ -18,46 +18,33 @@ TETRAHEDRON = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
 OUTWARD = [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]
 
 BAD_POLYGONS = {
-    "two corners": ([[0, 0], [1, 0]], "2 corners"),
     "a line": ([[0, 0], [1, 0], [2, 0]], "not convex"),
     "one place": ([[1, 1]] * 4, "one place"),
     "clockwise": (SQUARE[::-1], "clockwise"),
     "a dart": ([[0, 0], [2, 0], [0.5, 0.5], [0, 2]], "not convex at corner 2"),
-    "a bow tie": ([[0, 0], [1, 1], [1, 0], [0, 1.5]], "not convex"),
     "a star": (
         [[np.cos(4 * np.pi * k / 5), np.sin(4 * np.pi * k / 5)] for k in range(5)],
         "convex",
     ),
-    "a corner twice": ([[0, 0], [1, 0], [1, 0], [1, 1]], "not convex"),
     "a corner on a side": ([[0, 0], [0.5, 0], [1, 0], [1, 1]], "not convex at corner 1"),
     "no numbers": ([["a", "b"]], "a list"),
     "nan": ([[0, 0], [1, 0], [np.nan, 1]], ""),
-    "in space": (CUBE, ""),
-    "ragged": ([[0, 0], [1], [1, 1]], ""),
 }
 BAD_HULLS = {
-    "three corners": (CUBE[:3], "3 corners"),
     "flat": ([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], "without volume"),
-    "a line": ([[k, 0, 0] for k in range(5)], "without volume"),
     "one place": ([[1, 2, 3]] * 5, "one place"),
     "a corner inside": ([*CUBE, [0.5, 0.5, 0.5]], "corner 8 inside the hull"),
-    "a corner in a face": ([*CUBE, [0.5, 0.5, 1.0]], "corner 8"),
     "a corner on an edge": ([*CUBE, [0.5, 0.0, 0.0]], "corner 8"),
     "a corner twice": ([*CUBE, [0, 0, 0]], "corner"),
     "nan": ([*CUBE[:7], [1, 1, np.inf]], ""),
-    "in the plane": (SQUARE, ""),
 }
 BAD_FACES = {
     "inverted": ([face[::-1] for face in OUTWARD], "inverted"),
     "one turned": ([OUTWARD[0][::-1], *OUTWARD[1:]], "runs the same way"),
     "open": (OUTWARD[:3], "one face alone"),
     "out of range": ([*OUTWARD[:3], [1, 2, 9]], r"faces\[3\]"),
-    "negative": ([*OUTWARD[:3], [1, 2, -1]], r"faces\[3\]"),
     "two corners": ([*OUTWARD[:3], [1, 2]], r"faces\[3\]"),
-    "halves": ([*OUTWARD[:3], [1, 2, 2.5]], "faces"),
     "words": ("faces", "faces"),
-    "nested": ([[[0], 1, 2]] * 4, "faces"),
-    "a number": (3, "faces"),
 }
 
 
@@ -178,8 +165,6 @@ MALFORMED = {
     "an infinite corner number": lambda: Polyhedron(TETRAHEDRON, [[0, 2, np.inf], *OUTWARD[1:]]),
     "a ragged position of a part": lambda: Compound([Part(Ball(1.0), [[0.0], [0.0, 1.0]])]),
     "a generator of parts": lambda: Compound(p for p in [Part(Ball(1.0), [0.0, 0.0])]),
-    "a set of parts": lambda: Compound({Part(Ball(1.0), (0.0, 0.0))}),
-    "complex corners": lambda: Polygon(np.array([[0, 0], [1, 0], [0, 1 + 2j]])),
     "corners that are dates": lambda: Polygon(
         np.array([[0, 0], [1, 0], [0, 1]], dtype="timedelta64[s]")
     ),

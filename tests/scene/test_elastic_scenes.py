@@ -19,14 +19,6 @@ def row(*x: float, **fields) -> Scene:
     return Scene([Spheres([[each, 0.0] for each in x], 0.5, mass=1.0)], dim=2, **fields)
 
 
-def test_a_scene_that_states_nothing_has_neither_damping_nor_bonds() -> None:
-    scene = row(0.0, 1.0)
-    assert (scene.damping, scene.tangential_damping, scene.bond_stiffness) == (0.0, None, None)
-    assert (scene.bond_reach, scene.gamma_t) == (0.01, 0.0)
-    assert scene.bonds.shape == (0, 2)
-    assert scene.bonds.dtype == np.int64
-
-
 def test_tangential_damping_is_half_of_the_normal_unless_stated() -> None:
     assert row(0.0, damping=30.0).gamma_t == 15.0
     assert row(0.0, damping=30.0, tangential_damping=0.0).gamma_t == 0.0

@@ -8,7 +8,7 @@ from scipy.spatial import ConvexHull
 
 from cdopt import InvalidInput, collision, scene
 from cdopt.collision import Contacts, detect
-from cdopt.scene import GENERATORS, Box, Material, Polyhedron, Scene, load
+from cdopt.scene import GENERATORS, Material, Polyhedron, Scene, load
 
 G = 9.81
 
@@ -146,20 +146,6 @@ def test_open_head_joints_leave_bed_joints_alone(dim: int) -> None:
     wide = touching(wall, margin=0.0121)
     joints = wide.phi[wide.phi > 1e-9]
     np.testing.assert_allclose(joints, [0.012] * 2 ** (dim - 1) * (2 + 3 + 2 + 3), rtol=1e-10)
-
-
-@pytest.mark.parametrize("joint", [0.0, 0.01])
-def test_walls_of_half_bricks_end_flush(joint: float) -> None:
-    wall = scene.brick_wall(4, 3, head_joint=joint)
-    table = wall.bodies.table(Box)
-    half = 0.5 * table.columns["size"][:, 0]
-    x, y = wall.bodies.position[table.body].T
-    for height in np.unique(y.round(9)):
-        course = np.isclose(y, height)
-        left, right = (x - half)[course], (x + half)[course]
-        assert left.min() == pytest.approx(0.0, abs=1e-15)
-        assert right.max() == pytest.approx(0.6 + 2 * joint, rel=1e-14)
-        np.testing.assert_allclose(left[1:] - right[:-1], joint, atol=1e-15)
 
 
 def test_walls_beside_and_steps() -> None:
