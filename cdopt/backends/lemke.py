@@ -5,7 +5,8 @@ C. E. Lemke, *Bimatrix equilibrium points and mathematical programming*, Managem
 algorithm 4.4.5 with the covering vector of ones and lexicographic ratio tests, which keep it
 from cycling on the degenerate steps that piles at rest are. N is positive semidefinite, so the
 method ends at a solution or on a ray; the ray is a proof that (21) has no solution: g ≥ 0 with
-N g = 0 and pᵀg < 0 (section 4.4). It is an exact method for small problems, on dense matrices.
+N g = 0 and pᵀg < 0 (section 4.4). It is an exact method for small problems: dense, n² numbers, of
+which a pivot changes one row and one column; the rest is multiplied out panel by panel.
 
 On ``beam-uniform``, whose forces are unique only up to multiples of (1, −2, 1), it ends at a
 vertex of the solutions, 0, 10 and 0 N.
@@ -14,10 +15,11 @@ vertex of the solutions, 0, 10 and 0 N.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dgemm
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
@@ -38,7 +40,8 @@ from cdopt.problem import DelassusStepData, RigidStepData
 _PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
 _TIE = 1e-13  # ratios this close, beside the largest, are equal
 _RAY = 1e-7  # N g of a ray, beside pᵀg
-_BETWEEN_LOOKS = 32  # pivots between two looks at the clock
+_PANEL = 32  # pivots between two products with the whole table, and two looks at the clock
+_MATH = {"contract", "nsz"}  # the same bits whether just compiled or from disk
 _SOLVED, _ON_A_RAY, _LIMIT = 0, 1, 2
 _INFEASIBLE, _TROUBLE = "infeasible: secondary ray", "numerical trouble"
 
@@ -129,113 +132,171 @@ def lemke(
     basis, ray = np.arange(n), np.zeros(n)
     if n == 0 or q.min() >= 0.0:
         return _SOLVED, 0, basis, ray
-    table = np.full((n, n + 1), -1.0)
-    np.negative(N, out=table[:, :n])
+    columns = np.full((n, n + 1), -1.0)
+    np.negative(N, out=columns[:, :n])
     slot = np.concatenate([np.full(n, -1), np.arange(n + 1)])
-    room, tied = np.full((3, n + 1), -1.0), np.empty(n, dtype=np.int64)
+    table = _Table(columns, np.zeros((n, _PANEL)), np.zeros((_PANEL, n + 1)), q.copy(), basis, slot)
+    column, ratios, tied = -np.ones(n), np.empty(n), np.empty(n, dtype=np.int64)
     least = n - 1 - int(np.argmin(q[::-1]))  # the last of equals is the lexicographic least
-    position = np.array([least, 2 * n])
-    data = table, q.copy(), basis, slot, room, tied, position, float(np.abs(N).max())
-    pivots, outcome = 0, _LIMIT
+    position, scale, pivots = np.array([least, 2 * n]), max(1.0, float(np.abs(N).max())), 0
     while pivots < max_pivots and not deadline.passed:
-        outcome, done = _pivoted(*data, min(_BETWEEN_LOOKS, max_pivots - pivots))
+        most = min(_PANEL, max_pivots - pivots)
+        outcome, done = _pivoted(table, column, ray, tied, ratios, position, scale, most)
         pivots += done
         if outcome != _LIMIT:
-            break
-    if outcome == _ON_A_RAY:
-        parts = (basis >= n) & (basis < 2 * n)
-        ray[basis[parts] - n] = -room[0, :-1][parts]
-        if position[1] >= n:
-            ray[position[1] - n] = 1.0
-    return outcome, pivots, basis, ray
+            return outcome, pivots, basis, ray
+        columns = dgemm(1.0, table.V.T, table.U.T, 1.0, table.columns.T, overwrite_c=1).T
+        table = table._replace(columns=columns)
+        table.U[:], table.V[:] = 0.0, 0.0
+    return _LIMIT, pivots, basis, ray
 
 
-@compiled(fastmath={"contract", "nsz"})
+class _Table(NamedTuple):
+    """The table of the variables outside the basis, its last pivots not yet multiplied out.
+
+    Attributes
+    ----------
+    columns : (n, n + 1) to which U V (n, _PANEL) (_PANEL, n + 1) is to be added.
+    U, V : one column and one row for each pivot since.
+    q : (n,) the values of the basis.
+    basis : (n,) the variable of each row.
+    slot : (2n + 1,) the column of each variable, −1 in the basis.
+    """
+
+    columns: FloatArray
+    U: FloatArray
+    V: FloatArray
+    q: FloatArray
+    basis: IntArray
+    slot: IntArray
+
+
+@compiled(fastmath=_MATH)
 def _pivoted(
-    table: FloatArray,
-    q: FloatArray,
-    basis: IntArray,
-    slot: IntArray,
-    room: FloatArray,
+    table: _Table,
+    column: FloatArray,
+    ray: FloatArray,
     tied: IntArray,
+    ratios: FloatArray,
     position: IntArray,
     scale: float,
     most: int,
 ) -> tuple[int, int]:
-    """At most so many pivots from ``position``, a row and the variable that enters there.
+    """At most so many pivots from ``position``, row and entering variable, of this ``column``.
 
-    The outcome and their number. ``table`` (n, n + 1) has the columns of the variables outside the
-    basis, ``slot`` (2n + 1,) the column of each, −1 in the basis; ``basis`` (n,) the variable of
-    each row and ``q`` (n,) its value. The first row of ``room`` is the column that enters.
+    The outcome and their number.
     """
-    column, ratios, source, n = room[0, :-1], room[1], room[2], q.size
-    for done in range(1, most + 1):
-        row, entering = position
+    basis, slot, n = table.basis, table.slot, column.size
+    row, entering = position[0], position[1]
+    for k in range(most):
         leaving, place = basis[row], slot[entering]
-        for i in range(n):
-            table[i, place] = 1.0 if i == row else 0.0
-        pivot = column[row]
-        q[row] /= pivot
-        for j in range(n + 1):
-            table[row, j] /= pivot
-            source[j] = table[row, j]
-        for i in range(n):
-            if i != row and column[i] != 0.0:
-                target, factor = table[i], column[i]
-                q[i] -= factor * q[row]
-                for j in range(source.size):
-                    target[j] -= factor * source[j]
+        pivot(table, column, row, place, k)
         basis[row], slot[leaving], slot[entering] = entering, place, -1
         if leaving == 2 * n:
-            return _SOLVED, done
-        position[1] = leaving + n if leaving < n else leaving - n
-        count = 0
+            return _SOLVED, k + 1
+        entering = leaving + n if leaving < n else leaving - n
         for i in range(n):
-            column[i] = table[i, slot[position[1]]]
-            if column[i] > _PIVOT * scale:
-                tied[count] = i
-                count += 1
-        if count == 0:
-            return _ON_A_RAY, done
-        position[0] = _leaving_row(table, q, basis, slot, column, tied[:count], ratios)
+            column[i] = entry(table, i, slot[entering], k + 1)
+        row = leaving_row(table, column, tied, ratios, scale, k + 1)
+        if row < 0:
+            for i in range(n):
+                if basis[i] >= n and basis[i] < 2 * n:
+                    ray[basis[i] - n] = -column[i]
+            if entering >= n:
+                ray[entering - n] = 1.0
+            return _ON_A_RAY, k + 1
+    position[0], position[1] = row, entering
     return _LIMIT, most
 
 
-@part()
-def _leaving_row(
-    table: FloatArray,
-    q: FloatArray,
-    basis: IntArray,
-    slot: IntArray,
-    column: FloatArray,
-    tied: IntArray,
-    ratios: FloatArray,
-) -> int:
-    """Of the ``tied`` rows that of the lexicographic ratio test, z₀ first among equals.
+@part(fastmath=_MATH)
+def entry(table: _Table, i: int, j: int, k: int) -> float:
+    """The entry of row i and column j after the first k pivots of U and V."""
+    value = table.columns[i, j]
+    for m in range(k):
+        value += table.U[i, m] * table.V[m, j]
+    return value
 
-    The ratios are those of q, then of the columns of w; what is in the basis has unit columns.
+
+@part(fastmath=_MATH)
+def pivot(table: _Table, column: FloatArray, row: int, place: int, k: int) -> None:
+    """The k-th pivot: ``column``, at this ``place``, enters by ``row``, what leaves takes it."""
+    columns, U, V, q, _, _ = table
+    scale = column[row]
+    for j in range(columns.shape[1]):
+        V[k, j] = columns[row, j]
+        columns[row, j] = 0.0
+    for m in range(k):
+        factor, U[row, m] = U[row, m], 0.0
+        for j in range(columns.shape[1]):
+            V[k, j] += factor * V[m, j]
+        V[m, place] = 0.0
+    V[k, place] = 1.0
+    value = q[row] / scale
+    for i in range(q.size):
+        columns[i, place] = 0.0
+        U[i, k] = -column[i] / scale
+        q[i] -= column[i] * value
+    q[row], U[row, k] = value, 1.0 / scale
+
+
+@part()
+def leaving_row(
+    table: _Table, column: FloatArray, tied: IntArray, ratios: FloatArray, scale: float, k: int
+) -> int:
+    """The row of the lexicographic ratio test, z₀ first among equals; −1 on a ray.
+
+    ``tied`` and ``ratios`` (n,) are room for rows; k pivots stand in U and V.
     """
-    n, count = q.size, tied.size
+    n = column.size
+    count = 0
+    for i in range(n):
+        if column[i] > _PIVOT * scale:
+            tied[count] = i
+            count += 1
+    if count == 0:
+        return -1
     for variable in range(-1, n):
-        least, largest = np.inf, 1.0
-        for m in range(count):
-            i = tied[m]
+        if variable >= 0 and table.slot[variable] < 0:  # a unit vector
+            remaining = 0
+            for m in range(count):
+                if table.basis[tied[m]] != variable:
+                    tied[remaining] = tied[m]
+                    remaining += 1
+            count = remaining
+        else:
+            count = _least_of(table, column, tied[:count], ratios, variable, k)
             if variable < 0:
-                value = q[i]
-            elif slot[variable] >= 0:
-                value = table[i, slot[variable]]
-            else:
-                value = 1.0 if basis[i] == variable else 0.0
-            ratios[m] = value / column[i]
-            least, largest = min(least, ratios[m]), max(largest, abs(ratios[m]))
-        kept = 0
-        for m in range(count):
-            if ratios[m] <= least + _TIE * largest:
-                tied[kept] = tied[m]
-                kept += 1
-                if variable < 0 and basis[tied[m]] == 2 * n:
-                    return tied[m]
-        count = kept
+                for m in range(count):
+                    if table.basis[tied[m]] == 2 * n:
+                        return tied[m]
         if count == 1:
             break
     return tied[0]
+
+
+@part()
+def _least_of(
+    table: _Table,
+    column: FloatArray,
+    tied: IntArray,
+    ratios: FloatArray,
+    variable: int,
+    k: int,
+) -> int:
+    """Those of the ``tied`` rows moved together whose ratio is the least; their number.
+
+    Of the values of the rows, for a ``variable`` below zero, or of its entries.
+    """
+    least, largest = np.inf, 1.0
+    for m in range(tied.size):
+        i = tied[m]
+        value = table.q[i] if variable < 0 else entry(table, i, table.slot[variable], k)
+        ratios[m] = value / column[i]
+        least, largest = min(least, ratios[m]), max(largest, abs(ratios[m]))
+    remaining = 0
+    for m in range(tied.size):
+        if ratios[m] <= least + _TIE * largest:
+            tied[remaining] = tied[m]
+            remaining += 1
+    return remaining
