@@ -48,16 +48,31 @@ def test_the_rows_of_b_are_the_rates_of_the_gaps():
     assert np.all(np.abs(rates).max(axis=1) > 0.05)  # no row is empty
 
 
-def test_rows_are_mujocos_own_and_in_its_order():
-    model, data = mixed_state()
-    step = bridge.contact_step(model, data, keep_overlap=True)
+def mujocos_rows(model, data) -> np.ndarray:
+    """J (nefc, nv) as MuJoCo has it."""
     engine.mj_forward(model, data)
     rows = np.zeros((data.nefc, model.nv))
     for i in range(data.nefc):
         engine.mj_mulJacTVec(model, data, rows[i], np.eye(data.nefc)[i])
+    return rows
+
+
+def test_rows_are_mujocos_own_and_in_its_order():
+    model, data = mixed_state()
+    step = bridge.contact_step(model, data, keep_overlap=True)
+    rows = mujocos_rows(model, data)
     order = [*data.contact.efc_address, *range(data.nl)]  # limits stand before contacts there
     np.testing.assert_allclose(step.B.toarray(), rows[order], atol=1e-14)
     np.testing.assert_array_equal(step.phi, data.efc_pos[order])
+    model.opt.cone = engine.mjtCone.mjCONE_ELLIPTIC
+    model.geom_condim[:] = 3
+    friction = bridge.contact_step(model, data, friction=True).friction
+    rows = mujocos_rows(model, data)
+    first = data.contact.efc_address
+    tangential = np.stack([rows[first + 1], rows[first + 2]], axis=1).reshape(-1, model.nv)
+    np.testing.assert_allclose(friction.B_t.toarray()[: 2 * first.size], tangential, atol=1e-14)
+    np.testing.assert_array_equal(friction.mu[: first.size], data.contact.friction[:, 0])
+    assert not np.any(friction.mu[first.size :])  # limits
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "implicit", "implicitfast", "RK4", "discrete"])
@@ -120,6 +135,9 @@ def test_overlap_counts_as_touching_unless_it_is_kept():
     np.testing.assert_array_equal(kept.phi, data.contact.dist)
     pushed = cdopt.ClassicCD(kept).solve("newton")
     assert pushed.f.sum() > 5.0 * GRAVITY * model.body_mass.sum()
+    model, data = box_at(0.09)
+    assert data.ncon == 0  # MjData is born without contacts: those of the state count
+    assert bridge.contact_step(model, data, keep_overlap=True).phi == pytest.approx([-0.01] * 4)
 
 
 def test_gaps_count_from_the_margin_at_which_mujoco_acts():
@@ -147,21 +165,19 @@ def test_contacts_that_wait_in_the_gap_are_rows_on_request():
     assert step.contact_ids.tolist() == ["floor/ball/0"]
 
 
-def test_a_model_in_the_air_gives_a_step_without_contacts():
-    model = compiled(
-        '<body pos="0 0 1"><freejoint/><geom type="sphere" size=".1" mass="2"/></body>'
-    )
-    step = bridge.contact_step(model, engine.MjData(model), dt=0.1)
+def test_states_without_contacts_move_freely():
+    model, data = box_at(5.0)
+    step = bridge.contact_step(model, data, dt=0.1)
     assert (step.nc, step.nv) == (0, 6)
     assert cdopt.ClassicCD(step).solve("clarabel").v_next[2] == pytest.approx(-0.1 * GRAVITY)
-    assert bridge.stiffness(model, engine.MjData(model)).shape == (0,)
-
-
-def test_contacts_that_the_model_switches_off_are_no_rows():
+    assert bridge.stiffness(model, data).shape == (0,)
+    rough = bridge.contact_step(model, data, friction=True)
+    assert (rough.nc, rough.friction.d) == (0, 3)
+    fall = cdopt.FrictionalCD(rough).solve("newton")
+    np.testing.assert_allclose(fall.v_next[2], -GRAVITY * rough.dt, rtol=1e-12)
     for flag in ("contact", "constraint"):
         model, data = box_at(0.09, flags=f'{flag}="disable"')
-        assert bridge.contact_step(model, data).nc == 0
-        assert bridge.stiffness(model, data).size == 0
+        assert bridge.contact_step(model, data).nc == bridge.stiffness(model, data).size == 0
 
 
 # --- limits ----------------------------------------------------------------------------
@@ -219,23 +235,6 @@ def test_nothing_is_written_to_the_callers_model_or_data():
     assert model.opt.enableflags == flags
 
 
-def test_contacts_are_those_of_the_state_however_old_the_datas_are():
-    model = compiled(loaded_box(1e5))
-    data = engine.MjData(model)
-    assert data.ncon == 0  # MjData is born without contacts
-    data.qpos[2] = 0.09
-    assert bridge.contact_step(model, data, keep_overlap=True).phi == pytest.approx([-0.01] * 4)
-
-
-def test_a_state_without_contacts_moves_freely_with_friction():
-    model, data = box_at(5.0)
-    step = bridge.contact_step(model, data, friction=True)
-    assert (step.nc, step.friction.d) == (0, 3)
-    fall = cdopt.FrictionalCD(step).solve("newton")
-    assert fall.certificate.ok
-    np.testing.assert_allclose(fall.v_next[2], -GRAVITY * step.dt, rtol=1e-12)
-
-
 def test_sleeping_bodies_keep_their_contacts():
     model = compiled(loaded_box(1e4), flags='sleep="enable"')
     data = engine.MjData(model)
@@ -269,32 +268,18 @@ def test_speculative_contacts_whose_distances_are_no_gaps_are_not_taken():
 
 def test_friction_that_is_left_out_is_said_once(caplog):
     bridge._warn_once.cache_clear()
-    smooth, rough = box_at(0.099), box_at(0.099, geom='condim="3"')
-    for model, data in (smooth, rough):
-        with caplog.at_level(logging.WARNING, logger="cdopt.interop.mujoco"):
-            for _ in range(2):
-                assert bridge.contact_step(model, data).nc == 4
-        assert [record.levelname for record in caplog.records] == ["WARNING"] * (model is rough[0])
+    smooth, rough, twisting = box_at(0.099), *(box_at(0.099, geom=f'condim="{n}"') for n in (3, 4))
+    with caplog.at_level(logging.WARNING, logger="cdopt.interop.mujoco"):
+        bridge.contact_step(*smooth)
+        assert not caplog.records
+        assert [bridge.contact_step(*rough).nc for _ in range(2)] == [4, 4]
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert bridge.contact_step(*twisting, friction=True).friction.mu.tolist() == [1.0] * 4
     assert "derived frictionless problem: normal rows only" in caplog.text
+    assert "torsional" in caplog.text
 
 
 # --- friction --------------------------------------------------------------------------
-
-
-def test_tangential_rows_are_mujocos_own():
-    model, data = mixed_state()
-    model.opt.cone = engine.mjtCone.mjCONE_ELLIPTIC
-    model.geom_condim[:] = 3
-    step = bridge.contact_step(model, data, friction=True)
-    engine.mj_forward(model, data)
-    rows = np.zeros((data.nefc, model.nv))
-    for i in range(data.nefc):
-        engine.mj_mulJacTVec(model, data, rows[i], np.eye(data.nefc)[i])
-    first = data.contact.efc_address
-    own = np.stack([rows[first + 1], rows[first + 2]], axis=1).reshape(-1, model.nv)
-    np.testing.assert_allclose(step.friction.B_t.toarray()[: 2 * first.size], own, atol=1e-14)
-    np.testing.assert_array_equal(step.friction.mu[: first.size], data.contact.friction[:, 0])
-    assert not np.any(step.friction.mu[first.size :])  # limits
 
 
 @pytest.mark.parametrize(("angle", "slides"), [(0.4, False), (0.7, True)])
@@ -307,14 +292,6 @@ def test_a_box_on_an_incline_sticks_or_slides(angle, slides):
     assert answer.ok
     speed = 9.81e-3 * (np.sin(angle) - 0.6 * np.cos(angle)) * slides
     np.testing.assert_allclose(answer.v_next[:3], [speed, 0.0, 0.0], atol=1e-9)
-
-
-def test_friction_that_cannot_be_taken_is_named(caplog):
-    bridge._warn_once.cache_clear()
-    model, data = box_at(0.099, geom='condim="4"')
-    with caplog.at_level(logging.WARNING, logger="cdopt.interop.mujoco"):
-        assert bridge.contact_step(model, data, friction=True).friction.mu.tolist() == [1.0] * 4
-    assert "torsional" in caplog.text
 
 
 # --- what is refused -------------------------------------------------------------------
@@ -369,18 +346,13 @@ def test_bad_arguments_are_named():
     cases = [
         ("model", (fixed, engine.MjData(fixed)), {}),
         ("model", (None, data), {}),
-        ("model", (data, model), {}),
         ("data", (model, None), {}),
-        ("data", (model, model), {}),
         ("data", (model, other), {}),
         ("data.qpos", (model, spoilt), {}),
         ("data.xfrc_applied", (model, loud), {}),
         ("dt", (model, data), {"dt": 0.0}),
-        ("dt", (model, data), {"dt": "soon"}),
         ("margin", (model, data), {"margin": -1.0}),
-        ("margin", (model, data), {"margin": np.nan}),
         ("stiffness", (model, data), {"stiffness": [1.0, 2.0]}),
-        ("stiffness", (model, data), {"stiffness": -1.0}),
     ]
     for argument, positional, named in cases:
         with pytest.raises(InvalidInput) as caught:
