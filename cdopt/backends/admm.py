@@ -79,11 +79,9 @@ class ADMM(NativeBackend):
     def _solve(self, data: FrictionalStepData | FrictionalDelassusData, run: Run) -> Outcome:
         step = ConeStep(data)
         split = Splitting(step, self.penalty, self.relaxation)
-        f = step.start(run.start)
+        f, limits = step.start(run.start), (self.accuracy, self.max_iterations, run.deadline)
         with run.iterating(data.nc):
-            f, iterations, residuals = split.run(
-                f, self.accuracy, self.max_iterations, run.deadline
-            )
+            f, iterations, residuals = split.run(f, *limits)
         least = min(residuals, default=0.0)
         how = f"{split.factorisations} factorisations, last ρ {split.penalty:.2g}"
         run.report(f"{iterations:,} iterations, {how}, natural map {least:.1e}")
@@ -91,13 +89,7 @@ class ADMM(NativeBackend):
 
 
 class Splitting:
-    """The iteration on a scaled step, with N = R Sᵀ.
-
-    Attributes
-    ----------
-    penalty : ρ.
-    factorisations : so far.
-    """
+    """The iteration on a scaled step, with N = R Sᵀ."""
 
     def __init__(self, step: ConeStep, penalty: float, relaxation: float) -> None:
         self.step, self.penalty, self.relaxation = step, penalty, relaxation
@@ -131,20 +123,14 @@ class Splitting:
             f = cone.project(y, mu)
             before, z = z, (f - y) * w / self.penalty
             if k == balance_at and changes < _CHANGES:
-                primal = np.sqrt(np.sum((reached - z) ** 2 / w))
-                dual = self.penalty * np.sqrt(np.sum((z - before) ** 2 / w))
-                changed = self._balance(float(primal), float(dual))
-                changes, pause = changes + changed, pause + pause // 2 * changed
+                primal = float(np.sqrt(np.sum((reached - z) ** 2 / w)))
+                dual = self.penalty * float(np.sqrt(np.sum((z - before) ** 2 / w)))
+                if max(primal, dual) >= _RATIO * min(primal, dual) > 0.0:
+                    self.penalty *= float(np.clip(np.sqrt(primal / dual), 0.1, 10.0))
+                    self.solve = self._factorise()
+                    changes, pause = changes + 1, pause + pause // 2
                 balance_at = k + pause
         return best_forces, most, residuals
-
-    def _balance(self, primal: float, dual: float) -> bool:
-        """Change ρ where one residual exceeds the other by much; whether it did."""
-        if not (primal > 0.0 and dual > 0.0) or 1.0 / _RATIO < primal / dual < _RATIO:
-            return False
-        self.penalty *= float(np.clip(np.sqrt(primal / dual), 0.1, 10.0))
-        self.solve = self._factorise()
-        return True
 
     def _factorise(self) -> Callable[[FloatArray], FloatArray]:
         """What applies (I + ρ Sᵀ D R)⁻¹."""

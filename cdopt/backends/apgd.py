@@ -206,39 +206,27 @@ def _on_cones(
 class Terms(NamedTuple):
     """The objective of one problem with n forces, d of each contact.
 
-    Attributes
-    ----------
-    pointers, columns, values : the rows of R, flat: parallel loops take no nested tuples.
-    diagonal : (n,) of H.
-    h : (n,).
-    compliance : a (n,); without entries the iteration is the plain projected gradient.
-    exponent : s.
-    mu, shift : (contacts,) friction coefficients and what is added to the normal rates; without
-        entries d is one, and forces are at least zero.
+    Parallel loops take no nested tuples: the rows of R are flat. Without entries of ``mu`` d is
+    one, and forces are at least zero.
     """
 
     pointers: Indices
     columns: Indices
     values: FloatArray
-    diagonal: FloatArray
-    h: FloatArray
-    compliance: FloatArray = _NONE
-    exponent: float = 1.0
-    mu: FloatArray = _NONE
-    shift: FloatArray = _NONE
+    diagonal: FloatArray  # (n,) of H
+    h: FloatArray  # (n,)
+    compliance: FloatArray = _NONE  # a (n,), or none
+    exponent: float = 1.0  # s
+    mu: FloatArray = _NONE  # (contacts,) friction coefficients, or none
+    shift: FloatArray = _NONE  # (contacts,) added to the normal rates
 
 
 @dataclass
 class ProximalGradient:
-    """The accelerated proximal gradient iteration and where it stands.
+    """The accelerated proximal gradient iteration, and where it stands.
 
-    Attributes
-    ----------
-    terms : the problem. transposed : the rows of Sᵀ.
-    forces : (n,) the iterate.
-    steps, residual, residuals : taken so far; of the last iterate; of all.
-    state : (4, n) the iterate, the extrapolated point, and the products of H with both.
-    scalars : θ, the Lipschitz estimate L, the least residual so far and the floor of L.
+    ``transposed`` are the rows of Sᵀ, ``forces`` (n,) the iterate. ``scalars`` are θ, the Lipschitz
+    estimate L, the least residual so far and the floor of L.
     """
 
     terms: Terms
@@ -402,35 +390,22 @@ def _proximal(z: float, a: float, s: float) -> float:
 
 
 class Work(NamedTuple):
-    """Where the iteration stands, and room for it.
+    """Where the iteration stands, and room for it."""
 
-    Attributes
-    ----------
-    state : (4, n) the iterate, the extrapolated point z, and the products of H with both.
-    trial : (3, n) the trial point x, d = x − z, and H d.
-    best : (n,) the forces of the least residual. y : (m,) for Sᵀ d.
-    """
-
-    state: FloatArray
-    trial: FloatArray
-    best: FloatArray
-    y: FloatArray
+    state: FloatArray  # (4, n) the iterate, the extrapolated point z, and products of H with both
+    trial: FloatArray  # (3, n) the trial point x, d = x − z, and H d
+    best: FloatArray  # (n,) the forces of the least residual
+    y: FloatArray  # (m,) Sᵀ d
 
 
 class Proposal(NamedTuple):
-    """How the next trial point is proposed, and whether the last one is taken over.
+    """How the next trial point is proposed, and whether the last one is taken over."""
 
-    Attributes
-    ----------
-    accept : take over the last trial point; ``keep`` as the best one.
-    beta : momentum. length : L. share : of its change that the shift follows.
-    """
-
-    accept: bool
-    keep: bool
-    beta: float
-    length: float
-    share: float
+    accept: bool  # take over the last trial point,
+    keep: bool  # as the best one
+    beta: float  # momentum
+    length: float  # L
+    share: float  # of its change that the shift follows
 
 
 @part()

@@ -37,19 +37,14 @@ _KEPT: OrderedDict[Any, _Filling | bool] = OrderedDict()  # True: seen once; Fal
 
 @dataclass(frozen=True)
 class Compiled:
-    """What CVXPY compiled of a problem.
-
-    Attributes
-    ----------
-    data, chain, inverse : what it hands to a solver, and what reads an answer back.
-    names : of the problem's variables and constraints, by those that the chain knows; the same
-        ones where it is empty.
-    """
+    """What CVXPY compiled of a problem: what a solver gets, and what reads its answer back."""
 
     data: dict[str, Any]
     chain: Any
     inverse: Any
-    names: Mapping[int, int] = field(default_factory=dict)
+    names: Mapping[int, int] = field(
+        default_factory=dict
+    )  # ids by those of the chain, if not the same
 
     def invert(self, raw: Any) -> Any:
         """CVXPY's reading of a solver's ``raw`` result."""
@@ -161,14 +156,10 @@ def _compile(problem: cp.Problem, name: str, settings: Mapping[str, Any]) -> Com
 
 
 class _Leaves:
-    """The constants of a problem, in the order in which its tree names them.
+    """The constants of a problem, in the order in which its tree names them, and that tree.
 
-    Attributes
-    ----------
-    constants : arrays and sparse matrices; plain numbers belong to the structure.
-    size : their entries, together.
-    strange : whether there is a leaf that is neither a constant nor a variable.
-    structure : the tree of the problem without the numbers of its constants.
+    Plain numbers belong to the ``structure``. ``strange`` is whether there is a leaf that is
+    neither a constant nor a variable.
     """
 
     def __init__(self, problem: cp.Problem) -> None:
@@ -200,13 +191,10 @@ class _Leaves:
 
 @dataclass(frozen=True)
 class _Filling:
-    """Where the constants of a structure go in what CVXPY compiles.
+    """Where the constants of a structure go in what CVXPY compiles, learnt from one problem.
 
-    Attributes
-    ----------
-    problem, compiled : from which it was learnt.
-    arrays : by key of the data, for each entry of an array the index of its constant and the
-        factor, zero for entries that are the same in every problem.
+    ``arrays`` holds, by key of the data, for each entry of an array the index of its constant and
+    the factor, zero for entries that are the same in every problem.
     """
 
     problem: cp.Problem

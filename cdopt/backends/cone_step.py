@@ -16,13 +16,8 @@ from cdopt.problem.solution import WarmStart
 class ConeStep:
     """The scaled step, its law and its natural map. Forces and rates are (contacts, d).
 
-    Attributes
-    ----------
-    data, step : in physical units and in scaled ones.
-    mu : (contacts,) friction coefficients.
-    w : (contacts,) mean of the diagonal of N at each contact; one where forces move nothing.
-    p : (contacts, d) rates of the free motion.
-    coulomb : whether the law is that of Coulomb.
+    ``w`` (contacts,) is the mean of the diagonal of N at each contact, one where forces move
+    nothing; ``p`` are the rates of the free motion.
     """
 
     def __init__(self, data: FrictionalStepData | FrictionalDelassusData) -> None:

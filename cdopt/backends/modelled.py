@@ -52,17 +52,11 @@ _REFUSES = re.compile(  # what solvers say of a setting that they do not take
 
 
 class ThroughCVXPY(ABC):
-    """A solver that gets what CVXPY compiles.
+    """A solver that gets what CVXPY compiles."""
 
-    Attributes
-    ----------
-    name : of the backend. solver : its registered name.
-    settings : asked of the solver. compiling : settings that CVXPY compiles with.
-    """
-
-    name: str
-    solver: str
-    settings: dict[str, Any]
+    name: str  # of the backend
+    solver: str  # its registered name
+    settings: dict[str, Any]  # asked of it
 
     @property
     def compiling(self) -> Mapping[str, Any]:

@@ -117,11 +117,8 @@ class AndersonAcceleration:
 
     D. G. Anderson, J. ACM 12 (1965). The next forces are the combination of the last results of
     the map whose changes cancel best. It is refused where it increases the natural map: more than
-    twofold, or a second time before the sweeps have reached a new least one.
-
-    Attributes
-    ----------
-    swept : (contacts, d) forces before the last combination.
+    twofold, or a second time before the sweeps have reached a new least one. ``swept`` are the
+    forces before the last combination.
     """
 
     def __init__(self, weights: FloatArray, memory: int) -> None:

@@ -249,13 +249,9 @@ def _greedy(touched: Rows, block: Indices, met: BoolArray, colour: IntArray) -> 
 
 
 class Visits(NamedTuple):
-    """The problem as visits need it, flat: parallel loops take no nested tuples.
+    """The rows of R and of S, p, N_ii and 1 / N_ii (nc,), zero where forces move nothing, and ω.
 
-    Attributes
-    ----------
-    pointers, columns, values : the rows of R; those of S likewise. p : (nc,).
-    diagonal, inverse : N_ii and 1 / N_ii (nc,), zero for contacts that act on nothing.
-    relaxation : ω.
+    It is flat: parallel loops take no nested tuples.
     """
 
     pointers: Indices
