@@ -1,4 +1,4 @@
-"""Shared by all commands: tables, JSON, errors, progress, and keeping solvers quiet.
+"""Shared by all commands: options, tables, JSON, errors, progress, and keeping solvers quiet.
 
 rich is imported when something is printed.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import json
+import logging
 import math
 import os
 import sys
@@ -15,7 +17,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -25,7 +27,6 @@ from cdopt.cli import INTERRUPTED as INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from cdopt.problem.contact_step import Step
@@ -34,6 +35,73 @@ if TYPE_CHECKING:
 NO_ANSWER, INFEASIBLE = 1, 2  # exit codes
 PIPE_WIDTH = 100  # columns when the output is no terminal
 PAUSE = 2.0  # s between lines of progress when stderr is no terminal
+REFERENCE_BACKEND = "newton"  # as cdopt.study.REFERENCE_BACKEND, which is slow to import
+
+
+# --- options that several commands have ---------------------------------------------------
+
+
+def _log_errors_only(quiet: bool) -> bool:
+    if quiet:
+        logging.getLogger("cdopt.compiling").setLevel(logging.ERROR)
+    return quiet
+
+
+def solvers(about: str) -> Any:
+    """The option ``--solver``, whose help text is ``about``."""
+    return typer.Option("--solver", "--solvers", help=f"{about} With commas between, or repeated.")
+
+
+ProblemName = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROBLEM",
+        help="A bank problem, such as beam-uniform or pyramid-hooke:n=10; a member of a family, "
+        "family:chains:32; a .npz file written by ContactStep.save; an FCLib file (.hdf5); a "
+        "step of a recorded run, drop.vtkhdf#12; or a scene, such as beam "
+        "or FILE.toml, where it comes to rest.",
+    ),
+]
+SceneName = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENE",
+        help="A scene file (.toml); a scene that ships with cdopt, such as beam, table or "
+        "pyramid-5; or a generator of cdopt.scene with parameters, such as "
+        "pyramid:n=8,power=2.5.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", callback=_log_errors_only, help="No progress on stderr."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+Frictionless = Annotated[
+    bool,
+    typer.Option("--frictionless", help="Leave friction out: the normal rows alone."),
+]
+Picture = Annotated[
+    str | None,
+    typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .pdf or .svg."),
+]
+Power = Annotated[
+    float | None,
+    typer.Option(help="Power of the contact energy, 2 Hooke, 2.5 Hertz; default the problem's."),
+]
+Law = Annotated[
+    str | None,
+    typer.Option(help="Of a problem with friction: the law of its motion, coulomb or associated."),
+]
+
+
+def split(texts: list[str] | None) -> list[str]:
+    """The names in the values of an option that takes them with commas between, or repeated."""
+    parts = (part.strip() for text in texts or () for part in text.split(","))
+    return [part for part in parts if part]
+
+
+# --- what is printed ----------------------------------------------------------------------
 
 
 def console() -> Console:
@@ -58,33 +126,48 @@ def say(content: str, style: str = "") -> None:
     console().print(text(content, style))
 
 
+def say_of(name: str, about: str, style: str = "") -> None:
+    """Print a name in bold and what there is to say of it."""
+    console().print(text(name, "bold").append(about, f"not bold {style}"))
+
+
 def say_entry(name: str, about: str, column: int, indent: int = 0) -> None:
     """A name that is never broken, and what it is: beside it from ``column`` on, or below it.
 
     Lines after the first are indented by ``indent`` more.
     """
-    from rich.text import Text
-
     start = f"{name:<{column}}" if len(name) < column else f"{name}\n{column * ' '}"
     lines = textwrap.wrap(about, console().width - column, subsequent_indent=indent * " ")
-    about = ("\n" + column * " ").join(lines)
-    console().print(Text.assemble((start, "bold"), about))
+    say_of(start, ("\n" + column * " ").join(lines))
 
 
-def table(*columns: str, numbers: Sequence[str] = (), wrap: Sequence[str] = ()) -> Table:
-    """An empty table.
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    numbers: Sequence[str] = (),
+    wrap: Sequence[str] = (),
+    sections: Sequence[int] = (),
+) -> None:
+    """Print a table.
 
     Parameters
     ----------
-    columns : their names. numbers : those at the right. wrap : those that may take several lines.
+    columns : their names, or none for a table without a heading.
+    rows : cells, texts as they stand. numbers : columns at the right.
+    wrap : those that may take several lines. sections : rows with a gap above.
     """
     from rich.table import Table
 
-    result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.show_header = any(columns)
     for name in columns:
         justify: Any = "right" if name in numbers else "left"
-        result.add_column(text(name), justify=justify, no_wrap=name not in wrap)
-    return result
+        table.add_column(text(name), justify=justify, no_wrap=name not in wrap)
+    for number, row in enumerate(rows):
+        if number in sections:
+            table.add_section()
+        table.add_row(*(text(cell) if isinstance(cell, str) else cell for cell in row))
+    console().print(table)
 
 
 def listed(parameters: Mapping[str, object]) -> str:
@@ -112,17 +195,35 @@ def print_json(content: Any) -> None:
     typer.echo(json.dumps(plain(content), indent=2, allow_nan=False))
 
 
-@contextlib.contextmanager
-def errors_in_one_line() -> Iterator[None]:
-    """Turn every error of cdopt into one line on stderr and exit code 1, and Ctrl-C into 130."""
-    try:
-        yield
-    except cdopt.CdoptError as error:
-        typer.echo(f"error: {one_line(str(error), 500)}", err=True)
-        raise typer.Exit(NO_ANSWER) from None
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+def save_picture(figure: Any, path: str) -> None:
+    """Write a picture and say where."""
+    cdopt.plots.save(figure, path)
+    typer.echo(f"picture: {path}", err=True)
+
+
+# --- errors ---------------------------------------------------------------------------------
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """A command that checks its ``--plot`` first, and ends without a traceback.
+
+    Every error of cdopt becomes one line on stderr and exit code 1, Ctrl-C exit code 130.
+    """
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        try:
+            if given.get("plot") is not None:
+                cdopt.plots.check_path(given["plot"])
+            function(**given)
+        except cdopt.CdoptError as error:
+            typer.echo(f"error: {one_line(str(error), 500)}", err=True)
+            raise typer.Exit(NO_ANSWER) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run
 
 
 @contextlib.contextmanager
@@ -140,10 +241,9 @@ def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
     InvalidInput : as inside, with ``--force`` among what is expected.
     """
     there = [Path(path) for path in paths if path is not None and Path(path).is_file()]
-    if force:
-        for path in there:
-            with contextlib.suppress(OSError):  # writing it says why it cannot be written
-                path.unlink()
+    for path in there if force else ():
+        with contextlib.suppress(OSError):  # writing it says why it cannot be written
+            path.unlink()
     try:
         yield
         if there:
@@ -157,15 +257,16 @@ def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def proof_or_error(title: str, as_json: bool, **content: Any) -> Iterator[None]:
-    """Print a proof of infeasibility and leave with its exit code; pass on other errors.
+def solving(title: str, as_json: bool, **content: Any) -> Iterator[None]:
+    """Keep solvers quiet; print a proof of infeasibility and leave with its exit code.
 
     Parameters
     ----------
     title : of the problem solved. as_json : print JSON. content : what stands first in it.
     """
     try:
-        yield
+        with solvers_kept_quiet(to_stderr=as_json):
+            yield
     except cdopt.SolveFailed as error:
         if error.proof is None:
             raise
@@ -177,10 +278,7 @@ def proof_or_error(title: str, as_json: bool, **content: Any) -> Iterator[None]:
         raise typer.Exit(INFEASIBLE) from None
 
 
-def save_picture(figure: Any, path: str) -> None:
-    """Write a picture and say where."""
-    cdopt.plots.save(figure, path)
-    typer.echo(f"picture: {path}", err=True)
+# --- problems ---------------------------------------------------------------------------------
 
 
 def open_problem(
@@ -218,7 +316,7 @@ def step_of(named: NamedProblem) -> Step:
     return named.step
 
 
-# --- progress --------------------------------------------------------------------------
+# --- progress, and what solvers print -----------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -257,9 +355,6 @@ def progress(quiet: bool, noun: str, pause: float = 0.0) -> bool | Callable[...,
     return line
 
 
-# --- what solvers print ----------------------------------------------------------------
-
-
 @contextlib.contextmanager
 def solvers_kept_quiet(verbose: bool = False, to_stderr: bool = False) -> Iterator[None]:
     """Keep what solvers write to standard output out of the command's own output.
@@ -285,8 +380,8 @@ def solvers_kept_quiet(verbose: bool = False, to_stderr: bool = False) -> Iterat
         stack.callback(os.close, saved)
         stack.callback(os.dup2, saved, 1)
         stack.callback(_flush)
+        aside: TextIO = sys.stderr
         if verbose:
-            aside: TextIO = sys.stderr
             os.dup2(2, 1)
         else:
             aside = stack.enter_context(Path(os.devnull).open("w"))
@@ -298,7 +393,5 @@ def solvers_kept_quiet(verbose: bool = False, to_stderr: bool = False) -> Iterat
 def _flush() -> None:
     """Empty Python's and C's buffers into the descriptor that they were written for."""
     sys.stdout.flush()
-    try:
+    with contextlib.suppress(OSError, TypeError, AttributeError):  # another kind of C library
         ctypes.CDLL(None).fflush(None)
-    except (OSError, TypeError, AttributeError):  # another kind of C library
-        return

@@ -5,40 +5,24 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import cdopt
 from cdopt._util.formatting import one_line
 from cdopt.cli import output
-from cdopt.cli.options import (
-    REFERENCE_BACKEND,
-    Frictionless,
-    Json,
-    Picture,
-    Power,
-    ProblemName,
-    solvers,
-    split,
-)
 
 if TYPE_CHECKING:
     from cdopt import StepSolution
-    from cdopt._util.checks import FloatArray
-    from cdopt.study import Comparison, NamedProblem, SolutionSet
+    from cdopt.study import NamedProblem, SolutionSet
 
-HELP = (
-    "Solve a contact problem with several solvers and certify every answer. Exit code: 0 when "
-    "the compatible (or the only) answer is certified, 1 when none is or the input is bad, 2 when "
-    "the problem is proven infeasible."
-)
 FORCES_UP_TO = 12  # contacts whose forces are written out
 _FORCE_WIDTH = 10  # characters per contact force
 
 
 def solve(
-    problem: ProblemName,
+    problem: output.ProblemName,
     formulation: Annotated[
         str | None,
         typer.Option(
@@ -51,12 +35,12 @@ def solve(
         str | None,
         typer.Option(help="Of a problem with friction: coulomb (default) or associated."),
     ] = None,
-    frictionless: Frictionless = False,
+    frictionless: output.Frictionless = False,
     solver: Annotated[
         list[str] | None,
-        solvers("Solvers to use; default all that suit the problem."),
+        output.solvers("Solvers to use; default all that suit the problem."),
     ] = None,
-    power: Power = None,
+    power: output.Power = None,
     tol: Annotated[float, typer.Option(help="Tolerance of the certificates.")] = 1e-6,
     accuracy: Annotated[
         float | None,
@@ -64,51 +48,56 @@ def solve(
     ] = None,
     compatible_solver: Annotated[
         str, typer.Option(metavar="NAME", help="Solver of the compatible step, when comparing.")
-    ] = REFERENCE_BACKEND,
-    as_json: Json = False,
-    plot: Picture = None,
+    ] = output.REFERENCE_BACKEND,
+    as_json: output.Json = False,
+    plot: output.Picture = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Let the solvers print.")] = False,
     time_limit: Annotated[
         float, typer.Option(help="Seconds for each solver, however it is made; inf for no limit.")
     ] = 60.0,
 ) -> None:
-    """Solve a contact problem."""
-    with output.errors_in_one_line():
-        named = cdopt.open_problem(problem, power, frictionless=frictionless)
-        if law is not None:
-            formulation = _formulation_of(law, formulation)
-        if plot is not None:
-            cdopt.plots.check_path(plot)
-        limit = None if math.isinf(time_limit) else time_limit
-        with output.spinner() as tell, output.solvers_kept_quiet(verbose, as_json):
-            solutions = cdopt.study.solve_named(
-                named, formulation, split(solver), tol, accuracy=accuracy,
-                compatible_backend=compatible_solver, verbose=verbose, progress=tell,
-                finished=_report_later(), time_limit=limit,
-            )  # fmt: skip
-        if as_json:
-            chosen = formulation or named.formulations[0]
-            what = {"problem": named.name, "problem_title": named.title, "formulation": chosen}
-            answers = solutions.as_dict(forces=True)
-            output.print_json({**what, "power": named.power, **answers})
-        else:
-            _print(named, solutions)
-        if plot is not None:
-            _draw(named, solutions, plot)
-    if not solutions.ok:
-        infeasible = solutions.proof is not None
-        raise typer.Exit(output.INFEASIBLE if infeasible else output.NO_ANSWER)
+    """Solve a contact problem.
 
-
-def _formulation_of(law: str, formulation: str | None) -> str:
-    """The formulation that ``--law`` names."""
-    if formulation not in (None, law):
-        raise cdopt.InvalidInput(
-            "--formulation", f"{formulation} beside --law {law}", "one of them"
+    Several solvers answer, and every answer is certified. Exit code: 0 when the compatible (or the
+    only) answer is certified, 1 when none is or the input is bad, 2 when the problem is proven
+    infeasible.
+    """
+    named = cdopt.open_problem(problem, power, frictionless=frictionless)
+    if law is not None:
+        if formulation not in (None, law):
+            found = f"{formulation} beside --law {law}"
+            raise cdopt.InvalidInput("--formulation", found, "one of them")
+        if law not in cdopt.problem.LAWS:
+            raise cdopt.InvalidInput("--law", repr(law), " or ".join(cdopt.problem.LAWS))
+        formulation = law
+    with output.spinner() as label, output.solvers_kept_quiet(verbose, as_json):
+        solutions = cdopt.study.solve_named(
+            named,
+            formulation,
+            output.split(solver),
+            tol,
+            accuracy=accuracy,
+            compatible_backend=compatible_solver,
+            verbose=verbose,
+            progress=label,
+            finished=_report_later(),
+            time_limit=None if math.isinf(time_limit) else time_limit,
         )
-    if law not in cdopt.problem.LAWS:
-        raise cdopt.InvalidInput("--law", repr(law), " or ".join(cdopt.problem.LAWS))
-    return law
+    every = list(solutions)
+    compatible = solutions.compatible if isinstance(solutions, cdopt.study.Comparison) else None
+    every += [] if compatible is None else [compatible]
+    if as_json:
+        chosen = formulation or named.formulations[0]
+        what = {"problem": named.name, "problem_title": named.title, "formulation": chosen}
+        output.print_json({**what, "power": named.power, **solutions.as_dict(forces=True)})
+    else:
+        _print(named, solutions, compatible)
+    if plot is not None and any(s.f is not None and s.f.size for s in every):
+        output.save_picture(cdopt.plots.story(named.step, solutions, bodies=named.bodies), plot)
+    elif plot is not None:
+        typer.echo("no picture: there are no contact forces", err=True)
+    if not solutions.ok:
+        raise typer.Exit(output.NO_ANSWER if solutions.proof is None else output.INFEASIBLE)
 
 
 def _report_later() -> Callable[[str, StepSolution | cdopt.CdoptError], None]:
@@ -127,93 +116,70 @@ def _report_later() -> Callable[[str, StepSolution | cdopt.CdoptError], None]:
     return finished
 
 
-def _compared(solutions: SolutionSet) -> Comparison | None:
-    return solutions if isinstance(solutions, cdopt.study.Comparison) else None
-
-
-def _draw(named: NamedProblem, solutions: SolutionSet, path: str) -> None:
-    """Write the picture, if there are forces to draw."""
-    compared = _compared(solutions)
-    everything = [*solutions, *([compared.compatible] if compared else [])]
-    if any(s is not None and s.f is not None and s.f.size for s in everything):
-        output.save_picture(cdopt.plots.story(named.step, solutions, bodies=named.bodies), path)
-    else:
-        typer.echo("no picture: there are no contact forces", err=True)
-
-
-def _print(named: NamedProblem, solutions: SolutionSet) -> None:
+def _print(named: NamedProblem, solutions: SolutionSet, compatible: StepSolution | None) -> None:
     """The table, failures, small force vectors and the summary."""
-    out, compared = output.console(), _compared(solutions)
     output.say(f"{named.name}: {named.title}, p = {named.power:g}", "bold")
-    output.say(solutions.title, "dim")
-    out.print()
+    output.say(f"{solutions.title}\n", "dim")
     rows = solutions.rows()
     if rows:
-        columns = (
-            cdopt.study.COLUMNS if solutions.reference is not None else cdopt.study.COLUMNS[:-1]
-        )
-        shown = output.table(*columns, numbers=columns[3:], wrap=columns[1:3])
-        for row in rows:
-            cells = [output.text(cell) for cell in row.cells[: len(columns)]]
-            cells[2].stylize("green" if row.ok else "bold red")
-            if row.label == "compatible":
-                cells[0].stylize("bold")
-                shown.add_section()
-            shown.add_row(*cells)
-        out.print(shown)
+        columns: Sequence[str] = cdopt.study.COLUMNS
         key = f"certificate: largest residual, tolerance {solutions.tol:g}"
-        if solutions.reference is not None:
+        if solutions.reference is None:
+            columns = columns[:-1]
+        else:
             key += "; distance: of the forces from the compatible ones, relative"
-        if compared is not None and compared.compatible is not None:
-            key += f"; compatible: by {compared.compatible.backend}"
+        table = []
+        for row in rows:
+            label, status, certificate, *numbers = row.cells[: len(columns)]
+            bold = "bold" if row.label == "compatible" else ""
+            colour = "green" if row.ok else "bold red"
+            certified = output.text(certificate, colour)
+            table.append([output.text(label, bold), status, certified, *numbers])
+        gap = [k for k, row in enumerate(rows) if row.label == "compatible"]
+        output.print_table(columns, table, columns[3:], columns[1:3], sections=gap)
+        if compatible is not None:
+            key += f"; compatible: by {compatible.backend}"
         output.say(key, "dim")
     print_failures(solutions)
     for reason in dict.fromkeys(solutions.left_out.values()):
         names = [name for name, why in solutions.left_out.items() if why == reason]
         output.say(f"left out, {reason}: {', '.join(names)}", "dim")
     if 0 < named.nc <= FORCES_UP_TO:
-        _print_forces(named, solutions)
-    out.print()
-    output.say(solutions.summary)
+        answers = list(zip(solutions.labels, solutions, strict=True))
+        answers += [] if compatible is None else [("compatible", compatible)]
+        _print_forces(named, answers)
+    output.say(f"\n{solutions.summary}")
 
 
 def print_failures(solutions: SolutionSet) -> None:
     """Why each solver without an answer has none."""
     for label, error in solutions.failures.items():
-        line = output.text(f"{label}: ", "bold")
-        output.console().print(line.append(cdopt.study.failure(error), "not bold red"))
+        output.say_of(f"{label}: ", cdopt.study.failure(error), "red")
 
 
-def _print_forces(named: NamedProblem, solutions: SolutionSet) -> None:
-    """Every force vector; with friction the sizes of the tangential forces, too."""
-    compared = _compared(solutions)
-    answers = list(zip(solutions.labels, solutions, strict=True))
-    if compared is not None and compared.compatible is not None:
-        answers.append(("compatible", compared.compatible))
-    tangential = [
-        (label, [math.hypot(*row) for row in s.f_t]) for label, s in answers if s.f_t is not None
-    ]
-    what = "normal contact forces" if tangential else "contact forces"
-    _print_vectors(what, named, [(label, s.f) for label, s in answers if s.f is not None])
-    _print_vectors("tangential contact forces, their sizes", named, tangential)
-
-
-def _print_vectors(
-    what: str, named: NamedProblem, vectors: Sequence[tuple[str, Sequence[float] | FloatArray]]
-) -> None:
-    """Numbers of every contact, in blocks of as many contacts as fit."""
-    if not vectors:
-        return
-    largest = output.largest_finite(x for _, f in vectors for x in f)
-    out, names = output.console(), [one_line(name, 8) for name in named.contact_names]
-    out.print()
-    output.say(f"{what} [N]", "bold")
-    fit = max((out.width - 14) // _FORCE_WIDTH, 1)
-    for start in range(0, named.nc, fit):
-        block = range(start, min(start + fit, named.nc))
-        columns = [names[i] for i in block]
-        shown = output.table("contact", *columns, numbers=columns)
-        for label, f in vectors:
-            style = "bold" if label == "compatible" else ""
-            shown.add_row(output.text(label, style), *(output.force(f[i], largest) for i in block))
-        out.print(shown)
+def _print_forces(named: NamedProblem, answers: Sequence[tuple[str, StepSolution]]) -> None:
+    """Every force vector, in blocks of as many contacts as fit; with friction tangential ones."""
+    normal = [(label, s.f) for label, s in answers if s.f is not None]
+    pairs = [(label, s.f_t) for label, s in answers if s.f_t is not None]
+    tangential = [(label, [math.hypot(*row) for row in f_t]) for label, f_t in pairs]
+    kinds: tuple[tuple[str, Sequence[tuple[str, Any]]], ...] = (
+        ("normal contact forces" if tangential else "contact forces", normal),
+        ("tangential contact forces, their sizes", tangential),
+    )
+    names = [one_line(name, 8) for name in named.contact_names]
+    fit = max((output.console().width - 14) // _FORCE_WIDTH, 1)
+    for what, vectors in kinds:
+        if not vectors:
+            continue
+        largest = output.largest_finite(x for _, f in vectors for x in f)
+        output.say(f"\n{what} [N]", "bold")
+        for block in (range(k, min(k + fit, named.nc)) for k in range(0, named.nc, fit)):
+            columns = [names[i] for i in block]
+            rows = [
+                [
+                    output.text(label, "bold" if label == "compatible" else ""),
+                    *(output.force(f[i], largest) for i in block),
+                ]
+                for label, f in vectors
+            ]
+            output.print_table(["contact", *columns], rows, columns)

@@ -15,7 +15,7 @@ from command_line import refuses, run, run_json
 
 import cdopt
 from cdopt import bank
-from cdopt.cli import options, output
+from cdopt.cli import output
 from cdopt.cli.main import app
 
 # --- solve -----------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def test_problems_lists_the_bank() -> None:
 
 def test_version_and_shared_defaults() -> None:
     assert run("--version").stdout == f"cdopt {version('cdopt')}\n"
-    assert options.REFERENCE_BACKEND == cdopt.study.REFERENCE_BACKEND
+    assert output.REFERENCE_BACKEND == cdopt.study.REFERENCE_BACKEND
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

@@ -1,4 +1,4 @@
-"""``cdopt compare``: a study of problems, solvers and tolerances, each run in its own process."""
+"""``cdopt compare``, ``report``: studies of problems, solvers and tolerances."""
 
 from __future__ import annotations
 
@@ -15,18 +15,10 @@ import typer
 import cdopt
 from cdopt._util.formatting import one_line, seconds, short
 from cdopt.cli import output
-from cdopt.cli.options import Frictionless, Json, Power, Quiet, solvers, split
 
 if TYPE_CHECKING:
     from cdopt.study import Plan, ProblemSource, Record
 
-HELP = (
-    "Compare solvers in a study of every problem, solver, tolerance and mode, each run in a "
-    "process of its own with hard limits, recorded line by line; the same command continues a "
-    "study that was interrupted. For one table of the answers to one problem, see cdopt solve. "
-    "Exit code: 0 when all runs were made, whatever their outcome, 1 when one was lost or ended "
-    "from outside, or the input is bad, 130 after Ctrl-C."
-)
 DEFAULT = "default"  # a solver's own accuracy, and the problem's own order of contacts
 
 Dask = Annotated[
@@ -35,6 +27,9 @@ Dask = Annotated[
         metavar="ADDRESS", help="Make the runs on a Dask cluster: pip install 'cdopt[dask]'."
     ),
 ]
+
+
+# --- compare ------------------------------------------------------------------------------
 
 
 def compare(
@@ -48,7 +43,7 @@ def compare(
         ),
     ] = None,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the study.")] = None,
-    solver: Annotated[list[str] | None, solvers("Solvers; default all that suit.")] = None,
+    solver: Annotated[list[str] | None, output.solvers("Solvers; default all that suit.")] = None,
     tolerances: Annotated[
         str,
         typer.Option(help=f"Such as 1e-3,1e-6,1e-9; '{DEFAULT}' is each solver's own accuracy."),
@@ -65,7 +60,7 @@ def compare(
         str | None,
         typer.Option(help="Of problems with friction: coulomb (default), associated."),
     ] = None,
-    frictionless: Frictionless = False,
+    frictionless: output.Frictionless = False,
     modes: Annotated[
         str, typer.Option(help="Of cold, warm, previous; with commas between.")
     ] = "cold",
@@ -87,7 +82,7 @@ def compare(
     threads: Annotated[
         int | None, typer.Option(help="Threads of each run; default its own.")
     ] = None,
-    power: Power = None,
+    power: output.Power = None,
     plugin: Annotated[
         list[str] | None,
         typer.Option(help="Further solvers: file.py, file.py:factory or module:factory."),
@@ -101,45 +96,58 @@ def compare(
         ),
     ] = None,
     dask: Dask = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    as_json: output.Json = False,
+    quiet: output.Quiet = False,
 ) -> None:
-    """Compare solvers in a study."""
-    with output.errors_in_one_line():
-        if mine is not None:
-            if problems or solver or plugin:
-                expected = "no problems, --solver or --plugin: the stored study has its own"
-                raise cdopt.InvalidInput("--mine", "others beside it", expected)
-            limits = {"repeats": repeat, "threads": threads, "memory_limit": memory_limit}
-            set_beside(mine, out, {**limits, "time_limit": time_limit}, dask, as_json, quiet)
-            return
-        if not problems:
-            raise cdopt.InvalidInput("PROBLEMS", "none", "at least one, or --mine FILE.py")
-        if out is None:
-            expected = "a folder for the study (cdopt solve prints one table of one problem)"
-            raise cdopt.InvalidInput("--out", "none", expected)
-        sources = [p for text in problems for p in cdopt.study.problems(text, power)]
-        sources = [replace(p, frictionless=frictionless) for p in sources]
-        forms = {formulations: sources} if formulations else _by_friction(sources, law)
-        settings: dict[str, Any] = {
-            "tolerances": _numbers("--tolerances", tolerances, float),
-            "modes": split([modes]),
-            "calls": split([calls]),
-            "seeds": _numbers("--seeds", seeds, int),
-            "repeats": repeat,
-            "threads": threads,
-            "plugins": plugin or [],
-            "time_limit": time_limit,
-            "memory_limit": memory_limit,
-        }
-        plans = []
-        for names, listed in forms.items():
-            laws = set(split([names])) <= set(cdopt.problem.LAWS)
-            suited = ("SOCP", ("frictional step",)) if laws else ()
-            chosen = split(solver) or cdopt.study.choose_backends(0, *suited)[0]
-            stated: dict[str, Any] = {"formulations": split([names]), "backends": chosen}
-            plans.append(cdopt.study.Plan(problems=listed, **stated, **settings))
-        run_and_show(plans, out, dask, as_json, quiet)
+    """Compare solvers in a study.
+
+    It runs every problem, solver, tolerance and mode, each run in a process of its own with hard
+    limits, recorded line by line; the same command continues a study that was interrupted. For one
+    table of the answers to one problem, see cdopt solve. Exit code: 0 when all runs were made,
+    whatever their outcome, 1 when one was lost or ended from outside, or the input is bad, 130
+    after Ctrl-C.
+    """
+    limits: dict[str, Any] = {"repeats": repeat, "threads": threads}
+    limits |= {"time_limit": time_limit, "memory_limit": memory_limit}
+    if mine is not None:
+        if problems or solver or plugin:
+            expected = "no problems, --solver or --plugin: the stored study has its own"
+            raise cdopt.InvalidInput("--mine", "others beside it", expected)
+        _set_beside(mine, out, limits, dask, as_json, quiet)
+        return
+    if not problems:
+        raise cdopt.InvalidInput("PROBLEMS", "none", "at least one, or --mine FILE.py")
+    if out is None:
+        expected = "a folder for the study (cdopt solve prints one table of one problem)"
+        raise cdopt.InvalidInput("--out", "none", expected)
+    sources = [p for text in problems for p in cdopt.study.problems(text, power)]
+    sources = [replace(p, frictionless=frictionless) for p in sources]
+    forms = {formulations: sources} if formulations else _by_friction(sources, law)
+    settings: dict[str, Any] = {
+        "tolerances": _numbers("--tolerances", tolerances, float),
+        "modes": output.split([modes]),
+        "calls": output.split([calls]),
+        "seeds": _numbers("--seeds", seeds, int),
+        "plugins": plugin or [],
+        **limits,
+    }
+    plans = []
+    for names, listed in forms.items():
+        stated = output.split([names])
+        laws = set(stated) <= set(cdopt.problem.LAWS)
+        suited = ("SOCP", ("frictional step",)) if laws else ()
+        chosen = output.split(solver) or cdopt.study.choose_backends(0, *suited)[0]
+        plan: dict[str, Any] = {"formulations": stated, "backends": chosen, **settings}
+        plans.append(cdopt.study.Plan(problems=listed, **plan))
+    run_and_show(plans, out, dask, as_json, quiet)
+
+
+def _numbers(option: str, text: str, kind: Callable[[str], Any]) -> list[Any]:
+    """Numbers with commas between; None for the default."""
+    try:
+        return [None if part == DEFAULT else kind(part) for part in output.split([text])]
+    except ValueError:
+        raise cdopt.InvalidInput(option, repr(text), f"numbers, or {DEFAULT}") from None
 
 
 def _by_friction(sources: Sequence[ProblemSource], law: str | None) -> dict[str, list[Any]]:
@@ -153,14 +161,13 @@ def _by_friction(sources: Sequence[ProblemSource], law: str | None) -> dict[str,
     if chosen not in cdopt.problem.LAWS:
         raise cdopt.InvalidInput("--law", repr(law), " or ".join(cdopt.problem.LAWS))
     rough = [source for source in sources if _has_friction(source)]
-    smooth = [source for source in sources if source not in rough]
     if law and not rough:
         raise cdopt.InvalidInput("--law", law, "none: no problem here has friction")
     if rough and not law:
         names = one_line(", ".join(dict.fromkeys(source.label for source in rough)), 60)
         other = "--law associated, or --frictionless without it"
         typer.echo(f"with friction, by the law of Coulomb ({other}): {names}", err=True)
-    forms = {chosen: rough, "classic-force": smooth}
+    forms = {chosen: rough, "classic-force": [s for s in sources if s not in rough]}
     return {name: listed for name, listed in forms.items() if listed}
 
 
@@ -172,7 +179,7 @@ def _has_friction(source: ProblemSource) -> bool:
     return step is not None and step.friction is not None
 
 
-def set_beside(
+def _set_beside(
     mine: str,
     out: str | None,
     limits: dict[str, Any],
@@ -183,27 +190,23 @@ def set_beside(
     """Make the runs of the stored study with new solvers, and a page from both."""
     leaderboard = cdopt.study.leaderboard
     where, factory = cdopt.study.plugins.parts(mine)
-    path, plugin = Path(where), f"{where}:{factory}"
-    folder = f"study-{path.stem}" if out is None else out
-    names = cdopt.study.process.check_plugins([plugin])
-    run_and_show([leaderboard.plan_of(names, [plugin], **limits)], folder, dask, as_json, quiet)
+    plugins = [f"{where}:{factory}"]
+    folder = f"study-{Path(where).stem}" if out is None else out
+    names = cdopt.study.process.check_plugins(plugins)
+    run_and_show([leaderboard.plan_of(names, plugins, **limits)], folder, dask, as_json, quiet)
     asked = {*names, *leaderboard.REFERENCES}
     results = leaderboard.beside([r for r in cdopt.study.read(folder) if r.run.backend in asked])
     title = f"{', '.join(names)} beside the standard study"
     tables = leaderboard.tables(results, names)
     page = cdopt.plots.report.write(results, Path(folder) / "page", title, first=tables)
     if not as_json:
-        _print_standing(tables[1])
+        by_problem = {row[0]: row[3] for row in tables[1].rows}
+        wins = sum(verdict == "wins" for verdict in by_problem.values())
+        output.say(f"wins on {wins} of {len(by_problem)} problems", "bold")
+        false = [name for name, verdict in by_problem.items() if verdict == "claims falsely"]
+        if false:
+            output.say(f"claims falsely, by more than ten times, on {', '.join(false)}", "bold red")
     typer.echo(f"page: {page}", err=True)
-
-
-def _print_standing(by_problem: Any) -> None:
-    """How often new solvers win, and where they claim falsely."""
-    verdicts = Counter(row[3] for row in by_problem.rows)
-    output.say(f"wins on {verdicts['wins']} of {len(by_problem.rows)} problems", "bold")
-    false = [row[0] for row in by_problem.rows if row[3] == "claims falsely"]
-    if false:
-        output.say(f"claims falsely, by more than ten times, on {', '.join(false)}", "bold red")
 
 
 def run_and_show(
@@ -216,18 +219,18 @@ def run_and_show(
     Exit : with 1 when a run was lost or interrupted, 130 after Ctrl-C.
     """
     cluster: Any = cdopt.study.dask_executor(dask) if dask else contextlib.nullcontext()
+    path = str(cdopt.study.records_file(out))
     try:
         with cluster as executor:
             bar = output.progress(quiet, "run")
             studies = [cdopt.study.run(plan, out, executor, bar) for plan in plans]
     except KeyboardInterrupt:
-        where = cdopt.study.records_file(out)
-        typer.echo(f"interrupted; finished runs are in {where}", err=True)
+        typer.echo(f"interrupted; finished runs are in {path}", err=True)
         typer.echo("go on: the same command again", err=True)
         raise typer.Exit(output.INTERRUPTED) from None
     records = [record for study in studies for record in study.records]
     lost = {run: why for study in studies for run, why in study.lost.items()}
-    made, path = sum(study.made for study in studies), str(cdopt.study.records_file(out))
+    made = sum(study.made for study in studies)
     if as_json:
         content = {"file": path, "made": made, "lost": lost}
         output.print_json({**content, "records": [record.as_dict() for record in records]})
@@ -266,31 +269,57 @@ def _print_table(records: Sequence[Record]) -> None:
         asked = [DEFAULT if run.tolerance is None else f"{run.tolerance:g}"]
         asked += [word for word in (run.mode, run.call) if word not in ("cold", "cvxpy")]
         groups.setdefault((run.backend, run.formulation, " ".join(asked)), []).append(record)
-    titles = ("backend", "formulation", "asked")
+    titles, rows = ("backend", "formulation", "asked"), []
     shown = [k for k in range(3) if k == 0 or len({key[k] for key in groups}) > 1]
-    columns = [*(titles[k] for k in shown), "outcomes", "claims true", "median time", "distance"]
-    table = output.table(*columns, numbers=columns[-3:], wrap=columns[len(shown) :])
     for key, group in groups.items():
         counts = Counter(record.outcome for record in group).most_common()
         claims = [r.answer.ok for r in group if r.answer is not None and r.answer.claimed]
         times = [r.seconds for r in group if r.outcome == "solved" and r.seconds is not None]
         away = [r.forces.distance for r in group if r.forces and r.forces.distance is not None]
-        table.add_row(
+        rows.append((
             *(key[k] for k in shown),
             ", ".join(f"{outcome} {number}" for outcome, number in counts),
             f"{sum(claims)} of {len(claims)}",
             seconds(median(times)) if times else "–",
             short(median(away), 2) if away else "–",
-        )
-    output.console().print(table)
+        ))  # fmt: skip
+    columns = [*(titles[k] for k in shown), "outcomes", "claims true", "median time", "distance"]
+    output.print_table(columns, rows, columns[-3:], columns[len(shown) :])
     same = [f"{titles[k]}: {key[k]}" for k in (1, 2) if k not in shown for key in list(groups)[:1]]
     if same:
         output.say("; ".join(same), "dim")
 
 
-def _numbers(option: str, text: str, kind: Callable[[str], Any]) -> list[Any]:
-    """Numbers with commas between; None for the default."""
-    try:
-        return [None if part == DEFAULT else kind(part) for part in split([text])]
-    except ValueError:
-        raise cdopt.InvalidInput(option, repr(text), f"numbers, or {DEFAULT}") from None
+# --- report -------------------------------------------------------------------------------
+
+
+def report(
+    study: Annotated[Path, typer.Argument(help="Folder of the study, or its .jsonl file.")],
+    out: Annotated[Path, typer.Option(help="Folder to write to; made if it is not there.")],
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "Solvers on contact problems",
+    labels: Annotated[
+        bool, typer.Option(help="Make the problems again, for their rank and conditioning.")
+    ] = True,
+    into: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Markdown file whose marked tables are replaced: between "
+            "<!-- table: overview --> and <!-- end -->. May be repeated."
+        ),
+    ] = None,
+    force: output.Force = False,
+) -> None:
+    """Write the report of a study that cdopt compare made.
+
+    It is one page that needs no network, and its tables and pictures as files beside it.
+    """
+    results, write = cdopt.study.Results.read(study), cdopt.plots.report
+    for text in into or ():
+        write.check_into(text, results)
+    sources = dict.fromkeys(record.run.problem for record in results.records)
+    more = [cdopt.study.network_labels.table_of_labels(sources)] if labels else []
+    with output.replacing(force, *(out / name for name in write.FILES)):
+        page = write.write(results, out, title, more)
+    for text in into or ():
+        write.write_into(text, results)
+    typer.echo(str(page))
