@@ -23,7 +23,7 @@ A rigid step is solved by the augmented Lagrangian of ``potential_newton``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -34,7 +34,7 @@ from cdopt._util.checks import FloatArray
 from cdopt.backends import potential_newton
 from cdopt.backends.apgd import ProximalGradient, Terms
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.linalg.sparse_rows import Rows, csr_parts
+from cdopt.backends.linalg.sparse_rows import csr_parts
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
@@ -85,17 +85,7 @@ class AugmentedLagrangian(NativeBackend):
     def _solve(self, data: TrussData | RigidStepData | DelassusStepData, run: Run) -> Outcome:
         if isinstance(data, RigidStepData | DelassusStepData):
             return solve_network(data, run, self._rigid)
-        scaled = data.scaled()
-        start = run.start
-        state = _TrussIterate(scaled, starting_forces(data, start), _start_u(scaled, start))
-        with run.iterating(data.nc):
-            met = self._outer(state, run)
-        status = "solved" if met else "stopped"
-        run.report(f"{status} after {state.steps}: residual {state.worst:.2e}")
-        u = np.array(data.prescribed_u)
-        u[scaled.used] = state.u / scaled.unit
-        iterate = Iterate(u, data.force * state.f)
-        return Outcome(iterate, met, state.steps, [np.array(state.residuals)])
+        return self._truss(data, run)
 
     def _rigid(
         self, problem: NetworkProblem, forces: FloatArray | None, run: Run
@@ -103,97 +93,69 @@ class AugmentedLagrangian(NativeBackend):
         limits = self.accuracy, self.max_outer, run.deadline
         return potential_newton.solve_rigid(problem, forces, *limits)
 
-    def _outer(self, state: _TrussIterate, run: Run) -> bool:
-        mu = _MU_START
+    def _truss(self, data: TrussData, run: Run) -> Outcome:
+        truss, f = data.scaled(), starting_forces(data, run.start)
+        B, law = truss.B, truss.law
+        y, excess = _start(truss, run.start), np.asarray(B.T @ f - truss.load)
+        mu, steps, residuals, met = _MU_START, 0, list[float](), False
         omega, eta = mu, mu**_ETA_START
-        for outer in range(1, self.max_outer + 1):
-            most = min(_INNER, self.max_iterations - state.steps)
-            state.inner(1.0 / mu, omega, most, run.deadline)
-            moved = state.u + state.excess / mu
-            worst = state.test(moved)
-            run.report(f"outer {outer}, {state.steps:,} steps: mu {mu:.0e}, {worst:.2e}")
-            if worst <= self.accuracy or float(np.abs(state.excess).max(initial=0.0)) <= eta:
-                state.u = moved
-                omega = max(omega * mu, _OMEGA_LEAST)
-                eta = max(eta * mu**_ETA_STEP, 0.1 * self.accuracy)
-            else:
-                mu = max(mu * _MU_FACTOR, _MU_LEAST)
-                omega, eta = mu, mu**_ETA_START
-            if worst <= self.accuracy:
-                return True
-            if state.steps >= self.max_iterations or run.deadline.passed:
-                break
-        state.u = moved
-        return False
+        inner = _Inner(truss)
+        with run.iterating(data.nc):
+            for outer in range(1, self.max_outer + 1):
+                most = min(_INNER, self.max_iterations - steps)
+                f, spent = inner.minimise(f, y, 1.0 / mu, omega, most, run.deadline)
+                steps, excess = steps + spent, np.asarray(B.T @ f - truss.load)
+                moved, left = y + excess / mu, float(np.abs(excess).max(initial=0.0))
+                off = np.abs(f - law.force(-np.asarray(B @ moved) - truss.opening))
+                residuals.append(float(max(left, off.max(initial=0.0))))
+                run.report(f"outer {outer}, {steps:,} steps: mu {mu:.0e}, {residuals[-1]:.2e}")
+                met = residuals[-1] <= self.accuracy
+                if met or steps >= self.max_iterations or run.deadline.passed:
+                    break
+                if left <= eta:
+                    y, omega = moved, max(omega * mu, _OMEGA_LEAST)
+                    eta = max(eta * mu**_ETA_STEP, 0.1 * self.accuracy)
+                else:
+                    mu = max(mu * _MU_FACTOR, _MU_LEAST)
+                    omega, eta = mu, mu**_ETA_START
+        u = np.array(data.prescribed_u)
+        u[truss.used] = moved / truss.unit
+        return Outcome(Iterate(u, data.force * f), met, steps, [np.array(residuals)])
 
 
-@dataclass
-class _TrussIterate:
-    """Where the iteration stands, in scaled units.
+class _Inner:
+    """The inner problems of a truss, min over f ≥ 0 of the augmented Lagrangian, by APGD."""
 
-    Attributes
-    ----------
-    truss : the problem.
-    f : (nc,) forces.
-    u : (m,) multipliers y.
-    excess : (m,) Bᵀf − F̃.
-    steps : APGD steps so far.
-    worst : the last value of the stopping test; ``residuals`` holds all.
-    """
+    def __init__(self, truss: ScaledTruss) -> None:
+        B = self.B = truss.B
+        self.load, self.opening = truss.load, truss.opening
+        self.rows, self.columns = csr_parts(B), csr_parts(sp.csr_array(B.T))
+        self.squares = np.asarray(B.multiply(B).sum(axis=1), dtype=np.float64).ravel()
+        self.slope = 1.0 / (truss.law.power - 1.0)
+        self.compliance = truss.law.stiffness**-self.slope
 
-    truss: ScaledTruss
-    f: FloatArray
-    u: FloatArray
-    excess: FloatArray = field(default_factory=lambda: np.zeros(0))
-    steps: int = 0
-    worst: float = np.inf
-    residuals: list[float] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        B, law = self.truss.B, self.truss.law
-        self.excess = np.asarray(B.T @ self.f - self.truss.load)
-        self._rows = csr_parts(B)
-        self._columns = csr_parts(sp.csr_array(B.T))
-        self._squares = np.asarray(B.multiply(B).sum(axis=1), dtype=np.float64).ravel()
-        self._slope = 1.0 / (law.power - 1.0)
-        self._compliance = law.stiffness**-self._slope
-
-    def inner(self, sigma: float, omega: float, limit: int, deadline: Deadline) -> None:
-        """Minimise the augmented Lagrangian over f ≥ 0, from the forces at hand."""
-        B, root = self.truss.B, np.sqrt(sigma)
-        descent = ProximalGradient(
-            Terms(
-                *_times(self._rows, root),
-                sigma * self._squares,
-                self.truss.opening + B @ (self.u - sigma * self.truss.load),
-                self._compliance,
-                self._slope,
-            ),
-            _times(self._columns, root),
-            self.f,
-        )
+    def minimise(
+        self,
+        f: FloatArray,
+        y: FloatArray,
+        sigma: float,
+        omega: float,
+        limit: int,
+        deadline: Deadline,
+    ) -> tuple[FloatArray, int]:
+        """The forces from f (nc,) on, and the steps spent."""
+        h = self.opening + self.B @ (y - sigma * self.load)
+        root = np.sqrt(sigma)
+        rows, columns = ((r[0], r[1], r[2] * root) for r in (self.rows, self.columns))
+        terms = Terms(*rows, sigma * self.squares, h, self.compliance, self.slope)
+        descent = ProximalGradient(terms, columns, f)
         descent.minimise(omega, limit, deadline)
-        self.f = descent.forces
-        self.steps += descent.steps
-        self.excess = np.asarray(B.T @ self.f - self.truss.load)
-
-    def test(self, u: FloatArray) -> float:
-        """The stopping test at the forces at hand and displacements u."""
-        overlap = -np.asarray(self.truss.B @ u) - self.truss.opening
-        law = np.abs(self.f - self.truss.law.force(overlap))
-        self.worst = float(max(np.abs(self.excess).max(initial=0.0), law.max(initial=0.0)))
-        self.residuals.append(self.worst)
-        return self.worst
+        return descent.forces, descent.steps
 
 
-def _times(rows: Rows, factor: float) -> Rows:
-    """The matrix times a number."""
-    return rows[0], rows[1], rows[2] * factor
-
-
-def _start_u(scaled: ScaledTruss, start: WarmStart | None) -> FloatArray:
+def _start(truss: ScaledTruss, start: WarmStart | None) -> FloatArray:
     """Scaled displacements (m,) to start from: zero, or those of an earlier solution that fit."""
     earlier = None if start is None else start.motion
-    if earlier is None or earlier.size <= int(scaled.used.max(initial=-1)):
-        return np.zeros(scaled.used.size)
-    return np.asarray(earlier[scaled.used] * scaled.unit)
+    if earlier is None or earlier.size <= int(truss.used.max(initial=-1)):
+        return np.zeros(truss.used.size)
+    return np.asarray(earlier[truss.used] * truss.unit)

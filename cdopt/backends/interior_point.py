@@ -39,10 +39,10 @@ def solve(
     problem: NetworkProblem, start: Start, tol: float, limit: int, deadline: Deadline = NEVER
 ) -> IterationResult:
     """Follow the central path from ``start`` until the residual is within ``tol``."""
-    problem.net.statistics.methods.append("interior point")
-    if problem.p.size == 0:
-        return _without_contacts(problem, tol)
     (w, f, s), net, direct, history = start, problem.net, False, [np.inf]
+    net.statistics.methods.append("interior point")
+    if not f.size and net.mass is not None:  # the free motion
+        w = net.motion(-problem.load)
     best = IterationResult(w, f, np.inf, 0, history, False)
     for step in range(limit + 1):
         c, slope = problem.compliance(f)
@@ -53,7 +53,8 @@ def solve(
         LOG.info("interior point %d: residual %.2e, mu %.1e, direct %s", step, size, mu, direct)
         if size < best.residual:
             best = IterationResult(w, f, size, step, history, size <= tol)
-        if best.converged or not np.isfinite(size) or _stalled(history) or deadline.passed:
+        stalled = len(history) > 40 and min(history[-8:]) >= 0.5 * min(history[:-8])
+        if best.converged or not np.isfinite(size) or stalled or deadline.passed or not f.size:
             break
         try:
             linear = _Step(problem, f, s, slope, balance, gap - s, mu, direct)
@@ -65,15 +66,6 @@ def solve(
         w, f, s = w + length * dw, f + length * df, s + length * ds
     best.steps = step
     return _tidied(problem, best, tol)
-
-
-def _without_contacts(problem: NetworkProblem, tol: float) -> IterationResult:
-    """The free motion, if there is inertia to balance the load."""
-    w, f = np.zeros(problem.net.m), np.zeros(0)
-    if problem.net.mass is not None:
-        w = problem.net.motion(-problem.load)
-    size = problem.residual(problem.error(problem.balance(w, f)), f, f)
-    return IterationResult(w, f, size, 0, [size], size <= tol)
 
 
 def _tidied(problem: NetworkProblem, run: IterationResult, tol: float) -> IterationResult:
@@ -117,10 +109,6 @@ def start_from(problem: NetworkProblem, forces: FloatArray | None) -> Start:
     w = problem.net.motion(problem.net.load(forces) - problem.load)
     gap = problem.net.gap(w) + problem.p
     return w, np.maximum(forces, _NEAR), np.maximum(gap, _NEAR)
-
-
-def _stalled(history: list[float]) -> bool:
-    return len(history) > 40 and min(history[-8:]) >= 0.5 * min(history[:-8])
 
 
 class _Step:

@@ -2,7 +2,7 @@
 
 Trusses and elastic steps are minimised in potential form by a semismooth Newton method
 (``potential_newton``); the interior point takes over where it does not converge. Rigid steps go to
-an augmented Lagrangian over compliant steps  where systems are small, to
+an augmented Lagrangian over compliant steps where systems are small, to
 the interior point where they are large, and to the other of the two where the first does not
 reach the accuracy.
 """
@@ -140,21 +140,16 @@ class Newton(SecondOrder):
         limits = self.accuracy, self.max_steps, run.deadline
         if problem.law is not None:
             return potential_newton.minimise(problem, problem.scaled_motion(run.start), *limits)
-
-        def multipliers() -> IterationResult:
-            return potential_newton.solve_rigid(problem, forces, *limits)
-
-        def inside() -> IterationResult:
-            return interior_point.solve(
-                problem, interior_point.start_from(problem, forces), *limits
-            )
-
-        dense = problem.net.small or problem.net.few
-        first, second = (multipliers, inside) if dense else (inside, multipliers)
-        tried = first()
-        if tried.converged or run.deadline.passed:
-            return tried
-        return min(tried, second(), key=lambda result: result.residual)
+        tried: list[IterationResult] = []
+        for dense in (True, False) if problem.net.small or problem.net.few else (False, True):
+            if dense:
+                tried.append(potential_newton.solve_rigid(problem, forces, *limits))
+            else:
+                start = interior_point.start_from(problem, forces)
+                tried.append(interior_point.solve(problem, start, *limits))
+            if tried[-1].converged or run.deadline.passed:
+                return tried[-1]
+        return min(tried, key=lambda result: result.residual)
 
 
 class Auto(Newton):

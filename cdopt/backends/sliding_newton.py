@@ -8,7 +8,7 @@ w″ on open and closed contacts, and of a slider K (cap/‖y‖)(1 − yyᵀ/�
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +24,7 @@ _ROUND_OFF = 16.0 * float(np.finfo(np.float64).eps)  # of the terms of the gradi
 
 
 class Potential:
-    """The function that is minimised, in units of each dof's speed.
+    """The function that is minimised, of motions v (nv,) in m/s.
 
     Attributes
     ----------
@@ -32,61 +32,49 @@ class Potential:
     """
 
     def __init__(self, data: SlidingStepData) -> None:
-        self.data, self.dt, self.law = data, data.dt, data.law
-        self.M, self.B, self.B_t = data.mass.M, data.B, data.B_t
+        self.data, self.dt, self.M = data, data.dt, data.mass.M
         self.unit = data.mass.diagonal * data.dof_speed
 
     def overlap(self, v: FloatArray) -> FloatArray:
-        """c (nc,) at v (nv,), m."""
+        """c (nc,), m."""
         return self.data.overlap(v, np.zeros(self.data.nc))
 
-    def forces(self, v: FloatArray) -> FloatArray:
-        """f (nc,) at v (nv,), N."""
-        return self.law.force(self.overlap(v))
-
     def gradient(self, v: FloatArray) -> FloatArray:
-        """(nv,) N s at v (nv,)."""
-        load = self.B.T @ self.forces(v) + self.data.slider_load(v)
+        """(nv,) N s."""
+        forces = self.data.law.force(self.overlap(v))
+        load = self.data.B.T @ forces + self.data.slider_load(v)
         return np.asarray(self.M @ (v - self.data.free_motion) - self.dt * load)
 
     def terms(self, v: FloatArray) -> FloatArray:
         """(nv,) N s, sizes of the terms of the gradient; of forces before they cancel."""
-        data, dt, size = self.data, self.dt, np.abs(v)
-        gap = np.abs(data.step.bias) + abs(self.B) @ size
-        tried = np.abs(data.start).ravel()
-        tried = tried + np.repeat(data.growth, data.start.shape[1]) * (
-            data.duration * (abs(self.B_t) @ size)
-        )
-        forces = abs(self.B).T @ (self.stiffness(v) * dt * gap) + abs(self.B_t).T @ tried
-        return np.asarray(abs(self.M) @ (size + np.abs(data.free_motion)) + dt * forces)
-
-    def slope(self, v: FloatArray, way: FloatArray) -> Callable[[float], float]:
-        """The derivative along ``way`` (nv,) from v, of t."""
-        return lambda t: float(self.gradient(v + t * way) @ way)
+        data, size, B, B_t = self.data, np.abs(v), abs(self.data.B), abs(self.data.B_t)
+        growth = np.repeat(data.growth * data.duration, data.start.shape[1])
+        tried = np.abs(data.start).ravel() + growth * (B_t @ size)
+        pressed = self.stiffness(v) * self.dt * (np.abs(data.step.bias) + B @ size)
+        moved = abs(self.M) @ (size + np.abs(data.free_motion))
+        return np.asarray(moved + self.dt * (B.T @ pressed + B_t.T @ tried))
 
     def stiffness(self, v: FloatArray) -> FloatArray:
-        """w″ (nc,), N/m, at v (nv,)."""
-        return capped_tangent(self.law, self.overlap(v))
+        """w″ (nc,), N/m."""
+        return capped_tangent(self.data.law, self.overlap(v))
 
     def hessian(self, v: FloatArray) -> sp.csc_array:
-        """(nv, nv) kg and kg m² at v (nv,)."""
-        H = self.M + self.B.T @ sp.csr_array(self.B * (self.dt**2 * self.stiffness(v))[:, None])
+        """(nv, nv) kg and kg m²."""
+        B, B_t = self.data.B, self.data.B_t
+        H = self.M + B.T @ sp.csr_array(B * (self.dt**2 * self.stiffness(v))[:, None])
         if self.data.cap.size:
-            H = H + self.B_t.T @ (self._slider_tangent(v) @ self.B_t)
+            H = H + B_t.T @ (self._slider_tangent(v) @ B_t)
         return sp.csc_array(H)
 
-    def _slider_tangent(self, v: FloatArray) -> sp.csr_array:
+    def _slider_tangent(self, v: FloatArray) -> sp.bsr_array:
         """−Δt ∂f_t/∂(B_t v) (n m, n m)."""
         data, y = self.data, self.data.tried(v)
         (n, m), (_, share) = y.shape, cut(y, data.cap)
         size = np.linalg.norm(y, axis=1)
         way = y / np.where(size > 0.0, size, 1.0)[:, None]
-        sliding = np.where(share < 1.0, 1.0, 0.0)[:, None, None]
-        blocks = np.eye(m)[None] - sliding * way[:, :, None] * way[:, None, :]
+        blocks = np.eye(m) - (share < 1.0)[:, None, None] * way[:, :, None] * way[:, None, :]
         blocks *= (self.dt * data.duration * data.growth * share)[:, None, None]
-        index = np.arange(n * m).reshape(n, m)
-        row, column = np.broadcast_arrays(index[:, :, None], index[:, None, :])
-        return sp.csr_array((blocks.ravel(), (row.ravel(), column.ravel())), (n * m, n * m))
+        return sp.bsr_array((blocks, np.arange(n), np.arange(n + 1)), shape=(n * m, n * m))
 
 
 def solve_step(data: SlidingStepData, run: Run, accuracy: float, max_steps: int) -> Outcome:
@@ -107,7 +95,7 @@ def solve_step(data: SlidingStepData, run: Run, accuracy: float, max_steps: int)
             unit = 1.0 / np.sqrt(H.diagonal())
             scaled = sp.csc_array(H * unit[:, None] * unit[None, :])
             way = -unit * splu(scaled).solve(unit * gradient)
-            t = line_search(potential.slope(v, way))
+            t = line_search(partial(_slope, potential, v, way))
             if t == 0.0:  # round-off
                 break
             v = v + t * way
@@ -115,5 +103,10 @@ def solve_step(data: SlidingStepData, run: Run, accuracy: float, max_steps: int)
     how = f"Newton's method on elastic contacts with sliders, {steps:,} steps"
     run.report(f"{how}, residual {min(history):.1e}")
     status = f"stopped at residual {min(history):.1e}"
-    iterate = Iterate(v, potential.forces(v))
+    iterate = Iterate(v, data.law.force(potential.overlap(v)))
     return Outcome(iterate, met, steps, [np.array(history)], how, status)
+
+
+def _slope(potential: Potential, v: FloatArray, way: FloatArray, t: float) -> float:
+    """The derivative along ``way`` (nv,) from v."""
+    return float(potential.gradient(v + t * way) @ way)
