@@ -32,30 +32,23 @@ def test_the_beam_to_ten_digits() -> None:
 
 
 @pytest.mark.parametrize("material", ["hooke", "hertz", "species"])
-@pytest.mark.parametrize("n", [5, 10])
+@pytest.mark.parametrize("n", [5, 10, pytest.param(20, marks=pytest.mark.slow)])
 def test_pyramids_within_1e_9_of_their_references(material: str, n: int) -> None:
     problem, truss = settled(f"pyramid-{material}:n={n}")
     solution = truss.solve("newton")
-    exact = problem.references["f_compatible"]
-    np.testing.assert_allclose(solution.f, exact, atol=1e-9 * exact.max())
     assert solution.certificate.worst <= 1e-11
+    if n == 20:
+        assert problem.error("f_max_compatible", solution) < 2e-5
+        assert problem.error("loaded_contacts", solution) == 0.0
+    else:
+        exact = problem.references["f_compatible"]
+        np.testing.assert_allclose(solution.f, exact, atol=1e-9 * exact.max())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("material", ["hooke", "hertz", "species"])
-def test_the_large_pyramid(material: str) -> None:
-    problem, truss = settled(f"pyramid-{material}:n=20")
-    solution = truss.solve("newton")
-    assert solution.certificate.worst <= 1e-11
-    assert problem.error("f_max_compatible", solution) < 2e-5
-    assert problem.error("loaded_contacts", solution) == 0.0
-
-
-@pytest.mark.parametrize("power", [1.2, 1.35, 1.5, 1.7, 2.0, 2.2371, 2.5, 3.0, 4.0, 6.0])
+@pytest.mark.parametrize("power", [1.2, 1.5, 1.7, 2.2371, 3.0, 6.0])
 def test_powers_from_1_2_to_6(power: float) -> None:
     _, truss = settled("pyramid-hooke:n=4", power=power)
-    solution = truss.solve("newton")
-    assert solution.certificate.worst <= 1e-10
+    assert truss.solve("newton").certificate.worst <= 1e-10
 
 
 def plane_network(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -121,22 +114,12 @@ def test_what_is_lost_near_power_one_is_said() -> None:
     assert "below p = 1.2 double precision" in solution.status
 
 
-@pytest.mark.parametrize("power", [2.0, 2.5, 4.0])
-def test_stiffness_ratios_of_a_million(power: float) -> None:
-    """f − k c cannot be told more sharply than the round-off of the stiffest contact's k c."""
-    k = 10.0 ** np.random.default_rng(0).uniform(-3.0, 3.0, 1620)
-    _, truss = settled("pyramid-hooke:n=10", stiffness=k, power=power)
-    assert truss.solve("newton").certificate.worst <= 1e-9
-
-
 @pytest.mark.parametrize("power", [2.0, 2.5])
 def test_bodies_that_lose_all_contacts_do_not_stop_it(power: float) -> None:
     """Twenty idle bodies touch the pile from the side that the load leaves."""
     problem, _ = settled("pyramid-hooke:n=5")
-    B, nv = problem.step.B, problem.step.nv
-    idle = sp.csr_array(
-        (np.ones(20), (np.arange(20), nv + np.arange(20))), shape=(20, nv + 20)
-    ) - sp.csr_array((np.ones(20), (np.arange(20), np.arange(20))), shape=(20, nv + 20))
+    idle = sp.hstack([-sp.eye_array(20, problem.step.nv), sp.eye_array(20)])
+    B = problem.step.B
     wide = sp.vstack([sp.hstack([B, sp.csr_array((B.shape[0], 20))]), idle])
     load = np.concatenate([-problem.step.F_ext, np.zeros(20)])
     solution = cdopt.NoTensionTruss(wide, load, power=power).solve("newton")
