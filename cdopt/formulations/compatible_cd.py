@@ -38,7 +38,7 @@ from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import Step
 from cdopt.problem.scaling import delassus_root
-from cdopt.problem.solution import Iterate, StepSolution, WarmStart
+from cdopt.problem.solution import StepSolution, WarmStart
 
 _CLOSED_FLOOR = 1e-7  # no solver at its defaults resolves gaps better than this
 _CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero may be zero
@@ -196,11 +196,14 @@ class CompatibleCD:
                 first, formulation=self.name, classic=first, certificates=_as_classic(first)
             )
         network = self.network(first)
+        earlier: WarmStart | None = None  # on today's closed contacts
+        if isinstance(warm_start, StepSolution):
+            warm_start = None if warm_start.f is None else warm_start.warm_start()
+        if warm_start is not None:
+            forces = warm_start.forces_on(self.step.contact_ids, self.step.nc)
+            earlier = WarmStart(forces[network.contacts], warm_start.motion)
         second = self.truss(network).solve(
-            chosen,
-            warm_start=None if warm_start is None else self._restrict(warm_start, network),
-            time_limit=deadline.time_limit,
-            **common,
+            chosen, warm_start=earlier, time_limit=deadline.time_limit, **common
         )
         return self._combine(first, second, network)
 
@@ -214,40 +217,36 @@ class CompatibleCD:
         data = self.classic_cd.data
         f, gap, motion = classic.f, classic.gap, classic.v_next
         foreign = motion is not None and motion.shape != (data.nv,)
-        if f is None or gap is None or foreign or not f.shape == gap.shape == (self.step.nc,):
+        if f is None or gap is None or foreign or not f.shape == gap.shape == (data.nc,):
             raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
         tol = self.closed_tol
         if tol is None:
             worst = 0.0 if classic.certificate is None else classic.certificate.worst
             tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst if np.isfinite(worst) else 0.0)
-        exchange = data.exchange(motion, f)
+        exchange, products = data.exchange(motion, f), data.products
         gap_tol = tol * exchange.speed + data.position_round_off
-        rows = data.B if isinstance(data, RigidStepData) else data.step.N
-        moving = np.diff(rows.indptr) > 0  # others stay unloaded
+        moving = np.bincount(products.indices, minlength=data.nc) > 0  # others stay unloaded
         closed: BoolArray = ((gap <= gap_tol) | (f > gap_tol / data.mobility)) & moving
         forces = np.where(closed, np.maximum(f, 0.0), 0.0)
-        spread = (abs(rows).T @ np.maximum(np.abs(f), data.force)).max(initial=0.0)
-        lost = float(np.abs(rows.T @ (f - forces)).max(initial=0.0))
-        contacts = np.flatnonzero(closed)
+        spread = float((abs(products) @ np.maximum(np.abs(f), data.force)).max(initial=0.0))
+        lost = float(np.abs(products @ (f - forces)).max(initial=0.0))
         return ClosedNetwork(
-            read_only(contacts),
+            np.flatnonzero(closed),
             tol,
-            read_only(gap_tol),
-            read_only(forces),
-            read_only(np.asarray(rows.T @ forces)),
-            read_only(exchange.acting / data.dt),
-            lost / float(spread) if spread > 0.0 else 0.0,
+            gap_tol,
+            forces,
+            np.asarray(products @ forces),
+            exchange.acting / data.dt,
+            lost / spread if spread > 0.0 else 0.0,
         )
 
     def truss(self, network: ClosedNetwork) -> NoTensionTruss:
         """Equation (36) on the closed network; with N alone, N f = N f_classic."""
-        step, contacts = self.step, network.contacts
-        data, body, bodies, acting = self.classic_cd.data, None, None, None
+        step, contacts, data = self.step, network.contacts, self.classic_cd.data
+        more: dict[str, Any] = {}
         if isinstance(data, RigidStepData):
-            all_closed = contacts.size == step.nc
-            gradient = data.B if all_closed else checks.freeze(data.B[contacts])
-            load = network.contact_load
-            body, bodies, acting = data.step.dof_body, data.bodies, network.acting
+            gradient, load = checks.freeze(data.B[contacts]), network.contact_load
+            more = {"step_bodies": data.bodies, "step_acting": network.acting}
         else:  # Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic, better conditioned
             closed = sp.csr_array(step.N[contacts][:, contacts])
             gradient = checks.gap_gradient(delassus_root(closed, _RANK_TOL))
@@ -260,9 +259,8 @@ class CompatibleCD:
             read_only(np.ones(nv, dtype=bool)),
             read_only(np.zeros(nv)),
             None if step.contact_ids is None else read_only(step.contact_ids[contacts]),
-            body,
-            bodies,
-            acting,
+            step.dof_body,
+            **more,
         )
         return NoTensionTruss.of(truss, self.form)
 
@@ -311,57 +309,49 @@ class CompatibleCD:
         InvalidInput : it holds no forces or motion of this step.
         """
         data = self.classic_cd.data
-        if classic.f is None or classic.f.shape != (data.nc,):
-            raise InvalidInput("classic", repr(classic), f"forces on {data.nc:,} contacts")
-        motion = classic.v_next
-        if (motion is None) == isinstance(data, RigidStepData):
+        f, motion = classic.f, classic.v_next
+        if f is None or f.shape != (data.nc,) or (motion is None) != (data.nv == 0):
             raise InvalidInput("classic", repr(classic), "a classic solution of this step")
-        certificate = certify(data, motion, classic.f, tol)
-        gap = data.gap(motion, classic.f)
+        certificate = certify(data, motion, f, tol)
+        gap = data.gap(motion, f)
         return dataclasses.replace(classic, gap=gap, certificates={"forces": certificate})
-
-    def _restrict(
-        self, earlier: StepSolution | WarmStart, network: ClosedNetwork
-    ) -> WarmStart | None:
-        """A previous solution on today's closed contacts; None when it holds no forces."""
-        if isinstance(earlier, StepSolution):
-            if earlier.f is None:
-                return None
-            earlier = earlier.warm_start()
-        forces = earlier.forces_on(self.step.contact_ids, self.step.nc)
-        return WarmStart(forces[network.contacts], earlier.motion)
 
     def _combine(
         self, first: StepSolution, second: StepSolution, network: ClosedNetwork
     ) -> StepSolution:
         """The second solution on all contacts, with motion and gap of the first."""
-        nc, f, iterate, dual = self.step.nc, second.f, second.iterate, second.dual
-        if iterate is not None:
-            iterate = Iterate(iterate.motion, _scatter(network, iterate.forces, nc))
-        if self.form == "potential" and dual is not None:
-            dual = _scatter(network, dual, nc)
-        closed = {
-            "contacts": int(network.contacts.size),
-            "tol": network.tol,
-            "projected": network.projected,
-        }
-        classic = first.as_dict(forces=False)
+
+        def everywhere(forces: Any) -> Any:
+            """Forces on the closed contacts, zero elsewhere."""
+            if forces is None:
+                return None
+            result = np.zeros(self.step.nc)
+            result[network.contacts] = forces
+            return result
+
+        iterate, dual = second.iterate, second.dual
+        closed: dict[str, Any] = {"contacts": int(network.contacts.size)}
+        closed |= {"tol": network.tol, "projected": network.projected}
         classic_timings = {f"classic {name}": t for name, t in first.timings.items()}
         return dataclasses.replace(
             second,
-            f=None if f is None else _scatter(network, f, nc),
+            f=everywhere(second.f),
             v_next=first.v_next,
             gap=first.gap,
-            dual=dual,
+            dual=everywhere(dual) if self.form == "potential" else dual,
             certificates={**_as_classic(first), **second.certificates},
             claimed=first.claimed and second.claimed,
             formulation=self.name,
             timings={**classic_timings, **second.timings},
-            iterate=iterate,
+            iterate=iterate and dataclasses.replace(iterate, forces=everywhere(iterate.forces)),
             classic=first,
             contact_ids=self.step.contact_ids,
             names=self.step.names,
-            provenance={**second.provenance, "classic": classic, "closed": closed},
+            provenance={
+                **second.provenance,
+                "classic": first.as_dict(forces=False),
+                "closed": closed,
+            },
         )
 
     def __repr__(self) -> str:
@@ -371,10 +361,3 @@ class CompatibleCD:
 def _as_classic(first: StepSolution) -> dict[str, Certificate]:
     """The certificate of the first step under its name in a compatible solution."""
     return {} if first.certificate is None else {"classic": first.certificate}
-
-
-def _scatter(network: ClosedNetwork, forces: FloatArray, nc: int) -> FloatArray:
-    """Forces on the closed contacts, zero elsewhere."""
-    everywhere = np.zeros(nc)
-    everywhere[network.contacts] = forces
-    return everywhere

@@ -39,17 +39,17 @@ class MassMatrix:
             raise InvalidInput(
                 "M", f"diagonal entry {self.diagonal[j]:.6g} at row {j}", "a positive definite M"
             )
-        if self.is_diagonal:
-            self._label = np.arange(self.diagonal.size)
-            self._blocks = [self._label[:, None]]
-        else:
-            self._label = connected_components(self.M, directed=False)[1]
-            self._blocks = _blocks_by_size(self._label)
+        dofs = np.arange(self.diagonal.size)
+        self._label = dofs if self.is_diagonal else connected_components(self.M, directed=False)[1]
+        order, sizes = np.argsort(self._label, kind="stable"), np.bincount(self._label)
+        starts = np.cumsum(sizes) - sizes
+        self._blocks = [  # rows of each connected block, by block size: (blocks, size)
+            order[starts[sizes == size][:, None] + np.arange(size)] for size in np.unique(sizes)
+        ]
         self._factor = None
-        if max((rows.shape[1] for rows in self._blocks), default=0) > _LARGEST_BLOCK:
+        if sizes.max(initial=0) > _LARGEST_BLOCK:
             self._factor = self._sparse_factor()
         else:
-            self._inverse_diagonal = 1.0 / self.diagonal
             self._inverses = [self._invert(rows) for rows in self._blocks]
 
     @cached_property
@@ -86,7 +86,7 @@ class MassMatrix:
     def solve(self, x: FloatArray) -> FloatArray:
         """M⁻¹ x for x (nv,) or columns x (nv, k)."""
         if self.is_diagonal:
-            return np.asarray((self._inverse_diagonal * x.T).T)
+            return np.asarray((x.T / self.diagonal).T)
         if self._factor is not None:
             return np.asarray(self._factor.solve(x))
         return np.asarray(self.inverse @ x)
@@ -102,25 +102,19 @@ class MassMatrix:
         """M⁻¹ with the block structure of M (nv, nv)."""
         if self._factor is not None:
             return freeze(sp.csr_array(self._factor.solve(np.eye(self.M.shape[0]))))
-        rows, cols, data = [], [], []
-        for index, inverse in zip(self._blocks, self._inverses, strict=True):
-            size = index.shape[1]
-            rows.append(np.repeat(index, size, axis=1).ravel())
-            cols.append(np.tile(index, (1, size)).ravel())
-            data.append(inverse.ravel())
-        if not rows:
+        pairs = list(zip(self._blocks, self._inverses, strict=True))
+        if not pairs:
             return freeze(sp.csr_array(self.M.shape))
-        entries = (np.concatenate(data), (np.concatenate(rows), np.concatenate(cols)))
-        return freeze(sp.coo_array(entries, shape=self.M.shape).tocsr())
+        rows, cols = _entries([index for index, _ in pairs])
+        data = np.concatenate([inverse.ravel() for _, inverse in pairs])
+        return freeze(sp.coo_array((data, (rows, cols)), shape=self.M.shape).tocsr())
 
     def _invert(self, index: IntArray) -> FloatArray:
         """Inverses (nb, s, s) of all blocks of one size; ``index`` (nb, s) holds their rows."""
         count, size = index.shape
         if size == 1:
             return (1.0 / self.diagonal[index])[:, :, None]
-        rows = np.repeat(index, size, axis=1).ravel()
-        cols = np.tile(index, (1, size)).ravel()
-        dense = np.asarray(self.M[rows, cols]).reshape(count, size, size)
+        dense = np.asarray(self.M[_entries([index])]).reshape(count, size, size)
         root = np.sqrt(self.diagonal[index])
         scaled = dense / (root[:, :, None] * root[:, None, :])
         smallest = np.linalg.eigvalsh(scaled)[:, 0]
@@ -134,31 +128,20 @@ class MassMatrix:
         return np.linalg.inv(scaled) / (root[:, :, None] * root[:, None, :])
 
     def _sparse_factor(self) -> Any:
-        options = {"SymmetricMode": True}
+        options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0}
         try:
-            factor = splu(
-                self.M.tocsc(),
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options=options,
-            )
+            factor = splu(self.M.tocsc(), **options, options={"SymmetricMode": True})
         except RuntimeError as error:
             raise InvalidInput("M", "a singular matrix", "a positive definite M") from error
         unpivoted = np.array_equal(factor.perm_r, factor.perm_c)
-        pivots = factor.U.diagonal()
-        order = np.argsort(factor.perm_c)
-        if not unpivoted or not np.all(pivots > _PIVOT_TOL * self.diagonal[order]):
+        least = _PIVOT_TOL * self.diagonal[np.argsort(factor.perm_c)]
+        if not unpivoted or not np.all(factor.U.diagonal() > least):
             raise InvalidInput("M", "a singular or indefinite matrix", "a positive definite M")
         return factor
 
 
-def _blocks_by_size(label: IntArray) -> list[IntArray]:
-    """Rows of each connected block, gathered by block size: arrays of shape (blocks, size)."""
-    order = np.argsort(label, kind="stable")
-    sizes = np.bincount(label)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]) if sizes.size else sizes
-    groups = []
-    for size in np.unique(sizes):
-        first = starts[sizes == size]
-        groups.append(order[first[:, None] + np.arange(size)[None, :]])
-    return groups
+def _entries(blocks: list[IntArray]) -> tuple[IntArray, IntArray]:
+    """Rows and columns of the entries of blocks, whose rows are (blocks, size)."""
+    rows = [np.repeat(index, index.shape[1], axis=1).ravel() for index in blocks]
+    columns = [np.tile(index, (1, index.shape[1])).ravel() for index in blocks]
+    return np.concatenate(rows), np.concatenate(columns)
