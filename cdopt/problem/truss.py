@@ -110,17 +110,17 @@ class TrussData(ProblemData):
 
     kind = "truss"
 
-    @property
+    @cached_property
     def nc(self) -> int:
         """Number of contacts."""
         return int(self.B.shape[0])
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """Number of degrees of freedom, free or prescribed."""
         return int(self.B.shape[1])
 
-    @property
+    @cached_property
     def free_motion(self) -> FloatArray:
         """(nv,) m: the prescribed displacement, zero on free dofs."""
         return self.prescribed_u
@@ -132,8 +132,6 @@ class TrussData(ProblemData):
     @cached_property
     def prescribed_overlap(self) -> FloatArray:
         """c (nc,), m, that prescribed displacements make by themselves."""
-        if not self.prescribed_u.any():
-            return read_only(np.zeros(self.nc))
         return read_only(self.overlap(self.prescribed_u))
 
     def reactions(self, f: FloatArray) -> FloatArray:
@@ -150,7 +148,7 @@ class TrussData(ProblemData):
         c, load = self.overlap(u), self.load(f)
         slack = _ROUND_OFF * self.entries.times_size(u)
         by_law = law_condition(law, f, c, slack, force)
-        near_one = law.power < NEAR_ONE and self.in_play.sum() <= graded.LARGEST
+        near_one = law.power < NEAR_ONE and used.sum() <= graded.LARGEST
         if near_one and residuals_of(by_law)[0].resolution > TOLERANCE:
             by_law = law_condition(law, f, *self._resolved(u, f, c, slack, force), force)
         stored = law.energy(c) + law.conjugate(f)
@@ -161,24 +159,18 @@ class TrussData(ProblemData):
         round_off = round_off + EPS * parts.total(parts.dof, loads * np.abs(u))
         least = _FLOOR * law.conjugate(force)  # of contacts that carry nothing
         energy = parts.total(parts.contact, np.maximum(stored, least))
-        error = np.abs(load - self.contact_load) / self.dof_lever
-        scale = exchanged[self.bodies.label]
-        slight = EPS * acting[used]
+        error, scale = (
+            np.abs(load - self.contact_load) / self.dof_lever,
+            exchanged[self.bodies.label],
+        )
         return residuals_of(
-            Condition("equilibrium", "N", error[used], scale[used], slight),
+            Condition("equilibrium", "N", error[used], scale[used], EPS * acting[used]),
             tension(f, force),
             by_law,
             Condition("duality gap", "J", np.abs(gap), energy, round_off),
         )
 
-    def _resolved(
-        self,
-        u: FloatArray,
-        f: FloatArray,
-        c: FloatArray,
-        slack: FloatArray,
-        force: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
+    def _resolved(self, u: Any, f: Any, c: Any, slack: Any, force: Any) -> tuple[Any, Any]:
         """Overlaps of displacements in many digits that are u to 13 digits, and their round-off.
 
         Overlaps that u resolves are c; the others of a basis of contacts are those of their forces.
@@ -251,9 +243,7 @@ class TrussData(ProblemData):
         acts = self.entries.value != 0.0
         contact, body = contact[acts], body[acts]
         force = smallest_by(contact, np.where(free, exchanged, np.inf)[body], self.nc)
-        if not (force > 0.0).all():
-            other = smallest_by(contact, exchanged[body], self.nc)
-            force = np.where(force > 0.0, force, other)
+        force = np.where(force > 0.0, force, smallest_by(contact, exchanged[body], self.nc))
         return acting, exchanged, force
 
     # --- energies, by part -------------------------------------------------------------
@@ -314,7 +304,7 @@ class TrussData(ProblemData):
         lever, part = self.dof_lever[used], self.parts.dof[used]
         ratio = self.law.stiffness / self.part_stiffness[self.parts.contact]
         return ScaledTruss(
-            B=scaled(self.B if used.size == self.nv else self.B[:, used], None, 1.0 / lever),
+            B=scaled(self.B[:, used], None, 1.0 / lever),
             load=self.contact_load[used] / (lever * self.part_force[part]),
             opening=-self.prescribed_overlap / self.length,
             law=PowerLaw(ratio, self.law.power),
