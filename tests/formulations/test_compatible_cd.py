@@ -108,9 +108,3 @@ def test_a_jammed_step_fails_in_its_first_half() -> None:
     with pytest.raises(cdopt.SolveFailed, match="rigid step infeasible"):
         cdopt.CompatibleCD(squeezed).solve("clarabel")
     assert cdopt.CompatibleCD(squeezed).solve("clarabel", check=False).f is None
-
-
-def test_latex_states_both_problems() -> None:
-    text = cdopt.CompatibleCD(beam(), 2.5).latex()
-    assert text.count(r"\begin{align*}") == 2
-    assert text.count("{") == text.count("}")

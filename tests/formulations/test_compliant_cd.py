@@ -53,19 +53,3 @@ def test_both_forms_and_newton_agree(name, power):
     primal = cdopt.CompliantCD(step, power, kappa, "velocity")._objective(exact.iterate)
     dual = cdopt.CompliantCD(step, power, kappa, "force")._objective(exact.iterate)
     assert primal == pytest.approx(-step.dt * dual, rel=1e-9)
-
-
-def test_names_and_bad_arguments():
-    formulation = cdopt.CompliantCD(BEAM, 2.5, form="velocity")
-    assert "p = 2.5" in formulation.name
-    assert r"\min" in formulation.latex()
-    assert r"\min" in cdopt.CompliantCD(BEAM).latex()
-    with pytest.raises(cdopt.InvalidInput, match="kappa"):
-        cdopt.CompliantCD(BEAM, kappa=0.0)
-    with pytest.raises(cdopt.InvalidInput, match="form"):
-        cdopt.CompliantCD(BEAM, form="potential")
-    with pytest.raises(cdopt.Unsupported, match="N and p"):
-        cdopt.CompliantCD(cdopt.bank.load("supports-delassus").step)
-    empty = cdopt.CompliantCD(cdopt.bank.load("zero-contacts").step)
-    assert empty.solve("clarabel").ok
-    assert empty.solve("newton").ok

@@ -327,49 +327,6 @@ def test_steps_of_rounded_files_go_to_solvers_in_their_own_process() -> None:
         assert np.array_equal(sent.speed, data.speed)
 
 
-@pytest.mark.parametrize(
-    ("changes", "argument"),
-    [
-        ({"mu": -0.1}, "mu"),
-        ({"mu": np.nan}, "mu"),
-        ({"mu": [0.1, 0.2]}, "mu"),
-        ({"mu": True}, "mu"),
-        ({"B_t": None}, "B_t"),
-        ({"B_t": np.ones((3, 2))}, "B_t"),
-        ({"B_t": [["a", "b"]]}, "B_t"),
-        ({"rate": [[1.0, 2.0]]}, "rate"),
-        ({"rate": "fast"}, "rate"),
-        ({"stiffness_ratio": 0.0}, "stiffness_ratio"),
-        ({"tangents": [[[2.0, 0.0]]]}, "tangents"),
-    ],
-)
-def test_malformed_friction_is_refused_by_name(changes: dict[str, object], argument: str) -> None:
-    arguments = {"mu": 0.5, "B_t": [[1.0, 0.0]], **changes}
-    with pytest.raises(cdopt.InvalidInput, match=argument):
-        launched().replace(friction=cdopt.Friction(**arguments))
-
-
-def test_what_friction_does_not_take_is_refused() -> None:
-    step = launched()
-    with pytest.raises(cdopt.InvalidInput, match="friction"):
-        cdopt.FrictionalCD(step.replace(friction=None))
-    with pytest.raises(cdopt.InvalidInput, match="law"):
-        cdopt.FrictionalCD(step, "viscous")
-    with pytest.raises(cdopt.InvalidInput, match="friction"):
-        step.replace(friction=0.5)
-    with pytest.raises(cdopt.InvalidInput, match="mu"):
-        cdopt.DelassusStep(np.eye(4), np.zeros(4), friction=cdopt.Friction(0.5))
-    with pytest.raises(cdopt.InvalidInput, match="rows"):
-        cdopt.DelassusStep(np.eye(4), np.zeros(4), friction=cdopt.Friction([0.5]))
-    with pytest.raises(cdopt.InvalidInput, match="4 rows for 0 contacts"):
-        cdopt.DelassusStep(np.eye(4), np.zeros(4), friction=cdopt.Friction([]))
-    rows = cdopt.DelassusStep(np.eye(4), -np.ones(4), friction=cdopt.Friction([0.5, 0.5]))
-    with pytest.raises(cdopt.Unsupported, match="velocity"):
-        cdopt.FrictionalCD(rows, form="velocity")
-    with pytest.raises(cdopt.InvalidInput, match="relaxation"):
-        cdopt.FrictionalCD(step).solve("nsgs", relaxation=1.5)
-
-
 def test_a_step_without_contacts_moves_freely() -> None:
     step = launched().select([])
     for law in ("associated", "coulomb"):

@@ -157,16 +157,3 @@ def test_warm_starts_follow_names_onto_the_closed_contacts() -> None:
     earlier = cdopt.CompatibleCD(beam(contact_ids=["left", "middle", "right"])).solve("osqp")
     solution = cdopt.CompatibleCD(step).solve("osqp", warm_start=earlier, accuracy=1e-9)
     np.testing.assert_allclose(solution.f, [5.0, 0.0, 5.0], atol=1e-6)
-
-
-def test_what_is_frozen_stays_frozen() -> None:
-    options = {"max_iter": 50}
-    backend = cdopt.backends.Modelled("clarabel", options=options)
-    options["max_iter"] = 1
-    assert backend.settings == {"max_iter": 50}
-    mine = np.ones(3)
-    cdopt.problem.solution.Iterate(None, mine)
-    mine[0] = 2.0
-    solution = cdopt.ClassicCD(beam()).solve("clarabel")
-    with pytest.raises(TypeError):
-        solution.certificates["forces"] = None

@@ -8,7 +8,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cdopt
-from cdopt._util.errors import InvalidInput
 
 BEAM = [[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]]
 LOAD = [10.0, 0.0]
@@ -114,11 +113,6 @@ def test_sphere_rotations_are_left_out() -> None:
     np.testing.assert_allclose(solution.f, 10 / 3, rtol=1e-6)
     with pytest.raises(cdopt.SolveFailed, match="infeasible"):
         cdopt.NoTensionTruss(B, [10.0, 0.0, 1.0, 0.0, 0.0]).solve("clarabel")
-
-
-def test_one_power_per_problem() -> None:
-    with pytest.raises(InvalidInput, match="share no rigid limit"):
-        cdopt.NoTensionTruss(BEAM, LOAD, power=[2.0, 2.5, 2.0])
 
 
 def test_extending_a_truss_that_has_independent_parts_keeps_true_weights() -> None:

@@ -51,28 +51,3 @@ def test_an_interior_point_is_not_certified_on_a_law_so_stiff():
     assert not solution.ok
     assert solution.certificate["law"] > 1e-6
     np.testing.assert_allclose(solution.iterate.forces, [2.0, 6.0, 2.0], atol=0.05)
-
-
-def test_a_contact_that_stays_open_carries_nothing():
-    step = cdopt.bank.load("beam-middle-open").step
-    solution = cdopt.CompatibleCD(step, method="one-step").solve("newton")
-    np.testing.assert_allclose(solution.f, [5.0, 0.0, 5.0], atol=1e-4)
-
-
-def test_bad_arguments():
-    step = cdopt.bank.load("beam-uniform").step
-    with pytest.raises(cdopt.InvalidInput, match="method"):
-        cdopt.CompatibleCD(step, method="three-step")
-    with pytest.raises(cdopt.InvalidInput, match="epsilon"):
-        cdopt.CompatibleCD(step, epsilon=1e-3)
-    with pytest.raises(cdopt.InvalidInput, match="epsilon"):
-        cdopt.CompatibleCD(step, method="one-step", epsilon=-1.0)
-    with pytest.raises(cdopt.InvalidInput, match="classic"):
-        cdopt.CompatibleCD(step, method="one-step").solve("newton", classic="pgs")
-    with pytest.raises(cdopt.Unsupported):
-        cdopt.CompatibleCD(cdopt.bank.load("supports-delassus").step, method="one-step")
-    assert (
-        cdopt.CompatibleCD(cdopt.bank.load("zero-contacts").step, method="one-step")
-        .solve("newton")
-        .ok
-    )

@@ -56,15 +56,3 @@ def test_an_unfinished_iterate_can_be_polished() -> None:
     polished = cd.polish(stopped)
     assert polished.ok
     assert polished.f is not None
-
-
-def test_what_cannot_be_polished_is_refused() -> None:
-    cd = cdopt.ClassicCD(beam())
-    with pytest.raises(cdopt.InvalidInput, match="solution"):
-        cd.polish(None)
-    tied = cd.with_constraints(cd.forces <= 4.0)
-    with pytest.raises(cdopt.Unsupported, match="polishing"):
-        tied.polish(tied.solve("clarabel"))
-    other = cdopt.ClassicCD(cdopt.bank.load("table").step).solve("clarabel")
-    with pytest.raises(cdopt.InvalidInput, match="warm_start"):
-        cd.polish(other)

@@ -84,16 +84,3 @@ def test_what_nothing_holds_is_named():
     assert caught.value.proof.value < 0.0
     with pytest.raises(cdopt.SolveFailed, match="nothing holds dofs 2"):
         cdopt.QuasiStatic(B, [0.0, 0.0], [-1.0, 0.0, -2.0]).solve("clarabel")
-
-
-def test_names_and_bad_arguments():
-    for form in ("potential", "complementary"):
-        problem = cdopt.QuasiStatic([[1.0]], [0.0], [-1.0], form=form)
-        assert "QuasiStatic" in problem.name
-        assert r"\Phi" in problem.latex()
-    with pytest.raises(cdopt.InvalidInput, match="phi"):
-        cdopt.QuasiStatic([[1.0]], [0.0, 1.0], [-1.0])
-    with pytest.raises(cdopt.InvalidInput, match="applied"):
-        cdopt.QuasiStatic([[1.0]], [0.0], [-1.0, 2.0])
-    with pytest.raises(cdopt.InvalidInput, match="stiffness"):
-        cdopt.QuasiStatic([[1.0]], [0.0], [-1.0], stiffness=0.0)

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 import cdopt
 from cdopt.problem import RigidStepData, TrussData
 from cdopt.problem.certificate import certify
-from cdopt.problem.scaling import Entries, matrix_parts, network_parts, scaled
+from cdopt.problem.scaling import matrix_parts, network_parts
 
 seeds = st.integers(0, 10_000)
 few = settings(max_examples=30)
@@ -63,22 +63,6 @@ def test_a_held_dof_ties_nothing_together() -> None:
     free = cdopt.NoTensionTruss(B, [1.0, 1.0, 0.0]).data
     held = cdopt.NoTensionTruss(B, [1.0, 1.0, 0.0], free_dofs=[0, 1]).data
     assert (free.parts.count, held.parts.count) == (1, 3)
-
-
-@few
-@given(seeds, st.sampled_from([np.int32, np.int64]))
-def test_entries_do_what_dense_matrices_do(seed, kind) -> None:
-    rng = np.random.default_rng(seed)
-    A = scattered(rng, (6, 4), 0.5)
-    A.indices, A.indptr = A.indices.astype(kind), A.indptr.astype(kind)
-    entries, dense, x, f = Entries(A), A.toarray(), rng.standard_normal(4), rng.standard_normal(6)
-    np.testing.assert_allclose(entries.times(x), dense @ x, atol=1e-14)
-    np.testing.assert_allclose(entries.load(f), dense.T @ f, atol=1e-14)
-    np.testing.assert_allclose(entries.load_size(f), np.abs(dense).T @ np.abs(f), atol=1e-14)
-    np.testing.assert_allclose(scaled(A, f, x).toarray(), np.outer(f, x) * dense, atol=1e-14)
-    np.testing.assert_allclose(scaled(A, None, x).toarray(), dense * x, atol=1e-14)
-    np.testing.assert_allclose(entries.load(np.repeat(f, 2)[::2]), dense.T @ f, atol=1e-14)
-    np.testing.assert_array_equal(A.toarray(), dense)
 
 
 @few

@@ -90,20 +90,3 @@ def test_springs_and_losses_are_the_work_of_the_forces() -> None:
     assert stored + lost == pytest.approx(-work, abs=1e-13)
     assert np.all(lost >= 0.0)
     assert np.all(np.linalg.norm(after, axis=1) <= sliders.cap * (1.0 + 1e-12))
-
-
-def test_what_sliders_are_not_stated_for_is_refused() -> None:
-    with pytest.raises(cdopt.Unsupported, match="alpha 0"):
-        block(1.0, 1.0, alpha=0.0)
-    with pytest.raises(cdopt.Unsupported, match="force form"):
-        block(1.0, 1.0, form="force")
-    with pytest.raises(cdopt.InvalidInput, match="two-sided"):
-        block(1.0, 1.0, two_sided=np.array([True]))
-    with pytest.raises(cdopt.InvalidInput, match="B_t"):
-        block(1.0, 1.0, sliders=Sliders(np.ones((3, 2)), 1.0, [1.0]))
-    with pytest.raises(cdopt.InvalidInput, match="cap"):
-        block(1.0, -1.0)
-    with pytest.raises(cdopt.InvalidInput, match="columns"):
-        block(1.0, 1.0, sliders=Sliders(np.ones((1, 3)), 1.0, [1.0]))
-    with pytest.raises(cdopt.InvalidInput, match="rate"):
-        Sliders(np.zeros((0, 2)), 1.0, [], rate=5.0)

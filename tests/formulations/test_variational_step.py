@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from steps_to_take import random_case
 
 import cdopt
-from cdopt.formulations import StepDamping
 
 BACKENDS = [("clarabel", {"accuracy": 1e-10}), ("osqp", {"accuracy": 1e-9}), ("newton", {})]
 CLARABEL = {"solver": "CLARABEL", "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
@@ -343,55 +342,3 @@ def test_short_steps_are_certified_in_units_of_the_contact_force(h, form):
     assert modelled.ok
     assert modelled.f[0] == pytest.approx(exact.f[0], rel=1e-6)
     assert modelled.mom[0] == pytest.approx(exact.mom[0], rel=1e-8)
-
-
-BAD = {
-    "alpha": [1.0, np.nan, 1e-12, "half"],
-    "mom": [[1.0], [np.inf, 0.0]],
-    "power": [1.0],
-    "form": ["potential"],
-    "step": [np.eye(2)],
-    "damping": ["viscous"],
-    "damping_matrix": [
-        np.eye(3),
-        [[1.0, 0.5], [0.0, 1.0]],
-        [[1.0, 2.0], [2.0, 1.0]],
-        [[0.0, 1.0], [1.0, 1.0]],
-        [[np.nan, 0.0], [0.0, 1.0]],
-    ],
-    "two_sided": [[True], [1, 0, 1]],
-}
-
-
-@pytest.mark.parametrize(("argument", "value"), [(a, v) for a in BAD for v in BAD[a]])
-def test_the_error_names_the_argument(argument, value):
-    step = cdopt.ContactStep(np.eye(2), np.ones((3, 2)), np.zeros(3), [0, 0], [0, 0], 0.1)
-    with pytest.raises(cdopt.InvalidInput) as error:
-        cdopt.VariationalStep(**{"step": step, "mom": np.zeros(2), argument: value})
-    assert error.value.argument == argument
-
-
-def test_bad_damping_is_refused():
-    for argument, changes in (
-        ("damping start", {"start": (-np.eye(2), [0.0, 0.0])}),
-        ("damping end", {"end": (np.ones((2, 3)), [0.0, 0.0])}),
-        ("damping end", {"end": (np.eye(2), [0.0])}),
-        ("damping drive", {"drive": [1.0]}),
-    ):
-        with pytest.raises(cdopt.InvalidInput) as error:
-            StepDamping(np.eye(2), **changes)
-        assert error.value.argument == argument
-
-
-def test_unsupported_problems_are_refused():
-    for matrix, size in ((np.eye(2), 2), (None, 3)):
-        with pytest.raises(cdopt.InvalidInput, match="damping_matrix"):
-            cdopt.VariationalStep(
-                ball(), [0.0], damping_matrix=matrix, damping=StepDamping(np.eye(size))
-            )
-    with pytest.raises(cdopt.Unsupported, match="restitution"):
-        cdopt.VariationalStep(ball(restitution=0.5), [0.0])
-    with pytest.raises(cdopt.Unsupported, match="N and p"):
-        cdopt.VariationalStep(cdopt.ContactStep.from_delassus([[1.0]], [-1.0]), [0.0])
-    with pytest.raises(cdopt.InvalidInput, match="u: "):
-        cdopt.VariationalStep(ball(), [0.0]).residual([1.0, 2.0])
