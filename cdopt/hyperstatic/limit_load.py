@@ -117,14 +117,13 @@ class LimitLoad(Frozen):
         """The result in a sentence or two."""
         if self.mechanism is None:
             return "No multiple of the live load is too large: forces balance it alone."
-        what = "body" if self.step.dof_body is not None else "coordinate"
         text = f"The structure bears {self.value:.8g} times the live load"
         if not self.stands:
             text = f"The structure does not stand: it lacks {-self.value:.8g} times the live load"
+        what = "body" if self.step.dof_body is not None else "coordinate"
+        worst, residual = max(self.residuals.items(), key=lambda pair: pair[1])
         text += f"; a mechanism that moves {count(self.moving, what)} bounds it by {self.bound:.8g}"
-        worst = max(self.residuals, key=lambda name: self.residuals[name])
-        verdict = "certified" if self.ok else "NOT certified"
-        text += f". It is {verdict}: residual {self.residuals[worst]:.1e} ({worst})."
+        text += f". It is {'' if self.ok else 'NOT '}certified: residual {residual:.1e} ({worst})."
         if self.law == "coulomb":
             text += " For the law of Coulomb it is an upper estimate: sliding that does not open"
             text += " contacts may let it collapse earlier."
@@ -207,7 +206,11 @@ def limit_load(
     if not isinstance(data, FrictionalStepData):
         raise Unsupported("limit load", "the step is known by N and p alone", ("ContactStep",))
     program = _ConeProgram(data, load, solver, bodies is None)
-    return program.solve(step, law, tol, bodies)
+    value, f, motion = program.solved()
+    bound = np.inf if motion is None else -float(program.dead @ motion)
+    residuals = program.residuals(value, bound, f, motion)
+    return LimitLoad(value, bound, law, step, program.dead, load, f[:, 0].copy(),
+                     f[:, 1:].copy(), motion, residuals, tol, bodies)  # fmt: skip
 
 
 class _ConeProgram:
@@ -217,126 +220,94 @@ class _ConeProgram:
         self, data: FrictionalStepData, live: FloatArray, solver: str | None, may_be_open: bool
     ) -> None:
         self.data, self.live, self.dead = data, live, np.asarray(data.step.F_ext)
-        self.d, self.mu = data.d, data.friction.mu
-        phi = data.step.phi[:: self.d]
-        reach = _CLOSED * data.dt * data.speed[:: self.d]
-        self.closed = phi <= reach if may_be_open else np.ones(phi.size, dtype=bool)
-        rows = _without_noise(data.step, np.repeat(self.closed, self.d))
+        self.mu, self.shape = data.friction.mu, (data.friction.mu.size, data.d)
+        reach = _CLOSED * data.dt * data.speed[:: data.d]
+        self.closed = (data.step.phi[:: data.d] <= reach) | (not may_be_open)
+        rows = _without_noise(data.step, np.repeat(self.closed, data.d))
         self.length = _unit(column_scale(rows))
         self.rows = sp.csr_array(rows * (1.0 / self.length)[None, :])
         self.live_force = float(np.abs(live / self.length).max())
-        largest = float(np.abs(self.dead / self.length).max(initial=0.0))
-        self.force = largest or self.live_force
-        usual = "HIGHS" if self.d == 2 else "CLARABEL"
-        installed = cp.installed_solvers()
-        self.solver = checks.choice("solver", (solver or usual).upper(), installed)
+        self.force = float(np.abs(self.dead / self.length).max()) or self.live_force
+        usual = "HIGHS" if data.d == 2 else "CLARABEL"
+        self.solver = checks.choice("solver", (solver or usual).upper(), cp.installed_solvers())
 
-    def solve(
-        self, step: ContactStep, law: str, tol: float, bodies: tuple[Scene, State] | None
-    ) -> LimitLoad:
-        """The limit load, certified."""
-        load = cp.Variable(name="λ")
-        forces, conditions = self._forces(self.dead / self.length / self.force, load)
-        status, velocity = self._run(cp.Maximize(load), conditions)
+    def solved(self) -> tuple[float, FloatArray, FloatArray | None]:
+        """λ, the forces (nc, d), and the mechanism (nv,), None where λ is infinite."""
+        load, dead = cp.Variable(name="λ"), self.dead / self.length / self.force
+        status, f, velocity = self._run(cp.Maximize(load), dead, load)
         if status == "infeasible_or_unbounded":
-            some = self._run(cp.Maximize(cp.Constant(0.0)), conditions)[0]
+            some = self._run(cp.Maximize(cp.Constant(0.0)), dead, load)[0]
             status = "unbounded" if some == "optimal" else "infeasible"
         if status == "infeasible":
             raise self._proof()
-        unbounded = status == "unbounded"
-        if unbounded:
-            forces, conditions = self._forces(np.zeros(self.dead.size), cp.Constant(1.0))
-            self._run(cp.Minimize(cp.sum(forces[0])), conditions)
-        value = np.inf if unbounded else float(load.value) * self.force / self.live_force
-        unit = self.live_force if unbounded else self.force
-        tangential = np.reshape(forces[1].value, (self.mu.size, self.d - 1))
-        f = cone.project(unit * np.column_stack([forces[0].value, tangential]), self.mu)
-        bound, motion = np.inf, None
-        if not unbounded:
-            motion = velocity / self.length
-            motion /= float(self.live @ motion)
-            bound = -float(self.dead @ motion)
-        return LimitLoad(
-            value, bound, law, step, self.dead, self.live, f[:, 0].copy(), f[:, 1:].copy(),
-            motion, self._residuals(value, bound, f, motion), tol, bodies,
-        )  # fmt: skip
-
-    def _forces(
-        self, dead: FloatArray, load: cp.Expression
-    ) -> tuple[tuple[cp.Variable, cp.Variable], list[cp.Constraint]]:
-        """Forces in their cones that balance ``dead`` and a multiple of the live load."""
-        many, nc = self.d - 1, self.mu.size
-        f_n, f_T = cp.Variable(nc, name="f_n"), cp.Variable((nc, many), name="f_T")
-        tangential = np.arange(nc * self.d) % self.d > 0
-        normal, sliding = self.rows[~tangential], self.rows[tangential]
-        live = self.live / self.length / self.live_force
-        balance = normal.T @ f_n + sliding.T @ cp.vec(f_T, order="C") + dead + load * live
-        cones = _in_cones(cp.multiply(self.mu, f_n), f_T)
-        return (f_n, f_T), [balance == 0, cones, f_n >= 0]
+        if status == "unbounded":
+            _, f, _ = self._run(None, 0.0 * dead, cp.Constant(1.0))
+            return np.inf, cone.project(self.live_force * f, self.mu), None
+        motion = velocity / self.length
+        value = float(load.value) * self.force / self.live_force
+        return value, cone.project(self.force * f, self.mu), motion / float(self.live @ motion)
 
     def _run(
-        self, objective: cp.Minimize | cp.Maximize, conditions: list[cp.Constraint]
-    ) -> tuple[str, FloatArray]:
-        """The solver's verdict, and the multipliers of the balance."""
-        problem = cp.Problem(objective, conditions)
+        self, objective: cp.Maximize | None, dead: FloatArray, load: cp.Expression
+    ) -> tuple[str, FloatArray, FloatArray]:
+        """The solver's verdict, forces in their cones that balance ``dead`` and the live load.
+
+        Also the multipliers of the balance. Without an ``objective`` normal forces are least.
+        """
+        f = cp.Variable(self.shape, name="f")
+        live = self.live / self.length / self.live_force
+        balance = self.rows.T @ cp.vec(f, order="C") + dead + load * live == 0
+        cones = _in_cones(cp.multiply(self.mu, f[:, 0]), f[:, 1:])
+        objective = objective or cp.Minimize(cp.sum(f[:, 0]))
+        problem = cp.Problem(objective, [balance, cones, f[:, 0] >= 0])
         options = _ACCURACY if self.solver == "CLARABEL" else {}
+        failure = ""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the certificate judges inexact answers
                 problem.solve(solver=self.solver, **options)
         except cp.SolverError as error:
-            raise SolveFailed(
-                f"limit load: {error}", backend=self.solver, status=str(error), problem=self.data
-            ) from error
+            failure = str(error)
         status = str(problem.status).removesuffix("_inaccurate")
         if status in ("infeasible", "unbounded", "infeasible_or_unbounded"):
-            return status, np.zeros(0)
-        multipliers = conditions[0].dual_value
-        if status != "optimal" or multipliers is None:
-            raise SolveFailed(
-                f"limit load: {self.solver} says {problem.status}",
-                backend=self.solver,
-                status=str(problem.status),
-                problem=self.data,
-            )
-        return status, np.asarray(multipliers, dtype=float)
+            return status, np.zeros(0), np.zeros(0)
+        if failure or status != "optimal" or balance.dual_value is None:
+            message = f"limit load: {failure or f'{self.solver} says {status}'}"
+            raise SolveFailed(message, backend=self.solver, status=status, problem=self.data)
+        return status, np.asarray(f.value), np.asarray(balance.dual_value, dtype=float)
 
-    def _residuals(
+    def residuals(
         self, value: float, bound: float, f: FloatArray, motion: FloatArray | None
     ) -> dict[str, float]:
         """Errors of forces and mechanism from the data, relative."""
-        multiple, dead = (value, self.dead) if motion is not None else (1.0, 0.0 * self.dead)
-        scale = max(self.force if motion is not None else 0.0, abs(multiple) * self.live_force)
-        missed = self.rows.T @ f.ravel() + (dead + multiple * self.live) / self.length
+        dead, multiple = (0.0, 1.0) if motion is None else (1.0, value)
+        scale = max(dead * self.force, abs(multiple) * self.live_force)
+        missed = self.rows.T @ f.ravel() + (dead * self.dead + multiple * self.live) / self.length
         errors = {"balance": float(np.abs(missed).max(initial=0.0)) / scale}
         if motion is not None:
             rates = (self.rows @ (motion * self.length)).reshape(f.shape)
             outside = np.linalg.norm(cone.project(-rates, self.mu), axis=1)
             size = float(np.linalg.norm(rates, axis=1).max(initial=0.0)) or 1.0
             errors["mechanism"] = float(outside.max(initial=0.0)) / size
-            unit = max(abs(value), self.force / self.live_force)
-            errors["gap"] = abs(bound - value) / unit
+            errors["gap"] = abs(bound - value) / max(abs(value), self.force / self.live_force)
         return errors
 
     def _proof(self) -> SolveFailed:
         """No multiple of the live load is balanced: a motion that the dead load alone drives."""
         speed = cp.Variable(self.dead.size, name="v")
-        nc, many = self.mu.size, self.d - 1
-        rates = cp.reshape(self.rows @ speed, (nc, self.d), order="C")
-        sliding = cp.multiply(np.repeat(self.mu[:, None], many, axis=1), rates[:, 1:])
-        cones = _in_cones(rates[:, 0], sliding)
-        drive = (self.dead / self.length) @ speed / self.force
+        rates = cp.reshape(self.rows @ speed, self.shape, order="C")
+        cones = _in_cones(rates[:, 0], cp.multiply(self.mu[:, None], rates[:, 1:]))
+        drive = (self.dead / self.length / self.force) @ speed
         still = (self.live / self.length) @ speed == 0
         problem = cp.Problem(cp.Maximize(drive), [still, cones, cp.abs(speed) <= 1])
         with contextlib.suppress(cp.SolverError):  # then there is no proof
             problem.solve(solver=self.solver)
-        message = "no multiple of the live load is balanced by forces in the friction cones"
-        proof = None
+        message, proof = "no multiple of the live load is balanced by forces in the cones", None
         if speed.value is not None and problem.value > 0.0:
             motion = checks.read_only(np.asarray(speed.value) / self.length)
-            result = (self.data.step.B @ motion).reshape(nc, self.d)
-            result = cone.project(-result[self.closed], self.mu[self.closed])
-            violation = float(np.linalg.norm(result, axis=1).max(initial=0.0))
+            rate = (self.data.step.B @ motion).reshape(self.shape)[self.closed]
+            missed = np.linalg.norm(cone.project(-rate, self.mu[self.closed]), axis=1)
+            violation = float(missed.max(initial=0.0))
             proof = InfeasibilityProof("limit load", motion, -float(self.dead @ motion), violation)
             message += f"; {proof}"
         return SolveFailed(
