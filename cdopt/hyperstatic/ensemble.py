@@ -110,63 +110,59 @@ class Ensemble(Frozen):
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def samples(self) -> FloatArray:
-        """(chains, draws, nc) N, normal forces."""
-        return self.components[..., 0]
-
-    # --- diagnostics -------------------------------------------------------------------
+    def nc(self) -> int:
+        """Number of contacts."""
+        return self.report.nc
 
     @property
     def dimension(self) -> int:
         """Dimension of the polytope that was sampled; zero for determined forces."""
         return sum(part.dimension for part in self.parts)
 
-    @cached_property
-    def _doubts(self) -> list[str]:
-        """The diagnostics that fail."""
-        if not self.parts:
-            return []
-        enough = PER_CHAIN * self.components.shape[0]
-        worst = float(self.rhat.max())
-        doubts = [] if worst <= RHAT else [f"R̂ {worst:.5g} above {RHAT}"]
-        for name, size in (("bulk", self.bulk.min()), ("tail", self.tail.min())):
-            if not size >= enough:
-                doubts.append(f"{name} effective size {size:.0f} below {enough}")
-        return doubts
+    # --- diagnostics -------------------------------------------------------------------
 
     @property
     def converged(self) -> bool:
         """Whether every R̂ ≤ 1.01 and every effective size is at least 100 for each chain."""
-        return not self._doubts
+        return "NOT" not in self.verdict
 
-    @property
+    @cached_property
     def verdict(self) -> str:
         """Converged, or which diagnostic says no."""
         if not self.parts:
             return "every force is determined"
-        if self._doubts:
-            return "NOT converged: " + ", ".join(self._doubts)
-        least = min(self.bulk.min(), self.tail.min())
-        return f"converged: R̂ {self.rhat.max():.4f}, effective size {least:.0f} at least"
+        worst, bulk, tail = self.rhat.max(), self.bulk.min(), self.tail.min()
+        enough = PER_CHAIN * self.components.shape[0]
+        doubts = [] if worst <= RHAT else [f"R̂ {worst:.5g} above {RHAT}"]
+        for name, size in (("bulk", bulk), ("tail", tail)):
+            if not size >= enough:
+                doubts.append(f"{name} effective size {size:.0f} below {enough}")
+        if doubts:
+            return "NOT converged: " + ", ".join(doubts)
+        return f"converged: R̂ {worst:.4f}, effective size {min(bulk, tail):.0f} at least"
 
     # --- numbers -----------------------------------------------------------------------
 
     @property
-    def nc(self) -> int:
-        """Number of contacts."""
-        return self.report.nc
+    def samples(self) -> FloatArray:
+        """(chains, draws, nc) N, normal forces."""
+        return self.components[..., 0]
 
-    @cached_property
+    @property
     def forces(self) -> FloatArray:
         """(chains × draws, nc) N, normal forces of all samples."""
-        chains, draws, nc = self.samples.shape
-        return read_only(self.samples.reshape(chains * draws, nc))
+        return self._all[..., 0]
 
     @property
     def tangential(self) -> FloatArray:
         """(chains × draws, nc, d − 1) N, tangential forces of all samples."""
+        return self._all[..., 1:]
+
+    @property
+    def _all(self) -> FloatArray:
+        """(chains × draws, nc, d) N, all components."""
         chains, draws, nc, d = self.components.shape
-        return self.components.reshape(chains * draws, nc, d)[..., 1:]
+        return self.components.reshape(chains * draws, nc, d)
 
     @property
     def mobilised(self) -> FloatArray:
@@ -201,7 +197,7 @@ class Ensemble(Frozen):
     @property
     def covariance(self) -> FloatArray:
         """(nc, nc) N², of the normal forces; its rank is at most the dimension."""
-        return np.cov(self.forces, rowvar=False, bias=True).reshape((self.forces.shape[1],) * 2)
+        return np.cov(self.forces, rowvar=False, bias=True).reshape(self.nc, self.nc)
 
     def quantile(self, q: checks.Share) -> FloatArray:
         """(nc,) N, the normal force below which a share ``q`` in [0, 1] of the samples lies.
@@ -235,14 +231,13 @@ class Ensemble(Frozen):
         ------
         InvalidInput : a bad number of bins, or no such contact.
         """
-        if contact is not None and not 0 <= contact < self.nc:
-            raise InvalidInput("contact", str(contact), f"0 to {self.nc - 1}")
-        values = self.magnitudes if contact is None else self.forces[:, contact]
+        values = self.magnitudes
+        if contact is not None:
+            values = self.forces[:, checks.index("contact", contact, self.nc)]
         top = float(values.max(initial=0.0)) or 1.0
         edges = np.linspace(0.0, top, bins + 1)
-        if not values.size:
-            return edges, np.zeros(bins)
-        return edges, np.histogram(values, edges, density=True)[0]
+        density = np.histogram(values, edges)[0] / (max(values.size, 1) * np.diff(edges))
+        return edges, density
 
     # --- an answer among the samples ---------------------------------------------------
 
@@ -269,15 +264,15 @@ class Ensemble(Frozen):
         if isinstance(self.report, FrictionalIndeterminacy):
             forces = self.report.table(normal, f_t)
         stored, energy = self._energy(self.components, power), self._energy(forces, power)
-        distance, depth = self._distance(forces.ravel())
+        (distance, depth), outside = self._distance(forces), self._outside(forces)
         return Place(
             f=normal,
-            quantile=read_only(np.where(self.loose, np.mean(self.forces < normal, axis=0), np.nan)),
+            quantile=np.where(self.loose, np.mean(self.forces < normal, axis=0), np.nan),
             distance=distance,
             depth=depth,
             energy=float(energy),
             less_energy=float(np.mean(stored < energy * (1.0 - _SAME))),
-            outside=self._outside(forces.ravel()),
+            outside=outside,
         )
 
     def _energy(self, forces: FloatArray, power: checks.Power | None) -> FloatArray:
@@ -294,12 +289,6 @@ class Ensemble(Frozen):
         return 0.5 * np.asarray((forces**2 / springs).sum(axis=(-2, -1)))
 
     @cached_property
-    def _all(self) -> FloatArray:
-        """(chains × draws, nc d) N, all components."""
-        chains, draws, nc, d = self.components.shape
-        return self.components.reshape(chains * draws, nc * d)
-
-    @cached_property
     def _metric(self) -> tuple[FloatArray, FloatArray] | None:
         """Coordinates (samples, dimension) along the states, and the root of their covariance."""
         effective = float(self.bulk.min(initial=self.forces.shape[0]))
@@ -309,8 +298,8 @@ class Ensemble(Frozen):
         return z, np.linalg.cholesky(np.atleast_2d(np.cov(z, rowvar=False, bias=True)))
 
     def _coordinates(self, forces: FloatArray) -> FloatArray:
-        """(…, dimension) of forces (…, nc d), in the networks' units, from the mean."""
-        off = forces - self._all.mean(axis=0)
+        """(…, dimension) of forces (…, nc, d), in the networks' units, from the mean."""
+        off = (forces - self._all.mean(axis=0)).reshape(*forces.shape[:-2], -1)
         return np.concatenate([off[..., p.rows] / p.unit @ p.states for p in self.parts], -1)
 
     def _distance(self, forces: FloatArray) -> tuple[float, float]:
@@ -322,14 +311,12 @@ class Ensemble(Frozen):
         return float(size[0]), float(np.mean(size[1:] > size[0]))
 
     def _outside(self, forces: FloatArray) -> float:
-        off, below = forces - self._all.mean(axis=0), 0.0
+        off, below = (forces - self._all.mean(axis=0)).ravel(), -forces[:, 0].min(initial=0.0)
         for part in self.parts:
             scaled = off[part.rows] / part.unit
-            along = part.states @ (part.states.T @ scaled)
-            off[part.rows] = (scaled - along) * part.unit
-            below = max(below, -part.least_slack(forces[part.rows]))
-        normal = forces[:: self.components.shape[3]]
-        return float(max(np.abs(off).max(initial=0.0), -normal.min(initial=0.0), below))
+            off[part.rows] = (scaled - part.states @ (part.states.T @ scaled)) * part.unit
+            below = max(below, -part.least_slack(forces.ravel()[part.rows]))
+        return float(max(np.abs(off).max(initial=0.0), below))
 
     # --- text -------------------------------------------------------------------------
 
@@ -471,7 +458,7 @@ def _walked(
     shape = _rounded(part, starts, generators)
     columns = np.ascontiguousarray((part.states @ shape).T)
     for z, rng in zip(starts, generators, strict=True):
-        y = np.linalg.solve(shape, z).astype(np.float64)
+        y = np.linalg.solve(shape, z)
         if skipped:
             part.walk(shape, y, 1, skipped * thin, rng)
         forces = part.walk(shape, y, draws, thin, rng) @ columns + part.centre
@@ -485,17 +472,15 @@ def _rounded(
 
     The chains' ``starts`` z are replaced by where the pilot ends.
     """
-    shape, k = np.array(part.rounding), part.dimension
-    if k == 1 or k > _WIDEST:
-        return shape
-    for trial in range(_PILOTS):
+    shape, k = part.rounding, part.dimension
+    for trial in range(_PILOTS if 1 < k <= _WIDEST else 0):
         draws = -(-(2**trial) * (_PILOT[0] + _PILOT[1] * k) // len(generators))
         chains = []
         for i, rng in enumerate(generators):
-            y = np.linalg.solve(shape, starts[i]).astype(np.float64)
+            y = np.linalg.solve(shape, starts[i])
             chains.append(part.walk(shape, y, draws, 1, rng)[draws // 4 :])
             starts[i] = shape @ y
-        spread = np.atleast_2d(np.cov(np.concatenate(chains), rowvar=False))
+        spread = np.cov(np.concatenate(chains), rowvar=False)
         axes = np.linalg.eigvalsh(spread)
         if not axes[0] > 0.0:
             break
@@ -539,7 +524,7 @@ def rhat(halves: FloatArray) -> float:
     """√(var⁺/W) of chains (m, n), split already: equations (1) to (4) of the source."""
     n = halves.shape[1]
     within = float(np.mean(np.var(halves, axis=1, ddof=1)))
-    between = float(np.var(np.mean(halves, axis=1), ddof=1)) if halves.shape[0] > 1 else 0.0
+    between = float(np.var(np.mean(halves, axis=1), ddof=1)) if len(halves) > 1 else 0.0
     if within == 0.0:
         return 1.0 if between == 0.0 else np.inf
     return float(np.sqrt((n - 1.0) / n + between / within))
@@ -547,9 +532,10 @@ def rhat(halves: FloatArray) -> float:
 
 def effective_size(halves: FloatArray) -> float:
     """Draws over autocorrelation time of chains (m, n), split already; at most m n log₁₀(m n)."""
-    m, n = halves.shape
-    total = float(m * n)
-    covariance = _autocovariance(halves)
+    (m, n), total = halves.shape, float(halves.size)
+    size = next_fast_len(2 * n, real=True)
+    spectrum = rfft(halves - halves.mean(axis=1, keepdims=True), size, axis=1)
+    covariance = irfft(spectrum * spectrum.conj(), size, axis=1)[:, :n] / n  # at lags 0 to n − 1
     within = float(np.mean(covariance[:, 0])) * n / (n - 1.0)
     spread = within * (n - 1.0) / n
     spread += float(np.var(np.mean(halves, axis=1), ddof=1)) if m > 1 else 0.0
@@ -560,8 +546,7 @@ def effective_size(halves: FloatArray) -> float:
     pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
     ended = np.flatnonzero(pairs < 0.0)
     pairs = np.minimum.accumulate(pairs[: ended[0] if ended.size else None])
-    time = max(2.0 * float(pairs.sum()) - 1.0, 1.0 / np.log10(max(total, 10.0)))
-    return total / time
+    return total / max(2.0 * float(pairs.sum()) - 1.0, 1.0 / np.log10(max(total, 10.0)))
 
 
 def _split(draws: FloatArray) -> FloatArray:
@@ -574,11 +559,3 @@ def _normal_scores(values: FloatArray) -> FloatArray:
     """Φ⁻¹ of the fractional ranks, (r − 3/8) / (S + 1/4)."""
     ranks = rankdata(values, method="average").reshape(values.shape)
     return np.asarray(norm.ppf((ranks - 0.375) / (values.size + 0.25)))
-
-
-def _autocovariance(chains: FloatArray) -> FloatArray:
-    """Autocovariance (m, n) of each chain at lags 0 to n − 1, divided by n."""
-    n = chains.shape[1]
-    size = next_fast_len(2 * n, real=True)
-    spectrum = rfft(chains - chains.mean(axis=1, keepdims=True), size, axis=1)
-    return np.asarray(irfft(spectrum * spectrum.conj(), size, axis=1)[:, :n]) / n
