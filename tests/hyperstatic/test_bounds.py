@@ -22,10 +22,7 @@ def report_of(name, **options):
     return cdopt.indeterminacy(cdopt.bank.load(name).step, **options)
 
 
-# --- analytic cases ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [2, 3, 4, 7, 30])
+@pytest.mark.parametrize("n", [2, 3, 7, 30])
 def test_n_supports_against_statics(n):
     """Support i at x alone with the far end: (L/2) / (L/2 + |x|) of the weight, at most."""
     report = report_of(f"supports:n={n}")
@@ -50,16 +47,13 @@ def test_an_eccentric_load_raises_the_lower_bound():
 
 def test_wedged_contacts_have_no_upper_bound():
     """A ball of weight 10 in a slot between two walls: their forces are equal and endless."""
-    B = np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]])
-    report = cdopt.indeterminacy(step_on(B, [10.0, 0.0, 0.0]))
+    report = cdopt.indeterminacy(step_on([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]], [10.0, 0, 0]))
     np.testing.assert_array_equal(report.unbounded, [False, True, True])
     np.testing.assert_array_equal(report.unique, [True, False, False])
     assert np.isinf(report.upper[1:]).all()
-    (ray,) = report.rays
-    np.testing.assert_allclose(ray, [0, 1, 1], atol=1e-12)
+    np.testing.assert_allclose(report.rays, [[0, 1, 1]], atol=1e-12)
     assert np.isnan(report.position([10.0, 3.0, 3.0])).all()
-    assert report.outside([10.0, 1e9, 1e9]).max() <= 1e-9
-    assert report.outside([10.0, -1.0, 1e9])[1] == pytest.approx(1.0)
+    np.testing.assert_allclose(report.outside([10.0, -1.0, 1e9]), [0, 1, 0], atol=1e-9)
 
 
 def test_closed_loaded_and_loadable_are_three_things():
@@ -72,9 +66,6 @@ def test_closed_loaded_and_loadable_are_three_things():
     np.testing.assert_array_equal(report.loaded, [True, False])
     np.testing.assert_array_equal(report.loadable, [True, False])
     assert report.unique.all()
-
-
-# --- the bank ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -90,7 +81,7 @@ def test_every_bound_of_the_bank_is_certified(name):
 
 
 @pytest.mark.slow
-def test_all_bounds_of_a_pyramid_of_seven_and_some_of_fourteen() -> None:
+def test_large_pyramids() -> None:
     seven = report_of("pyramid-hooke:n=7", jobs=2)
     assert seven.ok
     assert seven.nullity == nullity(cdopt.bank.load("pyramid-hooke:n=7").step.B)
@@ -118,15 +109,13 @@ def test_the_bounds_are_those_of_plain_linear_programs():
     report = cdopt.indeterminacy(step)
     index = np.flatnonzero(report.closed)
     B = step.B[index].toarray()
-    load = B.T @ report.force[index]
     for i in range(0, index.size, 4):
         for sign, bound in ((1.0, report.lower), (-1.0, report.upper)):
-            cost = np.zeros(index.size)
-            cost[i] = sign
-            answer = linprog(cost, A_eq=B.T, b_eq=load, bounds=(0, None), method="highs")
+            cost = sign * np.eye(index.size)[i]
+            answer = linprog(cost, A_eq=B.T, b_eq=B.T @ report.force[index])
             assert answer.status == 0
-            expected = sign * answer.fun
-            assert bound[index[i]] == pytest.approx(expected, abs=1e-6 * report.force.max())
+            tol = 1e-6 * report.force.max()
+            assert bound[index[i]] == pytest.approx(sign * answer.fun, abs=tol)
 
 
 @pytest.mark.slow
@@ -176,13 +165,12 @@ def test_units_and_the_order_of_contacts_do_not_matter(drawn, length, force, ran
     order = list(range(len(B)))
     random.shuffle(order)
     report = cdopt.indeterminacy(step_on(B, forces))
-    for other, order_of in (
+    for other, places in (
         (cdopt.indeterminacy(step_on(B * length, forces * force)), slice(None)),
         (cdopt.indeterminacy(step_on(B[order], forces[order] * force)), order),
     ):
-        assert (other.rank, other.nullity, other.dimension) == (
-            report.rank, report.nullity, report.dimension,
-        )  # fmt: skip
-        np.testing.assert_array_equal(other.unique, report.unique[order_of])
+        for name in ("rank", "nullity", "dimension"):
+            assert getattr(other, name) == getattr(report, name)
+        np.testing.assert_array_equal(other.unique, report.unique[places])
         for ends, expected in ((other.lower, report.lower), (other.upper, report.upper)):
-            np.testing.assert_allclose(ends, expected[order_of] * force, atol=1e-6 * force)
+            np.testing.assert_allclose(ends, expected[places] * force, atol=1e-6 * force)
