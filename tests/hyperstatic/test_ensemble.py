@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from judges import networks, rays, step_of, step_on, vertices
+from scipy.signal import lfilter
 from scipy.spatial import ConvexHull, Delaunay
 
 import cdopt
 from cdopt.hyperstatic import UnboundedForces, ensemble
+from cdopt.hyperstatic.ensemble import effective_size, mixing, rhat
 
 SIGMAS = 5.0  # of the Monte Carlo error: what a mean may be off
 
@@ -61,16 +63,12 @@ def test_means_and_second_moments_are_those_of_exact_integration(n: int) -> None
     mean, second = exact_moments(SUPPORTS[n], LOADS[n])
     assert np.all(np.abs(samples.mean - mean) <= SIGMAS * samples.error)
     assert np.all(samples.error < 0.05 * mean)  # the tolerance means something
-    least = samples.bulk.min()
-    f = samples.forces
-    for i, j in np.ndindex(n, n):
-        product = f[:, i] * f[:, j]
-        error = product.std() / np.sqrt(least)
-        assert abs(product.mean() - second[i, j]) <= SIGMAS * error
-        assert error < 0.05 * second[i, i]
-    np.testing.assert_allclose(
-        samples.covariance + np.outer(samples.mean, samples.mean), f.T @ f / len(f)
-    )
+    products = samples.forces[:, :, None] * samples.forces[:, None]
+    error = products.std(axis=0) / np.sqrt(samples.bulk.min())
+    assert np.all(np.abs(products.mean(axis=0) - second) <= SIGMAS * error)
+    assert np.all(error < 0.05 * np.diag(second)[:, None])
+    moments = samples.covariance + np.outer(samples.mean, samples.mean)
+    np.testing.assert_allclose(moments, products.mean(axis=0))
 
 
 def test_a_simplex_has_its_known_marginals() -> None:
@@ -94,19 +92,15 @@ def test_a_pyramid() -> None:
     bounds = cdopt.indeterminacy(step)
     samples = ensemble(bounds)
     assert samples.converged, samples
-    B = step.B.toarray()
-    load = B.T @ samples.report.force
     assert samples.samples.min() >= 0.0
     assert not samples.samples.flags.writeable
-    np.testing.assert_allclose(
-        samples.forces @ B, np.tile(load, (len(samples.forces), 1)), atol=1e-12
-    )
-    assert np.all(samples.forces >= bounds.lower - 1e-9)
-    assert np.all(samples.forces <= bounds.upper + 1e-9)
+    missed = (samples.forces - bounds.force) @ step.B.toarray()
+    np.testing.assert_allclose(missed, 0.0, atol=1e-12)
+    assert bounds.outside(samples.forces.min(axis=0)).max() <= 1e-9
+    assert bounds.outside(samples.forces.max(axis=0)).max() <= 1e-9
     edges, density = samples.distribution(bins=25)
     assert np.sum(np.diff(edges) * density) == pytest.approx(1.0)
     assert samples.magnitudes.mean() == pytest.approx(1.0)
-    assert samples.magnitudes.size == samples.forces.size
     edges, _ = samples.distribution(bins=10, contact=3)
     assert edges[-1] == pytest.approx(samples.forces[:, 3].max())
     (part,) = samples.parts
@@ -179,8 +173,7 @@ def test_forces_without_end_are_refused_with_their_ray(B, force, ray) -> None:
 
 
 def test_a_short_run_does_not_call_itself_converged() -> None:
-    step = cdopt.bank.load("pyramid-hooke:n=4").step
-    short = ensemble(step, draws=20, thin=1, warm_up=0)
+    short = ensemble(cdopt.bank.load("pyramid-hooke:n=4").step, draws=20, thin=1, warm_up=0)
     assert not short.converged
     assert "NOT converged" in repr(short)
     assert "effective size" in short.verdict
@@ -191,27 +184,67 @@ def test_a_short_run_does_not_call_itself_converged() -> None:
     assert not corners.converged
 
 
-@pytest.mark.parametrize(
-    ("spoilt", "word"),
-    [({"rhat": 1.02}, "R̂ 1.02 above 1.01"), ({"bulk": 399.0}, "bulk effective size 399"),
-     ({"tail": 399.0}, "tail effective size 399"), ({"rhat": np.nan}, "R̂ nan")],
-)  # fmt: skip
-def test_each_diagnostic_counts_by_itself(spoilt, word) -> None:
+def test_each_diagnostic_counts_by_itself_and_the_seed_decides() -> None:
     """Vehtari and others' limits: R̂ 1.01, and 100 effective draws for each of four chains."""
-    good = ensemble(cdopt.bank.load("table").step)
+    step, done = cdopt.bank.load("table").step, []
+    good = ensemble(step, progress=lambda *counts: done.append(counts))
     assert good.converged
-    bad = dataclasses.replace(good, **{name: np.full(4, value) for name, value in spoilt.items()})
-    assert not bad.converged
-    assert word in bad.verdict
-    assert "NOT converged" in repr(bad)
+    assert done == [(k, 4) for k in range(5)]
+    for name, value, word in (
+        ("rhat", 1.02, "R̂ 1.02 above 1.01"), ("bulk", 399.0, "bulk effective size 399"),
+        ("tail", 399.0, "tail effective size 399"), ("rhat", np.nan, "R̂ nan"),
+    ):  # fmt: skip
+        bad = dataclasses.replace(good, **{name: np.full(4, value)})
+        assert not bad.converged
+        assert word in bad.verdict
+    np.testing.assert_array_equal(ensemble(step).samples, good.samples)
+    assert np.abs(ensemble(step, seed=2).samples - good.samples).max() > 0.1
+    assert np.abs(good.samples[0] - good.samples[1]).max() > 0.1  # chains differ
 
 
-def test_the_seed_decides() -> None:
-    step = cdopt.bank.load("table").step
-    first, same, other = (ensemble(step, draws=50, seed=s) for s in (1, 1, 2))
-    np.testing.assert_array_equal(first.samples, same.samples)
-    assert np.abs(first.samples - other.samples).max() > 0.1
-    assert np.abs(first.samples[0] - first.samples[1]).max() > 0.1  # chains differ
+def autoregressive(rho: float, draws: int = 20_000):
+    """Chains x_t = ρ x_{t−1} + noise, begun in their stationary distribution."""
+    noise = np.random.default_rng(0).standard_normal((4, draws))
+    noise[:, 1:] *= np.sqrt(1.0 - rho**2)
+    return lfilter([1.0], [1.0, -rho], noise, axis=1)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.9, 0.97])
+def test_effective_size_of_autoregressive_chains(rho: float) -> None:
+    """Their autocorrelation time is (1 + ρ)/(1 − ρ)."""
+    x = autoregressive(rho)
+    result = mixing(x)
+    assert result.bulk == pytest.approx(x.size * (1.0 - rho) / (1.0 + rho), rel=0.15)
+    assert result.rhat < 1.01
+
+
+def test_formulas_and_extremes() -> None:
+    """Two chains of three draws by hand: W = 1, variance of the means 2."""
+    x = np.array([[0.0, 1.0, 2.0], [2.0, 3.0, 4.0]])
+    assert rhat(x) == pytest.approx(np.sqrt(2.0 / 3.0 + 2.0))
+    alternating = autoregressive(-0.5)
+    assert effective_size(alternating) > 2.0 * alternating.size
+    assert mixing(np.zeros((4, 3))) == (np.inf, 0.0, 0.0)  # too few draws
+    assert rhat(np.ones((2, 5))) == 1.0
+    assert rhat(np.repeat([[0.0], [1.0]], 5, axis=1)) == np.inf
+    cauchy = np.random.default_rng(1).standard_cauchy((4, 1000))  # no variance, but ranks
+    assert mixing(cauchy).rhat < 1.01
+    assert mixing(cauchy).bulk == pytest.approx(mixing(np.arctan(cauchy)).bulk)
+    assert mixing(cauchy).bulk > 3000
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda x: x + np.eye(4)[:, -1:],  # one chain elsewhere
+        lambda x: x * (1.0 + 2.0 * np.eye(4)[:, -1:]),  # one chain wider
+        lambda x: x + np.linspace(0.0, 2.0, x.shape[1]),  # all chains wander
+    ],
+    ids=["place", "width", "drift"],
+)
+def test_chains_that_disagree_are_seen(spoil) -> None:
+    x = autoregressive(0.0, draws=1000)
+    assert mixing(x).rhat < 1.01 < 1.05 < mixing(spoil(x)).rhat
 
 
 # --- places ----------------------------------------------------------------------------
@@ -230,44 +263,31 @@ def test_the_compatible_force_stores_least() -> None:
     assert samples.place(corner).outside == pytest.approx(1e-3, rel=1.0)
 
 
-def test_places_on_the_beam() -> None:
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+def test_places_on_the_beam(unit: float) -> None:
     """The middle is uniform on [0, 10]: quantile x/10, distance |x − 5| over 10/√12."""
-    samples = ensemble(cdopt.bank.load("beam-uniform").step, draws=4000)
+    step = cdopt.bank.load("beam-uniform").step
+    samples = ensemble(step.replace(F_ext=unit * step.F_ext), draws=4000)
     for x in (1.0, 10.0 / 3.0, 7.0):
-        place = samples.place([(10 - x) / 2, x, (10 - x) / 2])
+        place = samples.place(unit * np.array([(10 - x) / 2, x, (10 - x) / 2]))
         np.testing.assert_allclose(place.quantile, [1 - x / 10, x / 10, 1 - x / 10], atol=0.03)
         assert place.distance == pytest.approx(abs(x - 5) / (10 / np.sqrt(12)), abs=0.03)
         assert place.depth == pytest.approx(1 - abs(x - 5) / 5, abs=0.03)
         energy = ((10 - x) ** 2 / 4 * 2 + x**2) / 2
-        assert place.energy == pytest.approx(energy)
+        assert place.energy == pytest.approx(energy * unit**2)
         assert place.less_energy == pytest.approx(2 * abs(x - 10 / 3) / 10, abs=0.03)
 
 
-def test_the_distance_does_not_depend_on_units() -> None:
-    plain = ensemble(step_of(SUPPORTS[5], LOADS[5]), draws=2000)
-    large = ensemble(step_of(SUPPORTS[5], 1e6 * np.array(LOADS[5])), draws=2000)
-    f = plain.forces[3]
-    assert large.place(1e6 * f).distance == pytest.approx(plain.place(f).distance, rel=1e-6)
-    np.testing.assert_allclose(large.mean, 1e6 * plain.mean, rtol=1e-6)
-
-
-# --- arguments -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"draws": 0}, {"draws": 2.5}, {"chains": 0}, {"seed": -1}, {"thin": 0}, {"warm_up": -1},
-     {"problem": 3}],
-    ids=str,
-)  # fmt: skip
-def test_bad_arguments(options) -> None:
-    with pytest.raises(cdopt.InvalidInput) as caught:
-        ensemble(**{"problem": cdopt.bank.load("table").step, **options})
-    assert caught.value.argument == next(iter(options))
-
-
-def test_bad_questions() -> None:
-    samples = ensemble(cdopt.bank.load("table").step, draws=20)
+def test_bad_arguments() -> None:
+    step = cdopt.bank.load("table").step
+    samples = ensemble(step, draws=20)
+    for name, value in (
+        ("draws", 0), ("draws", 2.5), ("chains", 0), ("seed", -1), ("thin", 0), ("warm_up", -1),
+        ("problem", 3),
+    ):  # fmt: skip
+        with pytest.raises(cdopt.InvalidInput) as caught:
+            ensemble(**{"problem": step, name: value})
+        assert caught.value.argument == name
     for ask in (
         lambda: samples.quantile(1.5), lambda: samples.distribution(contact=4),
         lambda: samples.distribution(bins=0), lambda: samples.place([1.0]),
@@ -275,9 +295,6 @@ def test_bad_questions() -> None:
     ):  # fmt: skip
         with pytest.raises(cdopt.InvalidInput):
             ask()
-
-
-# --- properties ------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -303,10 +320,3 @@ def test_small_networks_are_sampled_or_refused(drawn) -> None:
     assert np.all(samples.forces[:, closed] <= corners.max(axis=0) + 1e-8 * scale)
     np.testing.assert_allclose(samples.forces @ B, np.tile(forces @ B, (len(samples.forces), 1)),
                                atol=1e-7 * scale)  # fmt: skip
-
-
-def test_progress_counts_every_chain() -> None:
-    reports: list[tuple[int, int]] = []
-    step = cdopt.bank.load("beam-uniform").step
-    cdopt.ensemble(step, 10, 3, progress=lambda done, total: reports.append((done, total)))
-    assert reports == [(0, 3), (1, 3), (2, 3), (3, 3)]
