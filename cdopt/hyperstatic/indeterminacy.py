@@ -423,23 +423,16 @@ def _certified(
     if isinstance(classic, StepSolution):
         first = problem.certified_here(classic.classic or classic)
     else:
-        backend = _SOLVER if classic is None else classic
-        first = problem.classic_cd.solve(backend, time_limit=deadline.time_limit)
+        first = problem.classic_cd.solve(classic or _SOLVER, time_limit=deadline.time_limit)
     if first.ok:
         return first
     worst = first.certificate.shown if first.certificate else "nan"
-    outcome = f"{first.backend} left a residual of {worst}"
-    if first.status.startswith(TIME_LIMIT):
-        outcome += f" at its {first.status}"
+    outcome = f"{first.backend} left a residual of {worst}, {first.status}"
     if isinstance(classic, StepSolution):
         raise InvalidInput("classic", outcome, "a certified classic solution of this step")
-    raise SolveFailed(
-        f"the classic step is not certified: {outcome}; its admissible forces are not known",
-        backend=first.backend,
-        status=first.status,
-        problem=problem.classic_cd.data,
-        raw=first.raw,
-    )
+    message = f"the classic step is not certified: {outcome}; its admissible forces are not known"
+    given = {"backend": first.backend, "status": first.status, "raw": first.raw}
+    raise SolveFailed(message, problem=problem.classic_cd.data, **given)
 
 
 def _admissible(
@@ -447,37 +440,27 @@ def _admissible(
 ) -> FloatArray:
     """Compatible forces (nc,) where they are certified and deliver F̃; else the classic ones.
 
-    Compatible forces load as many contacts as can be, so that less is left to linear programs.
+    Compatible forces load as many contacts as can be, so that less is left to linear programs. They
+    must deliver F̃ on every dof as measured by what acts there, contact forces, its load and its
+    momentum over Δt, at least ``_NOISE`` times its imbalance. Beside a body 1e8 times as heavy,
+    forces right to 1e-13 of its weight are not enough.
     """
     compatible = problem.solve(_SOLVER, classic=first, time_limit=deadline.time_limit)
     if deadline.passed:
-        raise SolveFailed(
-            "time limit: it passed before the rank of the network; the classic forces are in raw",
-            backend=first.backend,
-            status=TIME_LIMIT,
-            problem=problem.classic_cd.data,
-            raw=first,
-        )
-    f = compatible.f
-    if not compatible.ok or f is None or not _delivers(problem.step, first, f, network):
+        message = "time limit: it passed before the rank of the network; the classic forces are in"
+        given = {"status": TIME_LIMIT, "problem": problem.classic_cd.data, "raw": first}
+        raise SolveFailed(f"{message} raw", backend=first.backend, **given)
+    step, f, after = problem.step, first.f, first.v_next
+    if not compatible.ok or compatible.f is None:
         return network.forces
-    return f
-
-
-def _delivers(step: Step, first: StepSolution, forces: FloatArray, network: ClosedNetwork) -> bool:
-    """Whether forces (nc,) deliver F̃ on every dof, measured by what acts on that dof.
-
-    These are contact forces, its load and its momentum over Δt, at least ``_NOISE`` times its
-    imbalance. Beside a body 1e8 times as heavy, forces right to 1e-13 of its weight are not enough.
-    """
-    f, after = first.f, first.v_next
     if not isinstance(step, ContactStep) or f is None or after is None:
-        return True
+        return compatible.f
     M, B, v, load = step.M, step.B, step.v, step.F_ext
     acting = abs(B).T @ np.abs(f) + np.abs(load) + abs(M) @ np.abs(v) / step.dt
     imbalance = M @ (after - v) / step.dt - load - B.T @ f
     acting = np.maximum(acting, _NOISE * np.abs(imbalance))
-    return bool(np.all(np.abs(B.T @ forces - network.contact_load) <= _DELIVERED * acting))
+    missed = np.abs(B.T @ compatible.f - network.contact_load)
+    return compatible.f if np.all(missed <= _DELIVERED * acting) else network.forces
 
 
 def _parts_of(

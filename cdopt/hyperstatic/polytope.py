@@ -67,19 +67,15 @@ class UnboundedForces(Unsupported):
     def __init__(
         self, ray: FloatArray, residual: float, names: Sequence[str] | None = None
     ) -> None:
-        self.ray, self.residual = read_only(np.array(ray)), residual
+        self.ray, self.residual, self.names = read_only(np.array(ray)), residual, names
         if self.ray.ndim not in (1, 2) or 0 in self.ray.shape[1:]:
             raise InvalidInput("ray", checks.describe(ray), "a vector, or a row for each contact")
-        normal = self.ray if self.ray.ndim == 1 else self.ray[:, 0]
+        normal = self.ray.reshape(len(self.ray), -1)[:, 0]
         self.contacts: IntArray = read_only(np.flatnonzero(normal > _RAY))
-        self.names = names
         first = self.contacts[:6].tolist()
         shown = ", ".join(str(i) if names is None else names[i] for i in first)
         shown += ", …" if self.contacts.size > 6 else ""
-        who = f"the forces of contacts {shown} grow together"
-        if self.contacts.size == 1:
-            who = f"the force of contact {shown} grows"
-        super().__init__(_WHAT, f"{who} without end, loading nothing")
+        super().__init__(_WHAT, f"the forces of {shown} can grow without end, loading nothing")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ray, self.residual, self.names)
@@ -245,12 +241,7 @@ def centre_of(network: FreeNetwork) -> tuple[FloatArray, float]:
 def _require_bounded(
     network: FreeNetwork, names: Sequence[str], B: sp.csr_array, length: FloatArray
 ) -> None:
-    """Refuse networks with a ray: max Σ r subject to Bᵀr = 0, 0 ≤ r ≤ 1 is above zero.
-
-    Raises
-    ------
-    UnboundedForces, SolveFailed : as in ``polytopes``.
-    """
+    """Refuse networks with a ray: max Σ r subject to Bᵀr = 0, 0 ≤ r ≤ 1 is above zero."""
     n, m = B.shape
     equations = {"A_eq": B.T, "b_eq": np.zeros(m)} if m else {}
     ray = solved_program(-np.ones(n), "forces without bound", bounds=(0.0, 1.0), **equations)
@@ -263,12 +254,7 @@ def _require_bounded(
 
 
 def _require_inside(states: FloatArray, force: FloatArray) -> None:
-    """Refuse polytopes f₀ + Z z ≥ 0 whose largest ball of z has no more than round-off as radius.
-
-    Raises
-    ------
-    Unsupported, SolveFailed : as in ``polytopes``.
-    """
+    """Refuse polytopes f₀ + Z z ≥ 0 whose largest ball of z has no more than round-off as radius."""
     k = states.shape[1]
     *_, radius = solved_program(
         np.append(np.zeros(k), -1.0),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from scipy.optimize import least_squares
+from scipy.optimize import OptimizeResult, least_squares
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
@@ -136,35 +136,32 @@ def recover_stiffness(
     nc = model.B.shape[0]
     first = np.log(checks.per_contact("start", start, nc, positive=True))
     ratios = scipy.linalg.helmert(nc).T if nc > 1 else np.zeros((1, 0))
-    if ratios.shape[1] == 0:
-        end, message, converged = np.zeros(0), "one contact has no ratio", True
-    else:
-        begin, start_weight = ratios.T @ first, _START_WEIGHT * np.eye(nc - 1)
+    begin, weight = ratios.T @ first, _START_WEIGHT * np.eye(nc - 1)
+    answer = OptimizeResult(x=begin, success=True, message="one contact has no ratio")
+    if nc > 1:
         answer = least_squares(
-            lambda a: np.append(model.residual(ratios @ a), _START_WEIGHT * (a - begin)),
+            lambda a: np.append(model.residual(ratios @ a), weight @ (a - begin)),
             begin,
-            jac=lambda a: np.vstack([model.jacobian(ratios @ a) @ ratios, start_weight]),
-            method="trf",
+            jac=lambda a: np.vstack([model.jacobian(ratios @ a) @ ratios, weight]),
             ftol=_SHARP,
             xtol=_SHARP,
             gtol=_SHARP,
         )
-        end, message, converged = answer.x, str(answer.message), bool(answer.success)
-    theta = ratios @ end
+    theta = ratios @ answer.x
     _, values, Vt = np.linalg.svd(model.jacobian(theta) @ ratios)
     values = np.append(values, np.zeros(max(nc - 1 - values.size, 0)))
     rank = int(np.count_nonzero(values > _ZERO))
-    common = np.full((1, nc), 1.0 / np.sqrt(nc))
+    left = float(np.linalg.norm(model.residual(theta)) / np.sqrt(model.known.sum()))
     return RecoveredStiffness(
-        np.exp(theta),
-        model.forces(theta),
-        model.measured,
-        values,
-        Vt[:rank] @ ratios.T,
-        np.vstack([common, Vt[rank:] @ ratios.T]),
-        float(np.linalg.norm(model.residual(theta)) / np.sqrt(model.known.sum()) * model.size),
-        converged,
-        message,
+        stiffness=np.exp(theta),
+        forces=model.forces(theta),
+        measured=model.measured,
+        singular_values=values,
+        determined=Vt[:rank] @ ratios.T,
+        undetermined=np.vstack([np.full((1, nc), 1.0 / np.sqrt(nc)), Vt[rank:] @ ratios.T]),
+        misfit=left * model.size,
+        converged=bool(answer.success),
+        message=str(answer.message),
     )
 
 

@@ -90,8 +90,8 @@ class Sensitivity(Frozen):
     Notes
     -----
     Which contacts are closed does not change, nor does what the bodies ask the contacts to bear.
-    Where a contact has neither force nor gap and p ≤ 2, derivatives are one-sided: the matrices
-    are refused, ``along`` is there.
+    Where a contact has neither force nor gap and p ≤ 2, derivatives are one-sided: ``along`` is
+    there, and the matrices and the gradient raise Unsupported.
     """
 
     truss: NoTensionTruss
@@ -143,12 +143,7 @@ class Sensitivity(Frozen):
 
     @cached_property
     def log_stiffness(self) -> FloatArray:
-        """(nc, nc) N: ∂f_i/∂log k_j; rows sum to zero without prescribed displacements.
-
-        Raises
-        ------
-        Unsupported : some contacts just touch; ``along`` gives one-sided derivatives.
-        """
+        """(nc, nc) N: ∂f_i/∂log k_j; rows sum to zero without prescribed displacements."""
         self._require_two_sides()
         result = np.zeros((self.nc, self.nc))
         result[np.ix_(self.contacts, self.contacts)] = self.on_active_set
@@ -161,12 +156,7 @@ class Sensitivity(Frozen):
 
     @property
     def stiffness(self) -> FloatArray:
-        """(nc, nc): ∂f_i/∂k_j, N per unit of the stiffness that was given.
-
-        Raises
-        ------
-        Unsupported : as ``log_stiffness``.
-        """
+        """(nc, nc): ∂f_i/∂k_j, N per unit of the stiffness that was given."""
         k = np.ones(self.nc)
         k[self.contacts] = self.truss.data.law.stiffness
         return self.log_stiffness / k
@@ -176,11 +166,8 @@ class Sensitivity(Frozen):
         """(nc, nv): ∂f_i/∂F̃_j, N per N and per N·m; Σ_j ∂f_i/∂F̃_j F̃_j = f_i for u = 0 walls.
 
         For changes of load that the loaded contacts bear; others are projected on those that
-        they do (``along`` takes them as they are). Zero for dofs that no contact acts on.
-
-        Raises
-        ------
-        Unsupported : some contacts just touch; or the step is known by N and p alone.
+        they do (``along`` takes them as they are). Zero for dofs that no contact acts on, refused
+        for a step known by N and p alone.
         """
         self._require_two_sides()
         self._require_load()
@@ -191,12 +178,7 @@ class Sensitivity(Frozen):
 
     @cached_property
     def power(self) -> FloatArray:
-        """(nc,) N: ∂f_i/∂p with the ratios of k held.
-
-        Raises
-        ------
-        Unsupported : as ``log_stiffness``.
-        """
+        """(nc,) N: ∂f_i/∂p at constant ratios of k."""
         self._require_two_sides()
         return self._on_all(self._push(self._kappa(None, 1.0)) * self.truss.data.force)
 
@@ -242,7 +224,6 @@ class Sensitivity(Frozen):
         Raises
         ------
         InvalidInput : another number of weights.
-        Unsupported : as ``log_stiffness``.
         """
         factors = checks.vector("weights", weights, self.nc)
         self._require_two_sides()
