@@ -5,16 +5,13 @@ then (x, c + t Aᵀy) is feasible for both the program and its dual, once t is l
 near the central path. Steps are Mehrotra's with the scaling of Nesterov and Todd (E. D. Andersen,
 C. Roos & T. Terlaky, Math. Program. 95, 2003). The matrix A H Aᵀ of a step, H the scaling, has a
 Cholesky factor within its band. Cones have three components: zeros are added to those of the plane
-and to half-lines.
-
-Loops and LAPACK run without Python's lock, so that programs run side by side in threads.
+and to half-lines. Points of many programs side by side are arrays (3, cones, many).
 """
 
 from __future__ import annotations
 
 import ctypes
-import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,21 +19,21 @@ from numba.extending import get_cython_function_address
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.compiled import compiled, part
+from cdopt._util.checks import FloatArray
 
 _STEPS = 60  # of one program
 _NEWTON = 100  # steps to the analytic centre
 _CENTRED = 1e-9  # its residual, below which steps that gain nothing end the search
 _DAMPING = 1e-14  # of its normal equations, whose rows may be redundant
 _REFINED = 4  # passes, which take the damping out again
-_FLIP = np.array([1.0, -1.0, -1.0])
 _GAP = 1e-8  # of the value, or of the unit of forces if that is larger: where a program ends,
 _STALLS = 3  # or after so many steps in turn without progress
 _NEAR = 0.5  # share of the centre's s that a cost may change
 _TO_BOUNDARY = 0.99
 _PASSES = 2  # of a step's linear system, the second one refines
 _RIDGE = 1e-14  # of the diagonal, for rows of A that depend on each other
+_FLIP = np.array([1.0, -1.0, -1.0])[:, None, None]  # J
+_ROW, _COLUMN = np.triu_indices(3)  # the entries of a symmetric block
 
 
 def _lapack(name: str, arguments: int) -> Any:
@@ -46,68 +43,29 @@ def _lapack(name: str, arguments: int) -> Any:
 
 
 _FACTORISE, _SOLVE = _lapack("dpbtrf", 6), _lapack("dpbtrs", 9)
-_ONE = ctypes.byref(ctypes.c_int(1))
 
 
-class _Rows(NamedTuple):
-    """A by cones.
-
-    Attributes
-    ----------
-    first : (cones + 1,) where the entries of each cone begin.
-    row : (entries,) ascending within a cone. value : (entries, 3).
-    """
-
-    first: IntArray
-    row: IntArray
-    value: FloatArray
+def determinant(x: FloatArray) -> FloatArray:
+    """x₀² − ‖x_T‖² of x (3, …)."""
+    size = np.sqrt(x[1] * x[1] + x[2] * x[2])
+    return np.asarray((x[0] - size) * (x[0] + size))
 
 
-class _Arrays(NamedTuple):
-    """A point of one program, the step from it, and room for its linear system.
-
-    Attributes
-    ----------
-    x, s, dx, ds : (cones, 3). y, dy : (rows,). missed : (rows,) b − A x.
-    h, left : (cones, 3) and (rows,), right sides. w, square : (cones, 3) and (cones,), the scaling.
-    band : (rows, width + 1) lower triangle of A H Aᵀ, column by column, or its factor.
-    """
-
-    x: FloatArray
-    s: FloatArray
-    dx: FloatArray
-    ds: FloatArray
-    h: FloatArray
-    w: FloatArray
-    square: FloatArray
-    y: FloatArray
-    dy: FloatArray
-    missed: FloatArray
-    left: FloatArray
-    band: FloatArray
+def fall(x: FloatArray, change: FloatArray) -> FloatArray:
+    """(many,) the fastest that x (3, cones, many) nears its cones' surface, per its distance."""
+    inner, c = x[0] * change[0] - x[1] * change[1] - x[2] * change[2], determinant(x)
+    root = np.sqrt(np.maximum(inner * inner - determinant(change) * c, 0.0))
+    return np.asarray(np.maximum(((root - inner) / c).max(axis=0, initial=0.0), 1e-200))
 
 
 # --- the analytic centre -----------------------------------------------------------------------
 
 
-def determinant(x: FloatArray) -> FloatArray:
-    """x₀² − ‖x_T‖² of x (cones, 3)."""
-    size = np.linalg.norm(x[:, 1:], axis=1)
-    return np.asarray((x[:, 0] - size) * (x[:, 0] + size))
-
-
-def fall(x: FloatArray, change: FloatArray) -> float:
-    """The fastest that x (cones, 3) nears its cones' surface along a change, per its distance."""
-    inner, c = np.sum(_FLIP * x * change, axis=1), determinant(x)
-    root = np.sqrt(np.maximum(inner**2 - determinant(change) * c, 0.0))
-    return max(float(((root - inner) / c).max(initial=0.0)), 0.0)
-
-
 def curvature(x: FloatArray) -> FloatArray:
     """(cones, 3, 3) second derivative of the barrier −½ log det at x (cones, 3)."""
-    det = determinant(x)[:, None]
-    turned = _FLIP * x / det
-    return np.asarray(2.0 * turned[:, :, None] * turned[:, None] - np.diag(_FLIP) / det[:, :, None])
+    det, J = determinant(x.T)[:, None], _FLIP[:, 0, 0]
+    turned = J * x / det
+    return np.asarray(2.0 * turned[:, :, None] * turned[:, None] - np.diag(J) / det[:, :, None])
 
 
 def analytic_centre(
@@ -120,10 +78,10 @@ def analytic_centre(
     zeros, the barrier is log x. The residual stays large where the set has no bound.
     """
     best, least, eye = (x, np.zeros(b.size)), np.inf, sp.eye_array(b.size, format="csc")
-    places = (np.arange(len(x)), np.arange(len(x) + 1))
+    places, J = (np.arange(len(x)), np.arange(len(x) + 1)), _FLIP[:, 0, 0]
     for _ in range(_NEWTON if b.size else 0):
-        det = determinant(x)[:, None]
-        inverse = 2.0 * x[:, :, None] * x[:, None] - np.diag(_FLIP) * det[:, :, None]
+        det = determinant(x.T)[:, None]
+        inverse = 2.0 * x[:, :, None] * x[:, None] - np.diag(J) * det[:, :, None]
         scaled = sp.csr_array(A @ sp.bsr_array((inverse, *places)))
         normal = sp.csc_matrix(scaled @ A.T)
         factors = splu(normal + _DAMPING * max(float(abs(normal).max()), 1e-200) * eye)
@@ -132,15 +90,14 @@ def analytic_centre(
         for _ in range(_REFINED):
             y += factors.solve(right - normal @ y)
         change = x - (scaled.T @ y).reshape(x.shape)
-        slope = _FLIP * x / det - (A.T @ y).reshape(x.shape)
+        slope = J * x / det - (A.T @ y).reshape(x.shape)
         decrement = np.sqrt(np.maximum(np.sum(change * slope, axis=1), 0.0))
         residual = max(float(decrement.max()), float(np.abs(b - balance).max()))
         if residual < least:
             best, least = (x, y), residual
         elif least <= _CENTRED or not residual < np.inf:
             break
-        fastest = fall(x, change)
-        x = x + change * min(1.0, 0.9 / fastest if fastest > 0.0 else 1.0)
+        x = x + change * min(1.0, 0.9 / float(fall(x.T, change.T)))
     return *best, least if b.size else np.nan
 
 
@@ -157,244 +114,132 @@ class ConePrograms:
     """
 
     def __init__(self, A: sp.csr_array, b: FloatArray, x: FloatArray) -> None:
-        cones = len(x)
-        touched = sp.csr_array(abs(A) @ sp.kron(sp.eye_array(cones), np.ones((3, 1))))
+        touched = sp.csr_array(abs(A) @ sp.kron(sp.eye_array(len(x)), np.ones((3, 1))))
         order = reverse_cuthill_mckee(sp.csr_matrix(touched @ touched.T), symmetric_mode=True)
-        self.order = np.argsort(order)
-        pattern = sp.csc_array(touched[order])
-        pattern.sort_indices()
-        row, cone = pattern.indices, np.repeat(np.arange(cones), np.diff(pattern.indptr))
-        value = np.stack([A[order[row], 3 * cone + k] for k in range(3)], axis=1)
-        first = pattern.indptr.astype(np.int64)
-        self.rows = _Rows(first, row.astype(np.int64), np.ascontiguousarray(value))
-        full = np.diff(first) > 0
-        ends = row[first[1:][full] - 1] - row[first[:-1][full]]
-        self.b, self.width = b[order], int(ends.max(initial=0))
-        x, y, self.residual = analytic_centre(A, b, x)
+        by_component = np.arange(x.size).reshape(x.shape).T.ravel()
+        self.A, self.b = sp.csr_array(A[order][:, by_component]), b[order]
+        self.order, self.At = np.argsort(order), sp.csr_array(self.A.T)
+        self._band = self._banded(sp.csc_array(touched[order]))
+        x, y, _ = analytic_centre(A, b, x)
         s = (A.T @ y).reshape(x.shape)
-        self.centre = x, s[:, 0] - np.linalg.norm(s[:, 1:], axis=1), y[order]
+        self.centre = x.T[..., None], s[:, 0] - np.linalg.norm(s[:, 1:], axis=1), y[order]
+
+    def _banded(self, pattern: sp.csc_array) -> sp.csr_array:
+        """The lower band of A H Aᵀ, column by column, from the six entries of each block of H."""
+        pattern.sort_indices()
+        cones = pattern.shape[1]
+        rows = np.split(pattern.indices, pattern.indptr[1:-1])
+        self.height = 1 + max((int(r[-1] - r[0]) for r in rows if r.size), default=0)
+        A, places, values, columns = self.A.tocsc(), [], [], []
+        for c, r in enumerate(rows):
+            V, (i, j) = A[:, c::cones].toarray()[r], np.tril_indices(r.size)
+            both = V[i][:, _ROW] * V[j][:, _COLUMN]
+            both += np.where(_ROW != _COLUMN, V[i][:, _COLUMN] * V[j][:, _ROW], 0.0)
+            places.append(np.repeat(r[i] - r[j] + r[j] * self.height, 6))
+            columns.append(np.tile(c + cones * np.arange(6), i.size))
+            values.append(both.ravel())
+        entries = np.concatenate(values), (np.concatenate(places), np.concatenate(columns))
+        result = sp.csr_array(entries, shape=(self.b.size * self.height, 6 * cones))
+        result.eliminate_zeros()
+        return result
 
     def solve(self, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """x (cones, 3) and multipliers y (rows,) of a cost (cones, 3).
+        """x (3, cones, many) and multipliers y (rows, many) of costs (3, cones, many).
 
         c + Aᵀy is in the cones and A x = b, up to round-off; the gap is as small as arithmetic
         allows, which the caller has to judge.
         """
-        x, room, y = self.centre
-        t = float((np.linalg.norm(cost, axis=1) / room).max(initial=0.0)) / _NEAR
-        point = _Program(self, cost, x, t * y)
-        best, least, stalls = (x, t * y), np.inf, 0
+        (x, room, y), many = self.centre, cost.shape[2]
+        t = (np.linalg.norm(cost, axis=0) / room[:, None]).max(axis=0, initial=0.0) / _NEAR
+        x, y = np.repeat(x, many, axis=2), y[:, None] * t
+        best, least, stalls = (x.copy(), y.copy()), np.full(many, np.inf), np.zeros(many, int)
+        left = np.arange(many)
         for _ in range(_STEPS):
-            error = point.gap + point.off
-            stalls = 0 if error < 0.95 * least else stalls + 1
-            if error < least:
-                best, least = (point.at.x.copy(), point.at.y.copy()), error
-            enough = _GAP * max(abs(float((cost * point.at.x).sum())), 1.0)
-            if not (enough < point.gap < np.inf) or stalls >= _STALLS or not point.step():
+            s = cost[..., left] + self._transposed(y)
+            missed, gap = self.b[:, None] - self._product(x), (x * s).sum(axis=(0, 1))
+            error = gap + np.abs(missed).max(axis=0)
+            stalls[left] = np.where(error < 0.95 * least[left], 0, stalls[left] + 1)
+            better = error < least[left]
+            least[left[better]] = error[better]
+            best[0][..., left[better]], best[1][:, left[better]] = x[..., better], y[:, better]
+            enough = _GAP * np.maximum(np.abs((cost[..., left] * x).sum(axis=(0, 1))), 1.0)
+            going = (gap > enough) & (gap < np.inf) & (stalls[left] < _STALLS)
+            if not going.any():
                 break
+            if not going.all():
+                x, s, y, missed = x[..., going], s[..., going], y[:, going], missed[:, going]
+                left = left[going]
+            x, y = self._stepped(x, y, s, missed)
         return best[0], best[1][self.order]
 
+    def _product(self, x: FloatArray) -> FloatArray:
+        """A x (rows, many) of x (3, cones, many)."""
+        return np.asarray(self.A @ x.reshape(-1, x.shape[2]))
 
-class _Program:
-    """A point of one program and its steps; ``gap`` is xᵀs, ``off`` the largest of b − A x."""
+    def _transposed(self, y: FloatArray) -> FloatArray:
+        """Aᵀy (3, cones, many) of y (rows, many)."""
+        return np.asarray((self.At @ y).reshape(3, -1, y.shape[1]))
 
-    def __init__(
-        self, programs: ConePrograms, cost: FloatArray, x: FloatArray, y: FloatArray
-    ) -> None:
-        self.rows, self.b, self.cost, height = programs.rows, programs.b, cost, programs.width + 1
-        s, dx, ds, h, w = np.zeros((5, *x.shape))
-        (dy, missed, left), square = np.zeros((3, y.size)), np.empty(len(x))
-        band = np.empty((y.size, height))
-        self.at = _Arrays(x.copy(), s, dx, ds, h, w, square, y.copy(), dy, missed, left, band)
-        self._sizes = [ctypes.byref(ctypes.c_int(k)) for k in (y.size, height - 1, height)]
-        self._factor, self._right = band.ctypes.data, left.ctypes.data
-        self.gap, self.off = _moved(self.rows, self.b, cost, self.at)
+    def _stepped(
+        self, x: FloatArray, y: FloatArray, s: FloatArray, missed: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """x and y after a step; not-a-number without a Cholesky factor."""
+        one, other, inner = np.sqrt(determinant(x)), np.sqrt(determinant(s)), (x * s).sum(axis=0)
+        w = (x / one + _FLIP * (s / other)) / np.sqrt(2.0 + 2.0 * inner / (one * other))
+        square = one / other  # H = square (2 w wᵀ − J) has H s = x, and H = W²
+        H = 2.0 * w[_ROW] * w[_COLUMN] - np.diag(_FLIP[:, 0, 0])[_ROW, _COLUMN, None, None]
+        bands = np.asfortranarray(self._band @ (square * H).reshape(-1, x.shape[2])).T
+        bands[:, :: self.height] *= 1.0 + _RIDGE
+        sizes = (self.b.size, self.height - 1, self.height, 1)
+        n, below, height, single = (ctypes.byref(ctypes.c_int(k)) for k in sizes)
+        failed = ctypes.c_int()
+        for band in bands:
+            _FACTORISE(b"L", n, below, band.ctypes.data, height, ctypes.byref(failed))
+            band[0] = np.nan if failed.value else band[0]
 
-    def step(self) -> bool:
-        """One step of predictor and corrector; False without a Cholesky factor."""
-        (n, below, height), failed = self._sizes, ctypes.c_int()
-        _assemble(self.rows, self.at)
-        _FACTORISE(b"L", n, below, self._factor, height, ctypes.byref(failed))
-        if failed.value:
-            return False
-        np.negative(self.at.x, out=self.at.h)
-        np.negative(self.b, out=self.at.left)
-        self._solve(1)
-        _correct(self.rows, self.at)
-        self._solve(_PASSES)
-        self.gap, self.off = _moved(self.rows, self.b, self.cost, self.at)
-        return True
+        def step(h: FloatArray, left: FloatArray, passes: int) -> tuple[FloatArray, ...]:
+            """dx, ds = Aᵀdy, dy with dx + H ds = h, A dx = missed; left = A h − missed."""
+            dy = np.zeros(y.shape)
+            for _ in range(passes):
+                rights = np.asfortranarray(left).T
+                for band, right in zip(bands, rights, strict=True):
+                    data = band.ctypes.data, height, right.ctypes.data
+                    _SOLVE(b"L", n, below, single, *data, n, ctypes.byref(failed))
+                dy += rights.T
+                ds = self._transposed(dy)
+                dx = h - square * (2.0 * (w * ds).sum(axis=0) * w - _FLIP * ds)
+                left = self._product(dx) - missed
+            return dx, ds, dy
 
-    def _solve(self, passes: int) -> None:
-        """dx, ds = Aᵀdy and dy with dx + H ds = h, A dx = missed, from left = A h − missed."""
-        (n, below, height), failed = self._sizes, ctypes.byref(ctypes.c_int())
-        self.at.dy[:] = 0.0
-        for _ in range(passes):
-            _SOLVE(b"L", n, below, _ONE, self._factor, height, self._right, n, failed)
-            _follow(self.rows, self.at)
-
-
-# --- loops over the cones ------------------------------------------------------------------
-
-Vector = tuple[float, float, float]
-
-
-@part()
-def _vector(x: FloatArray, c: int) -> Vector:
-    return x[c, 0], x[c, 1], x[c, 2]
-
-
-@part()
-def _determinant(x: Vector) -> float:
-    """x₀² − ‖x_T‖²."""
-    size = math.sqrt(x[1] * x[1] + x[2] * x[2])
-    return (x[0] - size) * (x[0] + size)
-
-
-@part()
-def _inner(x: Vector, y: Vector) -> float:
-    return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
+        root, minus = np.sqrt(square), np.repeat(-self.b[:, None], x.shape[2], axis=1)
+        dx, ds, _ = step(-x, minus, 1)
+        a, b = np.minimum(1.0 / fall(x, dx), 1.0), np.minimum(1.0 / fall(s, ds), 1.0)
+        gap, ahead = inner.sum(axis=0), ((x + a * dx) * (s + b * ds)).sum(axis=(0, 1))
+        mu = gap / x.shape[1] * np.clip(ahead / gap, 0.0, 1.0) ** 3
+        turned = root * _scaled(w, s)  # λ = W s = W⁻¹ x
+        back = _FLIP * _scaled(w, _FLIP * dx) / root  # W⁻¹ dx, where W⁻¹ = J W J / square
+        aim = _jordan(turned, turned) + _jordan(back, root * _scaled(w, ds))
+        aim[0] -= mu
+        head = turned[1] * aim[1] + turned[2] * aim[2] - turned[0] * aim[0]
+        head = head / determinant(turned)
+        z = -(aim + head * turned) / turned[0]  # λ∘z = μ e − λ∘λ − W⁻¹dx∘W ds
+        z[0] = head
+        h = root * _scaled(w, z)
+        dx, ds, dy = step(h, self._product(h) - missed, _PASSES)
+        a = np.minimum(_TO_BOUNDARY / fall(x, dx), 1.0)
+        return x + a * dx, y + np.minimum(_TO_BOUNDARY / fall(s, ds), 1.0) * dy
 
 
-@part()
-def _product(x: Vector, y: Vector) -> Vector:
+def _jordan(x: FloatArray, y: FloatArray) -> FloatArray:
     """x∘y = (xᵀy, x₀ y_T + y₀ x_T)."""
-    return _inner(x, y), x[0] * y[1] + y[0] * x[1], x[0] * y[2] + y[0] * x[2]
+    result = x[0] * y + y[0] * x
+    result[0] = (x * y).sum(axis=0)
+    return np.asarray(result)
 
 
-@part()
-def _scaled(w: Vector, root: float, v: Vector) -> Vector:
-    """W v, where H = W²."""
-    head = _inner(w, v)
-    ahead = (head + v[0]) / (1.0 + w[0])
-    return root * head, root * (v[1] + w[1] * ahead), root * (v[2] + w[2] * ahead)
-
-
-@part()
-def _reach(x: FloatArray, change: FloatArray) -> float:
-    """The largest step with x + step · change in all cones, at most two."""
-    reach = 2.0
-    for c in range(x.shape[0]):
-        at, way = _vector(x, c), _vector(change, c)
-        room, a = _determinant(at), _determinant(way)
-        b = at[0] * way[0] - at[1] * way[1] - at[2] * way[2]
-        below = math.sqrt(max(b * b - a * room, 0.0)) - b
-        if below * reach > room:
-            reach = room / below
-    return reach
-
-
-@compiled(nogil=True)
-def _assemble(rows: _Rows, at: _Arrays) -> None:
-    """The scaling H = square (2 w wᵀ − J) with H s = x, and the band of A H Aᵀ."""
-    x, s, w, square, band = at.x, at.s, at.w, at.square, at.band
-    for i in range(band.shape[0]):
-        for j in range(band.shape[1]):
-            band[i, j] = 0.0
-    for c in range(x.shape[0]):
-        u, v = _vector(x, c), _vector(s, c)
-        one, other = math.sqrt(_determinant(u)), math.sqrt(_determinant(v))
-        half = math.sqrt(2.0 + 2.0 * (_inner(u, v) / one / other))
-        w[c, 0] = (u[0] / one + v[0] / other) / half
-        for k in range(1, 3):
-            w[c, k] = (u[k] / one - v[k] / other) / half
-        square[c], around = one / other, _vector(w, c)
-        for p in range(rows.first[c], rows.first[c + 1]):
-            a = _vector(rows.value, p)
-            head = 2.0 * _inner(around, a)
-            g0 = square[c] * (head * around[0] - a[0])
-            g1 = square[c] * (head * around[1] + a[1])
-            g2 = square[c] * (head * around[2] + a[2])
-            for q in range(rows.first[c], p + 1):
-                entry = _inner((g0, g1, g2), _vector(rows.value, q))
-                band[rows.row[q], rows.row[p] - rows.row[q]] += entry
-    top = 0.0
-    for i in range(band.shape[0]):
-        top = max(top, band[i, 0])
-    for i in range(band.shape[0]):
-        band[i, 0] += _RIDGE * top
-
-
-@compiled(nogil=True)
-def _follow(rows: _Rows, at: _Arrays) -> None:
-    """Add left to dy; then ds = Aᵀdy, dx = h − H ds and left = A dx − missed."""
-    w, square, h, dx, ds, dy, left = at.w, at.square, at.h, at.dx, at.ds, at.dy, at.left
-    for i in range(dy.size):
-        dy[i] += left[i]
-        left[i] = -at.missed[i]
-    for c in range(h.shape[0]):
-        d0, d1, d2 = _transposed(rows, dy, c)
-        ds[c, 0], ds[c, 1], ds[c, 2] = d0, d1, d2
-        head = 2.0 * _inner(_vector(w, c), (d0, d1, d2))
-        dx[c, 0] = h[c, 0] - square[c] * (head * w[c, 0] - d0)
-        dx[c, 1] = h[c, 1] - square[c] * (head * w[c, 1] + d1)
-        dx[c, 2] = h[c, 2] - square[c] * (head * w[c, 2] + d2)
-        _add_product(rows, _vector(dx, c), c, 1.0, left)
-
-
-@part()
-def _transposed(rows: _Rows, y: FloatArray, c: int) -> Vector:
-    """Aᵀy of one cone."""
-    d0 = d1 = d2 = 0.0
-    for p in range(rows.first[c], rows.first[c + 1]):
-        value = y[rows.row[p]]
-        d0 += rows.value[p, 0] * value
-        d1 += rows.value[p, 1] * value
-        d2 += rows.value[p, 2] * value
-    return d0, d1, d2
-
-
-@part()
-def _add_product(rows: _Rows, x: Vector, c: int, sign: float, result: FloatArray) -> None:
-    """result += sign A x of one cone."""
-    for p in range(rows.first[c], rows.first[c + 1]):
-        result[rows.row[p]] += sign * _inner(_vector(rows.value, p), x)
-
-
-@compiled(nogil=True)
-def _correct(rows: _Rows, at: _Arrays) -> None:
-    """h of Mehrotra's step after his predictor (dx, ds), and left = A h − missed."""
-    x, s, w, square, dx, ds, h, left = at.x, at.s, at.w, at.square, at.dx, at.ds, at.h, at.left
-    a, b = min(_reach(x, dx), 1.0), min(_reach(s, ds), 1.0)
-    gap, ahead = 0.0, 0.0
-    for c in range(x.shape[0]):
-        for k in range(3):
-            gap += x[c, k] * s[c, k]
-            ahead += (x[c, k] + a * dx[c, k]) * (s[c, k] + b * ds[c, k])
-    mu = gap / x.shape[0] * min(max(ahead / gap, 0.0), 1.0) ** 3
-    for i in range(left.size):
-        left[i] = -at.missed[i]
-    for c in range(x.shape[0]):
-        around, root = _vector(w, c), math.sqrt(square[c])
-        turned = _scaled(around, root, _vector(s, c))  # λ = W s = W⁻¹ x
-        primal = _scaled(around, 1.0 / root, (dx[c, 0], -dx[c, 1], -dx[c, 2]))
-        back = (primal[0], -primal[1], -primal[2])  # W⁻¹ dx, where W⁻¹ = J W J / square
-        first = _product(turned, turned)
-        second = _product(back, _scaled(around, root, _vector(ds, c)))
-        aim0, aim1, aim2 = first[0] + second[0] - mu, first[1] + second[1], first[2] + second[2]
-        head = -(turned[0] * aim0 - turned[1] * aim1 - turned[2] * aim2) / _determinant(turned)
-        z1 = (-aim1 - head * turned[1]) / turned[0]
-        z2 = (-aim2 - head * turned[2]) / turned[0]  # λ∘z = μ e − λ∘λ − W⁻¹dx∘W ds
-        h[c, 0], h[c, 1], h[c, 2] = _scaled(around, root, (head, z1, z2))
-        _add_product(rows, _vector(h, c), c, 1.0, left)
-
-
-@compiled(nogil=True)
-def _moved(rows: _Rows, b: FloatArray, cost: FloatArray, at: _Arrays) -> tuple[float, float]:
-    """Move along (dx, dy) while inside the cones; xᵀs and the largest entry of missed = b − A x."""
-    x, s, y, dx, missed = at.x, at.s, at.y, at.dx, at.missed
-    primal, dual = min(_TO_BOUNDARY * _reach(x, dx), 1.0), min(_TO_BOUNDARY * _reach(s, at.ds), 1.0)
-    for i in range(y.size):
-        y[i] += dual * at.dy[i]
-        missed[i] = b[i]
-    gap, most = 0.0, 0.0
-    for c in range(x.shape[0]):
-        d0, d1, d2 = _transposed(rows, y, c)
-        s[c, 0], s[c, 1], s[c, 2] = cost[c, 0] + d0, cost[c, 1] + d1, cost[c, 2] + d2
-        for k in range(3):
-            x[c, k] += primal * dx[c, k]
-        _add_product(rows, _vector(x, c), c, -1.0, missed)
-        gap += _inner(_vector(x, c), _vector(s, c))
-    for i in range(y.size):
-        most = max(most, abs(missed[i]))
-    return gap, most
+def _scaled(w: FloatArray, v: FloatArray) -> FloatArray:
+    """W v / √square, where H = W²."""
+    head = (w * v).sum(axis=0)
+    result = v + (head + v[0]) / (1.0 + w[0]) * w
+    result[0] = head
+    return np.asarray(result)

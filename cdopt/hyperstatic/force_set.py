@@ -37,6 +37,7 @@ _POSITIVE = 1e-4  # of the largest force: what facial reduction counts as inside
 _CAP = 0.03  # and how far inside it looks
 _DOUBT = 10.0  # times the root of what a point misses: slack that may be an error
 RANK = 1e-9  # share of the largest singular value below which others are zero
+_IDLE = 1e-8  # of the largest force: less in some answer proves a lower bound of zero
 _ROUNDS = 8  # of facial reduction
 _THIN = 1e-7  # least slack, below which a set has no inside
 _MANY = 300  # columns, from which all bounds are one set of programs instead of Clarabel's,
@@ -72,6 +73,7 @@ class ForceSet:
         self.heads = self.first[self.closed]  # of the normal components
         self.to_forces = sp.csr_array(G * (stretch * self.units)[None, :])  # (nc d, columns)
         self.x = self._coordinates()
+        self.least = np.full(self.closed.size, np.inf)  # normal forces of answers, and their error
         self._lock = Lock()  # of Clarabel's one solver
 
     @property
@@ -146,6 +148,7 @@ class ForceSet:
             total = float(self.b @ self._interior)
         bound = -float(self.b @ y) - error * total
         missed = float(np.abs(self.A @ x - self.b).max(initial=0.0)) + self._violation(x)
+        self.least = np.minimum(self.least, np.maximum(x[self.heads], 0.0) + missed)
         return bound, abs(float(cost @ x) - bound) + missed
 
     def _violation(self, x: FloatArray) -> float:
@@ -197,18 +200,20 @@ class ForceSet:
 
     def _ends(self, i: int) -> tuple[FloatArray, FloatArray]:
         """Bounds (2, d) of one closed contact, and residuals (d,)."""
-        d, first = self.faces.ray.shape[1], int(self.first[i])
-        ends, errors = np.zeros((2, d)), np.zeros(d)
-        unbounded = self.direction[i, 0] > 0.0
-        for k in range(int(self.size[i])):
-            unit = self.units[first + k] * self.stretch[first + k]
-            for side, sign in enumerate((1.0, -1.0)):
-                if unbounded and (k > 0 or sign < 0.0) and self._grows(i, k, -sign):
-                    ends[side, k] = -sign * np.inf
-                    continue
-                bound, error = self._least_of(first + k, sign)
-                ends[side, k] = sign * bound * unit
-                errors[k] = max(errors[k], error)
+        d, columns = self.faces.ray.shape[1], self.first[i] + np.arange(self.size[i])
+        ends, errors, unbounded = np.zeros((2, d)), np.zeros(d), self.direction[i, 0] > 0.0
+        pairs, idle = list(np.ndindex(2, columns.size)), self.least[self.closed == i][0]
+        if idle <= _IDLE:  # an answer found earlier does not load the contact
+            pairs, errors[0] = pairs[1:], idle
+        side, k = np.transpose(pairs)
+        bounds = self._least_of(columns[k], 1.0 - 2.0 * side)
+        for (side, k), (bound, error) in zip(pairs, bounds, strict=True):
+            sign = 1.0 - 2.0 * side
+            if unbounded and (k > 0 or side == 1) and self._grows(i, k, -sign):
+                ends[side, k] = -sign * np.inf
+            else:
+                unit = self.units[columns[k]] * self.stretch[columns[k]]
+                ends[side, k], errors[k] = sign * bound * unit, max(errors[k], error)
         if self.size[i] == 1:  # it slides
             along = self.faces.ray[i]
             normal = np.broadcast_to(ends[:, :1], ends.shape)  # may be infinite
@@ -217,17 +222,21 @@ class ForceSet:
         ends[0, 0] = max(ends[0, 0], 0.0)
         return ends, errors
 
-    def _least_of(self, column: int, sign: float) -> tuple[float, float]:
-        """A certified lower bound of sign · x at a column, with its distance as in ``_least``."""
-        cost, programs, result = np.zeros(self.columns), self.programs, (np.nan, np.inf)
-        cost[column] = sign
-        if programs is not None:
-            x, y = programs.solve(self.padded(cost))
-            result = self._certified(cost, x.ravel()[self._places], y)
-        if not result[1] <= _SHARP:
-            with self._lock:
-                result = min(result, self._least(cost), key=lambda pair: pair[1])
-        return result
+    def _least_of(self, columns: IntArray, signs: FloatArray) -> list[tuple[float, float]]:
+        """Certified lower bounds of sign · x at columns, with distances as in ``_least``."""
+        costs = np.zeros((columns.size, self.columns))
+        costs[np.arange(columns.size), columns] = signs
+        results = [(np.nan, np.inf)] * columns.size
+        if self.programs is not None:
+            tables = np.stack([self.padded(cost).T for cost in costs], axis=2)
+            xs, ys = self.programs.solve(tables)
+            answers = zip(costs, xs.T, ys.T, strict=True)
+            results = [self._certified(c, x.ravel()[self._places], y) for c, x, y in answers]
+        for k, cost in enumerate(costs):
+            if not results[k][1] <= _SHARP:
+                with self._lock:
+                    results[k] = min(results[k], self._least(cost), key=lambda pair: pair[1])
+        return results
 
     @cached_property
     def _places(self) -> IntArray:

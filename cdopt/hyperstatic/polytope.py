@@ -152,7 +152,7 @@ class ForcePolytope(Frozen):
         if self.lines < s.size:
             push = self.rounding @ push
             along = self.slack(self.states @ push)
-            return push / fall(self._table(s), self._table(along))
+            return push / float(fall(self._table(s).T, self._table(along).T))
         return solved_program(
             push,
             "a corner of the admissible forces",
@@ -254,7 +254,7 @@ def _require_bounded(
 
 
 def _require_inside(states: FloatArray, force: FloatArray) -> None:
-    """Refuse polytopes f₀ + Z z ≥ 0 whose largest ball of z has no more than round-off as radius."""
+    """Refuse polytopes f₀ + Z z ≥ 0 whose largest ball of z is no more than round-off."""
     k = states.shape[1]
     *_, radius = solved_program(
         np.append(np.zeros(k), -1.0),

@@ -18,7 +18,6 @@ from cdopt._util.compiled import LOGGER, at_once, seconds_compiling
 from cdopt.backends.linalg.network import network
 from cdopt.backends.threads import SERIAL, all_cores, threads_for
 from cdopt.dynamics.elastic import SOLVERS
-from cdopt.hyperstatic.cone_programs import ConePrograms
 
 _BEAM: dict[str, Any] = {
     "M": np.eye(2),
@@ -101,9 +100,6 @@ def _steps() -> None:
         cdopt.FrictionalCD(rough).solve(name)
     cdopt.CompatibleCD(beam, power=2.5).solve("augmented-lagrangian")
     cdopt.ensemble(beam, draws=4)
-    pair = sp.csr_array([[1.0, 0.0, 0.0, 1.0, 0.0, 0.0]])  # x₁ + x₂ = 2
-    start = np.eye(3)[[0, 0]]
-    ConePrograms(pair, np.array([2.0]), start).solve(np.diag([1.0, 0.0, 0.0])[:2])
 
 
 def _large_steps() -> None:
