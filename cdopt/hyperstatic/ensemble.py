@@ -458,7 +458,7 @@ def _walked(
     shape = _rounded(part, starts, generators)
     columns = np.ascontiguousarray((part.states @ shape).T)
     for z, rng in zip(starts, generators, strict=True):
-        y = np.linalg.solve(shape, z)
+        y = np.linalg.solve(shape, z).astype(np.float64)
         if skipped:
             part.walk(shape, y, 1, skipped * thin, rng)
         forces = part.walk(shape, y, draws, thin, rng) @ columns + part.centre
@@ -477,7 +477,7 @@ def _rounded(
         draws = -(-(2**trial) * (_PILOT[0] + _PILOT[1] * k) // len(generators))
         chains = []
         for i, rng in enumerate(generators):
-            y = np.linalg.solve(shape, starts[i])
+            y = np.linalg.solve(shape, starts[i]).astype(np.float64)
             chains.append(part.walk(shape, y, draws, 1, rng)[draws // 4 :])
             starts[i] = shape @ y
         spread = np.cov(np.concatenate(chains), rowvar=False)

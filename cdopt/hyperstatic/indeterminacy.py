@@ -431,8 +431,8 @@ def _certified(
     if isinstance(classic, StepSolution):
         raise InvalidInput("classic", outcome, "a certified classic solution of this step")
     message = f"the classic step is not certified: {outcome}; its admissible forces are not known"
-    given = {"backend": first.backend, "status": first.status, "raw": first.raw}
-    raise SolveFailed(message, problem=problem.classic_cd.data, **given)
+    data, backend = problem.classic_cd.data, first.backend
+    raise SolveFailed(message, backend=backend, status=first.status, problem=data, raw=first.raw)
 
 
 def _admissible(
@@ -447,9 +447,13 @@ def _admissible(
     """
     compatible = problem.solve(_SOLVER, classic=first, time_limit=deadline.time_limit)
     if deadline.passed:
-        message = "time limit: it passed before the rank of the network; the classic forces are in"
-        given = {"status": TIME_LIMIT, "problem": problem.classic_cd.data, "raw": first}
-        raise SolveFailed(f"{message} raw", backend=first.backend, **given)
+        raise SolveFailed(
+            "time limit: it passed before the rank of the network; the classic forces are in raw",
+            backend=first.backend,
+            status=TIME_LIMIT,
+            problem=problem.classic_cd.data,
+            raw=first,
+        )
     step, f, after = problem.step, first.f, first.v_next
     if not compatible.ok or compatible.f is None:
         return network.forces
