@@ -8,12 +8,11 @@ m; negative is penetration.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import near_pairs
 from cdopt.geometry.narrow_phase import contact_points
 from cdopt.geometry.periodic import PeriodicBox
@@ -26,12 +25,9 @@ SPHERE, HULL, PLANE = 0, 1, 2  # families of shapes
 BOND_REACH = 0.01  # of the mean diameter
 
 
-@dataclass(frozen=True, eq=False)
-class Gaps(Frozen):
+class Gaps(NamedTuple):
     """Contact points of pairs of bodies.
 
-    Attributes
-    ----------
     bodies : (nc, 2) body numbers. phi : (nc,) gaps, m.
     normals : (nc, dim) unit vectors from the first body to the second.
     points : (nc, dim) m, halfway across the gap.
@@ -46,7 +42,7 @@ class Gaps(Frozen):
 
     def select(self, index: IntArray) -> Gaps:
         """These contact points, in this order."""
-        return Gaps._of(**{name: value[index] for name, value in self.__dict__.items()})
+        return Gaps._make(column[index] for column in self)
 
 
 def gaps(
@@ -79,16 +75,14 @@ def gaps(
 
 def ordered(parts: list[Gaps]) -> Gaps:
     """All contact points, first body numbers smaller than second, in lexicographic order."""
-    names = Gaps.__dataclass_fields__
-    all_ = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    bodies, features, normals = all_["bodies"], all_["features"], all_["normals"]
+    bodies, phi, normals, points, features = map(np.concatenate, zip(*parts, strict=True))
     swap = bodies[:, 0] > bodies[:, 1]
     bodies[swap] = bodies[swap, ::-1]
     features[swap] = features[swap, ::-1]
     normals[swap] *= -1.0
     normals += 0.0  # no negative zeros
     order = np.lexsort((features[:, 1], features[:, 0], bodies[:, 1], bodies[:, 0]))
-    return Gaps._of(**all_).select(order)
+    return Gaps(bodies, phi, normals, points, features).select(order)
 
 
 def bonded_pairs(bodies: Bodies, position: FloatArray, reach: float) -> IntArray:
@@ -194,8 +188,7 @@ def _gaps(
     features: IntArray | None = None,
 ) -> Gaps:
     ids = np.zeros((a.size, 2), dtype=np.int64) if features is None else features
-    bodies = np.column_stack([a, b])
-    return Gaps._of(bodies=bodies, phi=phi, normals=normals, points=points, features=ids)
+    return Gaps(np.column_stack([a, b]), phi, normals, points, ids)
 
 
 def outward(bodies: Bodies, orientation: FloatArray, b: IntArray) -> FloatArray:
