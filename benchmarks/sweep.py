@@ -15,9 +15,9 @@ import numpy as np
 from benchmarks.limits import LONG, QUICK, bandwidth
 from benchmarks.problems import build
 from benchmarks.record import Row
+from cdopt.backends.gauss_seidel import Visits, gauss_seidel
 from cdopt.backends.linalg.sparse_rows import csr_parts
 from cdopt.backends.native import scaled_step
-from cdopt.backends.pgs import Visits, gauss_seidel
 from cdopt.problem import RigidStepData
 
 REPEATS, SWEEPS = 7, 50

@@ -10,12 +10,10 @@ from cdopt.backends.admm import ADMM
 from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.base import Backend, Capability, RunResult
+from cdopt.backends.gauss_seidel import NSGS, PGS
 from cdopt.backends.lemke import LCP
-from cdopt.backends.modelled import Direct, Modelled
+from cdopt.backends.modelled import Direct, Modelled, OSQPSession, osqp_session
 from cdopt.backends.newton import Auto, InteriorPoint, Newton
-from cdopt.backends.nsgs import NSGS
-from cdopt.backends.osqp_session import OSQPSession, osqp_session
-from cdopt.backends.pgs import PGS
 from cdopt.backends.registry import known_names
 from cdopt.backends.selection import (
     available,

@@ -14,12 +14,11 @@ from cdopt.backends.admm import ADMM
 from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.base import Backend, Problem
+from cdopt.backends.gauss_seidel import NSGS, PGS
 from cdopt.backends.lemke import LCP
 from cdopt.backends.modelled import Modelled
 from cdopt.backends.native import NativeBackend
 from cdopt.backends.newton import Auto, InteriorPoint, Newton
-from cdopt.backends.nsgs import NSGS
-from cdopt.backends.pgs import PGS
 from cdopt.backends.registry import (
     SOLVERS,
     Solver,

@@ -20,7 +20,7 @@ from cdopt._util.checks import FloatArray, NotNegative, Tolerance, integer, one_
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends.base import Backend
-from cdopt.backends.osqp_session import at_work
+from cdopt.backends.modelled import at_work
 from cdopt.backends.selection import resolve
 from cdopt.collision import TURNINGS, Contacts, advance
 from cdopt.collision.contact_step import arguments_of_step
@@ -54,7 +54,7 @@ class _ContactDynamics:
     ----------
     warm_start : start each solve from the forces of the step before, contact by contact. Off by
         default: results then depend on the state alone. OSQP then keeps its set-up too, as long
-        as the contacts stay (``cdopt.backends.osqp_session``); a run that is resumed sets it up
+        as the contacts stay (``cdopt.backends.OSQPSession``); a run that is resumed sets it up
         anew, and agrees with one that was not interrupted within OSQP's accuracy.
     tol : tolerance of the certificates. Interior point and splitting solvers leave 1e-5 to 1e-4
         at their defaults where contacts neither press nor part, as in free fall: widen it for

@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,22 +70,15 @@ def environment() -> dict[str, str]:
     return {**installed, **os.environ, **_OPEN_MPI, "OMP_NUM_THREADS": "1"}
 
 
-@dataclass(frozen=True)
-class Ordering:
-    """The order of a truss in its folder.
-
-    Attributes
-    ----------
-    dof : (m,) for each dof in the folder its number among the dofs in play.
-    contact : (nc,) for each contact in the folder its number in the truss.
-    """
+class Ordering(NamedTuple):
+    """For each dof and each contact in the folder of a truss its number in the truss."""
 
     dof: IntArray
     contact: IntArray
 
 
 def write(
-    truss: NoTensionTruss,
+    truss: NoTensionTruss | TrussData,
     folder: str | Path,
     accuracy: Tolerance = 1e-10,
     max_steps: Count = 200,
@@ -105,10 +98,7 @@ def write(
     InvalidInput : a number out of range.
     OSError : the folder cannot be written.
     """
-    return _write(truss.data, Path(folder), accuracy, max_steps)
-
-
-def _write(data: TrussData, folder: Path, accuracy: float, max_steps: int) -> Ordering:
+    data, place = truss if isinstance(truss, TrussData) else truss.data, Path(folder)
     scaled = data.scaled()
     block = block_size(None if data.dof_body is None else data.dof_body[scaled.used])
     entries = sp.coo_array(scaled.B)
@@ -118,20 +108,19 @@ def _write(data: TrussData, folder: Path, accuracy: float, max_steps: int) -> Or
     )
     bodies = reverse_cuthill_mckee(sp.csr_matrix(of_body.T @ of_body), symmetric_mode=True)
     dof = (bodies[:, None] * block + np.arange(block)).ravel()
-    place = np.empty_like(bodies)
-    place[bodies] = np.arange(bodies.size)
+    rank = np.argsort(bodies)
     first = np.full(data.nc, bodies.size)
-    np.minimum.at(first, entries.row, place[entries.col // block])
+    np.minimum.at(first, entries.row, rank[entries.col // block])
     contact = np.argsort(first, kind="stable")
     B = sp.csr_array(scaled.B[contact][:, dof])
     B.sort_indices()
     arrays = {"indptr": B.indptr, "indices": B.indices, "data": B.data, "load": scaled.load[dof]}
     arrays |= {"opening": scaled.opening[contact], "stiffness": scaled.law.stiffness[contact]}
     for name, values in arrays.items():
-        np.save(folder / f"{name}.npy", values)
+        np.save(place / f"{name}.npy", values)
     stated = {"contacts": data.nc, "dofs": dof.size, "block": block, "power": scaled.law.power}
     stated |= {"accuracy": accuracy, "max_steps": max_steps}
-    (folder / "truss.json").write_text(json.dumps(stated))
+    (place / "truss.json").write_text(json.dumps(stated))
     return Ordering(dof, contact)
 
 
@@ -181,7 +170,7 @@ class PETSc(NativeBackend):
     def _solve(self, data: TrussData, run: Run) -> Outcome:
         with tempfile.TemporaryDirectory(prefix="cdopt-petsc-") as name:
             folder = Path(name)
-            order = _write(data, folder, self.accuracy, self.max_steps)
+            order = write(data, folder, self.accuracy, self.max_steps)
             with run.iterating(0):
                 status = solve_folder(folder, self.processes, run.deadline.left)
             if status is not None:

@@ -189,27 +189,23 @@ class DistributedTruss:
         def slope(t: float) -> float:
             return float(work + self.total(self.force(c + t * closing) * closing))
 
-        begin = slope(0.0)
-        low, high = 0.0, 1.0
-        at_high = slope(high)
-        while at_high < 0.0 and high < 1e6:
-            low, high = high, 4.0 * high
+        low, high, at_low = 0.0, 1.0, slope(0.0)
+        at_high, enough = slope(high), _SLOPE * abs(at_low)
+        while at_high < -enough and high < 1e6:
+            low, high, at_low = high, 4.0 * high, at_high
             at_high = slope(high)
-        if abs(at_high) <= _SLOPE * abs(begin):
-            return high
-        at_low = begin if low == 0.0 else slope(low)
-        for _ in range(_HALVINGS):
-            middle = low - at_low * (high - low) / (at_high - at_low)
+        t, here, halvings = high, at_high, 0
+        while abs(here) > enough and halvings < _HALVINGS:
+            halvings += 1
             margin = 0.05 * (high - low)
-            middle = min(max(middle, low + margin), high - margin)
-            here = slope(middle)
-            if abs(here) <= _SLOPE * abs(begin):
-                break
+            t = low - at_low * (high - low) / (at_high - at_low)
+            t = min(max(t, low + margin), high - margin)
+            here = slope(t)
             if here < 0.0:
-                low, at_low = middle, here
+                low, at_low = t, here
             else:
-                high, at_high = middle, here
-        return middle
+                high, at_high = t, here
+        return t
 
     # --- the certificate ---------------------------------------------------------------
 

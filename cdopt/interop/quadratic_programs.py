@@ -91,7 +91,9 @@ def program(problem: Formulation | cp.Problem, name: str = "") -> QuadraticProgr
         raise Unsupported(label or "this problem", "it is no quadratic program")
     data, _, _ = stated.get_problem_data("OSQP")
     constant = float(data["param_prob"].apply_parameters(quad_obj=True)[2])
-    n = int(data["n_var"])
+    n, ends = int(data["n_var"]), {"lower": -np.inf, "upper": np.inf}
+    bounds = {side: data[f"{side}_bounds"] for side in ends}
+    bounds = {s: np.full(n, ends[s]) if x is None else np.array(x) for s, x in bounds.items()}
     return QuadraticProgram(
         P=checks.symmetric("P", checks.matrix("P", data["P"], n, n), _SYMMETRY_TOL),
         q=checks.vector("q", data["q"], n),
@@ -99,8 +101,8 @@ def program(problem: Formulation | cp.Problem, name: str = "") -> QuadraticProgr
         b=checks.vector("b", data["b"], None),
         G=checks.matrix("G", data["F"], None, n),
         h=checks.vector("h", data["G"], None),
-        lower=_bounds(data["lower_bounds"], -np.inf, n),
-        upper=_bounds(data["upper_bounds"], np.inf, n),
+        lower=checks.read_only(bounds["lower"].astype(np.float64)),
+        upper=checks.read_only(bounds["upper"].astype(np.float64)),
         constant=constant * (-1.0 if isinstance(stated.objective, cp.Maximize) else 1.0),
         name=label,
     )
@@ -221,11 +223,6 @@ def _quiet() -> Any:
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     return solver
-
-
-def _bounds(values: Any, otherwise: float, n: int) -> FloatArray:
-    full = np.full(n, otherwise) if values is None else np.array(values, dtype=np.float64)
-    return checks.read_only(full)
 
 
 def _checked(path: str | Path) -> Path:

@@ -9,7 +9,7 @@ from conftest import beam
 import cdopt
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt.backends import Modelled, OSQPSession, osqp_session
-from cdopt.backends.osqp_session import at_work
+from cdopt.backends.modelled import at_work
 
 ACCURACY = 1e-9
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdopt
+from cdopt.backends.gauss_seidel import coloured
 from cdopt.backends.native import ScaledStep, scaled_step
-from cdopt.backends.pgs import coloured
 from cdopt.problem import RigidStepData
 
 COLOURS = 64  # at most

@@ -115,7 +115,7 @@ def test_sweeps_are_those_of_pgs(view, seed) -> None:
     ],
 )
 def test_the_order_of_visits_decides_the_beam(view, order, forces) -> None:
-    """As the docstring of cdopt.backends.pgs says of the paper's beam, its mass a thin rod's."""
+    """As cdopt.backends.gauss_seidel says of the paper's beam, its mass a thin rod's."""
     given = problem(BEAM, [10.0, 0.0], order=order)
     given["W"] = (np.array(BEAM) * [1.0, 12.0]).tolist()
     swept = answer(view, **given)["swept"]

@@ -27,6 +27,16 @@ reverse 15/7, 20/7, 15/7, 20/7.
 Contacts of one body never have one colour, so that on a single body the coloured order is the
 given one. Within a colour no visit sees another, and the forces do not depend on the number of
 threads. The pyramid has 12 colours, as many as a sphere has neighbours.
+
+With friction, "NSGS" of contact dynamics: the d forces of a contact become those that solve its own
+law while all others stay as they are. That it opens or sticks, and in the plane that it slides, is
+a small linear system. Else the problem of one contact is solved by projection,
+
+    f_i ← P_K(f_i − ρ g̃_i),    ρ = 1 / ‖N_ii‖,
+
+repeated until it settles. Nothing guarantees that the sweeps converge. After every ten of them
+Anderson's acceleration combines the last results: most problems of the bank take a fraction of the
+sweeps, hardly any takes more.
 """
 
 from __future__ import annotations
@@ -36,6 +46,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numba import prange
 from numpy.typing import NDArray
 
@@ -43,6 +54,8 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import compiled, part, side_by_side
 from cdopt._util.errors import InvalidInput
+from cdopt.backends.cone_step import ConeStep
+from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, SparseOperator, csr_parts, larger
 from cdopt.backends.native import (
     NativeBackend,
@@ -56,12 +69,23 @@ from cdopt.backends.native import (
     starting_forces,
 )
 from cdopt.backends.threads import several
-from cdopt.problem import DelassusStepData, RigidStepData
+from cdopt.problem import (
+    DelassusStepData,
+    FrictionalDelassusData,
+    FrictionalStepData,
+    RigidStepData,
+)
+from cdopt.problem import friction_cone as cone
 
 ORDERS = ("given", "reversed", "shuffled", "coloured")
 _REPORT_EVERY = 1000  # sweeps between two lines of progress, and two fresh products
 _CHUNKS, _LEAST_CHUNK = 64, 256  # chunks of a colour at most, contacts of a chunk at least
 _COLOURS = 64  # beyond them contacts are visited one by one
+_AGAIN = 10  # sweeps between two fresh sums of what the forces do, and two combinations
+_WORSE = 2.0  # times the natural map before: combinations beyond it are refused
+_SINGULAR = 1e-10  # determinant of N_ii over its size cubed, from which it counts as singular
+_INNER = 200  # projections of one contact's problem at most
+_SETTLED = 1e-3  # it ends when a projection changes by this share of the first one
 
 
 @dataclass(frozen=True)
@@ -335,3 +359,297 @@ def gauss_seidel(
         if worst <= tolerance:
             return sweep + 1
     return trace.shape[0]
+
+
+# --- blocks with friction ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NSGS(PGS):
+    """Settings of block Gauss–Seidel for steps with friction, of both laws.
+
+    Parameters
+    ----------
+    order : "given", "reversed", "shuffled" (with ``seed``), or a permutation of the contacts.
+    memory : how many results of ten sweeps Anderson's acceleration combines; 0 is Gauss–Seidel
+        alone.
+    seed, max_sweeps, history : as in ``PGS``; ``relaxation`` must be one.
+    accuracy : the run is solved when the natural map of every contact, over the closing speed of
+        its part, is at most this; and, down to 1e-10, when the certificate is.
+
+    Raises
+    ------
+    InvalidInput : a setting out of range.
+    """
+
+    name: ClassVar[str] = "nsgs"
+    kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
+    _orders: ClassVar[tuple[str, ...]] = ("given", "reversed", "shuffled")
+
+    memory: Annotated[int, checks.integer(0, 1000)] = 15
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.relaxation != 1.0:
+            raise InvalidInput("relaxation", repr(self.relaxation), "1: blocks are not relaxed")
+
+    def _solve(  # type: ignore[override]  # another kind of problem
+        self,
+        data: FrictionalStepData | FrictionalDelassusData,
+        run: Run,
+    ) -> Outcome:
+        step = ConeStep(data)
+        order = np.asarray(self._visits(data.contacts), dtype=np.int64)
+        blocks, f = Blocks.of(step.step, data.d), step.start(run.start)
+        with run.iterating(data.nc):
+            f, sweeps, met, residuals = self._sweeps(step, blocks, order, f, run.deadline)
+        status = "solved" if met else "stopped"
+        run.report(f"{status} after {sweeps} sweeps: natural map {residuals[-1]:.2e}")
+        return step.outcome(f, met, sweeps, residuals)
+
+    def _sweeps(
+        self, step: ConeStep, blocks: Blocks, order: IntArray, f: FloatArray, deadline: Deadline
+    ) -> tuple[FloatArray, int, bool, list[float]]:
+        """Forces (contacts, d), sweeps, whether the test was met, and the map at each check."""
+        d, residuals, sweeps, wide = f.shape[1], list[float](), 0, np.zeros((f.shape[0], 3))
+        mixing = AndersonAcceleration(np.sqrt(np.repeat(step.w[:, None], d, axis=1)), self.memory)
+        laws = (step.coulomb, d == 2, self.accuracy)
+        while True:
+            y = step.effect(f)  # anew: round-off does not gather
+            error = step.natural_map(f, step.rates(y))
+            if mixing.refuses(error):
+                f = mixing.swept
+                y = step.effect(f)
+                error = step.natural_map(f, step.rates(y))
+            residuals.append(error)
+            met = error <= self.accuracy
+            if met or sweeps >= self.max_sweeps or deadline.passed:
+                return f, sweeps, met, residuals
+            wide[:, :d] = f
+            trace = np.zeros(min(_AGAIN, self.max_sweeps - sweeps))
+            for piece in in_pieces(trace, step.step.rows.nnz, deadline):
+                block_gauss_seidel(blocks, order, step.mu, laws, wide, y, piece)
+                if deadline.passed:
+                    break
+            done = int(np.count_nonzero(trace >= 0.0))
+            sweeps += done
+            before, f = f, wide[:, :d].copy()
+            if done == _AGAIN and self.memory:
+                f = cone.project(mixing.mixed(before, f, error), step.mu)
+
+
+class AndersonAcceleration:
+    """Anderson's acceleration, of the map from forces to those some sweeps later.
+
+    D. G. Anderson, J. ACM 12 (1965). The next forces are the combination of the last results of
+    the map whose changes cancel best. It is refused where it increases the natural map: more than
+    twofold, or a second time before the sweeps have reached a new least one. ``swept`` are the
+    forces before the last combination.
+    """
+
+    def __init__(self, weights: FloatArray, memory: int) -> None:
+        """``weights`` (contacts, d) make changes of forces at different contacts comparable."""
+        self.weights, self.memory = weights, memory
+        self.swept, self.before, self.least, self.may_increase = np.zeros(0), np.inf, np.inf, True
+        self.results, self.changes = np.zeros((2, memory, weights.size))
+        self.count = 0  # of the results
+
+    def mixed(self, before: FloatArray, after: FloatArray, error: float) -> FloatArray:
+        """The combination, after the sweeps that began at ``before``, of natural map ``error``."""
+        if error < self.least:
+            self.least, self.may_increase = error, True
+        self.swept, self.before = after, error
+        last = self.count % self.memory
+        self.count += 1
+        size = min(self.count, self.memory)
+        self.results[last] = after.ravel()
+        self.changes[last] = ((after - before) * self.weights).ravel()
+        if size == 1:
+            return after
+        others = np.delete(np.arange(size), last)
+        differences = self.changes[others] - self.changes[last]
+        gram = differences @ differences.T
+        gram.flat[::size] += 1e-12 * np.trace(gram) / (size - 1)
+        shares = np.zeros(size)
+        shares[others] = np.linalg.lstsq(gram, -differences @ self.changes[last], rcond=None)[0]
+        shares[last] = 1.0 - shares.sum()
+        return np.asarray(shares @ self.results[:size]).reshape(after.shape)
+
+    def refuses(self, error: float) -> bool:
+        """Whether the natural map of the combination is too large; then all is forgotten."""
+        before, self.before = self.before, np.inf
+        if error <= before:
+            return False
+        if self.may_increase and error <= _WORSE * before:
+            self.may_increase = False
+            return False
+        self.count = 0
+        return True
+
+
+Grouped = tuple[IntArray, IntArray, FloatArray]  # entries by contact: first, column, (entries, 3)
+Three = tuple[float, float, float]  # in the plane the last one is zero
+
+
+Law = tuple[float, bool, bool]  # μ, whether the law is that of Coulomb, whether in the plane
+
+
+class Blocks(NamedTuple):
+    """A scaled step contact by contact, with three rows each: in the plane the last one is zero.
+
+    Attributes
+    ----------
+    rows, spread : R and S of the step, their entries (entries, 3) grouped by contact and column.
+    p : (contacts, 3). matrix : (contacts, 3, 3) N_ii. inverse : of it, not-a-number without one.
+    """
+
+    rows: Grouped
+    spread: Grouped
+    p: FloatArray
+    matrix: FloatArray
+    inverse: FloatArray
+
+    @classmethod
+    def of(cls, step: ScaledStep, d: int) -> Blocks:
+        """The blocks of a step with d rows a contact."""
+        count = step.p.size // d
+        rows = _grouped(step.rows, d)
+        spread = rows if step.spread is step.rows else _grouped(step.spread, d)
+        p, matrix = np.zeros((count, 3)), np.zeros((count, 3, 3))
+        p[:, :d] = step.p.reshape(-1, d)
+        for k in range(d):
+            for m in range(d):
+                left, right = step.rows[k::d], step.spread[m::d]
+                matrix[:, k, m] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
+        mobility = np.trace(matrix, axis1=1, axis2=2) / d
+        full = matrix.copy()
+        full[:, range(d, 3), range(d, 3)] = np.where(mobility > 0.0, mobility, 1.0)[:, None]
+        size = np.linalg.norm(full, axis=(1, 2))
+        regular = np.abs(np.linalg.det(full)) > _SINGULAR * size**3
+        inverse = np.full_like(full, np.nan)
+        inverse[regular] = np.linalg.inv(full[regular])
+        return cls(rows, spread, p, matrix, inverse)
+
+
+def _grouped(A: sp.csr_array, d: int) -> Grouped:
+    """The entries of rows (d contacts, m) by contact and column."""
+    blocks = sp.csr_array(A).tobsr(blocksize=(d, 1))
+    blocks.sort_indices()
+    values = np.zeros((blocks.data.shape[0], 3))
+    values[:, :d] = blocks.data[:, :, 0]
+    return blocks.indptr.astype(np.int64), blocks.indices.astype(np.int64), values
+
+
+@part()
+def _times(W: FloatArray, f: Three) -> Three:
+    """W f."""
+    return (
+        W[0, 0] * f[0] + W[0, 1] * f[1] + W[0, 2] * f[2],
+        W[1, 0] * f[0] + W[1, 1] * f[1] + W[1, 2] * f[2],
+        W[2, 0] * f[0] + W[2, 1] * f[1] + W[2, 2] * f[2],
+    )
+
+
+@compiled()
+def block_gauss_seidel(
+    blocks: Blocks,
+    order: IntArray,
+    mu: FloatArray,
+    laws: tuple[bool, bool, float],
+    f: FloatArray,
+    y: FloatArray,
+    trace: FloatArray,
+) -> None:
+    """Sweeps over the contacts, one for each entry of ``trace``; −1 marks those left out."""
+    first, column, R = blocks.rows
+    other_first, other_column, S = blocks.spread
+    coulomb, planar, accuracy = laws
+    p, matrix, inverse = blocks.p, blocks.matrix, blocks.inverse
+    settled = False
+    for sweep in range(trace.size):
+        if settled:
+            trace[sweep] = -1.0
+            continue
+        largest = 0.0
+        for i in order:
+            size = 0.0
+            for k in range(3):
+                for m in range(3):
+                    size += matrix[i, k, m] ** 2
+            if size == 0.0:
+                continue
+            r0, r1, r2 = p[i, 0], p[i, 1], p[i, 2]
+            for at in range(first[i], first[i + 1]):
+                speed = y[column[at]]
+                r0 += R[at, 0] * speed
+                r1 += R[at, 1] * speed
+                r2 += R[at, 2] * speed
+            f0, f1, f2 = f[i, 0], f[i, 1], f[i, 2]
+            law, rho = (mu[i], coulomb, planar), 1.0 / np.sqrt(size)
+            new = solve_contact(matrix[i], inverse[i], (r0, r1, r2), (f0, f1, f2), law, rho)
+            f[i, 0], f[i, 1], f[i, 2] = new
+            n0, n1, n2 = new[0] - f0, new[1] - f1, new[2] - f2
+            change = (n0 * n0 + n1 * n1 + n2 * n2) * size
+            if change == 0.0:
+                continue
+            largest = change if change > largest else largest
+            for at in range(other_first[i], other_first[i + 1]):
+                y[other_column[at]] += S[at, 0] * n0 + S[at, 1] * n1 + S[at, 2] * n2
+        largest = np.sqrt(largest)
+        trace[sweep] = largest
+        settled = largest <= 0.1 * accuracy
+
+
+@part()
+def solve_contact(
+    W: FloatArray, inverse: FloatArray, r: Three, f: Three, law: Law, rho: float
+) -> Three:
+    """The forces that solve one contact's law, from its rates r at forces f.
+
+    Where the law of Coulomb may have several answers, that to which projections lead from f.
+    """
+    mu, coulomb, planar = law
+    if coulomb and W[0, 0] <= mu * np.sqrt(W[0, 1] ** 2 + W[0, 2] ** 2):
+        return _projected(W, r, f, mu, coulomb, rho)
+    own = _times(W, f)
+    q0, q1, q2 = r[0] - own[0], r[1] - own[1], r[2] - own[2]  # rates without forces
+    if q0 >= (0.0 if coulomb else mu * np.sqrt(q1 * q1 + q2 * q2)):
+        return 0.0, 0.0, 0.0
+    n0, n1, n2 = _times(inverse, (-q0, -q1, -q2))
+    if n1 * n1 + n2 * n2 <= (mu * n0) ** 2 and n0 >= 0.0:
+        return n0, n1, n2
+    if planar:
+        for slope in (mu, -mu):
+            up = W[0, 0] + slope * W[0, 1]  # rates of a normal force of one that slides
+            along = W[1, 0] + slope * W[1, 1]
+            drive = q0
+            if not coulomb:
+                up, drive = up + slope * along, q0 + slope * q1
+            n0 = -drive / up
+            if up > 0.0 and n0 >= 0.0 and slope * (q1 + along * n0) <= 0.0:
+                return n0, slope * n0, 0.0
+    return _projected(W, r, f, mu, coulomb, rho)
+
+
+@part()
+def _projected(W: FloatArray, r: Three, f: Three, mu: float, coulomb: bool, rho: float) -> Three:
+    """The same by projections, which need not end at an answer."""
+    first = -1.0
+    for _ in range(_INNER):
+        slip = mu * np.sqrt(r[1] * r[1] + r[2] * r[2]) if coulomb else 0.0
+        n0, n1, n2 = f[0] - rho * (r[0] + slip), f[1] - rho * r[1], f[2] - rho * r[2]
+        size = np.sqrt(n1 * n1 + n2 * n2)
+        if mu * size <= -n0:
+            n0, n1, n2 = 0.0, 0.0, 0.0
+        elif size > mu * n0:
+            n0 = (n0 + mu * size) / (1.0 + mu * mu)
+            n1, n2 = n1 * mu * n0 / size, n2 * mu * n0 / size
+        c0, c1, c2 = n0 - f[0], n1 - f[1], n2 - f[2]
+        more = _times(W, (c0, c1, c2))
+        r, f = (r[0] + more[0], r[1] + more[1], r[2] + more[2]), (n0, n1, n2)
+        change = np.sqrt(c0 * c0 + c1 * c1 + c2 * c2)
+        if first < 0.0:
+            first = change
+        if change <= _SETTLED * first:
+            break
+    return f
