@@ -52,6 +52,6 @@ guard(globals())
 # imported when first used: all but bounds need pandas
 __getattr__, _, _ = lazy_loader.attach(
     __name__,
-    submodules=["bounds", "leaderboard", "network_labels", "plugins", "results", "tables"],
+    submodules=["bounds", "leaderboard", "network_labels", "results", "tables"],
     submod_attrs={"results": ["Results"]},
 )

@@ -24,6 +24,7 @@ from cdopt.study.results import Results
 from cdopt.study.table import Table
 
 STORED = "standard-study.jsonl.xz"  # beside the problems
+_BESIDE = ("fastest other", "its time [s]")
 REFERENCES = ("newton", "pgs", "lcp")  # quick, and part of every installation
 
 
@@ -80,55 +81,43 @@ def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
     ----------
     results : the stored ones and those of the new ``solvers``.
     """
-    return _standing(results.plain, solvers), _by_problem(results.plain, solvers)
-
-
-def _standing(runs: pd.DataFrame, solvers: Sequence[str]) -> Table:
-    """Every solver, those that solve most first."""
-    best = _solved(runs).groupby(["question", "tolerance"])["seconds"].min()
-    rows = []
+    runs = results.plain.set_index(["question", "tolerance"])
+    runs["best"] = runs.loc[runs["outcome"] == "solved", "seconds"].groupby(level=[0, 1]).min()
+    standing, wins = [], []
     for name, asked in runs.groupby("solver", sort=False):
-        solved = _solved(asked).set_index(["question", "tolerance"])["seconds"]
-        ratio = (solved / best.reindex(solved.index)).astype(float)
-        label = f"{name} (new)" if name in solvers else str(name)
-        false = int(_false(asked).sum())
-        rows.append(
-            (label, len(asked), len(solved), false, int((ratio <= 1.0).sum()), ratio.median())
-        )
-    return Table(
-        "standing",
-        "Where the new solver stands",
-        "Problems solved by certificate, claims of success that are false by more than ten times "
-        "the accuracy, problems on which it is the fastest, and its time over that of the fastest, "
-        f"median of those that it solved. {', '.join(REFERENCES)} were measured again here; the "
-        "times of the others are stored ones, times what these take here over what they took.",
-        ("solver", "problems", "solved", "false claims", "fastest", "time over the fastest"),
-        sorted(rows, key=lambda row: (-row[2], row[3])),
+        solved = asked[asked["outcome"] == "solved"]
+        ratio = solved["seconds"] / solved["best"]
+        false = ((asked["outcome"] == "wrong") & ~asked["near"]).sum()
+        label = f"{name} (new)" if name in solvers else name
+        numbers = len(asked), len(solved), false, (ratio <= 1.0).sum(), ratio.median()
+        standing.append((label, *numbers))
+    for key, run in runs[runs["solver"].isin(solvers)].iterrows():
+        same = runs.loc[[key]]
+        others = same[(same["outcome"] == "solved") & ~same["solver"].isin(solvers)]
+        fastest = others.nsmallest(1, "seconds")[["solver", "seconds"]].to_numpy().ravel().tolist()
+        cells = run["solver"], key[1], _verdict(run, others), run["worst"], run["seconds"]
+        wins.append((key[0], *cells, *(fastest or (None, None))))
+    return (
+        Table(
+            "standing",
+            "Where the new solver stands",
+            "Problems solved by certificate, claims of success that are false by more than ten "
+            "times the accuracy, problems on which it is the fastest, and its time over that of "
+            "the fastest, median of those that it solved. "
+            f"{', '.join(REFERENCES)} were measured again here; the times of the others are "
+            "stored ones, times what these take here over what they took.",
+            ("solver", "problems", "solved", "false claims", "fastest", "time over the fastest"),
+            sorted(standing, key=lambda row: (-row[2], row[3])),
+        ),
+        Table(
+            "wins",
+            "Where it wins, and where it claims falsely",
+            "It wins where its answer is certified and no other solver is faster; it claims "
+            "falsely where it reports success and a residual is above ten times the accuracy.",
+            (*("problem", "solver", "accuracy", "verdict", "worst residual", "time [s]"), *_BESIDE),
+            wins,
+        ),
     )
-
-
-def _by_problem(runs: pd.DataFrame, solvers: Sequence[str]) -> Table:
-    """Each run of the new solvers beside the fastest other one."""
-    mine = runs["solver"].isin(solvers)
-    rows = []
-    for run in runs[mine].itertuples():
-        same = (runs["question"] == run.question) & (runs["tolerance"] == run.tolerance)
-        others = _solved(runs[same & ~mine]).sort_values("seconds")
-        fastest = others.iloc[0] if len(others) else None
-        rows.append((
-            run.question, run.solver, run.tolerance, _verdict(run, others), run.worst, run.seconds,
-            None if fastest is None else fastest["solver"],
-            None if fastest is None else fastest["seconds"],
-        ))  # fmt: skip
-    return Table(
-        "wins",
-        "Where it wins, and where it claims falsely",
-        "It wins where its answer is certified and no other solver is faster; it claims falsely "
-        "where it reports success and a residual is above ten times the accuracy.",
-        ("problem", "solver", "accuracy", "verdict", "worst residual", "time [s]", "fastest other",
-         "its time [s]"),
-        rows,
-    )  # fmt: skip
 
 
 def _verdict(run: Any, others: pd.DataFrame) -> str:
@@ -139,11 +128,3 @@ def _verdict(run: Any, others: pd.DataFrame) -> str:
     if run.outcome == "wrong":
         return "nearly certified" if run.near else "claims falsely"
     return f"{run.outcome}: {run.message}" if run.message else str(run.outcome)
-
-
-def _solved(runs: pd.DataFrame) -> pd.DataFrame:
-    return runs[runs["outcome"] == "solved"]
-
-
-def _false(runs: pd.DataFrame) -> Any:
-    return (runs["outcome"] == "wrong") & ~runs["near"]

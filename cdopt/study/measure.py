@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
 from cdopt import bank
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
-from cdopt._util.errors import BackendUnavailable, CdoptError, SolveFailed, Unsupported
-from cdopt.backends import Backend
+from cdopt._util.errors import (
+    BackendUnavailable,
+    CdoptError,
+    InvalidInput,
+    SolveFailed,
+    Unsupported,
+)
+from cdopt.backends import Backend, resolve
+from cdopt.backends.modelled import Direct
 from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic import indeterminacy
 from cdopt.problem import LAWS, ProblemData
@@ -25,7 +39,6 @@ from cdopt.study.comparison import pose
 from cdopt.study.machine import peak_memory
 from cdopt.study.named_problem import NamedProblem
 from cdopt.study.plan import StudyRun
-from cdopt.study.plugins import backend_of, makers
 from cdopt.study.record import Answer, Findings, Forces, Stability, Times
 
 BOUNDS_UP_TO = 64  # contacts: two linear programs for each that is undetermined
@@ -132,6 +145,87 @@ def _warm_up(problem: NamedProblem, run: StudyRun, backend: Backend) -> None:
             _Question.of(small, run).solve(backend, TOLERANCE)
         except Exception:  # whatever a solver raises, the run's own problem shows it again
             return
+
+
+# --- the backend of a run ------------------------------------------------------------------
+#
+# A plugin is a factory, a function without arguments that returns a mapping from names to makers;
+# a maker takes the accuracy asked for, or None for the defaults, and returns a Backend
+# (``cdopt.backends.base``). It is named ``package.module:factory`` or ``path/to/file.py:factory``
+# and called only in the process of a run, and once before the first in one like it; it is
+# registered nowhere else. That process does not import from the working folder: name a file there
+# by its path.
+
+Maker = Callable[[float | None], Backend]
+
+
+def makers(plugins: Iterable[str]) -> dict[str, Maker]:
+    """The backends of these plugins by name; of equal names the last one counts.
+
+    Raises
+    ------
+    InvalidInput : no such module or factory, or one that returns something else.
+    """
+    makers_by_name: dict[str, Maker] = {}
+    for text in plugins:
+        location, name = parts(text)
+        factory: Any = getattr(_module(location), name, None)
+        if not callable(factory):
+            raise InvalidInput("plugins", f"no function {name!r} in {location}", "a factory")
+        mapping = factory()
+        if not isinstance(mapping, Mapping):
+            raise InvalidInput("plugins", f"{text} gives {checks.describe(mapping)}", "a mapping")
+        makers_by_name.update(mapping)
+    return makers_by_name
+
+
+def parts(plugin: str) -> tuple[str, str]:
+    """The module or file of a plugin, and its function: "factory" where none is named."""
+    location, colon, name = plugin.rpartition(":")
+    return (location, name) if colon else (plugin, "factory")
+
+
+def backend_of(run: StudyRun) -> Backend:
+    """The backend of a run.
+
+    Raises
+    ------
+    Unsupported : it cannot be called in this way, asked for this tolerance, or warm-started.
+    InvalidInput, BackendUnavailable : an unknown name, or one that is not installed.
+    """
+    plugin_makers = makers(run.plugins)
+    if run.call == "direct":
+        backend: Backend = Direct(run.backend, run.tolerance)
+    elif run.backend in plugin_makers:
+        backend = plugin_makers[run.backend](run.tolerance)
+    else:
+        try:
+            backend = resolve(run.backend, accuracy=run.tolerance)
+        except InvalidInput as error:
+            if error.argument != "accuracy":
+                raise
+            raise Unsupported(f"a tolerance of {run.backend}", str(error)) from error
+    if run.mode != "cold" and not backend.capability.warm_start:
+        reason = f"{run.backend} called this way gains nothing from a start"
+        raise Unsupported(f"mode {run.mode!r}", reason, ("cold",))
+    return backend
+
+
+def _module(location: str) -> ModuleType:
+    if not location.endswith(".py"):
+        try:
+            return importlib.import_module(location)
+        except (ImportError, ValueError) as error:
+            expected = "an installed module, or a file by its path, such as solver.py:factory"
+            raise InvalidInput("plugins", str(error), expected) from error
+    name = f"cdopt_plugin_{Path(location).stem}"
+    spec = importlib.util.spec_from_file_location(name, location)
+    if spec is None or spec.loader is None or not Path(location).exists():
+        raise InvalidInput("plugins", f"{location}: no such file", "a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 # --- one timed solve -------------------------------------------------------------------

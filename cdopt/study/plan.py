@@ -110,7 +110,7 @@ class Plan:
     repeats : how often each run solves its problem.
     threads : of each run, for BLAS and compiled loops; None leaves them alone.
     plugins : ``module:factory`` or ``file.py:factory``: factories of further backends, called
-        only in the process of a run (``cdopt.study.plugins``).
+        only in the process of a run (``cdopt.study.measure``).
     time_limit : s, for one solve and for each other measurement; hard.
     memory_limit : MB for a run's process; None: 70 % of the machine's.
     reference_backend : solver of the compatible forces that all forces are compared with.

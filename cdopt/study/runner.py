@@ -1,23 +1,60 @@
-"""Carrying out a plan: missing runs are made one after the other, or by any executor."""
+"""Carrying out a plan: every missing run in a process of its own, here or by any executor.
+
+Every run gives a record: an answer, an exception, a crash, a hang, or lack of memory. A process
+that was ended from outside is recorded as interrupted, not as a crash.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import importlib
-from collections.abc import Iterator, Mapping
+import os
+import signal
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numba
+from threadpoolctl import threadpool_limits
+
+from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.processes import Worker, limit_memory
+from cdopt._util.processes import memory_limit as default_memory_limit
 from cdopt._util.progress import ProgressCallback, progress_bar
+from cdopt.backends import Backend
+from cdopt.backends.registry import known_names
+from cdopt.backends.watched import warm_up
+from cdopt.study.machine import killed_for_memory, machine
+from cdopt.study.measure import makers, measure
 from cdopt.study.plan import Plan, StudyRun
-from cdopt.study.process import check_plugins, make
-from cdopt.study.record import LIMITED, Record, opened, outcomes
+from cdopt.study.record import LIMITED, Ended, Findings, Record, opened, outcomes
 
 _DASK = "pip install 'cdopt[dask]'"
 _CONNECT_SECONDS = 30.0  # for the scheduler to answer
+
+
+_WORKING = "a factory of backends that works"
+START_LIMIT = 300.0  # s: imports, reading the problem, loops compiled for the first time
+PREPARING = ("start", "load", "warm up")  # stages with this limit
+_READ, _KEPT = 1 << 16, 4000  # bytes of stderr that are read, and characters kept
+_FAULT, _MODULES = "Fatal Python error:", "Extension modules:"  # as the fault handler writes
+_NO_MEMORY = (  # what runtimes write when an allocation fails
+    "MemoryError",
+    "bad_alloc",
+    "memory allocation of",
+    "Cannot allocate memory",
+    "out of memory",
+)
+_FROM_OUTSIDE = {"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"}  # solvers do not end themselves by these
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -152,3 +189,187 @@ def dask_executor(address: str) -> Iterator[Executor]:
         raise InvalidInput("dask", found, "the address of a scheduler") from error
     with client:
         yield client.get_executor()
+
+
+# --- one run --------------------------------------------------------------------------------
+
+
+def make(run: StudyRun, time_limit: float = 60.0, memory_limit: float | None = None) -> Record:
+    """Make a run in a process of its own.
+
+    Parameters
+    ----------
+    time_limit : s of wall clock for one solve, and for each other measurement; hard. Imports and
+        warming up have ``START_LIMIT`` instead.
+    memory_limit : MB of the process, enforced where the system can; None: 70 % of the machine's.
+
+    An exception here, Ctrl-C included, ends the process too, and leaves no record.
+    """
+    if memory_limit is None:
+        memory_limit = default_memory_limit()
+
+    def limit() -> float:
+        return max(START_LIMIT, time_limit) if stage in PREPARING else time_limit
+
+    began, killed_before = time.monotonic(), killed_for_memory()
+    stage, findings, lost = "start", None, None
+    with tempfile.TemporaryFile() as errors:
+        worker = Worker(prepare, errors)
+        try:
+            worker.start(limit())
+            worker.call(_send_findings, run, memory_limit)
+            while stage:
+                message = worker.receive(limit())
+                if isinstance(message, str):
+                    stage = message
+                else:
+                    findings = _joined(findings, msgspec.json.decode(message, type=Findings), stage)
+        except TimeoutError:
+            lost = Findings("timeout", f"stopped after {limit():g} s: {stage}")
+        except EOFError:
+            pass
+        finally:
+            code = worker.end()
+        errors.seek(max(errors.seek(0, os.SEEK_END) - _READ, 0))
+        text = errors.read().decode("utf-8", "replace").strip()
+    if not stage:
+        code = 0  # it was complete
+    elif lost is None:
+        starved = any(phrase in text for phrase in _NO_MEMORY) or (
+            code == -signal.SIGKILL and killed_for_memory() > killed_before
+        )
+        lost = _lost(code, stage, starved)
+    ended = Ended(
+        code=None if code < 0 else code,
+        signal=-code if code < 0 and lost is not None and lost.outcome != "timeout" else None,
+        stage=stage,
+        seconds=time.monotonic() - began,
+        stderr="" if findings and not stage and findings.outcome != "error" else _excerpt(text),
+    )
+    if lost is not None:
+        replaced = findings is None or lost.outcome == "interrupted"
+        findings = lost if replaced else _joined(findings, lost, "")
+    return Record(
+        id=run.id,
+        run=run,
+        time_limit=float(time_limit),
+        memory_limit=memory_limit,
+        ended=ended,
+        machine=machine(),
+        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **vars(findings),
+    )
+
+
+def check_plugins(
+    plugins: Sequence[str], backends: Sequence[str] = (), accuracies: Sequence[float | None] = ()
+) -> list[str]:
+    """Check that plugins can be used, in a process like those of runs; names of their backends.
+
+    Parameters
+    ----------
+    plugins : as of a plan. backends : the names that a plan uses. accuracies : that it asks for.
+
+    Raises
+    ------
+    InvalidInput : a plugin that cannot be imported or called, or gives something else than makers
+        of backends; or a name that neither cdopt nor a plugin knows.
+    """
+    if not plugins:
+        return []
+    worker = Worker(prepare)
+    try:
+        worker.call(_send_names, plugins, backends, accuracies)
+        worker.start(START_LIMIT)
+        names: list[str] | InvalidInput = worker.receive(START_LIMIT)
+    except (EOFError, TimeoutError):
+        found = f"{', '.join(plugins)}: the process ended with code {worker.end()}"
+        raise InvalidInput("plugins", found, _WORKING) from None
+    worker.end()
+    if isinstance(names, InvalidInput):
+        raise names
+    return names
+
+
+def _joined(earlier: Findings | None, later: Findings, stage: str) -> Findings:
+    """What is known now: an answer is kept when a measurement after it fails."""
+    if earlier is None or not earlier.times or later.times:
+        return later
+    where = f", {stage}" if stage else ""
+    return replace(earlier, message=f"unfinished{where}: {later.message or later.outcome}")
+
+
+def _lost(code: int, stage: str, starved: bool) -> Findings:
+    """The outcome of a process that ended before it was complete."""
+    known = {number.value: number.name for number in signal.Signals}
+    name = known.get(-code, f"signal {-code}")
+    how = f"ended with code {code}" if code >= 0 else f"ended by {name}"
+    if starved:
+        return Findings("memory", f"{how} for lack of memory: {stage}")
+    if name in _FROM_OUTSIDE:
+        return Findings("interrupted", f"{how} from outside: {stage}")
+    return Findings("crash", f"{how}: {stage}")
+
+
+def _excerpt(text: str) -> str:
+    """The part to keep: the end, or the beginning of what Python's fault handler wrote."""
+    fault = text.rfind(_FAULT)
+    if fault < 0:
+        return text[-_KEPT:]
+    before, after = text[:fault], text[fault:].partition(_MODULES)[0]
+    return (before[-_KEPT // 4 :] + after).strip()[:_KEPT]
+
+
+# --- in the process ----------------------------------------------------------------------------
+
+
+def prepare() -> None:
+    """What all runs need is imported with this module, and by CVXPY's first problem."""
+    warm_up()
+
+
+def _send_findings(
+    send: Callable[[object], None], run: StudyRun, memory_limit: float | None
+) -> None:
+    """Make a run; send each stage that begins, what is known so far as JSON, and "" at the end."""
+    limit_memory(memory_limit)
+    if run.threads is not None:
+        os.environ.update(dict.fromkeys(_THREADS, str(run.threads)))
+        numba.set_num_threads(min(run.threads, numba.config.NUMBA_NUM_THREADS))
+        threadpool_limits(run.threads)
+    try:
+        for message in measure(run):
+            send(message if isinstance(message, str) else msgspec.json.encode(message))
+    except Exception as error:
+        traceback.print_exc()
+        text = f"{type(error).__name__}: {error}"[:500]
+        send(msgspec.json.encode(Findings("error", text)))
+    send("")
+
+
+def _send_names(
+    send: Callable[[object], None],
+    plugins: Sequence[str],
+    backends: Sequence[str],
+    accuracies: Sequence[float | None],
+) -> None:
+    """Send the names of the backends that plugins bring, or what is wrong with them."""
+    try:
+        by_name = makers(plugins)
+        for name in backends:
+            if name not in by_name:
+                checks.choice("backends", name, (*by_name, *known_names()))
+                continue
+            for accuracy in accuracies:
+                backend = by_name[name](accuracy)
+                if not isinstance(backend, Backend):
+                    found = f"the maker of {name!r} gives {checks.describe(backend)}"
+                    raise InvalidInput("plugins", found, "a Backend")
+    except InvalidInput as error:
+        send(error)
+    except (Exception, SystemExit) as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f'{type(error).__name__}: {error} ("{place.filename}", line {place.lineno})'
+        send(InvalidInput("plugins", f"{', '.join(plugins)}: {where}", _WORKING))
+    else:
+        send(list(by_name))

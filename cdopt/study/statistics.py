@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -33,18 +34,8 @@ class Profile:
     problems: int
 
     def at(self, tau: float) -> float:
-        """ρ(τ), the share of problems solved within ``tau`` times the time of the fastest."""
+        """ρ(τ); at 1 the share on which it was the fastest, at infinity the share solved."""
         return float(np.searchsorted(self.ratios, tau, side="right")) / self.problems
-
-    @property
-    def wins(self) -> float:
-        """ρ(1), the share of problems on which it was the fastest; ties count for all."""
-        return self.at(1.0)
-
-    @property
-    def solved(self) -> float:
-        """ρ(∞), the share of problems that it solved."""
-        return self.ratios.size / self.problems
 
     def steps(self, most: float) -> tuple[FloatArray, FloatArray]:
         """Corners (τ, ρ) of the step function from τ = 1 to ``most``."""
@@ -66,17 +57,18 @@ def performance_profiles(times: Mapping[str, Sequence[float]]) -> dict[str, Prof
     lengths = {len(row) for row in times.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise InvalidInput("times", f"lengths {sorted(lengths)}", "one time for each problem")
-    table = np.array([list(row) for row in times.values()], dtype=np.float64)
-    table = np.where(np.isnan(table), np.inf, table)
-    if np.any(table <= 0.0):
+    table = np.nan_to_num(
+        np.array([list(row) for row in times.values()], float), nan=np.inf, posinf=np.inf
+    )
+    if not np.all(table > 0.0):
         raise InvalidInput("times", f"{table.min()!r}", "positive times")
-    best = table.min(axis=0)
-    profiles = {}
-    for name, row in zip(times, table, strict=True):
-        solved = np.isfinite(row)
-        ratios = np.sort(row[solved] / best[solved])
-        profiles[name] = Profile(read_only(ratios), table.shape[1])
-    return profiles
+    best = np.where(np.isfinite(table.min(axis=0)), table.min(axis=0), 1.0)
+    ratios = np.sort(table / best, axis=1)
+    solved = np.isfinite(ratios)
+    return {
+        name: Profile(read_only(row[solves]), table.shape[1])
+        for name, row, solves in zip(times, ratios, solved, strict=True)
+    }
 
 
 def shifted_geometric_mean(values: Sequence[float], shift: float = 1.0) -> float:
@@ -96,30 +88,25 @@ def shifted_geometric_mean(values: Sequence[float], shift: float = 1.0) -> float
     offset = checks.scalar("shift", shift, at_least=0.0)
     if numbers.size == 0 or float(numbers.min()) < 0.0:
         raise InvalidInput("values", checks.describe(numbers), "at least one, none negative")
-    if offset == 0.0 and float(numbers.min()) == 0.0:
-        return 0.0
-    return float(np.exp(np.mean(np.log(numbers + offset))) - offset)
+    with np.errstate(divide="ignore"):  # zeros have a geometric mean of zero
+        return float(np.exp(np.mean(np.log(numbers + offset))) - offset)
 
 
-@dataclass(frozen=True)
-class PowerFit:
+class PowerFit(NamedTuple):
     """y = factor · x^exponent by least squares on logarithms.
 
     Attributes
     ----------
     exponent, factor : of the law.
     low, high : ends of the exponent's confidence interval; infinite for two points.
-    confidence : of the interval, such as 0.95.
-    points : number of points. residual : standard deviation of ln y about the line.
+    points : number of points.
     """
 
     exponent: float
     factor: float
     low: float
     high: float
-    confidence: float
     points: int
-    residual: float
 
 
 def power_fit(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> PowerFit:
@@ -139,21 +126,15 @@ def power_fit(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) 
     level = checks.scalar("confidence", confidence, above=0.0, at_most=1.0 - 1e-9)
     across = checks.vector("x", np.asarray(x, dtype=np.float64), None)
     up = checks.vector("y", np.asarray(y, dtype=np.float64), across.size)
-    different = np.unique(across).size
-    if different < 2:
-        raise InvalidInput("x", f"{different} different values", "two or more")
-    if min(float(across.min()), float(up.min())) <= 0.0:
-        raise InvalidInput("x and y", "a number that is not positive", "positive numbers")
+    if np.unique(across).size < 2 or min(across.min(), up.min()) <= 0.0:
+        raise InvalidInput("x and y", "too few or not positive", "positive, at two or more x")
     lx, ly = np.log(across), np.log(up)
-    centred = lx - lx.mean()
+    centred, freedom = lx - lx.mean(), across.size - 2
     slope = float(centred @ ly / (centred @ centred))
     offset = float(ly.mean() - slope * lx.mean())
-    error, freedom = ly - offset - slope * lx, across.size - 2
-    half, deviation = np.inf, 0.0
-    if freedom > 0:
-        deviation = float(np.sqrt(error @ error / freedom))
-        slope_error = deviation / float(np.sqrt(centred @ centred))
-        half = float(stdtrit(freedom, 0.5 + 0.5 * level)) * slope_error
-    return PowerFit(
-        slope, float(np.exp(offset)), slope - half, slope + half, level, across.size, deviation
-    )
+    half = np.inf
+    if freedom:
+        deviation = np.linalg.norm(ly - offset - slope * lx) / np.sqrt(freedom)
+        error = deviation / np.linalg.norm(centred)
+        half = float(stdtrit(freedom, 0.5 + 0.5 * level) * error)
+    return PowerFit(slope, float(np.exp(offset)), slope - half, slope + half, across.size)

@@ -15,8 +15,8 @@ import pytest
 from cdopt import InvalidInput
 from cdopt._util import processes
 from cdopt.study import Plan, Record, read, run
-from cdopt.study.plugins import makers
-from cdopt.study.process import make, prepare
+from cdopt.study.measure import makers
+from cdopt.study.runner import make, prepare
 
 pytestmark = pytest.mark.slow  # a process for every run
 
