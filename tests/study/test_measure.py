@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import beam
 
 import cdopt
-from cdopt import InvalidInput, bank
+from cdopt import bank
 from cdopt.backends import PGS
 from cdopt.study import ProblemSource, StudyRun, problems
 from cdopt.study.machine import peak_memory
-from cdopt.study.measure import difference, measure
+from cdopt.study.measure import measure
 from cdopt.study.record import STAGES, Findings
-
-MISBEHAVING = str(Path(__file__).with_name("misbehaving.py")) + ":factory"
 
 
 @pytest.fixture(autouse=True)
@@ -90,18 +86,17 @@ def test_the_reference_is_that_of_the_named_backend() -> None:
 
 
 @pytest.mark.slow
-def test_the_parts_of_a_solve_are_all_of_it() -> None:
-    for times in measured("beam-uniform", "compatible", "clarabel", repeats=2).times:
-        parts = times.pose + times.compile + times.solve + times.read + times.certify
-        assert parts == pytest.approx(times.total, rel=1e-9)
-        assert min(times.pose, times.compile, times.solve, times.certify) > 0.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["osqp", "scs"])  # SCS reports milliseconds
-def test_the_set_up_is_known_where_the_solver_reports_it(backend: str) -> None:
-    (times,) = measured("beam-uniform", "classic-force", backend).times
-    assert 0.0 < times.setup < times.solve
+@pytest.mark.parametrize(
+    ("formulation", "backend"),
+    [("compatible", "clarabel"), ("classic-force", "osqp"), ("classic-force", "scs")],
+)
+def test_the_parts_of_a_solve_are_all_of_it(formulation: str, backend: str) -> None:
+    (times,) = measured("beam-uniform", formulation, backend).times
+    parts = times.pose, times.compile, times.solve, times.read, times.certify
+    assert sum(parts) == pytest.approx(times.total, rel=1e-9)
+    assert min(parts) > 0.0
+    if formulation == "classic-force":  # SCS reports milliseconds
+        assert 0.0 < times.setup < times.solve
 
 
 @pytest.mark.slow
@@ -213,14 +208,6 @@ def test_no_contacts_are_a_problem_too() -> None:
     assert result.forces.distance is None
 
 
-def test_errors_of_solvers_are_raised() -> None:
-    run = StudyRun(ProblemSource("beam-uniform"), "classic-force", "fail", plugins=(MISBEHAVING,))
-    with pytest.raises(ZeroDivisionError):
-        list(measure(run))
-    with pytest.raises(InvalidInput, match="backend"):
-        list(measure(dataclasses.replace(run, backend="none")))
-
-
 # --- sources of problems ---------------------------------------------------------------
 
 
@@ -245,30 +232,3 @@ def test_steps_of_a_run_are_problems_with_the_answers_of_the_run(tmp_path: Path)
     refused = measured(steps[0], "classic-force", "apgd", mode="previous")
     assert refused.outcome == "refused"
     assert "first step" in refused.message
-
-
-def test_a_file_that_changed_is_not_the_one_that_was_planned(tmp_path) -> None:
-    path = tmp_path / "beam.npz"
-    beam().save(path)
-    (planned,) = problems(path)
-    assert planned.load().nc == 3
-    beam().replace(dt=2e-3).save(path)
-    with pytest.raises(InvalidInput, match="another content"):
-        planned.load()
-
-
-def test_members_of_a_family() -> None:
-    sizes = bank.families()["chains"].sizes
-    assert [p.source for p in problems("family:chains")] == [f"family:chains:{n}" for n in sizes]
-    (hertz,) = problems("family:chains:8", power=2.5)
-    assert (hertz.label, hertz.load().power) == ("family:chains:8, p = 2.5", 2.5)
-    for text in ("family:no-such", "family:chains:many", "family:"):
-        with pytest.raises(InvalidInput, match="chains"):
-            problems(text)
-
-
-def test_differences_by_hand() -> None:
-    f = np.array([1.0, 2.0])
-    assert difference(f, np.array([1.0, 4.0])) == 0.5
-    assert difference(f, np.zeros(2)) == 1.0  # over the larger, where the other vanishes
-    assert difference(np.zeros(0), np.zeros(0)) == 0.0

@@ -109,3 +109,10 @@ def test_contacts_in_another_order(text: str) -> None:
 def test_what_names_no_problem(text: str, expected: str) -> None:
     with pytest.raises(cdopt.InvalidInput, match=expected):
         open_problem(text)
+
+
+def test_members_of_a_family() -> None:
+    sizes = bank.families()["chains"].sizes
+    assert [p.source for p in problems("family:chains")] == [f"family:chains:{n}" for n in sizes]
+    (hertz,) = problems("family:chains:8", power=2.5)
+    assert (hertz.label, hertz.load().power) == ("family:chains:8, p = 2.5", 2.5)
