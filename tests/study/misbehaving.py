@@ -22,48 +22,48 @@ PIDS = "CDOPT_TEST_PIDS"  # names the file for the number of the process that ha
 calls = 0
 
 
-def crash(found: RunResult) -> RunResult:
+def with_forces(found: RunResult, forces: np.ndarray, **changes) -> RunResult:
+    return dataclasses.replace(found, iterate=Iterate(found.iterate.motion, forces), **changes)
+
+
+def crash(found: RunResult) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
-    return found
 
 
-def end_from_outside(found: RunResult) -> RunResult:
+def end_from_outside(found: RunResult) -> None:
     """What somebody else does by kill, or a machine that is shut down."""
     os.kill(os.getpid(), signal.SIGTERM)
-    return found
 
 
-def leave(found: RunResult) -> RunResult:
+def leave(found: RunResult) -> None:
     os._exit(3)
 
 
-def hang(found: RunResult) -> RunResult:
+def hang(found: RunResult) -> None:
     Path(os.environ[PIDS]).write_text(str(os.getpid()))
     time.sleep(3600.0)
-    return found
 
 
-def parent(found: RunResult) -> RunResult:
+def parent(found: RunResult) -> None:
     """Start a process that outlives it, and hang."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     Path(os.environ[PIDS]).write_text(str(child.pid))
     time.sleep(3600.0)
-    return found
 
 
-def hog(found: RunResult) -> RunResult:
+def hog(found: RunResult) -> None:
     held = []
     while True:
         held.append(np.ones(8_000_000))
 
 
-def starve(found: RunResult) -> RunResult:
+def starve(found: RunResult) -> None:
     """End as runtimes do that get no memory."""
     os.write(2, b"memory allocation of 8589934592 bytes failed\n")
     os.abort()
 
 
-def fail(found: RunResult) -> RunResult:
+def fail(found: RunResult) -> None:
     raise ZeroDivisionError("one by nothing")
 
 
@@ -73,8 +73,8 @@ def lie(found: RunResult) -> RunResult:
 
 
 def give_up(found: RunResult) -> RunResult:
-    wrong = with_forces(found, 2.0 * found.iterate.forces)
-    return dataclasses.replace(wrong, status="no progress", claim="inaccurate")
+    forces = 2.0 * found.iterate.forces
+    return with_forces(found, forces, status="no progress", claim="inaccurate")
 
 
 def say_nan(found: RunResult) -> RunResult:
@@ -106,16 +106,15 @@ def crash_later(found: RunResult) -> RunResult:
     return found if calls == 1 else crash(found)
 
 
-def with_forces(found: RunResult, forces: np.ndarray) -> RunResult:
-    return dataclasses.replace(found, iterate=Iterate(found.iterate.motion, forces))
-
-
 @dataclass(frozen=True)
 class Misbehaving:
     """Newton, and then something else."""
 
-    name: str
     then: Callable[[RunResult], RunResult]
+
+    @property
+    def name(self) -> str:
+        return self.then.__name__
 
     @property
     def capability(self) -> Capability:
@@ -125,14 +124,7 @@ class Misbehaving:
         return self.then(Newton().run(posed, warm_start, verbose))
 
 
-DOINGS = (
-    crash, leave, hang, parent, hog, starve, fail, lie, give_up, say_nan, chatter, drift, count,
-    crash_later, end_from_outside,
-)  # fmt: skip
-
-
 def factory() -> Mapping[str, Callable[[float | None], Backend]]:
-    def maker(then: Callable[[RunResult], RunResult]) -> Callable[[float | None], Backend]:
-        return lambda accuracy: Misbehaving(then.__name__, then)
-
-    return {then.__name__: maker(then) for then in DOINGS}
+    doings = (crash, leave, hang, parent, hog, starve, fail, lie, give_up, say_nan, chatter, drift,
+              count, crash_later, end_from_outside)  # fmt: skip
+    return {then.__name__: lambda accuracy, then=then: Misbehaving(then) for then in doings}

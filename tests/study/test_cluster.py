@@ -13,10 +13,10 @@ import misbehaving
 import pytest
 
 import cdopt
-from cdopt.study import Plan, read, run
-from cdopt.study.runner import dask_executor
+from cdopt.study import Plan, dask_executor, read, run
 
 distributed = pytest.importorskip("distributed", reason="pip install 'cdopt[dask]'")
+psutil = pytest.importorskip("psutil")  # which Dask needs, too
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # Dask's own
     pytest.mark.skipif(sys.platform != "linux", reason="a worker is killed by its number"),
@@ -35,17 +35,16 @@ def cluster(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_no_run_is_lost_or_counted_twice_when_a_worker_dies(cluster, tmp_path) -> None:
-    plan = Plan(
-        ["beam-uniform"], ["newton", "pgs", "crash", "osqp"], repeats=1, tolerances=[None, 1e-9],
-        plugins=[MISBEHAVING],
-    )  # fmt: skip
+    outcomes = {"newton": "solved", "pgs": "solved", "crash": "crash", "osqp": "solved"}
+    settings = {"repeats": 1, "tolerances": [None, 1e-9], "plugins": [MISBEHAVING]}
+    plan = Plan(["beam-uniform"], list(outcomes), **settings)
     killed: list[int] = []
 
     def kill_once(done: int, total: int, text: str = "") -> None:
         """When the first record comes, end a worker in the middle of a run."""
         while done == 1 and not killed:
             for worker in list(cluster.workers.values()):
-                if runs_below(worker.pid) and not killed:
+                if in_a_run(worker.pid) and not killed:
                     os.kill(worker.pid, signal.SIGKILL)
                     killed.append(worker.pid)
 
@@ -54,12 +53,16 @@ def test_no_run_is_lost_or_counted_twice_when_a_worker_dies(cluster, tmp_path) -
     assert killed
     assert done.lost == {}
     assert done.made == len(plan.runs) == 8
-    lines = (tmp_path / "runs.jsonl").read_bytes().splitlines()
-    assert len(lines) == 8
+    assert len((tmp_path / "runs.jsonl").read_bytes().splitlines()) == 8
     assert {r.id for r in read(tmp_path)} == {one.id for one in plan.runs}
-    outcomes = {r.run.backend: r.outcome for r in done.records}
-    assert outcomes == {"newton": "solved", "pgs": "solved", "crash": "crash", "osqp": "solved"}
+    assert {r.run.backend: r.outcome for r in done.records} == outcomes
     assert run(plan, tmp_path).made == 0
+
+
+def in_a_run(pid: int) -> bool:
+    """Whether one of a process's descendants has the process of a run."""
+    below = psutil.Process(pid).children(recursive=True)
+    return any("cdopt._util.processes" in process.cmdline() for process in below)
 
 
 @pytest.mark.slow
@@ -88,30 +91,6 @@ def waited(condition) -> None:
             return
         time.sleep(0.1)
     raise TimeoutError
-
-
-def runs_below(pid: int) -> list[int]:
-    """Numbers of the processes of runs that descend from a process."""
-    parents: dict[int, int] = {}
-    runs: list[int] = []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(place.name)] = int(
-                (place / "stat").read_text().rpartition(")")[2].split()[1]
-            )
-            if b"cdopt._util.processes" in (place / "cmdline").read_bytes():
-                runs.append(int(place.name))
-        except (OSError, ValueError):
-            continue
-    return [run for run in runs if pid in ancestors(run, parents)]
-
-
-def ancestors(pid: int, parents: dict[int, int]) -> list[int]:
-    found: list[int] = []
-    while pid in parents and pid not in found:
-        found.append(pid)
-        pid = parents[pid]
-    return found
 
 
 def test_where_no_scheduler_is_that_is_told(monkeypatch) -> None:
