@@ -123,15 +123,24 @@ class InfeasibilityProof:
     violation: float
 
     def __str__(self) -> str:
-        if self.kind == "truss":
-            what = "the motion u has B u >= 0 and contact_load @ u"
-        elif self.kind == "limit load":
-            what = "the motion v has B v in the dual cones and -dead @ v"
-        elif self.kind == "rigid step":
-            what = "the multipliers g >= 0 have B.T @ g = 0 and g @ bias"
-        else:
-            what = "the forces g in the friction cones have B.T @ g = 0 and g @ bias"
-        return f"{self.kind} infeasible: {what} = {self.value:.3g} (to {self.violation:.1e})"
+        used = np.flatnonzero(np.abs(self.vector) > 1e-9 * np.abs(self.vector).max(initial=0.0))
+        entries = ", ".join(f"{i}: {self.vector[i]:,.4g}" for i in used[:_LISTED])
+        more = f" and {used.size - _LISTED} more" if used.size > _LISTED else ""
+        shown = _PROOFS.get(self.kind, _PROOFS["frictional step"]).format(self.value)
+        return f"{self.kind} infeasible: {shown} (to {self.violation:.1e}; entries {entries}{more})"
+
+
+_LISTED = 8  # entries of a proof that are written out
+_PROOFS = {
+    "truss": "no pushing contact forces deliver this load, as the motion u closes no contact "
+    "(B u >= 0), and contact_load @ u = {:.3g} J",
+    "rigid step": "no velocity keeps all contacts from penetrating, as the multipliers g >= 0 have "
+    "g @ B = 0, and g @ bias = {:.3g} m/s",
+    "frictional step": "no velocity keeps all contacts from penetrating, as the forces g in the "
+    "friction cones have g @ B = 0, and g @ bias = {:.3g} m/s",
+    "limit load": "no forces in the friction cones balance the dead load, as the motion v needs no "
+    "work of the contacts or of the live load, and -dead @ v = {:.3g} W",
+}
 
 
 class SolveFailed(CdoptError):
