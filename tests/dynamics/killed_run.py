@@ -1,4 +1,4 @@
-"""A simulation that is killed again and again; run by test_killed.py in a process of its own.
+"""A simulation that is killed again and again; run by test_run_files.py in a process of its own.
 
 Its parent never solves anything, so that forked children may start their own threads.
 """
@@ -16,11 +16,6 @@ import cdopt
 from cdopt.dynamics import trajectory_file
 
 
-def go(path: str, options: dict) -> None:
-    scene = cdopt.scene.pyramid(3)
-    cdopt.simulate(scene, 1e-3, 0.4, out=path, **options)
-
-
 def written(path: str) -> int:
     """When the file or a part of it was last written."""
     return max((place.stat().st_mtime_ns for place in Path(path).parent.glob("run*")), default=0)
@@ -31,11 +26,10 @@ def main(path: str, kills: int, seed: int, warm: bool) -> None:
     trajectory_file._MERGE_SHARE = 3.0
     random.seed(seed)
     options = {"resume": True, "every": 3, "warm_start": warm}
-    done = 0
-    while done <= kills:
+    for done in range(kills + 1):
         child = os.fork()
         if child == 0:
-            go(path, options)
+            cdopt.simulate(cdopt.scene.pyramid(3), 1e-3, 0.4, out=path, **options)
             os._exit(0)
         if done < kills:
             before, deadline = written(path), time.monotonic() + 30.0
@@ -48,9 +42,8 @@ def main(path: str, kills: int, seed: int, warm: bool) -> None:
         _, status = os.waitpid(child, 0)
         if done < kills and not os.WIFSIGNALED(status):
             sys.exit("it ended before it was killed")
-        done += 1
         if Path(path).exists():
-            print(f"{done}: {len(cdopt.Trajectory.load(path))} frames", flush=True)
+            print(f"{done + 1}: {len(cdopt.Trajectory.load(path))} frames", flush=True)
     sys.exit(os.waitstatus_to_exitcode(status))
 
 

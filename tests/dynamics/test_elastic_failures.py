@@ -1,31 +1,32 @@
-"""Elastic methods at their limits: odd loads, steps that fail, refusals, and what files keep."""
+"""Elastic methods at their limits: residuals, odd loads, steps that fail, and refusals."""
 
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from elastic_scenes import MASS, T_C, ball, bonded_hit, impact, in_a_box, scene, wall
-from grain_mixtures import STIFF
+from dynamic_scenes import MASS, STIFF, T_C, ball, bonded_hit, falling, impact, scene, wall
 
 import cdopt
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends import resolve
-from cdopt.dynamics import StepFailed, Trajectory, VariationalSteps
+from cdopt.dynamics import Equilibrium, StepFailed, Trajectory, VariationalSteps, elastic
+from cdopt.dynamics.equilibrium import unbalanced
 from cdopt.dynamics.spheres.steps import outdated, size
 from cdopt.dynamics.spheres.system import neighbor_list, system_of
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres
 
-ELASTIC = ("variational", "velocity-verlet", "quasi-static")
+SLOW, H = pytest.mark.slow, T_C / 16
 # methods and paths that step over a scene of spheres
 STEPPERS = [
     ("variational", {}),
     ("variational", {"alpha": 0.0}),
     ("variational", {"path": "cvxpy"}),
-    pytest.param("variational", {"path": "cvxpy", "alpha": 0.0}, marks=pytest.mark.slow),
+    pytest.param("variational", {"path": "cvxpy", "alpha": 0.0}, marks=SLOW),
     ("velocity-verlet", {}),
 ]
 
@@ -37,7 +38,94 @@ def meeting(speed: float, distance: float = 2.0, dim: int = 2, **more: Any) -> S
     return scene(pair, dim, **more)
 
 
-# --- loads, tolerances, stability ----------------------------------------------------------
+# --- residuals are real, as a share of what acts on each body ------------------------------
+
+
+@pytest.mark.parametrize("speed", [1.0, 1e-6])
+def test_the_residual_of_a_loose_step_is_the_residual_left(speed: float) -> None:
+    """Without damping and with α = ½, Δq/h is the mean velocity, but for R/2M."""
+    start = ball([0.0, 1e-3 * speed * T_C], [0.0, -speed])
+    place = scene([wall([0.0, 1.0], [0.0, -0.5]), start], 2, power=2.5)
+    run = cdopt.simulate(place, H, 80 * H, "variational", tol=1e-3)
+    x, v = run.q[:, 1, 1], run.v[:, 1, 1]
+    left = np.abs(np.diff(x) / H - 0.5 * (v[1:] + v[:-1])).max() / speed
+    assert 1e-7 < left < 1e-2
+    assert 0.1 * left < run.diagnostics["residual_step"].max() < 10.0 * left
+    assert run.ok
+
+
+FAST = ball([0.0, 100.0], [0.0, 5e3])
+LOOSE = {"tol": 1e-8}  # of its speed is more than the speeds of the others
+
+
+def slow_pair(*others: Body) -> Scene:
+    """Two spheres that touch and approach at 2e-6 m/s, and others far away."""
+    return scene([ball([-0.5, 0.0], [1e-6, 0.0]), ball([0.5, 0.0], [-1e-6, 0.0]), *others], 2)
+
+
+@pytest.mark.parametrize("solver", ["cg", "direct"])
+def test_slow_bodies_are_solved_as_well_as_fast_ones(solver: str) -> None:
+    alone, beside = (
+        cdopt.simulate(slow_pair(*others), H, 5 * H, "variational", solver=solver, **LOOSE)
+        for others in ((), (FAST,))
+    )
+    assert alone.ok
+    assert beside.ok
+    assert np.abs(alone.v[-1]).max() > 1e-7
+    np.testing.assert_allclose(beside.v[:, :2], alone.v, rtol=0, atol=1e-11)
+
+
+def test_a_residual_above_the_tolerance_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without iterations, what is small beside the fastest body is all of the slow ones."""
+    monkeypatch.setattr(elastic, "_LIMIT", 0)
+    with pytest.raises(StepFailed, match="above the tolerance") as caught:
+        cdopt.simulate(slow_pair(FAST), H, 4 * H, "variational", **LOOSE)
+    assert len(caught.value.trajectory) == 1
+    run = cdopt.simulate(slow_pair(FAST), H, 4 * H, "variational", on_failure="continue", **LOOSE)
+    assert not run.ok
+    assert run.diagnostics["residual_step"][1:].min() > 1e-3
+    assert run.diagnostics["claimed_step"].all()  # the cheap criterion was met
+
+
+def column() -> Scene:
+    grain = Material(name="grain", stiffness=2e4)
+    balls = [Body(Sphere(0.1), [0.4 * k, 0.1], mass=10.0**k, material="grain") for k in range(3)]
+    floor = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0])
+    return Scene([floor, *balls], dim=2, gravity=[0.0, -10.0], materials=[grain])
+
+
+def test_an_equilibrium_is_measured_by_what_acts_on_each_body(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The lightest ball 1e-6 m above its rest: a share of its 10 N, not of the heaviest's 1000."""
+    exact = elastic.equilibrium
+
+    def lifted(*args: Any, **options: Any) -> Equilibrium:
+        rest = exact(*args, **options)
+        return replace(rest, forces=rest.forces - 2e4 * 1e-6 * (np.arange(rest.forces.size) == 0))
+
+    assert unbalanced(column(), exact(column())) < 1e-9
+    assert unbalanced(column(), lifted(column())) == pytest.approx(2e-3, rel=1e-6)
+    monkeypatch.setattr(elastic, "equilibrium", lifted)
+    with pytest.raises(StepFailed, match="above the tolerance"):
+        cdopt.simulate(column(), 0.1, 0.2, "quasi-static")
+    run = cdopt.simulate(column(), 0.1, 0.2, "quasi-static", on_failure="continue")
+    assert run.diagnostics["ok"].tolist() == [True, False, False]
+    assert run.diagnostics["residual_step"][1] == pytest.approx(2e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("body", [0, 1])
+def test_what_is_no_number_is_no_small_number(body: int) -> None:
+    """Of whichever body: it counts neither as a small residual nor as a short way."""
+    table = np.zeros((2, 6))
+    table[body, 1] = np.nan
+    two = scene([ball([0.0] * 3), ball([2.0, 0.0, 0.0])])
+    system, x = system_of(two), np.zeros((2, 3))
+    assert not size.py_func(system, table) <= 1.0
+    assert outdated(neighbor_list(two, x, system.normal, 1.0), x, table)
+
+
+# --- loads and stability -------------------------------------------------------------------
 
 
 def test_a_torque_turns_a_sphere_from_rest() -> None:
@@ -55,27 +143,24 @@ def test_a_torque_turns_a_sphere_from_rest() -> None:
 def test_a_wall_is_no_rougher_far_from_its_point(far: float) -> None:
     """Slow spheres on an incline whose position is a long way up."""
     out, down = np.array([1.0, 2.0]) / np.sqrt(5.0), np.array([2.0, -1.0]) / np.sqrt(5.0)
-    incline = wall(out, [0.0, 0.0])
     for speed in (1e-2, 1e-5):
         sphere = ball((0.5 - 1e-6) * out + far * down, -speed * out)
-        place = scene([incline, sphere], 2, overlap_tol=1e-3)
-        assert cdopt.simulate(place, T_C / 16, 40 * T_C / 16, "variational", every=40).ok
+        place = scene([wall(out, [0.0, 0.0]), sphere], 2, overlap_tol=1e-3)
+        assert cdopt.simulate(place, H, 40 * H, "variational", every=40).ok
 
 
-def test_the_explicit_limit_is_that_of_pairs_that_can_meet() -> None:
+def test_the_explicit_limit_is_that_of_pairs_that_can_meet_and_of_bonds() -> None:
     """A soft sphere on a hard wall takes the steps of the soft contact."""
     soft, hard = Material(name="soft", stiffness=1e4), Material(name="hard", stiffness=1e8)
-    wall = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], material="hard")
-    falling = Body(Sphere(0.5), [0.0, 0.6], velocity=[0.0, -1.0], mass=1.0, material="soft")
-    place = Scene([wall, falling], dim=2, gravity=[0.0, 0.0], materials=[soft, hard])
-    run = cdopt.simulate(place, 1e-3, 0.3, "velocity-verlet")
-    assert run.v[-1, 1, 1] == pytest.approx(1.0, abs=0.01)
+    floor = Body(HalfSpace([0.0, 1.0]), [0.0, 0.0], material="hard")
+    above = Body(Sphere(0.5), [0.0, 0.6], velocity=[0.0, -1.0], mass=1.0, material="soft")
+    place = Scene([floor, above], dim=2, gravity=[0.0, 0.0], materials=[soft, hard])
+    assert cdopt.simulate(place, 1e-3, 0.3, "velocity-verlet").v[-1, 1, 1] == pytest.approx(
+        1.0, abs=0.01
+    )
     with pytest.raises(InvalidInput, match=r"dt.*less than 0\.00102 s"):
         cdopt.simulate(impact(), 1e-2, 1.0, "velocity-verlet")
     assert cdopt.simulate(impact(), 0.6 * T_C, 10 * T_C, "velocity-verlet").ok
-
-
-def test_the_explicit_limit_counts_bonds() -> None:
     tied = [ball([0.0, 0.0], [-1.0, 0.0]), ball([1.0, 0.0], [1.0, 0.0])]
     place = scene(tied, 2, bond_stiffness=1e8)
     limit = 2.0 / np.sqrt(2.0 * 1e8 / MASS)
@@ -162,42 +247,20 @@ def test_an_iteration_that_does_not_converge_ends_the_run(
     path: str, n: int, dim: int, why: str
 ) -> None:
     """Spheres pressed almost flat at a step where the potential is far from convex."""
+    heap, long = falling(n, 0.0, dim), {"allow_long_steps": True}
     with pytest.raises(StepFailed, match=why) as caught:
-        cdopt.simulate(
-            in_a_box(n, gamma=0.0, dim=dim),
-            0.3,
-            30.0,
-            "variational",
-            path=path,
-            allow_long_steps=True,
-        )
+        cdopt.simulate(heap, 0.3, 30.0, "variational", path=path, **long)
     assert caught.value.trajectory.t[-1] < caught.value.t
 
 
-def test_quasi_static_names_what_nothing_holds() -> None:
-    floor = wall([0.0, 1.0], [0.0, 0.0])
-    place = scene([floor, ball([0.0, 5.0], name="balloon")], 2, [0.0, -9.8])
-    with pytest.raises(StepFailed, match="balloon") as caught:
-        cdopt.simulate(place, 1.0, 3.0, "quasi-static")
+@pytest.mark.parametrize("on_failure", ["stop", "continue"])
+def test_a_backend_without_an_answer_ends_the_run(on_failure: str) -> None:
+    how = {"path": "cvxpy", "backend": resolve("osqp", max_iter=2), "on_failure": on_failure}
+    with pytest.raises(StepFailed) as caught:
+        cdopt.simulate(impact(30.0, 0.1), H, T_C, "variational", **how)
+    assert caught.value.t == pytest.approx(H)
+    assert caught.value.backend == "osqp"
     assert len(caught.value.trajectory) == 1
-
-
-def test_a_backend_without_an_answer_ends_the_run() -> None:
-    backend = resolve("osqp", max_iter=2)
-    for on_failure in ("stop", "continue"):
-        with pytest.raises(StepFailed) as caught:
-            cdopt.simulate(
-                impact(30.0, 0.1),
-                T_C / 16,
-                T_C,
-                "variational",
-                path="cvxpy",
-                backend=backend,
-                on_failure=on_failure,
-            )
-        assert caught.value.t == pytest.approx(T_C / 16)
-        assert caught.value.backend == "osqp"
-        assert len(caught.value.trajectory) == 1
 
 
 @pytest.mark.slow
@@ -205,11 +268,9 @@ def test_a_failing_certificate_speaks_for_its_own_step_alone() -> None:
     """Recorded seldom: the steps before it are as good as they were, and its solution is kept."""
     poor = resolve("osqp", eps_abs=0.1, eps_rel=0.1, polishing=False)
     near = [ball([-0.5005, 0.0, 0.0], [1.0, 0.0, 0.0]), ball([0.5005, 0.1, 0.0], [-1.0, 0.0, 0.0])]
-    coming = scene(near, damping=30.0)
+    how = {"path": "cvxpy", "backend": poor, "every": 50}
     with pytest.raises(StepFailed, match="certificate") as caught:
-        cdopt.simulate(
-            coming, T_C / 16, 2 * T_C, "variational", path="cvxpy", backend=poor, every=50
-        )
+        cdopt.simulate(scene(near, damping=30.0), H, 2 * T_C, "variational", **how)
     seen = caught.value.trajectory.diagnostics
     assert seen["ok"].tolist() == [True, True, False]
     assert seen["residual_step"][1] <= 1e-6
@@ -217,53 +278,54 @@ def test_a_failing_certificate_speaks_for_its_own_step_alone() -> None:
     assert not caught.value.solution.ok
 
 
-@pytest.mark.parametrize("body", [0, 1])
-def test_what_is_no_number_is_no_small_number(body: int) -> None:
-    """Of whichever body: it counts neither as a small residual nor as a short way."""
-    table = np.zeros((2, 6))
-    table[body, 1] = np.nan
-    two = scene([ball([0.0] * 3), ball([2.0, 0.0, 0.0])])
-    system, x = system_of(two), np.zeros((2, 3))
-    assert not size.py_func(system, table) <= 1.0
-    assert outdated(neighbor_list(two, x, system.normal, 1.0), x, table)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["variational", "velocity-verlet"])
+def test_a_failed_run_is_kept_and_fails_alike_when_resumed(method: str, tmp_path: Path) -> None:
+    file, ends = tmp_path / "run.vtkhdf", []
+    for resume in (False, True, True):
+        with pytest.raises(StepFailed) as caught:
+            cdopt.simulate(meeting(2e3), 1e-5, 1e-3, method, every=7, out=file, resume=resume)
+        kept = Trajectory.load(file)
+        np.testing.assert_array_equal(kept.q, caught.value.trajectory.q)
+        ends.append((kept.steps.tolist(), kept.diagnostics["ok"].tolist(), caught.value.t))
+    assert ends[0] == ends[1] == ends[2]
+    assert ends[0][0][-1] % 7 != 0
 
 
 # --- what is refused -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ELASTIC)
-def test_rigid_scenes_and_newtons_restitution_are_refused(method: str, tmp_path: Path) -> None:
-    file = tmp_path / "run.vtkhdf"
-    with pytest.raises(InvalidInput, match="stiffness"):
-        cdopt.simulate(cdopt.scene.collision(0.0), 1e-4, 1e-3, method, out=file)
-    assert not file.exists()
-    springy = scene([ball([0.0, 0.0])], 2, restitution=0.5)
-    with pytest.raises(InvalidInput, match="restitution"):
-        cdopt.simulate(springy, 1e-4, 1e-3, method)
-
-
-@pytest.mark.parametrize("method", ["classic-cd", "compatible-cd"])
-def test_bonds_are_refused_by_rigid_methods(method: str) -> None:
-    with pytest.raises(Unsupported, match="bonds"):
-        cdopt.simulate(bonded_hit(1.0, 0.0), 1e-4, 1e-3, method)
+def crate(dim: int) -> Scene:
+    solid = Body(Box([1.0] * dim), [0.0] * dim, mass=1.0, material="grain", name="crate")
+    return scene([solid], dim)
 
 
 @pytest.mark.parametrize(
-    ("method", "dim", "settings"),
-    [("velocity-verlet", 2, {}), ("variational", 3, {"path": "native"})],
-)
-def test_shapes_that_a_method_cannot_take_are_named(
-    method: str, dim: int, settings: dict[str, Any]
+    ("place", "method", "settings", "why"),
+    [
+        *(
+            (place, method, {}, why)
+            for method in ("variational", "velocity-verlet", "quasi-static")
+            for place, why in (
+                (cdopt.scene.collision(0.0), "stiffness"),
+                (scene([ball([0.0, 0.0])], 2, restitution=0.5), "restitution"),
+            )
+        ),
+        (bonded_hit(1.0, 0.0), "classic-cd", {}, "bonds"),
+        (crate(2), "velocity-verlet", {}, "crate"),
+        (crate(3), "variational", {"path": "native"}, "crate"),
+        (
+            scene([wall([0.0, 1.0], [0.0, -1.0], angular_velocity=1.0), ball([0.0, 0.0])], 2),
+            "variational", {}, "turns",
+        ),
+    ],
+)  # fmt: skip
+def test_scenes_that_a_method_cannot_take_leave_no_file(
+    place: Scene, method: str, settings: dict[str, Any], why: str, tmp_path: Path
 ) -> None:
-    crate = Body(Box([1.0] * dim), [0.0] * dim, mass=1.0, material="grain", name="crate")
-    with pytest.raises(Unsupported, match="crate"):
-        cdopt.simulate(scene([crate], dim), 1e-4, 1e-3, method, **settings)
-
-
-def test_walls_that_turn_are_refused() -> None:
-    turning = wall([0.0, 1.0], [0.0, -1.0], angular_velocity=1.0)
-    with pytest.raises(Unsupported, match="turns"):
-        cdopt.simulate(scene([turning, ball([0.0, 0.0])], 2), 1e-4, 1e-3, "variational")
+    with pytest.raises((InvalidInput, Unsupported), match=why):
+        cdopt.simulate(place, 1e-4, 1e-3, method, out=tmp_path / "run.vtkhdf", **settings)
+    assert "cd" in method or not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -281,25 +343,8 @@ def test_settings_out_of_range_are_refused(setting: str, value: Any) -> None:
         VariationalSteps(**{setting: value})
 
 
-# --- files ---------------------------------------------------------------------------------
-
-
 def test_a_copy_that_cannot_be_resumed_says_so(tmp_path: Path) -> None:
     copy = tmp_path / "copy.vtkhdf"
     cdopt.simulate(impact(), T_C / 20, T_C, "velocity-verlet").save(copy)
     with pytest.raises(InvalidInput):
         cdopt.simulate(impact(), T_C / 20, 2 * T_C, "velocity-verlet", out=copy, resume=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["variational", "velocity-verlet"])
-def test_a_failed_run_is_kept_and_fails_alike_when_resumed(method: str, tmp_path: Path) -> None:
-    file, ends = tmp_path / "run.vtkhdf", []
-    for resume in (False, True, True):
-        with pytest.raises(StepFailed) as caught:
-            cdopt.simulate(meeting(2e3), 1e-5, 1e-3, method, every=7, out=file, resume=resume)
-        kept = Trajectory.load(file)
-        np.testing.assert_array_equal(kept.q, caught.value.trajectory.q)
-        ends.append((kept.steps.tolist(), kept.diagnostics["ok"].tolist(), caught.value.t))
-    assert ends[0] == ends[1] == ends[2]
-    assert ends[0][0][-1] % 7 != 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dynamic_scenes import mechanical, order
 from scipy.integrate import solve_ivp
 from studies.energy import growth, settle
 
@@ -22,17 +23,21 @@ SLOW = pytest.mark.slow
 def on_a_floor(body: Body, angle: float = 0.0, phase: float = 0.0) -> Scene:
     """A body on a floor; gravity leans by ``angle`` to the direction ``phase`` of the floor."""
     dim = len(body.position)
-    down = -np.cos(angle)
-    lean = np.sin(angle) * np.array([np.cos(phase), np.sin(phase)])
-    gravity = [lean[0], down] if dim == 2 else [*lean, down]
-    up = [0.0] * (dim - 1) + [1.0]
-    floor = Body(HalfSpace(up), [0.0] * dim, fixed=True)
-    return Scene([body, floor], dim=dim, gravity=G * np.array(gravity))
+    lean = np.sin(angle) * np.array([np.cos(phase), np.sin(phase)])[: dim - 1]
+    floor = Body(HalfSpace([0.0] * (dim - 1) + [1.0]), [0.0] * dim, fixed=True)
+    return Scene([body, floor], dim=dim, gravity=G * np.array([*lean, -np.cos(angle)]))
 
 
 def brick(dim: int, **motion: object) -> Body:
     size = [0.4, 0.2] if dim == 2 else [0.4, 0.4, 0.2]
     return Body(Box(size), [0.0] * (dim - 1) + [0.1], mass=2.0, **motion)
+
+
+def ball(height: float, dim: int = 3, **motion: object) -> Body:
+    return Body(Sphere(0.1), [0.0] * (dim - 1) + [height], mass=1.0, **motion)
+
+
+# --- one body on a floor -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("dim", "phase"), [(2, 0.0), (3, 0.7)])
@@ -41,8 +46,7 @@ def test_a_block_on_an_incline_sticks_or_slides_as_the_scheme_says(
     dim: int, phase: float, angle: float
 ) -> None:
     mu, steps = 0.4, 10
-    scene = on_a_floor(brick(dim), angle, phase)
-    run = cdopt.simulate(scene, DT, steps * DT, friction=mu)
+    run = cdopt.simulate(on_a_floor(brick(dim), angle, phase), DT, steps * DT, friction=mu)
     assert run.ok
     pull = max(0.0, np.sin(angle) - mu * np.cos(angle))
     way = G * pull * DT**2 * steps * (steps + 1) / 2.0
@@ -56,8 +60,7 @@ def test_a_block_on_an_incline_sticks_or_slides_as_the_scheme_says(
 
 
 def test_the_floor_is_dragged_along_by_a_ball_that_slides(tmp_path: Path) -> None:
-    ball = Body(Sphere(0.1), [0, 0, 0.1], mass=1.0, velocity=[1, 0.5, 0])
-    scene, path = on_a_floor(ball), tmp_path / "run.vtkhdf"
+    scene, path = on_a_floor(ball(0.1, velocity=[1, 0.5, 0])), tmp_path / "run.vtkhdf"
     frame = cdopt.simulate(scene, DT, 0.004, friction=0.3, out=path).final
     assert np.linalg.norm(frame.f_t[0]) == pytest.approx(0.3 * frame.f[0])
     assert frame.f_t[0] @ frame.v[0, :3] > 0.0  # the floor is the second body
@@ -65,46 +68,11 @@ def test_the_floor_is_dragged_along_by_a_ball_that_slides(tmp_path: Path) -> Non
         cdopt.simulate(scene, DT, 0.01, friction=0.4, out=path, resume=True)
 
 
-def test_which_method_a_scene_with_friction_takes() -> None:
-    scene = on_a_floor(brick(2))
-    rough = scene.with_friction(0.3)
-    assert cdopt.simulate(scene, DT, DT).method == "compatible-cd"
-    assert cdopt.simulate(rough, DT, DT).method == "contact-dynamics"
-    assert cdopt.simulate(rough, DT, DT, frictionless=True).method == "compatible-cd"
-    with pytest.raises(cdopt.Unsupported, match="contact-dynamics"):
-        cdopt.simulate(rough, DT, DT, "compatible-cd")
-    with pytest.raises(cdopt.InvalidInput, match="friction"):
-        cdopt.simulate(rough, DT, DT, friction=0.3, frictionless=True)
-    smooth = cdopt.simulate(scene, DT, 5 * DT, "contact-dynamics")
-    classic = cdopt.simulate(scene, DT, 5 * DT, "classic-cd")
-    assert (smooth.final.q == classic.final.q).all()
-    assert (smooth.final.f == classic.final.f).all()
-
-
-ROUGH = ("contact-dynamics", "compatible-friction", "variational", "quasi-static")
-
-
-@pytest.mark.parametrize("method", ROUGH)
-@pytest.mark.parametrize("kind", ["rolling_friction", "spinning_friction"])
-def test_friction_of_rolling_is_refused(method: str, kind: str) -> None:
-    grain = Material(name="grain", stiffness=1e3, friction=0.3, **{kind: 0.1})
-    ball = Body(Sphere(0.1), [0.0, 0.1], mass=1.0, material="grain")
-    with pytest.raises(cdopt.Unsupported, match=f"{method}.*method='velocity-verlet'"):
-        cdopt.simulate(Scene([ball], dim=2, materials=[grain]), DT, DT, method)
-
-
-def order(steps: list[float], errors: list[float]) -> float:
-    """Slope of the errors over the time steps, in powers."""
-    return float(np.polyfit(np.log(steps), np.log(np.abs(errors)), 1)[0])
-
-
 @pytest.mark.slow
 def test_a_sliding_block_stops_after_its_way_with_an_error_of_first_order() -> None:
-    mu, speed = 0.3, 1.0
-    exact, steps, errors = speed**2 / (2.0 * mu * G), [0.04, 0.02, 0.01], []
+    exact, steps, errors = 1.0 / (2.0 * 0.3 * G), [0.04, 0.02, 0.01], []
     for dt in steps:
-        scene = on_a_floor(brick(2, velocity=[speed, 0.0]))
-        run = cdopt.simulate(scene, dt, 0.4, friction=mu)
+        run = cdopt.simulate(on_a_floor(brick(2, velocity=[1.0, 0.0])), dt, 0.4, friction=0.3)
         assert run.ok
         assert abs(run.v[-1, 0]).max() < 1e-12
         errors.append(run.q[-1, 0, 0] - exact)
@@ -113,28 +81,20 @@ def test_a_sliding_block_stops_after_its_way_with_an_error_of_first_order() -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("dim", "speed", "spin"),
-    [
-        (3, 0.5, -20.0),
-        *(pytest.param(*case, marks=SLOW) for case in [(2, 1, 0), (3, 1, 0), (3, 0, 20)]),
-    ],
+    ("dim", "speed", "spin"), [(3, 0.5, -20.0), (2, 1, 0), (3, 1, 0), (3, 0, 20)]
 )
 def test_a_ball_slides_and_then_rolls(dim: int, speed: float, spin: float) -> None:
     """At 5/7 of its speed without spin (Coriolis 1835); a disc at 2/3."""
     mu, radius, shape = 0.4, 0.1, 0.5 if dim == 2 else 0.4
     v0, turn = [speed] + [0.0] * (dim - 1), -spin if dim == 2 else [0.0, spin, 0.0]
     rolling = (speed + shape * radius * spin) / (1.0 + shape)
-    slip = np.sign(speed - radius * spin)
     until = abs(speed - rolling) / (mu * G)
-    end = 0.2
+    slip, end = np.sign(speed - radius * spin), 0.2
     exact = speed * until - slip * mu * G * until**2 / 2.0 + rolling * (end - until)
     steps, errors = [0.008, 0.004], []
     for dt in steps:
-        ball = Body(
-            Sphere(radius), [0.0] * (dim - 1) + [radius], mass=1.0, velocity=v0,
-            angular_velocity=turn,
-        )  # fmt: skip
-        run = cdopt.simulate(on_a_floor(ball), dt, end, friction=mu, every=100)
+        scene = on_a_floor(ball(radius, dim, velocity=v0, angular_velocity=turn))
+        run = cdopt.simulate(scene, dt, end, friction=mu, every=100)
         assert run.ok
         assert run.v[-1, 0, 0] == pytest.approx(rolling, rel=1e-10)
         errors.append(run.q[-1, 0, 0] - exact)
@@ -142,9 +102,21 @@ def test_a_ball_slides_and_then_rolls(dim: int, speed: float, spin: float) -> No
 
 
 def test_a_ball_that_spins_about_the_normal_goes_on() -> None:
-    ball = Body(Sphere(0.1), [0, 0, 0.1], mass=1.0, angular_velocity=[0, 0, 20.0])
-    run = cdopt.simulate(on_a_floor(ball), 1e-2, 0.1, friction=0.5)
+    spinning = on_a_floor(ball(0.1, angular_velocity=[0, 0, 20.0]))
+    run = cdopt.simulate(spinning, 1e-2, 0.1, friction=0.5)
     assert np.allclose(run.v[-1, 0], [0, 0, 0, 0, 0, 20.0], atol=1e-10)
+
+
+@pytest.mark.parametrize(("dim", "method"), [(2, "contact-dynamics"), (3, "compatible-friction")])
+def test_a_body_falls_freely_and_lands(dim: int, method: str) -> None:
+    run = cdopt.simulate(on_a_floor(ball(0.15, dim)), 1e-2, 0.15, method, friction=0.5)
+    assert run.ok
+    assert run[1].nc == 0
+    assert run.v[5, 0, dim - 1] == pytest.approx(-G * run.t[5])
+    assert run.final.body_forces()[0, -1] == pytest.approx(G)
+
+
+# --- impacts -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("e", [0.0, 0.7])
@@ -164,12 +136,10 @@ def test_two_discs_collide_with_friction(e: float, across: float, spin: float) -
     tangential = -np.clip(m_t * slip, -mu * normal, mu * normal)  # on the second body
     assert run.final.f[0] * DT == pytest.approx(normal, rel=1e-9)
     assert run.final.f_t[0] * DT == pytest.approx([0.0, tangential], rel=1e-9)
-    assert run.v[-1, 0] == pytest.approx(
-        [1.0 - normal / m1, across - tangential / m1, spin - r1 * tangential / inertia[0]]
-    )
-    assert run.v[-1, 1] == pytest.approx(
-        [normal / m2, tangential / m2, -r2 * tangential / inertia[1]]
-    )
+    turned = -r1 * tangential / inertia[0], -r2 * tangential / inertia[1]
+    after = [1.0 - normal / m1, across - tangential / m1, spin + turned[0]]
+    assert run.v[-1, 0] == pytest.approx(after)
+    assert run.v[-1, 1] == pytest.approx([normal / m2, tangential / m2, turned[1]])
 
 
 def test_restitution_with_friction_keeps_impacts_that_follow_one_another() -> None:
@@ -182,6 +152,52 @@ def test_restitution_with_friction_keeps_impacts_that_follow_one_another() -> No
     assert kinetic[-1] == pytest.approx(kinetic[0], rel=1e-9)
     assert run.v[-1, :2, 0] == pytest.approx([-1.0, -1.0], rel=1e-9)
     assert run.diagnostics["impacts"].max() > 1
+
+
+@pytest.mark.parametrize(("mu", "gains"), [(0.6, True), (0.02, False)])
+def test_an_impact_that_gains_energy_is_reported(
+    mu: float, gains: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A thin rod that hits the floor aslant, whose end would slip back: Kane's paradox."""
+    height = 0.5 * np.sin(1.0) + 0.01 * np.cos(1.0) + 1e-6
+    rod = Body(Box([1.0, 0.02]), [0.0, height], mass=1.0, angle=1.0, velocity=[0.6, -1.0])
+    floor = Body(HalfSpace([0.0, 1.0]), np.zeros(2))
+    scene = Scene([floor, rod], dim=2, gravity=np.zeros(2), restitution=0.9, friction=mu)
+    kinetic = cdopt.simulate(scene, 1e-4, 1e-4, "contact-dynamics").diagnostics["kinetic"]
+    assert (kinetic[-1] > 1.01 * kinetic[0]) == gains
+    assert ("impacts add" in caplog.text) == gains
+
+
+# --- methods -------------------------------------------------------------------------------
+
+
+def test_which_method_a_scene_with_friction_takes() -> None:
+    scene = on_a_floor(brick(2))
+    rough = scene.with_friction(0.3)
+    assert cdopt.simulate(scene, DT, DT).method == "compatible-cd"
+    assert cdopt.simulate(rough, DT, DT).method == "contact-dynamics"
+    assert cdopt.simulate(rough, DT, DT, frictionless=True).method == "compatible-cd"
+    with pytest.raises(cdopt.Unsupported, match="contact-dynamics"):
+        cdopt.simulate(rough, DT, DT, "compatible-cd")
+    with pytest.raises(cdopt.InvalidInput, match="friction"):
+        cdopt.simulate(rough, DT, DT, friction=0.3, frictionless=True)
+    smooth, classic = (
+        cdopt.simulate(scene, DT, 5 * DT, method) for method in ("contact-dynamics", "classic-cd")
+    )
+    assert (smooth.final.q == classic.final.q).all()
+    assert (smooth.final.f == classic.final.f).all()
+
+
+ROUGH = ("contact-dynamics", "compatible-friction", "variational", "quasi-static")
+
+
+@pytest.mark.parametrize("method", ROUGH)
+@pytest.mark.parametrize("kind", ["rolling_friction", "spinning_friction"])
+def test_friction_of_rolling_is_refused(method: str, kind: str) -> None:
+    grain = Material(name="grain", stiffness=1e3, friction=0.3, **{kind: 0.1})
+    alone = Body(Sphere(0.1), [0.0, 0.1], mass=1.0, material="grain")
+    with pytest.raises(cdopt.Unsupported, match=f"{method}.*method='velocity-verlet'"):
+        cdopt.simulate(Scene([alone], dim=2, materials=[grain]), DT, DT, method)
 
 
 def test_a_step_without_an_answer_is_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,6 +236,9 @@ def test_compatible_friction_remembers_the_slide_before_the_rest() -> None:
     assert abs(cdopt.CompatibleFriction(step).solve().f_t).max() < 1e-9
 
 
+# --- energy --------------------------------------------------------------------------------
+
+
 @pytest.mark.slow
 def test_energy_of_a_heap_never_grows() -> None:
     """Discs and boxes fall onto each other, slide and come to rest."""
@@ -231,9 +250,8 @@ def test_energy_of_a_heap_never_grows() -> None:
         Body(HalfSpace([0, 1]), [0, 0], fixed=True),
     ]
     run = cdopt.simulate(Scene(bodies, dim=2, friction=0.4), 1e-2, 0.5, push_overlaps=False)
-    energy = run.diagnostics["kinetic"] + run.diagnostics["potential"]
     assert run.ok
-    assert np.diff(energy).max() <= 1e-10 * np.ptp(energy)
+    assert np.diff(mechanical(run)).max() <= 1e-10 * np.ptp(mechanical(run))
 
 
 @pytest.mark.slow
@@ -242,16 +260,6 @@ def test_energy_of_discs_in_a_corner_never_grows() -> None:
     run = settle(20_000)
     assert run.ok
     assert growth(run) <= 0.0
-
-
-@pytest.mark.parametrize(("dim", "method"), [(2, "contact-dynamics"), (3, "compatible-friction")])
-def test_a_body_falls_freely_and_lands(dim: int, method: str) -> None:
-    body = Body(Sphere(0.1), [0.0] * (dim - 1) + [0.15], mass=1.0)
-    run = cdopt.simulate(on_a_floor(body), 1e-2, 0.15, method, friction=0.5)
-    assert run.ok
-    assert run[1].nc == 0
-    assert run.v[5, 0, dim - 1] == pytest.approx(-G * run.t[5])
-    assert run.final.body_forces()[0, -1] == pytest.approx(G)
 
 
 def ladder_forces(angle: float, rate: float, a: float, mass: float, mu: float) -> FloatArray:
@@ -282,15 +290,13 @@ def test_a_falling_ladder_leaves_the_wall() -> None:
     place = [a * np.cos(lean) + radius, a * np.sin(lean) + radius]
     ladder = Body(Capsule(radius=radius, length=2.0 * a), place, mass=mass, angle=np.pi - lean)
     walls = [Body(HalfSpace(n), [0, 0], fixed=True) for n in ([0, 1], [1, 0])]
-    scene = Scene([ladder, *walls], dim=2)
     steps, errors = [0.01, 0.005, 0.0025], []
     for dt in steps:
-        run = cdopt.simulate(scene, dt, leaves + 3.0 * dt, friction=mu)
+        run = cdopt.simulate(Scene([ladder, *walls], dim=2), dt, leaves + 3.0 * dt, friction=mu)
         assert run.ok
         errors.append(np.pi - run.q[round(at / dt), 0, 2] - fall.sol(at)[0])
         pushes = np.array([frame.f[frame.bodies[:, 1] == 2].sum() for frame in run])
-        last = run.t[np.flatnonzero(pushes > 1e-6)[-1]]
-        assert abs(last - leaves) < dt
+        assert abs(run.t[np.flatnonzero(pushes > 1e-6)[-1]] - leaves) < dt
         assert pushes[-1] == 0.0
     assert order(steps, errors) == pytest.approx(1.0, abs=0.1)
 
@@ -310,35 +316,15 @@ def dominoes(count: int, share: float) -> Scene:
 
 
 @pytest.mark.slow
-def test_a_domino_tips_above_its_energy_and_falls_back_below() -> None:
+def test_a_domino_tips_above_its_energy_and_falls_back_below_and_three_fall_in_turn() -> None:
     for share in (0.95, 1.05):
         run = cdopt.simulate(dominoes(1, share), 2e-3, 0.5)
         assert run.ok
         tilt = -run.q[-1, 0, 2]
         assert (tilt > 1.0) if share > 1.0 else (abs(tilt) < 0.05)
-
-
-@pytest.mark.slow
-def test_dominoes_fall_one_after_the_other_and_lose_energy() -> None:
     run = cdopt.simulate(dominoes(3, 1.3), 2e-3, 0.6, push_overlaps=False)
-    energy = run.diagnostics["kinetic"] + run.diagnostics["potential"]
     assert run.ok
-    assert np.diff(energy).max() <= 1e-10 * np.ptp(energy)
+    assert np.diff(mechanical(run)).max() <= 1e-10 * np.ptp(mechanical(run))
     begun = [int(np.argmax(-run.q[:, k, 2] > 0.1)) for k in range(3)]
     assert begun == sorted(begun)
     assert 0 < begun[0] < begun[-1]
-
-
-@pytest.mark.parametrize(("mu", "gains"), [(0.6, True), (0.02, False)])
-def test_an_impact_that_gains_energy_is_reported(
-    mu: float, gains: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A thin rod that hits the floor aslant, whose end would slip back: Kane's paradox."""
-    height = 0.5 * np.sin(1.0) + 0.01 * np.cos(1.0) + 1e-6
-    rod = Body(Box([1.0, 0.02]), [0.0, height], mass=1.0, angle=1.0, velocity=[0.6, -1.0])
-    floor = Body(HalfSpace([0.0, 1.0]), np.zeros(2))
-    scene = Scene([floor, rod], dim=2, gravity=np.zeros(2), restitution=0.9, friction=mu)
-    run = cdopt.simulate(scene, 1e-4, 1e-4, "contact-dynamics")
-    kinetic = run.diagnostics["kinetic"]
-    assert (kinetic[-1] > 1.01 * kinetic[0]) == gains
-    assert ("impacts add" in caplog.text) == gains

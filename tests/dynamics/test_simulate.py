@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import h5py
 import numpy as np
 import pytest
-from test_killed import check_same
+from test_run_files import check_same
 
 import cdopt
-from cdopt.dynamics import METHODS, StepFailed, StepTaken
+from cdopt.backends import Modelled
+from cdopt.dynamics import METHODS, StepFailed, StepTaken, contact_dynamics
 from cdopt.dynamics.running import interrupts_delayed
 
 DT = 1e-3
@@ -94,26 +95,13 @@ def test_a_duration_takes_whole_steps(beam) -> None:
     assert cdopt.simulate(beam, DT, 1e-9).steps[-1] == 1
 
 
-def test_a_scene_file_will_do(tmp_path, beam) -> None:
-    beam.save(tmp_path / "beam.toml")
-    done = cdopt.simulate(tmp_path / "beam.toml", DT, 3e-3)
-    check_same(done, cdopt.simulate(beam, DT, 3e-3))
-
-
-def test_fast_bodies_without_contacts_fly_on() -> None:
-    scene = cdopt.scene.collision(gap=5.0)
-    done = cdopt.simulate(scene, DT, 5e-3)
-    assert done.ok
-    assert done.final.nc == 0
-    np.testing.assert_array_equal(done.v[-1], done.v[0])
-
-
 # --- files ---------------------------------------------------------------------------------
 
 
 def test_a_file_holds_what_memory_holds(tmp_path) -> None:
     scene = cdopt.scene.pyramid(2)
-    kept = cdopt.simulate(scene, DT, 0.005)
+    scene.save(tmp_path / "scene.toml")
+    kept = cdopt.simulate(tmp_path / "scene.toml", DT, 0.005)
     path = tmp_path / "run.vtkhdf"
     streamed = cdopt.simulate(scene, DT, 0.005, out=path)
     assert streamed.path == path
@@ -124,7 +112,7 @@ def test_a_file_holds_what_memory_holds(tmp_path) -> None:
     assert json.loads(json.dumps(dict(kept.settings))) == kept.settings
     kept.save(tmp_path / "copy.vtkhdf")
     check_same(cdopt.Trajectory.load(tmp_path / "copy.vtkhdf"), kept)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.vtkhdf", "run.vtkhdf"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.vtkhdf", "run.vtkhdf", "scene.toml"]
 
 
 def test_an_existing_file_is_not_touched(tmp_path, beam) -> None:
@@ -333,3 +321,67 @@ def test_another_method_joins_through_the_table(tmp_path, monkeypatch) -> None:
         scene, DT, 6e-3, method=Drift(factor=2.0), out=tmp_path / "run", resume=True
     )
     assert len(longer) == 7
+
+
+# --- OSQP, whose set-up is kept from step to step when asked ---------------------------------
+
+OSQP = Modelled("osqp", accuracy=1e-9)
+
+
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> list:
+    """The sessions that runs open."""
+    made = []
+
+    def watched(backend):
+        made.append(cdopt.backends.OSQPSession(backend))
+        return made[-1]
+
+    monkeypatch.setattr(contact_dynamics, "at_work", watched)
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["classic-cd", "compatible-cd"])
+def test_a_pile_that_falls_and_rests_moves_as_with_fresh_solves(method: str, sessions) -> None:
+    """Through contacts that appear and a pile at rest; every step is certified."""
+    scene = cdopt.scene.pyramid(3)
+    fresh, kept = (
+        cdopt.simulate(scene, DT, 0.03, method, classic_backend=OSQP, warm_start=warm)
+        for warm in (False, True)
+    )
+    assert fresh.ok
+    assert kept.ok
+    assert kept.diagnostics["residual_classic"].max() < 1e-6
+    np.testing.assert_allclose(kept.q, fresh.q, atol=1e-9)
+    assert (
+        kept.diagnostics["iterations_classic"].sum() < fresh.diagnostics["iterations_classic"].sum()
+    )
+    used = sessions[0]
+    assert used.setups + used.updates == 30
+    assert used.updates > 20
+
+
+def test_without_warm_starts_each_step_stands_alone(sessions) -> None:
+    cdopt.simulate(cdopt.scene.beam(3.0), DT, 5e-3, classic_backend=OSQP)
+    assert not sessions
+
+
+@pytest.mark.slow
+def test_two_runs_share_nothing() -> None:
+    run = {"classic_backend": OSQP, "warm_start": True}
+    first, second = (cdopt.simulate(cdopt.scene.beam(3.0), DT, 0.01, **run) for _ in range(2))
+    np.testing.assert_array_equal(first.q, second.q)
+    np.testing.assert_array_equal(first.final.f_classic, second.final.f_classic)
+
+
+@pytest.mark.slow
+def test_a_resumed_run_agrees_within_the_solver_s_accuracy(tmp_path) -> None:
+    """The solver's own memory is not saved; the forces it starts from are."""
+    scene = cdopt.scene.pyramid(3)
+    run = {"classic_backend": OSQP, "warm_start": True}
+    whole = cdopt.simulate(scene, DT, 0.02, **run)
+    cdopt.simulate(scene, DT, 0.008, out=tmp_path / "run", **run)
+    resumed = cdopt.simulate(scene, DT, 0.02, out=tmp_path / "run", resume=True, **run)
+    assert resumed.ok
+    np.testing.assert_allclose(resumed.q, whole.q, atol=1e-9)

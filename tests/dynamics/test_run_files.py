@@ -1,4 +1,4 @@
-"""Trajectory files as VTK and ParaView read them.
+"""Files of runs: killed at any moment, a run ends as if nothing had happened; ParaView reads it.
 
 With the ``vtk`` wheel installed its own reader is asked; without it, the layout is walked here as
 the specification says: ``Steps`` tells where in the flat arrays each step begins.
@@ -6,11 +6,98 @@ the specification says: ``Steps`` tells where in the flat arrays each step begin
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
+from dynamic_scenes import disc_pile, mixture, rolling_ball, rough_box
 
 import cdopt
+
+SCRIPT = Path(__file__).with_name("killed_run.py")
+
+
+def check_same(one: cdopt.Trajectory, two: cdopt.Trajectory) -> None:
+    """The same arrays, bit for bit; only the clock may differ."""
+    for name in ("t", "steps", "q", "v"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    for a, b in zip(one, two, strict=True):
+        for name in ("contact_ids", "bodies", "phi", "normals", "points", "f", "f_t", "f_classic"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    for name, values in one.diagnostics.items():
+        if not name.startswith("seconds_"):
+            np.testing.assert_array_equal(values, two.diagnostics[name], err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+@pytest.mark.parametrize(("kills", "warm"), [(20, False), (6, True)])
+def test_kills_leave_no_trace(tmp_path: Path, kills: int, warm: bool) -> None:
+    path = tmp_path / "run.vtkhdf"
+    word = "warm" if warm else "cold"
+    command = [sys.executable, str(SCRIPT), str(path), str(kills), "1805", word]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    whole = cdopt.simulate(cdopt.scene.pyramid(3), 1e-3, 0.4, every=3, warm_start=warm)
+    check_same(cdopt.Trajectory.load(path), whole)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.vtkhdf"]
+
+
+def pyramid() -> cdopt.scene.Scene:
+    return cdopt.scene.pyramid(2)
+
+
+def rolling() -> cdopt.scene.Scene:
+    return rolling_ball(1.0, 0.0, 3)
+
+
+RUNS = {  # scene, time step, steps, and options of simulate
+    "compatible-cd": (pyramid, 1e-3, 9, {"warm_start": False}),
+    "warm": (pyramid, 1e-3, 9, {"every": 4, "warm_start": True}),
+    "rough": (pyramid, 1e-3, 9, {"method": "contact-dynamics", "friction": 0.3}),
+    "history": (pyramid, 1e-3, 9, {"every": 4, "method": "compatible-friction", "friction": 0.3}),
+    "variational": (mixture, 2e-4, 202, {"every": 20, "method": "variational"}),
+    "velocity-verlet": (mixture, 2e-4, 202, {"every": 20, "method": "velocity-verlet"}),
+    "springs": (
+        partial(rough_box, rolling_friction=0.05, spinning_friction=0.02), 2e-4, 5000,
+        {"every": 250, "method": "velocity-verlet"},
+    ),
+    "native friction": (rolling, 1e-3, 6, {"method": "variational", "path": "native"}),
+    "posed friction": (rolling, 1e-3, 6, {"method": "variational", "path": "cvxpy"}),
+    "quasi-static": (partial(disc_pile, 1e4), 0.1, 6, {"method": "quasi-static"}),
+}  # fmt: skip
+LONG = {"warm", "history", "quasi-static"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUNS]
+)
+def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
+    make, dt, steps, options = RUNS[name]
+    scene, duration, path = make(), steps * dt, tmp_path / "run.vtkhdf"
+
+    def stop(share: float, done: int, total: int, text: str = "") -> None:
+        if total and done >= share * total:
+            raise KeyboardInterrupt
+
+    whole = cdopt.simulate(scene, dt, duration, **options)
+    assert whole.diagnostics["contacts"].max() > 0
+    for share in (0.3, 0.45, 0.8):
+        how = {"out": path, "resume": True, "progress": partial(stop, share)}
+        with pytest.raises(cdopt.dynamics.Interrupted) as caught:
+            cdopt.simulate(scene, dt, duration, **how, **options)
+        last = caught.value.trajectory.diagnostics["step"][-1]
+        assert share * steps <= last < steps
+    for _ in range(2):
+        check_same(cdopt.simulate(scene, dt, duration, out=path, resume=True, **options), whole)
+
+
+# --- ParaView ------------------------------------------------------------------------------
 
 SCENES = {
     "pyramid": cdopt.scene.pyramid(3),
@@ -67,8 +154,7 @@ def test_the_layout_is_that_of_the_specification(run) -> None:
         for k, frame in enumerate(run):
             part = steps["PartOffsets"][k]
             assert steps["NumberOfParts"][k] == 1
-            count = root["NumberOfPoints"][part]
-            first = steps["PointOffsets"][k]
+            count, first = root["NumberOfPoints"][part], steps["PointOffsets"][k]
             nodes = []
             for column, name in enumerate(("Vertices", "Lines", "Polygons", "Strips")):
                 cells = root[name]["NumberOfCells"][part]
@@ -80,14 +166,13 @@ def test_the_layout_is_that_of_the_specification(run) -> None:
                 assert offsets[-1] == ids
                 nodes.append(root[name]["Connectivity"][start : start + ids])
             np.testing.assert_array_equal(nodes[0], np.arange(run.scene.nb))
-            on_points = {
-                name: data[steps[f"PointDataOffsets/{name}"][k] :][:count]
-                for name, data in root["PointData"].items()
-            }
-            on_cells = {
-                name: data[steps[f"CellDataOffsets/{name}"][k] :][: frame.nc + 1]
-                for name, data in root["CellData"].items()
-            }
+            on_points, on_cells = (
+                {
+                    name: data[steps[f"{kind}Offsets/{name}"][k] :][:rows]
+                    for name, data in root[kind].items()
+                }
+                for kind, rows in (("PointData", count), ("CellData", frame.nc + 1))
+            )
             points = root["Points"][first : first + count]
             check_step(frame, run.scene, points, nodes[1].reshape(-1, 3), on_points, on_cells)
 
