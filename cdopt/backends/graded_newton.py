@@ -4,7 +4,7 @@ minimise over f ≥ 0  Σ w*(f)  subject to  Bᵀ f = F̃, with w*′(f) = (f/k)
 high order. The power is brought down from p = 2 in steps (Burrus, Barreto & Selesnick, IEEE Trans.
 Signal Process. 42, 1994). Contacts whose force reaches zero leave; those that would overlap
 return. Weights 1/w*″ span hundreds of decades, so that each system is posed in the overlaps of a
-basis of contacts, the stiffest ones (``problem.graded``): no overlap is a difference of large
+basis of contacts, the stiffest ones (``problem.truss``): no overlap is a difference of large
 numbers, and the scaled matrix is well conditioned.
 """
 
@@ -17,9 +17,9 @@ import numpy as np
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
-from cdopt.problem import graded
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.scaling import Entries
+from cdopt.problem.truss import LARGEST, LEAST, resolved, stiffest_basis
 
 _RATIO = 1.25  # of t from one stage to the next
 _ROUGH, _STAGE = 1e-2, 0.05  # accuracy of the first stage; of the others, times t
@@ -42,7 +42,7 @@ class _State:
 def suits(problem: NetworkProblem) -> bool:
     """Whether the problem is a small truss without prescribed displacements."""
     truss = problem.net.mass is None and problem.law is not None and not np.any(problem.p)
-    return truss and 0 < problem.net.m <= graded.LARGEST and problem.net.nc > 0
+    return truss and 0 < problem.net.m <= LARGEST and problem.net.nc > 0
 
 
 def minimise(
@@ -85,7 +85,7 @@ def _stage(
         if not f.size or state.steps >= limit or deadline.passed:
             break
         state.steps += 1
-        c = np.maximum(np.exp(t * (np.log(f) - log_k)), graded.LEAST)
+        c = np.maximum(np.exp(t * (np.log(f) - log_k)), LEAST)
         off = problem.load - B.T @ state.f
         try:
             change, overlap = _direction(B, on, f, c, t, off)
@@ -125,7 +125,7 @@ def _direction(
     """
     weight = np.zeros(on.size)
     weight[on] = f / (t * c)
-    R, C, T = graded.stiffest_basis(B, weight)
+    R, C, T = stiffest_basis(B, weight)
     pulled = np.linalg.solve(B[np.ix_(R, C)].T, off[C]) + T[on].T @ (f / t)
     unit = 1.0 / np.sqrt(weight[R])
     root = np.sqrt(weight)[:, None] * T * unit
@@ -138,9 +138,9 @@ def _displacements(
 ) -> FloatArray:
     """The displacements of the overlaps, rounded to double precision."""
     c = np.where(state.f > 0.0, law.overlap(state.f), state.overlap)
-    weight = np.where(state.f > 0.0, state.f / np.maximum(c, graded.LEAST), 0.0)
-    R, C, _ = graded.stiffest_basis(B, weight)
+    weight = np.where(state.f > 0.0, state.f / np.maximum(c, LEAST), 0.0)
+    R, C, _ = stiffest_basis(B, weight)
     entries = Entries(problem.net.B)
     u = np.zeros(problem.net.m)
     u[C] = np.linalg.solve(B[np.ix_(R, C)], -c[R])
-    return graded.resolved(entries, B[np.ix_(R, C)], R, C, c[R], u)[1]
+    return resolved(entries, B[np.ix_(R, C)], R, C, c[R], u)[1]

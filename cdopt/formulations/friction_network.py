@@ -128,16 +128,8 @@ def solved_faces(
 ) -> tuple[StepSolution, Faces]:
     """A certified answer to a step with friction, and its faces.
 
-    Parameters
-    ----------
-    solution : of this step, or the backend that finds one; default newton.
-    tol : as in ``faces_of``; by default ten times the worst residual, at least 1e-7.
-    time_limit : seconds for the backend; None for none.
-
-    Raises
-    ------
-    InvalidInput : a solution that is not certified, or of other contacts.
-    SolveFailed : the backend found no certified answer.
+    ``solution`` is one of this step, or the backend that finds it, in ``time_limit`` seconds;
+    default newton. ``tol`` is by default ten times the worst residual, at least 1e-7.
     """
     if isinstance(solution, StepSolution):
         answer = solution
@@ -557,12 +549,7 @@ def network_on(
     trial: FloatArray | None = None,
     equal: bool = False,
 ) -> FrictionNetwork:
-    """The network of a step on faces of its motion; ``equal`` springs, or of its own stiffness.
-
-    Raises
-    ------
-    Unsupported : sliding contacts with the flow of Coulomb.
-    """
+    """The network of a step on faces of its motion; ``equal`` springs, or of its own stiffness."""
     step, rows = problem.step, _rows_of(problem, faces)
     ratio = 1.0 if step.friction is None else step.friction.stiffness_ratio
     normal = np.arange(rows.shape[0]) % problem.data.d == 0

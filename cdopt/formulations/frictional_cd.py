@@ -264,13 +264,7 @@ def _worst(certificate: Certificate | None) -> float:
 
 
 class _ConeForm(StepForm):
-    """What both forms share: the cones, and the shift in scaled units.
-
-    Attributes
-    ----------
-    s : (contacts,) shift of the normal rates over the part's speed.
-    mu : (contacts,) friction coefficients.
-    """
+    """What both forms share: the cones, and the shift s (contacts,) over the part's speed."""
 
     def __init__(self, data: FrictionalData, state: Any, shift: FloatArray) -> None:
         self.s = shift / data.speed[:: data.d]
@@ -290,13 +284,10 @@ class _ConeForm(StepForm):
 
 
 class ConeForces(_ConeForm):
-    """Variables f ∈ K_μ of a step, with w = v⁺ − v* where the step has matrices.
+    """Variables f_n (contacts,), f_T (contacts, d − 1) in K_μ, in units of each part's force.
 
-    Attributes
-    ----------
-    f_n, f_T : (contacts,) and (contacts, d − 1), in units of each part's force.
-    f : both, for the products of a step known by N and p: (nc,) rows.
-    balance : M w = Bᵀf, each row in units of its own mass; of N and p what f is.
+    The ``balance`` is M w = Bᵀf, each row in units of its own mass; of a step known by N and p it
+    says that the rows f (nc,) are both.
     """
 
     def _declare(self) -> None:

@@ -32,18 +32,11 @@ class Statement(ABC):
     """The variables of one form, the problem stated on them, and how to read and write them.
 
     CVXPY takes no variable of size zero. Where there is no contact, one contact that carries
-    nothing is added to the variables.
-
-    Attributes
-    ----------
-    data : the plain data of the problem.
-    weight : (parts,) factor of each part's share of the objective. Independent parts share no
-        variable, so each may count in its own units.
-    problem : the CVXPY problem.
-    forces, velocity, displacement : physical quantities as CVXPY expressions of the variables;
-        None where the form does not hold them.
+    nothing is added to the variables. The ``weight`` (parts,) is the factor of each part's share of
+    the objective: independent parts share no variable, so each may count in its own units.
     """
 
+    # physical quantities by the variables; None where the form does not hold them
     forces: cp.Expression | None = None
     velocity: cp.Expression | None = None
     displacement: cp.Expression | None = None

@@ -29,16 +29,10 @@ def force_and_tangent(k: float, c: float, power: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class PowerLaw:
-    """Energy of each contact as a power of its overlap.
+    """Energy of each contact as a power of its overlap."""
 
-    Attributes
-    ----------
-    stiffness : k (nc,), positive, N/m^(p-1).
-    power : p > 1.
-    """
-
-    stiffness: FloatArray
-    power: float
+    stiffness: FloatArray  # k (nc,), positive, N/m^(p−1)
+    power: float  # p > 1
 
     @property
     def conjugate_power(self) -> float:

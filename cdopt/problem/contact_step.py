@@ -89,21 +89,13 @@ class Origin(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class ContactNames(Frozen):
-    """What contacts are called; the texts are made when they are first asked for.
-
-    Attributes
-    ----------
-    nc : number of contacts.
-    ids : (nc,) their ids, or None. bodies : (nc, 2) numbers of their bodies, or None.
-    body_names : (nb,) names of the bodies; empty where none is known.
-    dof_body : (nv,) the body of each degree of freedom, or None.
-    """
+    """What contacts are called; the texts are made when they are first asked for."""
 
     nc: int
-    ids: NDArray[Any] | None
-    bodies: IntArray | None = None
-    body_names: tuple[str, ...] = ()
-    dof_body: IntArray | None = None
+    ids: NDArray[Any] | None  # (nc,)
+    bodies: IntArray | None = None  # (nc, 2) numbers of their bodies
+    body_names: tuple[str, ...] = ()  # (nb,)
+    dof_body: IntArray | None = None  # (nv,) the body of each degree of freedom
 
     @cached_property
     def texts(self) -> tuple[str, ...]:

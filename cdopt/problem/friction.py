@@ -155,12 +155,7 @@ def _unit_tangents(tangents: Any, nc: int, d: int) -> FloatArray | None:
 
 
 def check_directions(tangents: FloatArray, normals: FloatArray) -> None:
-    """Refuse tangents (nc, d − 1, d) that are not at right angles to the unit normals (nc, d).
-
-    Raises
-    ------
-    InvalidInput : naming the contact and the angle; or vectors of another dimension.
-    """
+    """Refuse tangents (nc, d − 1, d) that are not at right angles to the unit normals (nc, d)."""
     if tangents.shape[2] != normals.shape[1]:
         found = f"vectors of {tangents.shape[2]} numbers beside normals of {normals.shape[1]}"
         raise InvalidInput("tangents", found, "the same dimension")

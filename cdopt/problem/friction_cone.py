@@ -134,11 +134,7 @@ def shift_derivative(g: FloatArray, mu: FloatArray) -> FloatArray:
 def natural_map(f: FloatArray, g: FloatArray, mu: FloatArray, mobility: FloatArray) -> FloatArray:
     """w f − P_K(w f − g) (nc, d), m/s: zero exactly where K_μ ∋ f ⟂ g ∈ K*_μ.
 
-    Parameters
-    ----------
-    f : (nc, d) forces, N.
-    g : (nc, d) contact rates, m/s; for the law of Coulomb the ``shifted`` ones.
-    mobility : (nc,) w > 0, m/(s·N).
+    g are contact rates, for the law of Coulomb the ``shifted`` ones, w > 0 is (nc,) in m/(s·N).
     """
     push = mobility[:, None] * f
     return push - project(push - g, mu)

@@ -23,12 +23,7 @@ _LARGEST_BLOCK = 32  # beyond it a sparse factorisation of the whole is cheaper 
 
 
 class MassMatrix:
-    """A symmetric positive definite M (nv, nv) in kg and kg·m², with M⁻¹ as an operator.
-
-    Raises
-    ------
-    InvalidInput : M is not square, not symmetric, or not positive definite.
-    """
+    """A symmetric positive definite M (nv, nv) in kg and kg·m², with M⁻¹ as an operator."""
 
     def __init__(self, M: sp.csr_array) -> None:
         self.M = symmetric("M", M, _SYMMETRY_TOL)

@@ -56,26 +56,17 @@ class Exchange:
     These are the scales of the certificate. None is taken over the whole network, so that a fast
     or heavy body lends its scale to no other (compare the componentwise backward error of Oettli &
     Prager, Numerische Mathematik 6, 1964).
-
-    Attributes
-    ----------
-    speed : (nc,) m/s, how fast the gap of each contact would change by what acts there, at most
-        the speed of the contact's part.
-    gap_round_off : (nc,) m/s, of the gap of each contact.
-    part_energy : (parts,) J, what acts in each independent part.
-    kinetic, kinetic_round_off : (parts,) J, ½ ‖M(v⁺ − v*) − Δt Bᵀf‖² in the norm of M⁻¹, which is
-        the share of momentum in the duality gap, and its round-off.
-    energy : (bodies,) kg m²/s², behind the gap speeds; empty where only N and p are known.
-    acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j on each dof, where a_j is the larger of the changes of
-        speed that contacts and loads make in this step; empty where only N and p are known.
-    momentum : the condition of momentum, where bodies are known.
     """
 
-    speed: FloatArray
-    gap_round_off: FloatArray
-    part_energy: FloatArray
-    kinetic: FloatArray
+    speed: (
+        FloatArray  # (nc,) m/s, how fast what acts would change the gap; at most its part's speed
+    )
+    gap_round_off: FloatArray  # (nc,) m/s
+    part_energy: FloatArray  # (parts,) J, what acts in each independent part
+    kinetic: FloatArray  # (parts,) J, ½ ‖M(v⁺ − v*) − Δt Bᵀf‖² by M⁻¹: a share of the duality gap
     kinetic_round_off: FloatArray
+    # where bodies are known: energies behind the speeds (bodies,) kg m²/s²; on each dof (nv,) N s
+    # Δt|B|ᵀ|f| + M_jj a_j, a_j the larger change of speed by contacts or loads; and momentum
     energy: FloatArray
     acting: FloatArray
     momentum: tuple[Condition, ...] = ()

@@ -28,18 +28,11 @@ _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The independent parts of a contact network.
+    """The independent parts of a contact network."""
 
-    Attributes
-    ----------
-    contact : (nc,) part of each contact.
-    dof : (nv,) part of each degree of freedom.
-    count : number of parts.
-    """
-
-    contact: IntArray
-    dof: IntArray
-    count: int
+    contact: IntArray  # (nc,) part of each contact
+    dof: IntArray  # (nv,) part of each degree of freedom
+    count: int  # number of parts
 
     def largest(self, label: IntArray, values: FloatArray) -> FloatArray:
         """(count,) largest value in each part, zero for none; not-a-number spreads."""
@@ -114,16 +107,10 @@ def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, i
 
 @dataclass(frozen=True, eq=False)
 class BodyBlocks:
-    """A partition of the degrees of freedom into bodies.
+    """A partition of the degrees of freedom into bodies."""
 
-    Attributes
-    ----------
-    label : (nv,) body of each degree of freedom, 0 to count − 1.
-    count : number of bodies.
-    """
-
-    label: IntArray
-    count: int
+    label: IntArray  # (nv,) body of each degree of freedom, 0 to count − 1
+    count: int  # number of bodies
 
     @staticmethod
     def stated(dof_body: IntArray) -> BodyBlocks:
@@ -166,10 +153,7 @@ class BodyBlocks:
         return largest_by(self.label, values, self.count)
 
     def at_contacts(self, B: sp.csr_array, mass: FloatArray, d: int = 1) -> ContactBodies:
-        """The bodies of each contact of a gap gradient B (nc, nv), with masses (nv,).
-
-        Of d rows of each contact, one after the other.
-        """
+        """The bodies of each contact of B (nc, nv), with masses (nv,); of d rows a contact."""
         pair = rows_of(B) * max(self.count, 1) + self.label[B.indices]
         pairs, entry = np.unique(pair, return_inverse=True)
         mobility = total_by(entry, B.data**2 / mass[B.indices], pairs.size)
@@ -181,20 +165,13 @@ class BodyBlocks:
 
 @dataclass(frozen=True, eq=False)
 class ContactBodies:
-    """The bodies of each contact, one entry for each body of each contact.
-
-    Attributes
-    ----------
-    contact, body : (n,) numbers of contacts and of bodies.
-    mobility : (n,) 1/kg, w² = Σ B_ij²/M_jj over the body's dofs.
-    nc, count : how many contacts and bodies there are.
-    """
+    """The bodies of each contact, one of n entries for each body of each contact."""
 
     contact: IntArray
     body: IntArray
-    mobility: FloatArray
-    nc: int
-    count: int
+    mobility: FloatArray  # (n,) 1/kg, w² = Σ B_ij²/M_jj over the body's dofs
+    nc: int  # number of contacts
+    count: int  # number of bodies
 
     @cached_property
     def total(self) -> FloatArray:
@@ -256,18 +233,12 @@ class ScaledDynamics:
     """A step in units of its parts: speeds, forces and energies of order one, and Δt = 1.
 
     In these units it is again a step: M w = Bᵀf with w = v⁺ − v*, and gaps B w + p.
-
-    Attributes
-    ----------
-    M, B : mass matrix (nv, nv) and gap gradient (nc, nv).
-    p : (nc,) gap rate of the free motion.
-    law : of the contacts, between forces and overlaps −(B w + p); None where they are rigid.
     """
 
     M: sp.csr_array
     B: sp.csr_array
     p: FloatArray
-    law: PowerLaw | None = None
+    law: PowerLaw | None = None  # of forces by overlaps −(B w + p); None where contacts are rigid
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,13 +296,7 @@ def rows_of(A: sp.csr_array) -> IntArray:
 
 
 class Entries:
-    """The entries of a sparse matrix A (n, m) one by one, for products with small overhead.
-
-    Attributes
-    ----------
-    row, column, value : of each entry.
-    shape : of A.
-    """
+    """Row, column and value of each entry of a sparse A (n, m), for products of small overhead."""
 
     def __init__(self, A: sp.csr_array) -> None:
         self.row, self.column, self.value = rows_of(A), A.indices, A.data

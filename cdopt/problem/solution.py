@@ -81,11 +81,8 @@ def row_ids(contact_ids: NDArray[Any] | None, d: int) -> NDArray[Any] | None:
 class Iterate(Frozen):
     """A primal–dual pair as a backend returned it.
 
-    Attributes
-    ----------
-    motion : v⁺ (nv,) of a step, m/s and rad/s (Δq/h of a variational step); u (nv,) of a truss,
-        m; or None.
-    forces : f (nc,), N.
+    The motion is v⁺ (nv,) of a step in m/s and rad/s, Δq/h of a variational step, or u (nv,) of a
+    truss in m; forces f (nc,) are in N.
     """
 
     motion: FloatArray | None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import decimal
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +14,6 @@ from numpy.typing import NDArray
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InfeasibilityProof
-from cdopt.problem import graded
 from cdopt.problem.certificate import (
     EPS,
     TOLERANCE,
@@ -37,6 +38,10 @@ from cdopt.problem.scaling import (
     smallest_by,
 )
 
+LARGEST = 240  # dofs, beyond which dense matrices take too long
+LEAST = 1e-290  # of an overlap
+_DEPENDENT = 1e-9  # of a row's largest entry: what is left of a row that depends on others
+_SPARE, _MOST_DIGITS, _GAIN = 30, 700, 12.0  # decimal digits, and those that one refinement adds
 _ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
 _NEAR = 100.0  # times the round-off of overlaps, to which u is the one in many digits
 _UNRESOLVED = 1e-8  # round-off of an overlap, relative, above which u does not resolve it
@@ -49,24 +54,14 @@ _NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
 
 @dataclass(frozen=True, eq=False)
 class ScaledTruss:
-    """A truss in units of its parts: loads, forces and overlaps of order one.
+    """A truss in units of its parts: loads, forces and overlaps of order one."""
 
-    Attributes
-    ----------
-    B : (nc, m) gap gradient on the m dofs in play, each in units of its lever.
-    load : F̃ (m,).
-    opening : (nc,) gap that prescribed displacements open: c = −B u − opening.
-    law : stiffness relative to the part's mean.
-    used : (m,) which dofs are in play: free, and touched or loaded.
-    unit : (m,) scaled displacement per physical one.
-    """
-
-    B: sp.csr_array
-    load: FloatArray
-    opening: FloatArray
-    law: PowerLaw
-    used: NDArray[np.intp]
-    unit: FloatArray
+    B: sp.csr_array  # (nc, m) on the m dofs in play, each in units of its lever
+    load: FloatArray  # F̃ (m,)
+    opening: FloatArray  # (nc,) gap that prescribed displacements open: c = −B u − opening
+    law: PowerLaw  # stiffness relative to the part's mean
+    used: NDArray[np.intp]  # (m,) which dofs are in play: free, and touched or loaded
+    unit: FloatArray  # (m,) scaled displacement per physical one
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +143,7 @@ class TrussData(ProblemData):
         c, load = self.overlap(u), self.load(f)
         slack = _ROUND_OFF * self.entries.times_size(u)
         by_law = law_condition(law, f, c, slack, force)
-        near_one = law.power < NEAR_ONE and used.sum() <= graded.LARGEST
+        near_one = law.power < NEAR_ONE and used.sum() <= LARGEST
         if near_one and residuals_of(by_law)[0].resolution > TOLERANCE:
             by_law = law_condition(law, f, *self._resolved(u, f, c, slack, force), force)
         stored = law.energy(c) + law.conjugate(f)
@@ -179,11 +174,11 @@ class TrussData(ProblemData):
         by_force = self.law.overlap(np.maximum(f, _LEAST_FORCE * force))
         lost = slack > _UNRESOLVED * np.abs(c)
         wanted = np.where(lost, np.where(f > 0.0, by_force, np.minimum(c, 0.0)), c)
-        stiff = 1.0 / np.maximum(np.where(f > 0.0, by_force, np.inf), graded.LEAST)
+        stiff = 1.0 / np.maximum(np.where(f > 0.0, by_force, np.inf), LEAST)
         weight = np.maximum(stiff, _OPEN * stiff[f > 0.0].min(initial=1.0))
         B = np.where(self.in_play, self.B.toarray(), 0.0)
-        R, C, _ = graded.stiffest_basis(B, weight)
-        near, _ = graded.resolved(self.entries, B[np.ix_(R, C)], R, C, wanted[R], u)
+        R, C, _ = stiffest_basis(B, weight)
+        near, _ = resolved(self.entries, B[np.ix_(R, C)], R, C, wanted[R], u)
         if not np.all(np.abs(near - c) <= _NEAR * slack):
             return c, slack
         return near, EPS * np.abs(near)
@@ -344,3 +339,90 @@ class TrussData(ProblemData):
     def length(self) -> FloatArray:
         """(nc,) m, the overlap of each contact's part."""
         return read_only(self.part_length[self.parts.contact])
+
+
+# --- overlaps that span more decades than displacements hold in double precision ---------
+#
+# An overlap is c = (f/k)^{1/(p−1)}: at p = 1.05 a force ten times smaller has an overlap 10²⁰ times
+# smaller, below the round-off of c = −B u. Two means hold such overlaps to full relative precision:
+# a basis of contacts from the stiffest on, of which the others are combinations without
+# cancellation, and displacements in as many decimal digits as it takes.
+
+
+def stiffest_basis(B: FloatArray, weight: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Independent rows of B (nc, m) of positive weight, heaviest first, and all rows by them.
+
+    Returns
+    -------
+    The rows R and the columns C (rank,) of a regular square block, and T (nc, rank) = B[:, C]
+    B[R, C]⁻¹: gaps are T times the gaps of R where no other displacement than those of C acts. A
+    row of weight combines heavier rows alone, the entries of the others are exactly zero.
+    """
+    M, size = B.copy(), np.abs(B).max(axis=1, initial=0.0)
+    rows, columns = [], []
+    root = np.sqrt(weight)
+    waiting, free = size > 0.0, np.ones(B.shape[1], dtype=bool)
+    while free.any():
+        left = np.abs(M[:, free]).max(axis=1, initial=0.0)
+        dependent = waiting & (left <= _DEPENDENT * size)
+        M[np.ix_(dependent, free)] = 0.0
+        waiting &= ~dependent
+        strength = np.where(waiting, root * left, 0.0)
+        row = int(np.argmax(strength))
+        if not strength[row] > 0.0:
+            break
+        column = int(np.argmax(np.where(free, np.abs(M[row]), -1.0)))
+        M[:, column] /= M[row, column]
+        others = M[row].copy()
+        others[column] = 0.0
+        M -= np.outer(M[:, column], others)
+        M[row] = 0.0
+        M[row, column] = 1.0
+        waiting[row] = free[column] = False
+        rows.append(row)
+        columns.append(column)
+    order = np.array(columns, dtype=np.int64)
+    return np.array(rows, dtype=np.int64), order, M[:, order]
+
+
+def resolved(
+    entries: Entries, block: FloatArray, R: IntArray, C: IntArray, c: FloatArray, u: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Displacements near u (m,) that give the rows R the overlaps c (rank,), in decimal numbers.
+
+    ``block`` is B[R, C] of the B with these entries; other displacements than those of C stay.
+
+    Returns
+    -------
+    The overlaps −B u* (nc,) of the displacements u* in many digits, and u* (m,) rounded.
+    """
+    size = float(entries.times_size(u).max(initial=0.0))
+    smallest = float(np.abs(c[c != 0.0]).min(initial=size))
+    range_ = np.log10(size) - np.log10(smallest) if size > 0.0 else 0.0
+    digits = int(min(_SPARE + max(range_, 0.0), _MOST_DIGITS))
+    with decimal.localcontext(decimal.Context(prec=digits)):
+        terms = [
+            (int(i), int(j), Decimal(float(v)))
+            for i, j, v in zip(entries.row, entries.column, entries.value, strict=True)
+        ]
+        exact = [Decimal(float(x)) for x in u]
+        wanted = [Decimal(float(x)) for x in c]
+        for _ in range(int(digits / _GAIN) + 2):
+            overlap = _overlaps(terms, exact, entries.shape[0])
+            error = [overlap[i] - x for i, x in zip(R, wanted, strict=True)]
+            most = max((abs(e) for e in error), default=Decimal(0))
+            if most == 0:
+                break
+            change = np.linalg.solve(block, np.array([float(e / most) for e in error]))
+            for j, step in zip(C, change, strict=True):
+                exact[j] += Decimal(float(step)) * most
+        overlap = _overlaps(terms, exact, entries.shape[0])
+    return np.array([float(x) for x in overlap]), np.array([float(x) for x in exact])
+
+
+def _overlaps(terms: list[tuple[int, int, Decimal]], u: list[Decimal], count: int) -> list[Decimal]:
+    """−B u."""
+    total = [Decimal(0)] * count
+    for i, j, value in terms:
+        total[i] -= value * u[j]
+    return total
