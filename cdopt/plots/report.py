@@ -26,6 +26,8 @@ from cdopt.study.tables import facts, growth, limitations, profiles_of, settings
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Points = Sequence[tuple[float, float]]
+
 PAGE, TEXT, LIMITS = FILES = "index.html", "report.md", "limitations.md"
 _FORMATS = (".svg", ".png")
 _MARK = re.compile(r"<!-- table: ([a-z]+) -->")
@@ -155,12 +157,7 @@ def _marked(path: Path, known: tuple[str, ...]) -> str:
 def pictures(study: Results) -> tuple[ReportPicture, ...]:
     """Those that the study's runs allow: profiles by formulation, accuracy, growth by family."""
     shown = []
-
-    def add(name: str, caption: str, draw: Callable[..., Any], content: Any, title: str) -> None:
-        name = re.sub(r"[^A-Za-z0-9-]+", "-", name)
-        shown.append(ReportPicture(name, caption, partial(draw, content, title=title)))
-
-    profiles: dict[str, dict[str, Any]] = {}
+    profiles: dict[str, Panels] = {}
     for tolerance, form in study.comparisons:
         known = profiles_of(study, tolerance, form)
         if any(profile.ratios.size for profile in known.values()):
@@ -171,37 +168,40 @@ def pictures(study: Results) -> tuple[ReportPicture, ...]:
             f"{form}: the share of problems that a solver solves, by the certificate, within a "
             "multiple of the time of the fastest on each."
         )
-        title = f"Performance profiles, {form}"
-        add(f"profiles-{form}", caption, performance_profiles, panels, title)
-    accuracy = _accuracy(study)
-    if accuracy:
+        draw = partial(_curves, panels, _profiles, f"Performance profiles, {form}")
+        shown.append(ReportPicture(_file_name(f"profiles-{form}"), caption, draw))
+    if accuracy := _accuracy(study):
         caption = (
             "Worst residual and time of the whole solve, medians over the problems that the "
             "solver answered, joined from loose to tight tolerance."
         )
-        add("accuracy", caption, accuracy_against_time, accuracy, "Accuracy against time")
-    families: dict[str, dict[str, Any]] = {}
+        draw = partial(accuracy_against_time, accuracy, "Accuracy against time")
+        shown.append(ReportPicture("accuracy", caption, draw))
+    families: dict[str, Panels] = {}
     for (family, form, tolerance, name), runs in growth(study):
         panel = families.setdefault(family, {}).setdefault(f"{form}, {tolerance}", {})
-        panel[name] = list(zip(runs["contacts"], runs["seconds"], strict=True))
+        panel[name] = sorted(zip(runs["contacts"], runs["seconds"], strict=True))
     for family, panels in families.items():
         caption = (
             f"{family}: time of the whole solve over the number of contacts, certified runs, with "
             "the exponent of the line through them."
         )
-        title = f"Growth with size, {family}"
-        add(f"growth-{family}", caption, growth_with_size, panels, title)
+        draw = partial(_curves, panels, _growth, f"Growth with size, {family}")
+        shown.append(ReportPicture(_file_name(f"growth-{family}"), caption, draw))
     return tuple(shown)
 
 
-def _accuracy(study: Results) -> dict[str, dict[str, list[tuple[float, float]]]]:
+def _file_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9-]+", "-", name)
+
+
+def _accuracy(study: Results) -> Panels:
     """Median (seconds, residual) by formulation and solver, one for each tolerance."""
     runs = study.plain[study.plain["worst"].notna() & (study.plain["seconds"] > 0.0)]
-    points: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    points: Panels = {}
     for (form, name), group in runs.groupby(["formulation", "solver"], sort=False):
         medians = group.groupby("tolerance")[["seconds", "worst"]].median()
-        order = [tolerance for tolerance in study.tolerances if tolerance in medians.index]
-        medians = medians.loc[order]
+        medians = medians.loc[[t for t in study.tolerances if t in medians.index]]
         pairs = list(zip(medians["seconds"], medians["worst"], strict=True))
         points.setdefault(form, {})[name] = pairs
     return points
@@ -210,39 +210,12 @@ def _accuracy(study: Results) -> dict[str, dict[str, list[tuple[float, float]]]]
 # --- lines of a study ----------------------------------------------------------------------
 
 _HEIGHT = 2.7  # inches
-_COLUMNS = 2
 _FAR = 1e3  # times the fastest, where profiles end
 
-Points = Sequence[tuple[float, float]]
+Panels = dict[str, dict[str, Any]]  # by panel and solver, what is drawn
 
 
-def performance_profiles(profiles: Mapping[str, Mapping[str, Profile]], title: str = "") -> Figure:
-    """Profiles ρ(τ), a panel for each comparison.
-
-    Parameters
-    ----------
-    profiles : by comparison and solver.
-
-    Raises
-    ------
-    InvalidInput : there are none.
-    """
-    figure, axes = _panels(profiles, "profiles")
-    for panel, (comparison, by_solver) in zip(axes, profiles.items(), strict=True):
-        ratios = [float(p.ratios.max()) for p in by_solver.values() if p.ratios.size]
-        most = min(max(2.0, 1.1 * max(ratios, default=1.0)), _FAR)
-        for name, profile in by_solver.items():
-            tau, share = profile.steps(most)
-            style = _style(name) | {"markersize": 4.5, "markevery": max(tau.size // 4, 1)}
-            panel.step(tau, 100.0 * share, where="post", label=_label(name), **style)
-        panel.set_xscale("log")
-        panel.set(xlim=(1.0, most), ylim=(0.0, 103.0))
-        _name(panel, comparison, "time over the fastest [–]", "problems solved [%]")
-    _legend_below(figure, axes)
-    return canvas.headline(figure, title)
-
-
-def accuracy_against_time(points: Mapping[str, Mapping[str, Points]], title: str = "") -> Figure:
+def accuracy_against_time(points: Panels, title: str = "") -> Figure:
     """What residual each solver reaches in what time, a panel for each formulation.
 
     Parameters
@@ -253,68 +226,70 @@ def accuracy_against_time(points: Mapping[str, Mapping[str, Points]], title: str
     ------
     InvalidInput : there are none.
     """
-    figure, axes = _panels(points, "points")
-    for panel, (form, by_solver) in zip(axes, points.items(), strict=True):
-        for name, pairs in by_solver.items():
-            x, y = np.array(pairs, dtype=np.float64).T
-            panel.loglog(x, np.maximum(y, 1e-17), label=_label(name), **_style(name))
-        _name(panel, form, "time of the whole solve [s]", "worst residual [–]")
-    _legend_below(figure, axes)
+    if not points or not all(points.values()):
+        raise InvalidInput("points", "nothing to draw", "at least one solver in each panel")
+    return _curves(points, _accuracies, title)
+
+
+def _curves(panels: Panels, draw: Callable[[Any, dict[str, Any]], None], title: str) -> Figure:
+    """A panel of lines for each entry, drawn by ``draw``, and one key for all panels or each."""
+    figure, axes = canvas.panels(len(panels), min(2, len(panels)), _HEIGHT)
+    known: dict[str, Any] = {}
+    for panel, (name, by_solver) in zip(axes, panels.items(), strict=True):
+        draw(panel, by_solver)
+        _name(panel, name)
+        handles, labels = panel.get_legend_handles_labels()
+        if draw is _growth:  # every panel has exponents of its own
+            canvas.legend_below(panel, handles, _HEIGHT, fontsize=canvas.SMALL - 1.5, ncols=2)
+        else:
+            known |= {k: h for k, h in zip(labels, handles, strict=True) if k not in known}
+    if known:
+        style = {"ncols": min(len(known), 6), "handlelength": 2.2}
+        canvas.legend(figure, known.values(), "outside lower left", **style)
     return canvas.headline(figure, title)
 
 
-def growth_with_size(points: Mapping[str, Mapping[str, Points]], title: str = "") -> Figure:
-    """Time over number of contacts, and the exponent of each, a panel for each family.
-
-    Parameters
-    ----------
-    points : by family and solver, (contacts, seconds).
-
-    Raises
-    ------
-    InvalidInput : there are none.
-    """
-    figure, axes = _panels(points, "points")
-    for panel, (family, by_solver) in zip(axes, points.items(), strict=True):
-        for name, pairs in by_solver.items():
-            x, y = np.array(sorted(pairs), dtype=np.float64).T
-            label = _label(name)
-            if np.unique(x).size > 1:
-                label += f", ∝ n^{power_fit(x.tolist(), y.tolist()).exponent:.2f}"
-            panel.loglog(x, y, label=label, **_style(name))
-        _name(panel, family, "contacts", "time of the whole solve [s]")
-        handles = panel.get_legend_handles_labels()[0]
-        canvas.legend_below(panel, handles, _HEIGHT, fontsize=canvas.SMALL - 1.5, ncols=2)
-    return canvas.headline(figure, title)
+def _profiles(panel: Any, by_solver: Mapping[str, Profile]) -> None:
+    """Profiles ρ(τ)."""
+    ratios = [float(p.ratios.max()) for p in by_solver.values() if p.ratios.size]
+    most = min(max(2.0, 1.1 * max(ratios, default=1.0)), _FAR)
+    for name, profile in by_solver.items():
+        tau, share = profile.steps(most)
+        style = _style(name) | {"markersize": 4.5, "markevery": max(tau.size // 4, 1)}
+        panel.step(tau, 100.0 * share, where="post", label=_label(name), **style)
+    panel.set(xscale="log", xlim=(1.0, most), ylim=(0.0, 103.0))
+    panel.set(xlabel="time over the fastest [–]", ylabel="problems solved [%]")
 
 
-def _panels(content: Mapping[str, Any], name: str) -> tuple[Figure, list[Any]]:
-    if not content or not all(content.values()):
-        raise InvalidInput(name, "nothing to draw", "at least one solver in each panel")
-    return canvas.panels(len(content), min(_COLUMNS, len(content)), _HEIGHT)
+def _accuracies(panel: Any, by_solver: Mapping[str, Points]) -> None:
+    for name, pairs in by_solver.items():
+        x, y = np.array(pairs, dtype=np.float64).T
+        panel.loglog(x, np.maximum(y, 1e-17), label=_label(name), **_style(name))
+    panel.set(xlabel="time of the whole solve [s]", ylabel="worst residual [–]")
 
 
-def _name(panel: Any, title: str, x: str, y: str) -> None:
+def _growth(panel: Any, by_solver: Mapping[str, Points]) -> None:
+    """Time over number of contacts, with the exponent of each solver in its label."""
+    for name, pairs in by_solver.items():
+        x, y = np.array(pairs, dtype=np.float64).T
+        label = _label(name)
+        if np.unique(x).size > 1:
+            label += f", ∝ n^{power_fit(x.tolist(), y.tolist()).exponent:.2f}"
+        panel.loglog(x, y, label=label, **_style(name))
+    panel.set(xlabel="contacts", ylabel="time of the whole solve [s]")
+
+
+def _name(panel: Any, title: str) -> None:
     canvas.quiet_axes(panel)
     panel.minorticks_off()
     for axis in (panel.xaxis, panel.yaxis):
+        axis.label.set_fontsize(canvas.SMALL)
         low, high = axis.get_view_interval()
         if axis.get_scale() == "log" and high < 20.0 * low:  # powers of ten would be too few
             subs = (1.0, 2.0, 5.0) if high > 4.0 * low else tuple(range(1, 10))
             axis.get_major_locator().set_params(subs=subs)
             axis.set_major_formatter("{x:g}")
     panel.set_title(canvas.literal(title), fontsize=canvas.TEXT, color=QUIET, loc="left")
-    canvas.axis_labels(panel, x, y, canvas.SMALL)
-
-
-def _legend_below(figure: Figure, axes: Sequence[Any]) -> None:
-    """One key for all panels."""
-    handles: dict[str, Any] = {}
-    for panel in axes:
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    columns = min(len(handles), 6)
-    canvas.legend(figure, handles.values(), "outside lower left", ncols=columns, handlelength=2.2)
 
 
 def _label(name: str) -> str:
