@@ -20,8 +20,7 @@ from cdopt.plots.forces import (
     story,
 )
 from cdopt.plots.palette import PALETTE, Look, look
-from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
-from cdopt.plots.solvers import complementarity, convergence
+from cdopt.plots.pressure import floor_pressure_grid
 
 __all__ = [
     "PALETTE",
@@ -30,9 +29,6 @@ __all__ = [
     "bounds_story",
     "check_path",
     "collapse",
-    "complementarity",
-    "convergence",
-    "floor_pressure",
     "floor_pressure_grid",
     "force_bars",
     "force_chains",

@@ -131,3 +131,11 @@ def test_the_rest_of_a_text_stays_as_it_is(tmp_path: Path) -> None:
     assert text.read_bytes().startswith(b"one\r\n<!-- table")
     assert text.read_bytes().endswith(b"<!-- end -->\r\ntwo\r\n")
     assert b"old" not in text.read_bytes()
+
+
+def test_logarithmic_axes_of_less_than_a_decade_have_numbers() -> None:
+    points = {"classic": {"newton": [(0.0118, 1e-14)], "clarabel": [(0.0507, 1e-10)]}}
+    axis = report.accuracy_against_time(points).axes[0].xaxis
+    low, high = axis.get_view_interval()
+    shown = [label for label in axis.get_majorticklocs() if low <= label <= high]
+    assert [axis.get_major_formatter()(x) for x in shown] == ["0.02", "0.05"]
