@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from random_scenes import mixed, near, shapes, thrown
+from scipy.spatial.transform import Rotation
 
 from cdopt.collision import detect, gap_gradient, move
 from cdopt.geometry.rotations import matrices
@@ -106,19 +107,8 @@ def test_B_of_faces_that_lie_on_each_other_almost_flat(dim: int, other: str, til
 
 def turn_onto(a: np.ndarray, b: np.ndarray, tilt: float) -> np.ndarray:
     """A unit quaternion that takes the direction a to b, but for ``tilt`` rad about x."""
-    half = a + b
-    if np.linalg.norm(half) < 1e-9:
-        half = np.cross(a, [1.0, 0.0, 0.0] if abs(a[0]) < 0.9 else [0.0, 1.0, 0.0])
-        w = 0.0
-    else:
-        half = half / np.linalg.norm(half)
-        w = float(a @ half)
-        half = np.cross(a, half)
-    q = np.append(w, half)
-    q /= np.linalg.norm(q)
-    c, s = np.cos(0.5 * tilt), np.sin(0.5 * tilt)
-    w, x, y, z = q
-    return np.array([c * w - s * x, c * x + s * w, c * y - s * z, c * z + s * y])
+    turn = Rotation.from_rotvec([tilt, 0.0, 0.0]) * Rotation.align_vectors([b], [a])[0]
+    return turn.as_quat()[[3, 0, 1, 2]]
 
 
 @pytest.mark.parametrize("dim", [2, 3])
