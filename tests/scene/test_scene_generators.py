@@ -21,6 +21,52 @@ def between(contacts: Contacts, i: int, j: int) -> np.ndarray:
     return np.flatnonzero((contacts.bodies == [i, j]).all(axis=1))
 
 
+# bodies, contacts, where these are along x, and their gap, m
+BEAM, TWO, LEAN = [0.0, 0.5, 1.0], [-0.08, -0.03, 0.03, 0.12], [0.13, 0.06, -0.01, 0.2]
+TOUCHING = {
+    "crystal:rows=4,columns=5": (21, 18 + 24 + 5, None, 0.0),  # in rows, between them, the floor
+    "brick-wall:courses=5,bricks=4": (23, 2 * (36 + 17), None, 0.0),  # bed and head joints
+    "brick-wall:courses=5,bricks=4,dim=3": (23, 4 * (36 + 17), None, 0.0),
+    "brick-wall:courses=1,bricks=3": (4, 2 * (3 + 2), [0.0, 0.2, 0.4, 0.6], 0.0),
+    "brick-wall:courses=2,bricks=1": (4, 2 * (3 + 1), [0.0, 0.1, 0.2], 0.0),
+    "brick-wall:courses=4,bricks=3,head_joint=0.012": (15, 2 * 21, None, 0.0),
+    "brick-wall:courses=4,bricks=3,head_joint=0.012,dim=3": (15, 4 * 21, None, 0.0),
+    "brick-wall:courses=4,bricks=4,ends=stepped": (11, 2 * (16 + 6), None, 0.0),
+    "brick-wall:courses=3,bricks=2,dim=3,walls=true": (10, 4 * (10 + 4 + 6), None, 0.0),
+    "box_stack:n=4,dim=2,shift=0.05": (5, 8, [0.2, 0.25, 0.3, -0.2, -0.15, -0.1, -0.05], 0.0),
+    "box-stack:n=4,shift=-0.07": (5, 16, [-0.34, -0.27, -0.2, *LEAN], 0.0),
+    "brick-on-two-bricks:separation=0.06,offset=0.02,dim=2": (3, 4, TWO, 0.0),
+    "brick-on-two-bricks:separation=0.06,offset=0.02": (3, 8, TWO, 0.0),
+    "brick-on-two-bricks:fixed=false": (4, 16, None, 0.0),
+    "box-on-step:overhang=0.0,dim=2": (3, 2, [-0.4, 0.0], 0.0),
+    "box-on-step:overhang=0.25": (3, 4, [-0.3, 0.0], 0.0),
+    "box-on-step:overhang=0.5": (3, 4, [-0.2, 0.0], 0.0),
+    "rod-on-supports": (4, 3, [0.0, 0.4, 1.0], 0.0),
+    "rod-on-supports:dim=3": (4, 6, [0.0, 0.4, 1.0], 0.0),  # at either side of it
+    "rod-on-supports:dim=3,rod=capsule": (4, 3, [0.0, 0.4, 1.0], 0.0),
+    "table-with-legs:legs=3": (4, 3, [-0.25, 0.5], 0.0),
+    "table-with-legs:legs=11": (12, 11, None, 0.0),
+    "table-six-legs": (7, 6, [-0.5, -0.25, 0.25, 0.5], 0.0),  # a scene that ships with cdopt
+    "beam": (4, 3, BEAM, 5e-4),  # 1 % of a radius
+    "beam:dim=3": (7, 6, BEAM, 5e-4),
+    "sphere-on-floor:gap=0.03,dim=3": (2, 1, [0.0], 0.03),
+    "box-on-floor:angle=0.7,gap=0.05": (2, 1, None, 0.05),
+    "box-on-floor:angle=0.7,gap=0.05,dim=3": (2, 2, None, 0.05),
+    "collision:gap=0.02,offset=0.1,dim=3": (2, 1, None, 0.02),
+}
+
+
+@pytest.mark.parametrize("text", TOUCHING)
+def test_bodies_touch_where_they_should(text: str) -> None:
+    made, (bodies, count, places, gap) = load(text), TOUCHING[text]
+    contacts = touching(made, gap * (1.0 + 1e-9) + 1e-9)
+    assert (made.nb, contacts.nc) == (bodies, count)
+    np.testing.assert_allclose(contacts.phi, gap, rtol=1e-9, atol=1e-14)
+    if places is not None:
+        found = np.unique(contacts.points[:, 0].round(9) + 0.0)
+        np.testing.assert_allclose(found, np.sort(places), atol=1e-9)
+
+
 # --- spheres -----------------------------------------------------------------------------
 
 
@@ -53,37 +99,6 @@ def test_the_dropped_pyramid_opens_between_layers_alone() -> None:
     assert contacts.nc == 160
     large = scene.pyramid(20)
     assert (large.nb, large.dofs.nv) == (2870, 7410)
-
-
-def test_the_crystal_touches_everywhere() -> None:
-    rows, columns = 4, 5
-    contacts = touching(scene.crystal(rows, columns))
-    within = 2 * (columns - 1) + 2 * (columns - 2) + 2 * 2  # two rows of each, and the walls
-    across = (rows - 1) * 2 * (columns - 1)
-    assert contacts.nc == within + across + columns  # and the floor
-    np.testing.assert_allclose(contacts.phi, 0.0, atol=1e-15)
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-def test_the_beam_hangs_one_percent_of_a_radius_over_its_supports(dim: int) -> None:
-    beam = scene.beam(3.0, dim=dim)
-    contacts = detect(beam, beam.initial)
-    np.testing.assert_allclose(contacts.phi, 0.01 * 0.05, rtol=1e-10)
-    np.testing.assert_allclose(contacts.stiffness, [1.0, 3.0, 1.0] * (dim - 1))
-    np.testing.assert_allclose(beam.bodies.mass[0] * G, 10.0)
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-def test_boxes_and_spheres_hang_over_the_floor_as_stated(dim: int) -> None:
-    contacts = touching(scene.box_on_floor(angle=0.7, gap=0.05, dim=dim), 1.0)
-    assert contacts.nc == 2**dim
-    np.testing.assert_allclose(contacts.phi.min(), 0.05, rtol=1e-12)
-    contacts = touching(scene.sphere_on_floor(gap=0.03, floor_speed=0.2, dim=dim), 1.0)
-    np.testing.assert_allclose(contacts.phi, [0.03], rtol=1e-12)
-    np.testing.assert_allclose(contacts.gap_rate, [-0.2], rtol=1e-15)
-    for offset in (0.0, 0.1):
-        contacts = touching(scene.collision(gap=0.02, offset=offset, dim=dim), 1.0)
-        np.testing.assert_allclose(contacts.phi, [0.02], rtol=1e-12)
 
 
 # --- random packings ---------------------------------------------------------------------
@@ -121,45 +136,6 @@ def test_polyhedra_have_the_corners_asked_for(corners: int) -> None:
 # --- walls and stacks --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dim", [2, 3])
-@pytest.mark.parametrize(("courses", "bricks"), [(1, 1), (1, 3), (2, 1), (5, 4)])
-def test_walls_touch_in_every_bed_and_head_joint(dim: int, courses: int, bricks: int) -> None:
-    wall = scene.brick_wall(courses, bricks, dim=dim)
-    contacts = touching(wall)
-    even, odd = (courses + 1) // 2, courses // 2
-    beds = bricks + (courses - 1) * 2 * bricks  # the first on the floor
-    heads = even * (bricks - 1) + odd * bricks
-    assert wall.nb == 1 + even * bricks + odd * (bricks + 1)
-    assert contacts.nc == 2 ** (dim - 1) * (beds + heads)
-    np.testing.assert_allclose(contacts.phi, 0.0, atol=1e-15)
-    upright = np.abs(contacts.normals[:, -1]) > 0.5
-    np.testing.assert_allclose(np.abs(contacts.normals[upright, -1]), 1.0, atol=1e-12)
-    assert np.count_nonzero(upright) == 2 ** (dim - 1) * beds
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-def test_open_head_joints_leave_bed_joints_alone(dim: int) -> None:
-    wall = scene.brick_wall(4, 3, dim=dim, head_joint=0.012)
-    contacts = touching(wall)
-    assert contacts.nc == 2 ** (dim - 1) * (3 + 3 * 6)
-    np.testing.assert_allclose(np.abs(contacts.normals[:, -1]), 1.0, atol=1e-12)
-    wide = touching(wall, margin=0.0121)
-    joints = wide.phi[wide.phi > 1e-9]
-    np.testing.assert_allclose(joints, [0.012] * 2 ** (dim - 1) * (2 + 3 + 2 + 3), rtol=1e-10)
-
-
-def test_walls_beside_and_steps() -> None:
-    wall = scene.brick_wall(3, 2, dim=3, walls=True)
-    contacts = touching(wall)
-    for side in (1, 2):
-        x = contacts.points[contacts.bodies[:, 0] == side, 0]
-        np.testing.assert_allclose(x, [0.4 * (side - 1)] * 12, atol=1e-15)
-    assert scene.brick_wall(3, 2, dim=3).nb == wall.nb - 2
-    stepped = scene.brick_wall(4, 4, ends="stepped")
-    assert stepped.nb == 1 + 4 + 3 + 2 + 1
-    np.testing.assert_allclose(stepped.bodies.position[-1], [0.4, 3.5 * 0.06], rtol=1e-14)
-
-
 def test_bodies_take_materials_in_turn() -> None:
     three = [Material(name=name, stiffness=k) for name, k in (("a", 1.0), ("b", 2.0), ("c", 4.0))]
     for made in (scene.brick_wall(2, 2, materials=three), scene.box_stack(5, materials=three)):
@@ -169,36 +145,6 @@ def test_bodies_take_materials_in_turn() -> None:
     assert scene.arch(5, materials=three).bodies.material.tolist() == [-1, 0, 1, 2, 0, 1, -1]
     pile = scene.polyhedra_pile(5, walls=False, materials=three)
     assert pile.bodies.material[1:].tolist() == [0, 1, 2, 0, 1]
-
-
-@pytest.mark.parametrize(("dim", "shift"), [(2, 0.05), (3, -0.07), (3, 0.0)])
-def test_stacks_touch_where_boxes_overlap(dim: int, shift: float) -> None:
-    contacts = touching(scene.box_stack(4, dim=dim, shift=shift))
-    assert contacts.nc == 4 * 2 ** (dim - 1)
-    for k in range(1, 4):
-        x = contacts.points[between(contacts, k, k + 1), 0]
-        ends = np.add(np.sort([(k - 1) * shift, k * shift]), [0.2, -0.2])
-        np.testing.assert_allclose(np.unique(x.round(12)), np.sort(ends), atol=1e-12)
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-def test_a_brick_lies_on_either_brick_with_its_corners(dim: int) -> None:
-    contacts = touching(scene.brick_on_two_bricks(separation=0.06, offset=0.02, dim=dim))
-    each = 2 ** (dim - 1)
-    assert contacts.nc == 2 * each
-    for lower, ends in ((0, [-0.08, -0.03]), (1, [0.03, 0.12])):
-        x = contacts.points[between(contacts, lower, 2), 0]
-        np.testing.assert_allclose(np.sort(x), np.repeat(ends, each // 2), atol=1e-14)
-    assert touching(scene.brick_on_two_bricks(fixed=False, dim=dim)).nc == 4 * each
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-@pytest.mark.parametrize("overhang", [0.0, 0.25, 0.5])
-def test_a_box_on_a_step_touches_its_edge(dim: int, overhang: float) -> None:
-    contacts = touching(scene.box_on_step(overhang, dim=dim))
-    x = np.repeat([-(1.0 - overhang) * 0.4, 0.0], 2 ** (dim - 2))
-    np.testing.assert_allclose(np.sort(contacts.points[:, 0]), x, atol=1e-14)
-    assert contacts.bodies.tolist() == [[1, 2]] * (2 ** (dim - 1))
 
 
 @pytest.mark.parametrize(("dim", "n"), [(2, 3), (3, 4), (2, 9)])
@@ -225,51 +171,12 @@ def test_stones_of_an_arch_weigh_what_their_joints_ask_for() -> None:
     np.testing.assert_allclose(weight, 300.0 * np.diff(bounds), rtol=1e-13)
 
 
-# --- rods and tables ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("rod", "dim", "each"), [("box", 2, 1), ("capsule", 2, 1), ("box", 3, 2), ("capsule", 3, 1)]
-)
-def test_rods_touch_every_support(rod: str, dim: int, each: int) -> None:
-    contacts = touching(scene.rod_on_supports([0.0, 0.3, 0.8, 1.0], [1, 2, 3, 4], rod=rod, dim=dim))
-    assert contacts.nc == 4 * each
-    np.testing.assert_allclose(contacts.phi, 0.0, atol=1e-15)
-    places = np.repeat([0.0, 0.3, 0.8, 1.0], each)
-    np.testing.assert_allclose(contacts.points[:, 0], places, atol=1e-15)
-    np.testing.assert_allclose(contacts.stiffness, np.repeat([1.0, 2.0, 3.0, 4.0], each))
-
-
-@pytest.mark.parametrize("legs", [3, 11])
-def test_tables_stand_on_every_leg(legs: int) -> None:
-    table = scene.table_with_legs(legs, np.arange(1.0, legs + 1.0))
-    contacts = touching(table)
-    assert contacts.bodies.tolist() == [[0, k] for k in range(1, legs + 1)]
-    angle = 2.0 * np.pi * np.arange(legs) / legs
-    ends = 0.5 * np.column_stack([np.cos(angle), np.sin(angle)])
-    np.testing.assert_allclose(contacts.points[:, :2], ends, atol=1e-14)
-    np.testing.assert_allclose(contacts.phi, 0.0, atol=1e-15)
-    np.testing.assert_allclose(contacts.stiffness, np.arange(1.0, legs + 1.0))
-    np.testing.assert_allclose(table.bodies.mass[0] * G, 10.0)
-
-
 def test_the_middle_of_a_lopsided_table_is_that_of_its_parts() -> None:
     places = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [0.4, 0.4]])
     table = scene.table_with_legs(places, height=0.3, leg_width=0.05)
     top, leg = 1.1 * 1.1 * 0.05, 0.05 * 0.05 * 0.3
     middle = np.append(leg * places.sum(axis=0), top * 0.325 + 4 * leg * 0.15) / (top + 4 * leg)
     np.testing.assert_allclose(table.bodies.position[0], middle, rtol=1e-12, atol=1e-15)
-
-
-# --- names and arguments -----------------------------------------------------------------
-
-
-def test_scenes_are_opened_by_name() -> None:
-    assert load("brick-wall:courses=2,bricks=2,dim=3").nb == 6
-    assert load("arch:voussoirs=5,angle=0.8").nb == 7
-    assert load("box_stack:n=3").nb == 4
-    assert load("table_with_legs:legs=5").nb == 6
-    assert load("table-six-legs").nb == 7
 
 
 @pytest.mark.parametrize(
