@@ -7,7 +7,7 @@ above the accuracy asked for, the solver goes on from its answer with a sharper 
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,10 +56,11 @@ def solve_certified(
             break
         worst = certificate.worst
         if worst <= backend.accuracy:
-            met = dataclasses.replace(result, claim="solved", status="solved", out_of_time=False)
+            status = "solved"
             if worst > tol:
-                asked = f"solved to accuracy={backend.accuracy:g}, but certified at tol={tol:g}"
-                met = dataclasses.replace(met, status=f"{asked}: state both")
+                asked = f"accuracy={backend.accuracy:g}, but certified at tol={tol:g}"
+                status = f"solved to {asked}: state both"
+            met = replace(result, claim="solved", status=status, out_of_time=False)
             return met, certificate
         if tried == _ROUNDS or result.claim != "solved" or not np.isfinite(worst):
             break
@@ -68,9 +69,7 @@ def solve_certified(
         if settings is None:
             break
         if deadline.passed:
-            late = dataclasses.replace(
-                result, claim="inaccurate", status=TIME_LIMIT, out_of_time=True
-            )
+            late = replace(result, claim="inaccurate", status=TIME_LIMIT, out_of_time=True)
             return late, certificate
         iterate = result.iterate
         near = WarmStart(iterate.forces, iterate.motion, posed.data.contact_ids)
@@ -81,7 +80,7 @@ def solve_certified(
         certificate = _certify(posed, result, tol)
     if not result.out_of_time:
         status = "solved by a residual of its own, not by the certificate"
-        result = dataclasses.replace(result, claim="inaccurate", status=status)
+        result = replace(result, claim="inaccurate", status=status)
     return result, certificate
 
 
@@ -96,7 +95,7 @@ def _joined(backend: NativeBackend, first: RunResult, then: RunResult) -> RunRes
     raw: Any = then.raw
     if isinstance(first.raw, History) and isinstance(raw, History):
         raw = History(np.concatenate([first.raw.residuals, raw.residuals]))
-    return dataclasses.replace(
+    return replace(
         then,
         timings={name: first.timings.get(name, 0.0) + then.timings[name] for name in then.timings},
         iterations=(first.iterations or 0) + (then.iterations or 0),

@@ -129,10 +129,10 @@ class NativeBackend(ABC):
     limit: ClassVar[str] = ""
     warm_starts: ClassVar[bool] = True
 
-    @property
+    @functools.cached_property
     def capability(self) -> Capability:
         """The kinds of problems it takes, and whether a solution can start it."""
-        return _capability(self.kinds, self.warm_starts)
+        return Capability(structured=self.kinds, warm_start=self.warm_starts)
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
@@ -211,11 +211,6 @@ class NativeBackend(ABC):
     @abstractmethod
     def _solve(self, data: Any, run: Run) -> Outcome:
         """One run on the plain data."""
-
-
-@functools.cache
-def _capability(kinds: frozenset[str], warm_start: bool) -> Capability:
-    return Capability(structured=kinds, warm_start=warm_start)
 
 
 def _without_forces(data: ProblemData, status: str, claim: Claim) -> Outcome:

@@ -11,7 +11,6 @@ contacts' compliance c(f) = (f/k)^{1/(p−1)}, zero for rigid contacts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import singledispatch
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +21,7 @@ from cdopt.backends.linalg import ContactNetwork, network
 from cdopt.problem import (
     DelassusStepData,
     ElasticStepData,
+    ProblemData,
     RigidStepData,
     TrussData,
 )
@@ -108,60 +108,39 @@ class NetworkProblem:
         return trusted(Iterate, motion, f * self.force)
 
 
-@singledispatch
-def network_problem(data: object) -> NetworkProblem:
+def network_problem(data: ProblemData) -> NetworkProblem:
     """The conditions of a rigid step, an elastic step or a truss.
 
     Raises
     ------
     TypeError : ``data`` is something else.
     """
+    if isinstance(data, RigidStepData | ElasticStepData):
+        step = data.scaled()
+        net = network(step.B, data.step.dof_body, step.M)
+        mobility = np.ones(net.nc)
+        if step.law is None:
+            mobility = data.mobility * data.force / data.speed
+        return NetworkProblem(
+            net, np.zeros(net.m), step.p, mobility, step.law,
+            force=data.force, at_rest=data.free_motion, unit=data.dof_speed,
+        )  # fmt: skip
+    if isinstance(data, DelassusStepData):  # a root of N is the gap gradient of unit masses
+        unit = np.sqrt(data.force / data.speed)
+        root = delassus_root(data.step.N, _RANK_TOL)
+        unit_mass = sp.csr_array(sp.eye_array(root.shape[1]))
+        net = network(sp.csr_array(root * unit[:, None]), None, unit_mass)
+        p, mobility = data.step.p_vec / data.speed, data.mobility * data.force / data.speed
+        return NetworkProblem(net, np.zeros(net.m), p, mobility, force=data.force)
+    if isinstance(data, TrussData):
+        truss = data.scaled()
+        body = None if data.dof_body is None else data.dof_body[truss.used]
+        net = network(truss.B, body, index=truss.used)
+        return NetworkProblem(
+            net, net.arranged(truss.load), truss.opening, np.ones(net.nc), truss.law,
+            force=data.force, at_rest=data.free_motion, unit=1.0 / truss.unit, used=truss.used,
+        )  # fmt: skip
     raise TypeError(f"no contact network in {type(data).__name__}")
-
-
-@network_problem.register
-def _step(data: RigidStepData | ElasticStepData) -> NetworkProblem:
-    step = data.scaled()
-    net = network(step.B, data.step.dof_body, step.M)
-    return NetworkProblem(
-        net,
-        np.zeros(net.m),
-        step.p,
-        data.mobility * data.force / data.speed if step.law is None else np.ones(net.nc),
-        step.law,
-        force=data.force,
-        at_rest=data.free_motion,
-        unit=data.dof_speed,
-    )
-
-
-@network_problem.register
-def _delassus_step(data: DelassusStepData) -> NetworkProblem:
-    """A root of N is the gap gradient of bodies of unit mass."""
-    unit = np.sqrt(data.force / data.speed)
-    root = delassus_root(data.step.N, _RANK_TOL)
-    unit_mass = sp.csr_array(sp.eye_array(root.shape[1]))
-    net = network(sp.csr_array(root * unit[:, None]), None, unit_mass)
-    p, mobility = data.step.p_vec / data.speed, data.mobility * data.force / data.speed
-    return NetworkProblem(net, np.zeros(net.m), p, mobility, force=data.force)
-
-
-@network_problem.register
-def _truss(data: TrussData) -> NetworkProblem:
-    scaled = data.scaled()
-    body = None if data.dof_body is None else data.dof_body[scaled.used]
-    net = network(scaled.B, body, index=scaled.used)
-    return NetworkProblem(
-        net,
-        net.arranged(scaled.load),
-        scaled.opening,
-        np.ones(net.nc),
-        scaled.law,
-        force=data.force,
-        at_rest=data.free_motion,
-        unit=1.0 / scaled.unit,
-        used=scaled.used,
-    )
 
 
 @dataclass

@@ -268,20 +268,18 @@ def no_success(posed: NetworkProblem) -> None:
     assert run.residual > 1e-7
 
 
-@pytest.mark.parametrize("m", [3, 300])
 @pytest.mark.parametrize("depth", [1e-6, 1.0, 1e6])
-def test_bodies_squeezed_between_walls(m: int, depth: float) -> None:
-    """A row of bodies that has no room."""
-    B = sp.diags_array([1.0, -1.0], offsets=[0, -1], shape=(m + 1, m))
-    no_success(rigid(sp.csr_array(B), np.full(m + 1, -depth), np.arange(m) // 3))
-
-
-def test_contacts_that_contradict_each_other() -> None:
+def test_steps_without_room(depth: float) -> None:
+    """Bodies in a row between walls; contacts that contradict each other; an idle one overlaps."""
+    for m in (3, 300):
+        B = sp.csr_array(sp.diags_array([1.0, -1.0], offsets=[0, -1], shape=(m + 1, m)))
+        no_success(rigid(B, np.full(m + 1, -depth), np.arange(m) // 3))
     B, body = couples_of(7, 90, 250)
     p = feasible_gaps(7, B) - 0.1
-    no_success(rigid(sp.csr_array(sp.vstack([B, -B])), np.concatenate([p, -p - 0.2]), body))
+    both = sp.csr_array(sp.vstack([B, -B]))
+    no_success(rigid(both, np.concatenate([p, -p - 0.2 * min(depth, 1e2)]), body))
     idle = sp.csr_array(sp.vstack([B, sp.csr_array((1, B.shape[1]))]))
-    no_success(rigid(idle, np.append(feasible_gaps(7, B), -1.0), body))
+    no_success(rigid(idle, np.append(feasible_gaps(7, B), -depth), body))
 
 
 @pytest.mark.parametrize("power", [1.3, *POWERS])
@@ -342,16 +340,16 @@ def test_a_limit_of_steps_and_starts_that_are_not_written_into() -> None:
 # --- large steps by newton, whose interior point they take ---------------------------------
 
 
-def pile(n: int = 7, seed: int = 3) -> cdopt.ContactStep:
-    step = generators.pyramid_falling(n=n, seed=seed)
+def pile() -> cdopt.ContactStep:
+    step = generators.pyramid_falling(n=7, seed=3)
     assert step.nv > DENSE_UP_TO
     return step
 
 
-def certified(step: cdopt.ContactStep, tol: float = 1e-10) -> cdopt.StepSolution:
+def certified(step: cdopt.ContactStep) -> cdopt.StepSolution:
     solution = cdopt.ClassicCD(step).solve("newton", check=False)
     assert solution.claimed, solution.status
-    assert solution.certificate.worst <= tol, solution.certificate
+    assert solution.certificate.worst <= 1e-10, solution.certificate
     return solution
 
 
@@ -366,51 +364,9 @@ def test_piles_in_mid_fall_with_some_gaps_open_few_or_all(pile: dict[str, float]
     certified(generators.pyramid_falling(**pile))
 
 
-@pytest.mark.parametrize("name", ["beam-uniform", "table", "pyramid-hooke:n=3"])
-def test_steps_of_the_bank_in_many_copies(name: str) -> None:
-    """Copies that share nothing make any step a large one: each moves as it does alone."""
-    step = cdopt.bank.load(name).step
-    copies = 1 + DENSE_UP_TO // step.nv
-    many = cdopt.ContactStep(
-        M=sp.block_diag([step.M] * copies), B=sp.block_diag([step.B] * copies),
-        phi=np.tile(step.phi, copies), v=np.tile(step.v, copies),
-        F_ext=np.tile(step.F_ext, copies), dt=step.dt,
-    )  # fmt: skip
-    expected = np.tile(certified(step.replace(stiffness=1.0)).v_next, copies)
-    scale = np.abs(step.v_star).max()
-    np.testing.assert_allclose(certified(many).v_next, expected, atol=1e-9 * scale)
-
-
-@pytest.mark.parametrize("gap", [1e-2, 1.0, 1e2])
-def test_free_flight(gap: float) -> None:
-    """Gaps far wider than the motion of the step make much of the least of forces."""
-    step = pile()
-    solution = certified(step.replace(phi=step.phi + gap), 1e-9)
-    np.testing.assert_allclose(solution.v_next, step.v_star, rtol=1e-9)
-
-
-@pytest.mark.parametrize(("mass", "length"), [(1e-6, 1e-6), (1e6, 1.0), (1e-6, 1e6)])
-def test_units(mass: float, length: float) -> None:
-    """Time stays in seconds."""
-    step = pile()
-    force, v = step.F_ext * mass * length, step.v * length
-    other = step.replace(M=step.M * mass, phi=step.phi * length, v=v, F_ext=force)
-    one, two = certified(step), certified(other)
-    speed = np.abs(step.v_star).max()
-    np.testing.assert_allclose(two.v_next / length, one.v_next, atol=1e-9 * speed)
-    assert abs(two.iterations - one.iterations) <= 2
-
-
-@pytest.mark.parametrize("what", ["contacts", "bodies", "all"])
-def test_order_and_numbering(what: str) -> None:
+def test_order_and_numbering() -> None:
     step, random = pile(), np.random.default_rng(5)
-    contacts, dofs = np.arange(step.nc), np.arange(step.nv)
-    if what in ("contacts", "all"):
-        contacts = random.permutation(step.nc)
-    if what == "bodies":
-        dofs = dofs.reshape(-1, 3)[random.permutation(step.nv // 3)].ravel()
-    if what == "all":
-        dofs = random.permutation(step.nv)
+    contacts, dofs = random.permutation(step.nc), random.permutation(step.nv)
     one, two = certified(step), certified(renumbered(step, contacts, dofs))
     speed = np.abs(step.v_star).max()
     np.testing.assert_allclose(two.v_next, one.v_next[dofs], atol=1e-9 * speed)

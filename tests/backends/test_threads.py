@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import cdopt
 from cdopt._util import compiled
-from cdopt.backends import apgd, threads
+from cdopt.backends import threads
 from cdopt.backends.native import natural_residual
 
 two_threads = pytest.mark.skipif(
@@ -114,16 +114,6 @@ def test_threads_are_left_alone_where_nothing_would_use_them(
     with threads.threads_for(contacts, dofs):
         assert numba.get_num_threads() == (1 if asked else before)
     assert bool(counted) == asked
-
-
-@pytest.mark.parametrize("n", [0, 1, 255, 256, 511, 512, 20_000, 10**6])
-def test_chunks_hold_every_entry_once_and_are_never_many(n: int) -> None:
-    edges = apgd.chunks(n)
-    assert (edges[0], edges[-1]) == (0, n)
-    sizes = np.diff(edges.astype(np.int64))
-    assert 1 <= sizes.size <= apgd._CHUNKS
-    assert sizes.max() - sizes.min() <= 1
-    assert sizes.size == 1 or sizes.min() >= apgd._LEAST_CHUNK
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])

@@ -67,13 +67,10 @@ def test_forces_are_those_of_extended_precision(
     assert np.abs(answer.f - exact).max() < 1e-9 * exact.max()
 
 
-def test_the_answer_is_certified_far_below_its_round_off(answer: cdopt.StepSolution) -> None:
-    assert answer.certificate.worst < 1e-11
-
-
 def test_round_off_hides_no_wrong_force(
     truss: cdopt.NoTensionTruss, answer: cdopt.StepSolution
 ) -> None:
+    assert answer.certificate.worst < 1e-11
     wrong = answer.f.copy()
     wrong[np.argmax(wrong)] *= 1.0 + 1e-6
     held = cdopt.certify(truss.data, answer.u, wrong)
