@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-_RIGHT = ' style="text-align: right; padding: 0.1em 0.6em"'
-_LEFT = ' style="text-align: left; padding: 0.1em 0.6em"'
+_STYLE = ' style="text-align: {}; padding: 0.1em 0.6em"'
 _PAUSE = 0.1  # s between updates of a bar
 
 
@@ -30,17 +29,17 @@ def table(
     ----------
     rows : of cells. left : how many of the first columns are aligned at the left.
     """
-    lines = [_row("th", header, left), *(_row("td", row, left) for row in rows)]
+
+    def row(tag: str, cells: Sequence[object]) -> str:
+        styles = [_STYLE.format("left" if k < left else "right") for k in range(len(cells))]
+        shown = zip(styles, cells, strict=True)
+        return f"<tr>{''.join(f'<{tag}{style}>{_text(x)}</{tag}>' for style, x in shown)}</tr>"
+
     head = f"<p><b>{_text(title)}</b></p>" if title else ""
     foot = "".join(f"<p>{_text(text)}</p>" for text in texts if text)
-    body = f"<table><thead>{lines[0]}</thead><tbody>{''.join(lines[1:])}</tbody></table>"
+    body = "".join(row("td", cells) for cells in rows)
+    body = f"<table><thead>{row('th', header)}</thead><tbody>{body}</tbody></table>"
     return f"<div>{head}{body}{foot}</div>"
-
-
-def _row(tag: str, cells: Sequence[object], left: int) -> str:
-    styles = [_LEFT if k < left else _RIGHT for k in range(len(cells))]
-    shown = zip(styles, cells, strict=True)
-    return f"<tr>{''.join(f'<{tag}{style}>{_text(cell)}</{tag}>' for style, cell in shown)}</tr>"
 
 
 def _text(value: object) -> str:
@@ -66,25 +65,23 @@ class NotebookBar:
 
     def __init__(self, what: str) -> None:
         shown: Any = importlib.import_module("IPython.display")  # there in every notebook
-        self.what, self._html = what, shown.HTML
+        self.what, self._html, self._last = what, shown.HTML, (0, 0)
         self._started = self._shown = time.monotonic()
-        self._handle: Any = shown.display(shown.HTML(self._bar(0, 0, "")), display_id=True)
-        self._last = (0, 0)
+        self._handle: Any = shown.display(self._bar(""), display_id=True)
 
     def update(self, done: int, total: int, text: str = "") -> None:
         """Show how much is ``done`` of the ``total``, and a ``text``."""
         self._last = (done, total)
         if time.monotonic() - self._shown >= _PAUSE:
             self._shown = time.monotonic()
-            self._handle.update(self._html(self._bar(done, total, text)))
+            self._handle.update(self._bar(text))
 
     def close(self) -> None:
         """Show what was done in the end, and how long it took."""
-        done, total = self._last
-        seconds = time.monotonic() - self._started
-        self._handle.update(self._html(self._bar(done, total, f"{seconds:.1f} s")))
+        self._handle.update(self._bar(f"{time.monotonic() - self._started:.1f} s"))
 
-    def _bar(self, done: int, total: int, text: str) -> str:
+    def _bar(self, text: str) -> Any:
+        done, total = self._last
         value = f' value="{done}" max="{max(total, 1)}"' if total else ""
         words = f"{self.what} {done} of {total}  {text}" if total else self.what
-        return f"<div><progress{value}></progress> {_text(words)}</div>"
+        return self._html(f"<div><progress{value}></progress> {_text(words)}</div>")

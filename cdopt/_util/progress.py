@@ -35,21 +35,12 @@ def progress_bar(progress: bool | ProgressCallback, what: str) -> Iterator[Progr
     elif progress is False:
         yield lambda done, total, text="": None
     elif progress is True and in_notebook():
-        shown = NotebookBar(what)
-        try:
+        with contextlib.closing(NotebookBar(what)) as shown:
             yield shown.update
-        finally:
-            shown.close()
     elif progress is True:
         texts = TextColumn("{task.fields[text]}", markup=False)
-        columns = (
-            TextColumn(what),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            texts,
-        )
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, texts, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(what, total=None, text="")
             yield lambda done, total, text="": bar.update(
                 task, completed=done, total=total, text=text

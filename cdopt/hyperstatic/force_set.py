@@ -281,19 +281,16 @@ class ForceSet:
 
     def region(self, i: int, angles: FloatArray) -> FloatArray:
         """As ``FrictionalIndeterminacy.region``, for directions at angles, rad."""
-        columns, corners = self.first[i] + np.arange(min(int(self.size[i]), 2)), []
+        columns = self.first[i] + np.arange(min(int(self.size[i]), 2))
         if not columns.size:
             return np.zeros((1, 2))
-        for angle in angles.tolist():
-            way = np.array([np.cos(angle), np.sin(angle)])
-            if columns.size == 1:
-                way = np.array([way @ self.faces.ray[i, :2]])
-            scale = self.units[columns] * self.stretch[columns]
-            cost = np.zeros(self.columns)
-            cost[columns] = -way * scale / scale.max()
+        scale, cost = self.units[columns] * self.stretch[columns], np.zeros(self.columns)
+        ray = np.eye(2) if columns.size == 2 else self.faces.ray[i : i + 1, :2]
+        corners = []
+        for way in np.column_stack([np.cos(angles), np.sin(angles)]):
+            cost[columns] = -(ray @ way) * scale / scale.max()
             self._fixed.update(q=cost)
-            force = scale * np.array(self._fixed.solve().x)[columns]
-            corners.append(force if columns.size == 2 else force[0] * self.faces.ray[i, :2])
+            corners.append(scale * np.array(self._fixed.solve().x)[columns] @ ray)
         return np.array(corners)
 
     def _grows(self, i: int, k: int, sign: float) -> bool:
@@ -315,23 +312,20 @@ class ForceSet:
             return full, full
         d, n = self.faces.ray.shape[1], self.columns + 2  # x, its scale, and t from ‖x_T‖ to 1
         at = int(self.first[i]) + np.arange(d)
-        pick = sp.csr_array(([1.0], ([0], [at[0]])), shape=(1, n))
         balance = sp.hstack([self.A, -self.b[:, None], sp.csr_array((self.b.size, 1))])
-        rows, right = sp.csr_array(sp.vstack([balance, pick])), np.append(0.0 * self.b, 1.0)
-        values, columns = np.append([-1.0, 1.0], -np.ones(d)), [n - 2, n - 1, n - 1, *at[1:]]
-        limits = sp.csr_array((values, (np.arange(d + 2), columns)), shape=(d + 2, n))
+        rows = sp.csr_array(sp.vstack([balance, sp.csr_array(np.eye(1, n, at[0]))]))
+        right, identity = np.append(0.0 * self.b, 1.0), sp.eye_array(n, format="csr")
+        limits = sp.vstack([-identity[[n - 2]], identity[[n - 1]], -identity[[n - 1, *at[1:]]]])
         kinds = [clarabel.NonnegativeConeT(2), clarabel.SecondOrderConeT(d)]
 
         def most(*push: float) -> float:  # of push · (t, x_T)
             cost = np.zeros(n)
             cost[[n - 1, *at[1:]]] = np.negative(push)
             answer = self._solver(cost, rows, right, (limits, np.eye(d + 2)[1], kinds)).solve()
-            if "Solved" not in str(answer.status):
-                raise SolveFailed(
-                    f"mobilised friction of contact {i}: {answer.status}",
-                    backend="clarabel",
-                    status=str(answer.status),
-                )
+            status = str(answer.status)
+            if "Solved" not in status:
+                message = f"mobilised friction of contact {i}: {status}"
+                raise SolveFailed(message, backend="clarabel", status=status)
             return float(-(cost @ np.array(answer.x)))
 
         if d == 2:
