@@ -13,25 +13,16 @@ import cdopt
 BEAM = cdopt.bank.load("beam-uniform").step
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"contacts": [3]}, "0 to 2"),
-        ({"contacts": [-1]}, "0 to 2"),
-        ({"contacts": -3}, "contacts"),
-        ({"contacts": 2.5}, "contacts"),
-        ({"contacts": "all"}, "contacts"),
-        ({"contacts": [[0], [1, 2]]}, "contacts"),
-        ({"contacts": np.ones(4, bool)}, "contacts"),
-        ({"tol": 0.0}, "tol"),
-        ({"jobs": 0}, "jobs"),
+def test_bad_arguments_are_named():
+    for options, match in (
+        ({"contacts": [3]}, "0 to 2"), ({"contacts": [-1]}, "0 to 2"),
+        ({"contacts": [[0], [1, 2]]}, "contacts"), ({"contacts": np.ones(4, bool)}, "contacts"),
+        *(({"contacts": bad}, "contacts") for bad in (-3, 2.5, "all")),
+        ({"tol": 0.0}, "tol"), ({"jobs": 0}, "jobs"), ({"closed_tol": -1.0}, "closed_tol"),
         ({"classic": "no-such-solver"}, "no-such-solver"),
-        ({"closed_tol": -1.0}, "closed_tol"),
-    ],
-)
-def test_bad_arguments_are_named(options, match):
-    with pytest.raises(cdopt.CdoptError, match=match):
-        cdopt.indeterminacy(BEAM, **options)
+    ):  # fmt: skip
+        with pytest.raises(cdopt.CdoptError, match=match):
+            cdopt.indeterminacy(BEAM, **options)
 
 
 def test_a_subset_a_mask_a_sample_and_threads():
@@ -67,13 +58,10 @@ def test_the_classic_answer_may_be_given_and_must_be_certified():
         cdopt.indeterminacy(BEAM, classic=poor)
     with pytest.raises(cdopt.InvalidInput, match="classic"):
         cdopt.indeterminacy(cdopt.bank.load("table").step, classic=both)
-
-
-def test_a_solvers_false_optimum_is_no_ground_for_bounds():
-    """HiGHS calls zero forces optimal here; the certificate does not, and neither do bounds."""
-    step = cdopt.bank.load("supports-delassus:n=7").step
+    # HiGHS calls zero forces optimal here; the certificate does not, and neither do bounds
+    seven = cdopt.bank.load("supports-delassus:n=7").step
     with pytest.raises(cdopt.SolveFailed, match="not certified"):
-        cdopt.indeterminacy(step, classic="highs")
+        cdopt.indeterminacy(seven, classic="highs")
 
 
 def test_the_verdict_does_not_depend_on_who_solved_the_classic_step():

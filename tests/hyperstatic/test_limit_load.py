@@ -72,15 +72,8 @@ def test_round_off_in_B_is_no_equation() -> None:
     push, zero, one = -np.eye(2), np.zeros(2), np.ones(2)  # each finger is pushed with 10 N
     inward = np.column_stack([-c, zero, zero, push])  # along x, along z, about x, fingers
     upward = np.column_stack([zero, one, 0.03 * s, 0 * push])
-    step = cdopt.ContactStep(
-        np.eye(5),
-        inward,
-        zero,
-        np.zeros(5),
-        [0.0, -6.0, 0.0, 10.0, 10.0],
-        1e-3,
-        friction=cdopt.Friction(0.5, upward),
-    )
+    load, friction = [0.0, -6.0, 0.0, 10.0, 10.0], cdopt.Friction(0.5, upward)
+    step = cdopt.ContactStep(np.eye(5), inward, zero, np.zeros(5), load, 1e-3, friction=friction)
     limit = cdopt.limit_load(step, [0.0, -6.0, 0.0, 0.0, 0.0])
     assert limit.ok
     assert limit.value == pytest.approx(2 * 0.5 * 10.0 / 6.0 - 1.0, abs=1e-8)
@@ -91,9 +84,7 @@ def test_loads_of_bodies_steps_and_the_law_of_coulomb() -> None:
     limit = cdopt.limit_load(arch, {"voussoir 1": [0.0, -100.0]})
     same = cdopt.limit_load(limit.step, limit.live, law="coulomb")
     other = cdopt.limit_load(arch, {2: [0.0, -200.0, 0.0]}, solver="clarabel")
-    assert limit.ok
-    assert same.ok
-    assert other.ok
+    assert all(found.ok for found in (limit, same, other))
     np.testing.assert_allclose([same.value, 2.0 * other.value], limit.value, rtol=1e-8)
     assert "upper estimate" in same.summary
     assert "upper estimate" not in limit.summary

@@ -61,11 +61,11 @@ def test_the_analytic_centre_of_the_table_with_an_eccentric_load():
 
 
 def test_stiffness_moves_the_compatible_force_and_no_other():
-    soft, stiff = (which_force(cdopt.indeterminacy(s), []) for s in
-                   (beam(), beam(stiffness=[1.0, 3.0, 1.0])))  # fmt: skip
+    steps = beam(), beam(stiffness=[1.0, 3.0, 1.0])
+    soft, stiff = (which_force(cdopt.indeterminacy(step), []) for step in steps)
     np.testing.assert_allclose(stiff.compatible.f, [2, 6, 2], rtol=1e-9)
-    for chosen in (soft, stiff):  # nothing lifts off: least squares
-        expected = np.linalg.pinv(beam().B.toarray().T) @ [10.0, 0.0]
+    expected = np.linalg.pinv(beam().B.toarray().T) @ [10.0, 0.0]  # nothing lifts off
+    for chosen in (soft, stiff):
         np.testing.assert_allclose(chosen.minimum_norm.f, expected, rtol=1e-9)
         assert chosen.minimum_norm.ok
     np.testing.assert_allclose(soft.analytic_centre.f, stiff.analytic_centre.f, rtol=1e-9)

@@ -35,13 +35,10 @@ def test_states_load_nothing_and_are_independent(name):
     require_states(cdopt.indeterminacy(cdopt.bank.load(name).step, contacts=[]))
 
 
-@pytest.mark.slow
 def test_states_are_local():
-    """A pyramid's live on a few of 160 contacts, a beam's on no more than three supports."""
-    report = cdopt.indeterminacy(cdopt.bank.load("pyramid-hooke").step, contacts=[])
-    require_states(report)
-    assert report.nullity == 70
-    assert np.median(np.diff(report.self_stress.indptr)) <= 20
+    """A pyramid's live on a few of 72 contacts, a beam's on no more than three supports."""
+    report = cdopt.indeterminacy(cdopt.bank.load("pyramid-hooke:n=4").step, contacts=[])
+    assert np.median(np.diff(report.self_stress.indptr)) <= 10
     beam = cdopt.indeterminacy(cdopt.bank.load("supports:n=7").step, contacts=[])
     assert np.diff(beam.self_stress.indptr).max() == 3
 

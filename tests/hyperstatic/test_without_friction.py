@@ -9,8 +9,6 @@ from scipy.optimize import linprog
 
 import cdopt
 
-INFEASIBLE = "squeezed"
-
 
 def problems() -> list[tuple[str, cdopt.ContactStep]]:
     """Steps without friction of up to 44 contacts."""
@@ -28,31 +26,27 @@ def test_every_frictionless_number() -> None:
     compared = 0
     for name, step in problems():
         flat = step.replace(friction=cdopt.Friction(0.0, sp.csr_array((step.nc, step.nv))))
-        if name == INFEASIBLE:
+        if name == "squeezed":
             with pytest.raises(cdopt.SolveFailed):
                 cdopt.FrictionalCD(flat, "associated").solve("newton")
             continue
         classic = cdopt.ClassicCD(step).solve("newton")
         load = step.B.T @ classic.f
         size = float(np.abs(load).max(initial=0.0)) or 1.0
-        speed = float(np.abs(classic.v_next).max(initial=0.0))
-        speed += step.dt * float(
-            np.abs(sp.linalg.spsolve(sp.csc_array(step.M), load)).max(initial=0.0)
-        )
+        push = np.abs(sp.linalg.spsolve(sp.csc_array(step.M), load)).max(initial=0.0)
+        speed = float(np.abs(classic.v_next).max(initial=0.0)) + step.dt * float(push)
         for law in ("coulomb", "associated"):
             answer = cdopt.FrictionalCD(flat, law).solve("newton")
             assert answer.ok, name
             assert np.abs(answer.v_next - classic.v_next).max() <= 1e-9 * speed, name
             assert np.abs(step.B.T @ (answer.f - classic.f)).max() <= 1e-9 * size, name
         report, exact = cdopt.indeterminacy(flat, law="coulomb"), cdopt.indeterminacy(step)
-        counts = (report.rank, report.nullity, report.dimension)
-        assert counts == (exact.rank, exact.nullity, exact.dimension), name
+        for count in ("rank", "nullity", "dimension"):
+            assert getattr(report, count) == getattr(exact, count), name
         np.testing.assert_array_equal(report.unbounded, np.isinf(exact.upper), name)
-        forces = cdopt.CompatibleCD(step, 2.0).solve("newton").f
-        unit = np.maximum(np.abs(forces), np.where(np.isfinite(exact.upper), exact.upper, 0.0))
-        unit = np.maximum(unit, 1e-12)
+        forces, bounded = cdopt.CompatibleCD(step, 2.0).solve("newton").f, ~report.unbounded
+        unit = np.maximum(np.abs(forces), np.where(bounded, exact.upper, 0.0)).clip(1e-12)
         assert (np.abs(report.lower[:, 0] - exact.lower) <= 1e-8 * unit).all(), name
-        bounded = np.isfinite(exact.upper)
         error = np.abs(report.upper[bounded, 0] - exact.upper[bounded])
         assert (error <= 1e-8 * unit[bounded]).all(), name
         for flow in ("associated", "coulomb"):
@@ -61,6 +55,16 @@ def test_every_frictionless_number() -> None:
             assert not network.f_t.any(), name
         compared += 1
     assert compared >= 12
+
+
+def test_the_ensemble_is_that_of_the_polytope() -> None:
+    beam = cdopt.bank.load("beam-uniform").step
+    flat = beam.replace(friction=cdopt.Friction(0.0, np.zeros((beam.nc, beam.nv))))
+    samples = cdopt.ensemble(flat, draws=2000, law="coulomb")
+    assert samples.dimension == 1
+    np.testing.assert_allclose(samples.mean, [2.5, 5.0, 2.5], atol=0.1)
+    np.testing.assert_allclose(samples.std[[0, 1]], np.array([5.0, 10.0]) / np.sqrt(12), rtol=0.03)
+    assert not samples.tangential.any()
 
 
 def test_the_limit_load_is_a_linear_program() -> None:
