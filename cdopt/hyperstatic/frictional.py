@@ -1,35 +1,63 @@
 """What a step with friction leaves undetermined: dimension, and certified intervals of forces.
 
-The set of admissible forces and its cone programs are in ``force_set``.
+Given the motion v⁺, the forces are a convex set A(v⁺) (``formulations.friction_network``): cones at
+resting contacts, rays at sliding ones, and Bᵀf = F̃. Bounds of a component are two cone programs, as
+in S. McNamara & H. J. Herrmann, Phys. Rev. E 70, 061303 (2004). Each is certified by its dual y,
+computed again from the data: where some y₀ has Bᵀ-rows inside all dual cones, which is exactly
+where A is bounded, y + ε y₀ is dual feasible without error and bounds the component strictly.
+
+A cone's faces are {0}, a ray, or all of it. The dimension of A is counted after facial reduction:
+contacts that no admissible force takes inside their cone keep their ray, or nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any
 
+import clarabel
 import numpy as np
+import scipy.sparse as sp
 
 from cdopt._util import checks, notebook
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import clock
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.formatting import count, plain
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
+from cdopt.backends.threads import threads_for
 from cdopt.formulations import FrictionalCD
 from cdopt.formulations.friction_network import OPEN, RESTING, SLIDING, Faces, solved_faces
+from cdopt.hyperstatic import network
 from cdopt.hyperstatic.bounds import NARROW, Intervals
-from cdopt.hyperstatic.force_set import ForceSet
+from cdopt.hyperstatic.cone_programs import ConePrograms, analytic_centre
 from cdopt.problem.contact_step import Step
+from cdopt.problem.scaling import column_scale, network_parts
 from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CERTIFIED = 1e-6  # of the largest force: bounds further from attained forces are failures
+_WORDS = {RESTING: "resting", SLIDING: "sliding", OPEN: "open"}
+
+_ACCURACY = 1e-11  # asked of the cone programs
+_POSITIVE = 1e-4  # of the largest force: what facial reduction counts as inside a cone,
+_CAP = 0.03  # and how far inside it looks
+_DOUBT = 10.0  # times the root of what a point misses: slack that may be an error
+RANK = 1e-9  # share of the largest singular value below which others are zero
+_IDLE = 1e-8  # of the largest force: less in some answer proves a lower bound of zero
+_ROUNDS = 8  # of facial reduction
+_THIN = 1e-7  # least slack, below which a set has no inside
+_MANY = 300  # columns, from which all bounds are one set of programs instead of Clarabel's,
+_SHARP = 3e-7  # which bounds further from attained forces are left to
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,9 +234,6 @@ class FrictionalIndeterminacy(Intervals):
         return notebook.data_frame(columns, index="contact")
 
 
-_WORDS = {RESTING: "resting", SLIDING: "sliding", OPEN: "open"}
-
-
 def frictional_indeterminacy(
     step: Step,
     law: str,
@@ -244,3 +269,371 @@ def frictional_indeterminacy(
         admissible.unit, failures,
         dict(zip(("solve", "dimension", "bounds"), np.diff(times).tolist(), strict=True)),
     )  # fmt: skip
+
+
+# --- the set in conic form ------------------------------------------------------------------
+
+
+class ForceSet:
+    """A(v⁺) in the form A x = b, x in Lorentz cones and half-lines, in units of each part."""
+
+    def __init__(self, products: sp.csr_array, faces: Faces) -> None:
+        self.faces, d = faces, faces.ray.shape[1]
+        self.unit = float(np.linalg.norm(faces.forces, axis=1).max(initial=0.0)) or 1.0
+        G = faces.generators
+        rests, slides = faces.status == RESTING, faces.status == SLIDING
+        size = np.where(rests, d, np.where(slides, 1, 0))
+        self.size, self.first = size, np.cumsum(size) - size
+        stretch = np.ones(G.shape[1])  # from the Lorentz cone to K_μ
+        for k in range(1, d):
+            stretch[self.first[rests] + k] = faces.mu[rests]
+        self.stretch, self.G = stretch, G
+        full = sp.csr_array(sp.csr_array(products @ G) * stretch[None, :])
+        self.units = self._units(full)
+        reach = column_scale(sp.csr_array(full.T))
+        used = np.flatnonzero(reach > 0.0)
+        self.A = sp.csr_array(full[used] * (1.0 / reach[used])[:, None])
+        of = self.A.indices[np.minimum(self.A.indptr[:-1], max(self.A.nnz - 1, 0))]
+        self.b = faces.load[used] / reach[used] / self.units[of]
+        if 0 < self.rank < min(used.size, network.DENSE_LIMIT + 1):  # of N: keep independent rows
+            U, values, Vt = np.linalg.svd(self.A.toarray(), full_matrices=False)
+            U, values, Vt = U[:, : self.rank], values[: self.rank], Vt[: self.rank]
+            self.A, self.b = sp.csr_array(Vt), (self.b @ U) / values
+        self.closed = np.flatnonzero(size > 0)
+        self.heads = self.first[self.closed]  # of the normal components
+        self.to_forces = sp.csr_array(G * (stretch * self.units)[None, :])  # (nc d, columns)
+        self.x = self._coordinates()
+        self.least = np.full(self.closed.size, np.inf)  # normal forces of answers, and their error
+        self._lock = Lock()  # of Clarabel's one solver
+
+    @property
+    def columns(self) -> int:
+        """Number of coordinates of forces on the faces."""
+        return int(self.A.shape[1])
+
+    def _units(self, full: sp.csr_array) -> FloatArray:
+        """(columns,) N: the largest force of the part that a contact belongs to, or of all."""
+        contact = np.repeat(np.arange(self.size.size), self.size)
+        of_contact = sp.csr_array(
+            (np.ones(contact.size), (np.arange(contact.size), contact)),
+            shape=(contact.size, self.size.size),
+        )
+        parts = network_parts(sp.csr_array((abs(full) @ of_contact).T))
+        size = np.linalg.norm(self.faces.forces, axis=1)
+        largest = parts.largest(parts.contact, size)[parts.contact[contact]]
+        return np.where(largest > 0.0, largest, self.unit)
+
+    def _coordinates(self, forces: FloatArray | None = None) -> FloatArray:
+        """Forces (nc, d) on the faces as x; by default those of the answer."""
+        rows = (self.faces.forces if forces is None else forces).ravel()
+        norm = np.asarray(self.G.multiply(self.G).sum(axis=0)).ravel()
+        return np.asarray(self.G.T @ rows) / norm / self.stretch / self.units
+
+    def off_balance(self, forces: FloatArray) -> float:
+        """The largest entry of A x of forces (nc, d) on the faces, over the largest of x."""
+        x = self._coordinates(forces)
+        return float(np.abs(self.A @ x).max(initial=0.0)) / float(np.abs(x).max())
+
+    def deep_point(self) -> FloatArray:
+        """x of admissible forces that are inside all cones, if any are."""
+        return self._inside(self.b)[0]
+
+    # --- cone programs ---------------------------------------------------------------
+
+    def _solver(self, cost: FloatArray, A: Any, b: FloatArray, extra: Any = None) -> Any:
+        """Clarabel's answer to min costᵀx, A x = b, x in the cones, and more rows in cones.
+
+        ``extra`` are rows, their right sides and cones: right − rows x lies in them.
+        """
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.presolve_enable = False
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
+        n = cost.size
+        identity = sp.csr_array(-sp.eye_array(self.columns, n))
+        rows, right = [A, identity], [b, np.zeros(self.columns)]
+        kinds = [clarabel.ZeroConeT(b.size), *map(_cone, self.size[self.closed])]
+        if extra is not None:
+            rows, right, kinds = [*rows, extra[0]], [*right, extra[1]], [*kinds, *extra[2]]
+        stacked = sp.csc_matrix(sp.vstack(rows))
+        zero = sp.csc_matrix((n, n))
+        return clarabel.DefaultSolver(zero, cost, stacked, np.concatenate(right), kinds, settings)
+
+    @cached_property
+    def _fixed(self) -> Any:
+        """The solver of bounds, whose cost alone changes."""
+        return self._solver(np.zeros(self.columns), self.A, self.b)
+
+    def _least(self, cost: FloatArray) -> tuple[float, float]:
+        """A certified lower bound of costᵀx, and its distance from an attained value."""
+        self._fixed.update(q=cost)
+        answer = self._fixed.solve()
+        return self._certified(cost, np.array(answer.x), np.array(answer.z)[: self.b.size])
+
+    def _certified(self, cost: FloatArray, x: FloatArray, y: FloatArray) -> tuple[float, float]:
+        """The same of an answer x and its multipliers y."""
+        error = self._violation(cost + self.A.T @ y)
+        total = float(np.abs(self.x[self.heads]).sum())
+        if self._interior is not None:
+            total = float(self.b @ self._interior)
+        bound = -float(self.b @ y) - error * total
+        missed = float(np.abs(self.A @ x - self.b).max(initial=0.0)) + self._violation(x)
+        self.least = np.minimum(self.least, np.maximum(x[self.heads], 0.0) + missed)
+        return bound, abs(float(cost @ x) - bound) + missed
+
+    def _violation(self, x: FloatArray) -> float:
+        """The least ε ≥ 0 with x + ε e_n in the cones."""
+        return max(float((self._sideways(x) - x[self.heads]).max(initial=0.0)), 0.0)
+
+    @cached_property
+    def _interior(self) -> FloatArray | None:
+        """y₀ with Aᵀy₀ − e_n in the cones, where all forces are bounded."""
+        total = np.zeros(self.columns)
+        total[self.heads] = -1.0
+        answer = self._solver(total, self.A, self.b).solve()
+        y = np.array(answer.z)[: self.b.size]
+        error = self._violation(total + self.A.T @ y)
+        return y / (1.0 - error) if np.isfinite(error) and error < 0.5 else None
+
+    @cached_property
+    def direction(self) -> FloatArray:
+        """(nc, d) self-balanced forces that load every contact without an upper bound."""
+        if self._interior is not None:
+            return np.zeros(self.faces.ray.shape)
+        x, _, loaded = self._inside(0.0 * self.b)
+        result = (self.to_forces @ x).reshape(self.faces.ray.shape)
+        result[self.closed[~loaded]] = 0.0
+        return np.asarray(result)
+
+    # --- intervals -----------------------------------------------------------------------
+
+    def intervals(
+        self, asked: IntArray, jobs: int, deadline: Deadline, update: Callable[[int, int], None]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Lower and upper bounds (nc, d) of the components of forces, N, and residuals (nc, d).
+
+        Open contacts have zeros, those not asked for not-a-number, and so have those that
+        ``jobs`` threads did not come to before the deadline.
+        """
+        lower, upper, residual = (np.full(self.faces.ray.shape, np.nan) for _ in range(3))
+        for table in (lower, upper, residual):
+            table[self.size == 0] = 0.0
+        asked = asked[self.size[asked] > 0]
+        _ = self.programs, self.direction  # computed before threads ask for them
+        with threads_for(asked.size), ThreadPoolExecutor(jobs) as pool:
+            ends = pool.map(lambda i: None if deadline.passed else self._ends(i), asked.tolist())
+            for done, (i, result) in enumerate(zip(asked, ends, strict=True), 1):
+                if result is not None:
+                    (lower[i], upper[i]), residual[i] = result
+                update(done, asked.size)
+        return lower, upper, residual
+
+    def _ends(self, i: int) -> tuple[FloatArray, FloatArray]:
+        """Bounds (2, d) of one closed contact, and residuals (d,)."""
+        d, columns = self.faces.ray.shape[1], self.first[i] + np.arange(self.size[i])
+        ends, errors, unbounded = np.zeros((2, d)), np.zeros(d), self.direction[i, 0] > 0.0
+        pairs, idle = list(np.ndindex(2, columns.size)), self.least[self.closed == i][0]
+        if idle <= _IDLE:  # an answer found earlier does not load the contact
+            pairs, errors[0] = pairs[1:], idle
+        side, k = np.transpose(pairs)
+        bounds = self._least_of(columns[k], 1.0 - 2.0 * side)
+        for (side, k), (bound, error) in zip(pairs, bounds, strict=True):
+            sign = 1.0 - 2.0 * side
+            if unbounded and (k > 0 or side == 1) and self._grows(i, k, -sign):
+                ends[side, k] = -sign * np.inf
+            else:
+                unit = self.units[columns[k]] * self.stretch[columns[k]]
+                ends[side, k], errors[k] = sign * bound * unit, max(errors[k], error)
+        if self.size[i] == 1:  # it slides
+            along = self.faces.ray[i]
+            normal = np.broadcast_to(ends[:, :1], ends.shape)  # may be infinite
+            ends = np.multiply(normal, along, where=along != 0.0, out=np.zeros_like(ends))
+            ends.sort(axis=0)
+        ends[0, 0] = max(ends[0, 0], 0.0)
+        return ends, errors
+
+    def _least_of(self, columns: IntArray, signs: FloatArray) -> list[tuple[float, float]]:
+        """Certified lower bounds of sign · x at columns, with distances as in ``_least``."""
+        costs = np.zeros((columns.size, self.columns))
+        costs[np.arange(columns.size), columns] = signs
+        results = [(np.nan, np.inf)] * columns.size
+        if self.programs is not None:
+            tables = np.stack([self.padded(cost).T for cost in costs], axis=2)
+            xs, ys = self.programs.solve(tables)
+            answers = zip(costs, xs.T, ys.T, strict=True)
+            results = [self._certified(c, x.ravel()[self._places], y) for c, x, y in answers]
+        for k, cost in enumerate(costs):
+            if not results[k][1] <= _SHARP:
+                with self._lock:
+                    results[k] = min(results[k], self._least(cost), key=lambda pair: pair[1])
+        return results
+
+    @cached_property
+    def _places(self) -> IntArray:
+        """(columns,) where the coordinates are in a table (closed, 3) of cones."""
+        cone = np.repeat(np.arange(self.closed.size), self.size[self.closed])
+        return np.asarray(3 * cone + np.arange(cone.size) - self.heads[cone])
+
+    def padded(self, x: FloatArray) -> FloatArray:
+        """Coordinates as a table (closed, 3)."""
+        table = np.zeros((self.closed.size, 3))
+        table.flat[self._places] = x
+        return table
+
+    @property
+    def padded_A(self) -> sp.csr_array:
+        """A (rows, 3 closed) of such tables."""
+        A = (self.A.data, self._places[self.A.indices], self.A.indptr)
+        return sp.csr_array(A, shape=(self.b.size, 3 * self.closed.size))
+
+    def centre(self) -> tuple[FloatArray, float]:
+        """Forces (nc, d) N of the analytic centre, and its residual.
+
+        Raises
+        ------
+        Unsupported : the set is too thin.
+        """
+        start = self.padded(self.deep_point())
+        if not (start[:, 0] - np.linalg.norm(start[:, 1:], axis=1)).min() > _THIN:
+            raise Unsupported("the centre of the admissible forces", "their set is too thin")
+        x, _, residual = analytic_centre(self.padded_A, self.b, start)
+        forces = self.to_forces @ x.flat[self._places]
+        return forces.reshape(self.faces.ray.shape), residual
+
+    @cached_property
+    def programs(self) -> ConePrograms | None:
+        """Of bounded sets with many columns, the programs of all bounds."""
+        if self.columns < _MANY or self._interior is None:
+            return None
+        start = self.padded(self.deep_point())
+        inside = (start[:, 0] > np.linalg.norm(start[:, 1:], axis=1)).all()
+        return ConePrograms(self.padded_A, self.b, start) if inside else None
+
+    def region(self, i: int, angles: FloatArray) -> FloatArray:
+        """As ``FrictionalIndeterminacy.region``, for directions at angles, rad."""
+        columns = self.first[i] + np.arange(min(int(self.size[i]), 2))
+        if not columns.size:
+            return np.zeros((1, 2))
+        scale, cost = self.units[columns] * self.stretch[columns], np.zeros(self.columns)
+        ray = np.eye(2) if columns.size == 2 else self.faces.ray[i : i + 1, :2]
+        corners = []
+        for way in np.column_stack([np.cos(angles), np.sin(angles)]):
+            cost[columns] = -(ray @ way) * scale / scale.max()
+            self._fixed.update(q=cost)
+            corners.append(scale * np.array(self._fixed.solve().x)[columns] @ ray)
+        return np.array(corners)
+
+    def _grows(self, i: int, k: int, sign: float) -> bool:
+        """Whether self-balanced forces let component k of a contact grow towards ``sign``."""
+        cost = np.zeros(self.columns)
+        cost[self.first[i] + k] = -sign
+        sums = (np.zeros(self.heads.size, dtype=int), self.heads)
+        total = sp.csr_array((np.ones(self.heads.size), sums), shape=(1, self.columns))
+        rows = sp.csr_array(sp.vstack([self.A, total]))
+        answer = self._solver(cost, rows, np.append(0.0 * self.b, 1.0)).solve()
+        return bool(-(cost @ np.array(answer.x)) > _POSITIVE)
+
+    def mobilised(self, i: int) -> tuple[float, float]:
+        """As ``FrictionalIndeterminacy.mobilised``."""
+        if self.size[i] <= 1:
+            if self.size[i] == 0:
+                raise InvalidInput("contact", f"{i}, which is open", "a closed contact")
+            full = float(self.faces.mu[i] > 0.0)
+            return full, full
+        d, n = self.faces.ray.shape[1], self.columns + 2  # x, its scale, and t from ‖x_T‖ to 1
+        at = int(self.first[i]) + np.arange(d)
+        balance = sp.hstack([self.A, -self.b[:, None], sp.csr_array((self.b.size, 1))])
+        rows = sp.csr_array(sp.vstack([balance, sp.csr_array(np.eye(1, n, at[0]))]))
+        right, identity = np.append(0.0 * self.b, 1.0), sp.eye_array(n, format="csr")
+        limits = sp.vstack([-identity[[n - 2]], identity[[n - 1]], -identity[[n - 1, *at[1:]]]])
+        kinds = [clarabel.NonnegativeConeT(2), clarabel.SecondOrderConeT(d)]
+
+        def most(*push: float) -> float:  # of push · (t, x_T)
+            cost = np.zeros(n)
+            cost[[n - 1, *at[1:]]] = np.negative(push)
+            answer = self._solver(cost, rows, right, (limits, np.eye(d + 2)[1], kinds)).solve()
+            status = str(answer.status)
+            if "Solved" not in status:
+                message = f"mobilised friction of contact {i}: {status}"
+                raise SolveFailed(message, backend="clarabel", status=status)
+            return float(-(cost @ np.array(answer.x)))
+
+        if d == 2:
+            return max(-most(0.0, -1.0), -1.0), min(most(0.0, 1.0), 1.0)
+        angles = (np.arange(8) * np.pi / 4.0).tolist()
+        largest = max(most(0.0, np.cos(angle), np.sin(angle)) for angle in angles)
+        largest = 1.0 if largest >= 1.0 - _POSITIVE else min(largest / np.cos(np.pi / 8.0), 1.0)
+        return max(-most(-1.0, 0.0, 0.0), 0.0), largest
+
+    # --- facial reduction ------------------------------------------------------------------
+
+    @cached_property
+    def rank(self) -> int:
+        """Of A, its columns of unit length."""
+        if not self.columns:
+            return 0
+        return network.rank_of(network.equilibrated(sp.csr_array(self.A.T))[0], RANK)
+
+    def reduced(self) -> Faces:
+        """The least faces that hold all admissible forces."""
+        x, inside, loaded = self._inside(self.b)
+        status, ray = self.faces.status.copy(), self.faces.ray.copy()
+        status[self.closed[~loaded]] = OPEN
+        on_ray = self.closed[loaded & ~inside & (self.size[self.closed] > 1)]
+        status[on_ray] = SLIDING
+        forces = (self.G @ (self.stretch * x)).reshape(ray.shape)[on_ray]
+        answer = self.faces.forces[on_ray]  # on the same ray, and more accurate
+        clear = answer[:, 0] > _POSITIVE * self.units[self.first[on_ray]]
+        forces[clear] = answer[clear]
+        ray[on_ray] = forces / forces[:, :1]
+        carried = np.where(status[:, None] == OPEN, 0.0, self.faces.forces)
+        return dataclasses.replace(self.faces, status=status, ray=ray, forces=carried)
+
+    def _inside(self, b: FloatArray) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """A point of A x = b deep inside the set, and which contacts are inside cones, and loaded.
+
+        It maximises Σ min(slack, cap) + Σ min(x_n, cap); contacts at zero are maximised again
+        without the others, until none of them moves; the mean is inside wherever any point is.
+        """
+        inside, loaded = np.zeros((2, self.closed.size), dtype=bool)
+        points: list[FloatArray] = []
+        for _ in range(_ROUNDS):
+            x = self._deepest(b, np.flatnonzero(~inside), np.flatnonzero(~loaded))
+            missed = float(np.abs(self.A @ x - b).max(initial=0.0)) + self._violation(x)
+            least = max(_POSITIVE, _DOUBT * np.sqrt(missed))
+            slack, push = x[self.heads] - self._sideways(x), x[self.heads]
+            moved = ((slack > least) & ~inside) | ((push > least) & ~loaded)
+            points.append(x)
+            inside |= slack > least
+            loaded |= push > least
+            if not moved.any() or (inside & loaded).all():
+                break
+        return np.mean(points, axis=0), inside, loaded
+
+    def _sideways(self, x: FloatArray) -> FloatArray:
+        """(closed,) ‖x_T‖."""
+        return np.asarray(np.linalg.norm(self.padded(x)[:, 1:], axis=1))
+
+    def _deepest(self, b: FloatArray, left: IntArray, idle: IntArray) -> FloatArray:
+        """max Σ t + Σ w, t the slack of contacts ``left``, w normal forces of ``idle``, capped."""
+        n, many, size = self.columns, left.size + idle.size, self.size[self.closed]
+        columns = np.flatnonzero(np.isin(np.repeat(np.arange(size.size), size), left))
+        heads = np.append(
+            np.searchsorted(columns, self.heads[left]), columns.size + np.arange(idle.size)
+        )
+        picked = np.append(columns, self.heads[idle])
+        ones = (np.ones(many), (heads, np.arange(many)))
+        above = [-sp.eye_array(n, format="csr")[picked], sp.csr_array(ones, (picked.size, many))]
+        rows = sp.block_array([above, [None, sp.eye_array(many)]])
+        right = np.repeat([0.0, _CAP], [picked.size, many])
+        kinds = [_cone(k) for k in size[left].tolist()]
+        kinds += [clarabel.NonnegativeConeT(k) for k in (idle.size, many) if k]
+        cost = np.concatenate([np.zeros(n), -np.ones(many)])
+        wide = sp.hstack([self.A, sp.csr_array((self.A.shape[0], many))])
+        answer = self._solver(cost, wide, b, (rows, right, kinds)).solve()
+        return np.array(answer.x)[:n]
+
+
+def _cone(size: int) -> Any:
+    """A half-line, or a Lorentz cone."""
+    return clarabel.NonnegativeConeT(1) if size == 1 else clarabel.SecondOrderConeT(int(size))

@@ -2,7 +2,7 @@
 
 Each network of contacts whose forces can differ (``cdopt.hyperstatic.bounds``) is a polytope,
 f = f₀ + Z z ≥ 0 with Z an orthonormal basis of null(Bᵀ); the admissible forces are the product of
-these polytopes. With friction (``cdopt.hyperstatic.force_set``) they are one set, whose slacks S f
+these polytopes. With friction (``cdopt.hyperstatic.frictional``) they are one set, whose slacks S f
 are in half-lines and Lorentz cones. At the analytic centre, the curvature of the logarithmic
 barrier gives the set's length in each direction.
 
@@ -33,8 +33,7 @@ from cdopt._util.linear_program import solved_program
 from cdopt.formulations.friction_network import SLIDING
 from cdopt.hyperstatic.bounds import FreeNetwork
 from cdopt.hyperstatic.cone_programs import analytic_centre, curvature, fall
-from cdopt.hyperstatic.force_set import RANK
-from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
+from cdopt.hyperstatic.frictional import RANK, FrictionalIndeterminacy
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
 from cdopt.hyperstatic.network import equilibrated, null_states
 

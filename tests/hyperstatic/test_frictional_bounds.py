@@ -9,7 +9,7 @@ import pytest
 from command_line import run, run_json
 
 import cdopt
-from cdopt.hyperstatic import force_set
+from cdopt.hyperstatic import frictional
 from cdopt.problem import frictional_data
 
 
@@ -88,10 +88,10 @@ def test_the_region_of_a_contact_holds_every_answer() -> None:
 def test_all_bounds_at_once_are_those_of_clarabel(name: str, monkeypatch: Any) -> None:
     step = cdopt.bank.load(name).step
     answer = cdopt.FrictionalCD(step, "coulomb").solve("newton")
-    monkeypatch.setattr(force_set, "_MANY", 10**9)
+    monkeypatch.setattr(frictional, "_MANY", 10**9)
     one_by_one = cdopt.indeterminacy(step, answer, law="coulomb")
-    monkeypatch.setattr(force_set, "_MANY", 0)
-    monkeypatch.setattr(force_set, "_SHARP", 1.0)  # nothing is left to Clarabel
+    monkeypatch.setattr(frictional, "_MANY", 0)
+    monkeypatch.setattr(frictional, "_SHARP", 1.0)  # nothing is left to Clarabel
     at_once = cdopt.indeterminacy(step, answer, jobs=2, law="coulomb")
     assert at_once.ok
     assert at_once.dimension == one_by_one.dimension > 0
