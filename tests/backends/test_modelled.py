@@ -24,22 +24,18 @@ def crystal() -> cdopt.ContactStep:
 
 
 @pytest.mark.parametrize("backend", STEPPERS)
-@pytest.mark.parametrize("form", ["force", "velocity"])
-def test_every_backend_solves_the_beam_and_says_so_in_its_own_words(
-    backend: str, form: str
+def test_every_backend_solves_steps_and_takes_an_accuracy(
+    backend: str, crystal: cdopt.ContactStep
 ) -> None:
-    solution = cdopt.ClassicCD(beam(), form).solve(backend, accuracy=1e-8)
-    assert solution.ok, solution.certificate
-    assert solution.claimed
-    assert solution.backend == backend
-    assert "solved" in solution.status.lower() or solution.status in ("kOptimal", "exit flag 1")
-    assert set(solution.timings) == {"compile", "solve", "read", "certify"}
-    assert solution.f.sum() == pytest.approx(10.0, rel=1e-5)
-
-
-@pytest.mark.parametrize("backend", STEPPERS)
-def test_requested_accuracy_reaches_the_solver(backend: str, crystal: cdopt.ContactStep) -> None:
     """Tighter must mean a smaller residual, or a solver that was exact already."""
+    for form in ("force", "velocity"):
+        solution = cdopt.ClassicCD(beam(), form).solve(backend, accuracy=1e-8)
+        assert solution.ok, solution.certificate
+        assert solution.claimed
+        assert solution.backend == backend
+        assert "solved" in solution.status.lower() or solution.status in ("kOptimal", "exit flag 1")
+        assert set(solution.timings) == {"compile", "solve", "read", "certify"}
+        assert solution.f.sum() == pytest.approx(10.0, rel=1e-5)
     cd = cdopt.ClassicCD(crystal, "velocity")
     loose = cd.solve(backend, accuracy=1e-2, check=False)
     tight = cd.solve(backend, accuracy=1e-9, check=False)

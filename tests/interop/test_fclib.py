@@ -11,17 +11,11 @@ import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import MANIFESTS
-from scipy.optimize import nnls
 
 import cdopt
 from cdopt.interop import fclib
-from cdopt.problem import rigid_data
 
 SCHEMES = ("rows", "columns", "triplets")
-PUBLISHED = [
-    name for name, its in MANIFESTS.items() if name.startswith("fclib-") and its.kind == "step"
-]
 
 
 # --- writing files as FCLib's own functions do -----------------------------------------
@@ -270,40 +264,6 @@ def test_the_normal_comes_first_and_impulses_are_a_placeholder(name: str) -> Non
     assert np.all(lengths >= 1.0 - 1e-12)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_an_exact_classic_step_exists(name: str) -> None:
-    """Feasibility by a method of its own: the nearest motion by nonnegative least squares.
-
-    Lawson & Hanson's least distance programming, part by part: the residual of min ‖E u − e‖,
-    u ≥ 0, vanishes exactly when no motion keeps every gap open.
-    """
-    step = cdopt.bank.load(name).step
-    data = rigid_data(step)
-    f = least_distance_forces(step.N.toarray(), step.p_vec, data.parts.contact)
-    certificate = cdopt.certify(data, data.velocity(f), f)
-    assert certificate["duality gap"] < 1e-12
-    errors = [r.value * r.scale / data.speed.max() for r in certificate if r.unit == "m/s"]
-    assert max(errors) < 1e-12
-
-
-def least_distance_forces(N: np.ndarray, p: np.ndarray, part: np.ndarray) -> np.ndarray:
-    f = np.zeros(len(p))
-    for index in (np.flatnonzero(part == k) for k in np.unique(part)):
-        unit = np.sqrt(np.diag(N)[index])
-        values, vectors = np.linalg.eigh(N[np.ix_(index, index)] / unit[:, None] / unit)
-        kept = values > 1e-12 * values[-1]
-        target = -p[index] / unit
-        scale = np.abs(target).max()
-        E = np.vstack([(vectors[:, kept] * np.sqrt(values[kept])).T, target / scale])
-        e = np.zeros(len(E))
-        e[-1] = 1.0
-        u, _ = nnls(E, e, maxiter=100 * len(target))
-        short = 1.0 - (E @ u)[-1]
-        assert short > 1e-12, "no motion keeps these gaps open"
-        f[index] = u / short * scale / unit
-    return f
-
-
 # --- what is refused -------------------------------------------------------------------
 
 
@@ -369,7 +329,7 @@ def test_wrong_global_content(tmp_path: Path, change: dict, expected: str) -> No
     refused(write_global(tmp_path / "a.hdf5", **parts), expected)
 
 
-def test_equality_constraints_are_refused_unless_there_are_none(tmp_path: Path) -> None:
+def test_equality_constraints_and_exchanged_triplets_are_refused(tmp_path: Path) -> None:
     path = write_global(tmp_path / "a.hdf5", *matrices(3))
     with h5py.File(path, "r+") as file:
         put_matrix(file["fclib_global"].create_group("G"), np.ones((6, 2)), "rows")
@@ -377,14 +337,9 @@ def test_equality_constraints_are_refused_unless_there_are_none(tmp_path: Path) 
     with h5py.File(path, "r+") as file:
         file["fclib_global/G/n"][0] = 0
     assert fclib.read(path).step.nc == 4
-
-
-def test_triplets_with_rows_and_columns_exchanged(tmp_path: Path) -> None:
-    path = write_global(tmp_path / "a.hdf5", *matrices(3))
     with h5py.File(path, "r+") as file:
-        file["fclib_global/H"].move("p", "rows")
-        file["fclib_global/H"].move("i", "p")
-        file["fclib_global/H"].move("rows", "i")
+        for old, new in (("p", "rows"), ("i", "p"), ("rows", "i")):
+            file["fclib_global/H"].move(old, new)
     refused(path, "H: .*index")
 
 
@@ -408,47 +363,30 @@ def test_files_that_are_no_problem_of_their_own(tmp_path: Path, good: Path) -> N
     refused(good, "both kinds")
 
 
-HUGE = 10**12
-HOSTILE = (
-    ("vectors/q", {"shape": (HUGE,), "dtype": "f8"}),
-    ("W/p", {"shape": (HUGE,), "dtype": "i4", "chunks": (1024,)}),
-    ("vectors/q", {"shape": (12,), "dtype": "f8", "chunks": (2**28,), "maxshape": (None,)}),
-)
-
-
-def hostile(path: Path, name: str, dataset: dict) -> None:
-    """Declare a huge dataset under ``name``, and sizes beside it that agree."""
-    replace(path, name, None)
-    with h5py.File(path, "r+") as file:
-        file["fclib_local"].create_dataset(name, **dataset)
-    replace(path, "W/nzmax", [2 * HUGE])
-
-
-def bomb(path: Path) -> None:
-    """Two gigabytes of zeros in two megabytes of deflate."""
-    replace(path, "W/x", None)
-    with h5py.File(path, "r+") as file:
-        dataset = file["fclib_local/W"].create_dataset(
-            "x", (2**28,), "f8", chunks=(2**20,), compression="gzip"
-        )
-        packed = zlib.compress(bytes(2**23), 9)
-        for start in range(0, 2**28, 2**20):
-            dataset.id.write_direct_chunk((start,), packed)
-
-
 def test_huge_declarations_are_refused_in_little_memory(good: Path, tmp_path: Path) -> None:
-    paths = [tmp_path / f"{k}.hdf5" for k in range(len(HOSTILE) + 2)]
-    for path in paths:
+    huge, size, paths = 10**12, 9_999_999, [tmp_path / f"{k}.hdf5" for k in range(5)]
+    of_ten_million = {"shape": (size,), "dtype": "f8", "chunks": (1024,)}
+    declared = (
+        {"vectors/q": {"shape": (huge,), "dtype": "f8"}},
+        {"W/p": {"shape": (huge,), "dtype": "i4", "chunks": (1024,)}},
+        {"vectors/q": {"shape": (12,), "dtype": "f8", "chunks": (2**28,), "maxshape": (None,)}},
+        # as many components as are allowed, of vectors that are declared and not stored
+        {"vectors/q": of_ten_million, "vectors/mu": {**of_ten_million, "shape": (size // 3,)}},
+        {"W/x": {"shape": (2**28,), "dtype": "f8", "chunks": (2**20,), "compression": "gzip"}},
+    )
+    for path, datasets in zip(paths, declared, strict=True):
         shutil.copy(good, path)
-    for path, declared in zip(paths, HOSTILE, strict=False):
-        hostile(path, *declared)
-    # ten million components, the most allowed, with vectors that are declared and not stored
-    size = 9_999_999
+        for name in datasets:
+            replace(path, name, None)
+        with h5py.File(path, "r+") as file:
+            for name, dataset in datasets.items():
+                file["fclib_local"].create_dataset(name, **dataset)
     for name, number in (("W/m", size), ("W/n", size), ("W/nz", 0)):
-        replace(paths[-2], name, [number])
-    for name, length in (("vectors/q", size), ("vectors/mu", size // 3)):
-        hostile(paths[-2], name, {"shape": (length,), "dtype": "f8", "chunks": (1024,)})
-    bomb(paths[-1])
+        replace(paths[3], name, [number])
+    packed = zlib.compress(bytes(2**23), 9)  # two gigabytes of zeros in two megabytes
+    with h5py.File(paths[4], "r+") as file:
+        for start in range(0, 2**28, 2**20):
+            file["fclib_local/W/x"].id.write_direct_chunk((start,), packed)
     tracemalloc.start()
     for path in paths:
         refused(path, "bytes declared in a file of")
@@ -496,9 +434,6 @@ def test_a_delassus_step_is_a_local_problem(tmp_path: Path) -> None:
     assert read.kind == "local"
     np.testing.assert_allclose((read.step.N * step.dt).toarray(), step.N.toarray(), rtol=1e-15)
     np.testing.assert_array_equal(read.step.p_vec, step.p_vec)
-    whole = cdopt.ContactStep.from_delassus(step.N, step.p_vec, dt=1.0)
-    fclib.write(tmp_path / "b.hdf5", whole)
-    same(fclib.load_step(tmp_path / "b.hdf5").N, whole.N)
 
 
 def test_a_solution_solves_the_problem_in_the_file(tmp_path: Path) -> None:
@@ -517,16 +452,16 @@ def test_a_solution_solves_the_problem_in_the_file(tmp_path: Path) -> None:
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
-    beam = cdopt.bank.load("beam-uniform").step
+    beam, path = cdopt.bank.load("beam-uniform").step, tmp_path / "a.hdf5"
     other = cdopt.ClassicCD(cdopt.bank.load("table").step).solve("newton")
-    with pytest.raises(cdopt.InvalidInput, match="problem: found 3"):
-        fclib.write(tmp_path / "a.hdf5", 3)
-    with pytest.raises(cdopt.InvalidInput, match="solution: found 4 forces"):
-        fclib.write(tmp_path / "a.hdf5", beam, other)
-    with pytest.raises(cdopt.InvalidInput, match="solution: found 'x'"):
-        fclib.write(tmp_path / "a.hdf5", beam, "x")
-    with pytest.raises(cdopt.InvalidInput, match="path: "):
-        fclib.write(tmp_path / "none" / "a.hdf5", beam)
+    for match, *arguments in (
+        ("problem: found 3", path, 3),
+        ("solution: found 4 forces", path, beam, other),
+        ("solution: found 'x'", path, beam, "x"),
+        ("path: ", tmp_path / "none" / "a.hdf5", beam),
+    ):
+        with pytest.raises(cdopt.InvalidInput, match=match):
+            fclib.write(*arguments)
     assert not list(tmp_path.iterdir())
 
 
