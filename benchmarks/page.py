@@ -52,8 +52,8 @@ def _head(record: dict[str, Any]) -> list[str]:
         "once.",
         f"- Runs during which the host of this machine took more than {STOLEN:.0%} of its "
         f"processors are made again; most in a run that was kept: {_stolen(record['groups']):.1%}.",
-        "- General solvers are called by their own interfaces on data compiled by CVXPY "
-        "beforehand, and only they are timed, their tolerances at 1e-10 unless said otherwise; "
+        "- General solvers are called on data compiled by CVXPY beforehand, "
+        "and only they are timed, their tolerances at 1e-10 unless said otherwise; "
         "`newton` is timed from matrices to certified forces.",
         *([f"- {record['note']}"] if "note" in record else []),
         "",

@@ -66,7 +66,7 @@ def compare(
     ] = "cold",
     calls: Annotated[
         str,
-        typer.Option(help="Of cvxpy, direct (the solver's own interface); with commas between."),
+        typer.Option(help="Of cvxpy, direct (the solver's own defaults); with commas between."),
     ] = "cvxpy",
     seeds: Annotated[
         str,

@@ -46,8 +46,7 @@ class StudyRun:
         solver's defaults alone, with a certificate at 1e-6.
     mode : "cold"; "warm", from this problem's own answer; "previous", from the answer of the
         step before in a recorded run.
-    call : "cvxpy", through CVXPY; "direct", by the solver's own interface on the data that
-        CVXPY compiled.
+    call : "cvxpy", with the defaults that CVXPY sets; "direct", with the solver's own.
     seed : of the order in which the contacts are given; None is the problem's own order.
     repeats : how often it is solved.
     threads : of BLAS and of compiled loops; None leaves them alone.

@@ -291,10 +291,10 @@ def starts(study: Results) -> Made:
 
 @table
 def calls(study: Results) -> Made:
-    """Through CVXPY, and by the solver's own interface.
+    """With the defaults that CVXPY sets, and with the solver's own.
 
     Problems solved both ways, on the data that CVXPY compiled; compiling is part of both times.
-    Time through CVXPY over that by the solver's own interface, geometric means: of the whole solve,
+    Time with CVXPY's defaults over that with the solver's own, geometric means: of the whole solve,
     and of the solver alone. Share: the part of the time through CVXPY that is not the solver's.
     """
     keys = ["backend", "tolerance", "question"]
