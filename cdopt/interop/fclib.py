@@ -6,22 +6,17 @@ its contacts, the normal component first in each contact's block of ``spacedim``
 - local: u = W r + q, with W the Delassus matrix of impulses;
 - global: M v = H r + f, u = Hᵀ v + w.
 
-``FclibProblem.frictional_step`` is the stored problem, for ``FrictionalCD``. ``step`` is derived
-from it for the frictionless formulations: the normal rows alone, as ``label`` says. With a time
-step of one, forces are impulses:
-
-- local: N = W and p = q on the normal rows;
-- global: B = Hᵀ and Φ = w on the normal rows, F_ext = f, v = 0, so that v* = M⁻¹f.
+``FclibProblem.frictional_step`` is the stored problem, for ``FrictionalCD``; ``step`` its normal
+rows alone, for the frictionless formulations. With a time step of one, forces are impulses: N = W
+and p = q of a local problem; B = Hᵀ, Φ = w, F_ext = f and v = 0 of a global one, so that v* = M⁻¹f.
 
 Four things to know of published files. Triplets have columns in ``p`` and rows in ``i``, against
 what fclib.h says. ``/solution/r`` is all zeros, a placeholder: neither it nor ``/guesses`` is
 read. Some W are unsymmetric by 1e-3, some M by 1e-7: up to 1e-2 they are made symmetric, and
-``symmetrised`` says by how much. Contact stiffness is not stored: it must be stated, and is one
-unless you state another.
+``symmetrised`` says by how much. Contact stiffness is not stored: it is one unless you state it.
 
-``write`` writes what was read back without loss: all its rows, friction coefficients and texts. A
-ContactStep is written in impulses and with a time step of one, all rows of a step with friction;
-without friction its coefficients are zero and its tangential rows empty:
+``write`` writes what was read back without loss. A ContactStep is written in impulses and with a
+time step of one; without friction its coefficients are zero and its tangential rows empty:
 
 - with matrices (global): M as it stands, H the columns of Bᵀ, f = M v + Δt F_ext, w the bias
   Φ/Δt of each contact, restitution and moving walls included. Then M v⁺ = H r + f;

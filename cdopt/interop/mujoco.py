@@ -1,13 +1,7 @@
 """The contacts of any MuJoCo model as a contact step: which of its forces are determined?
 
-For example::
+After ``model, data`` have come to rest, for example::
 
-    import cdopt, mujoco
-
-    model = mujoco.MjModel.from_xml_path("table.xml")
-    data = mujoco.MjData(model)
-    while data.time < 2.0:
-        mujoco.mj_step(model, data)
     step = cdopt.interop.mujoco.contact_step(model, data)
     print(cdopt.indeterminacy(step))
 

@@ -14,9 +14,8 @@ is not in the solver's time, but in that of the whole solve.
 True
 
 With it installed: ``cdopt.ClassicCD(step).solve(siconos.Siconos("PGS"))``, or with friction
-``cdopt.FrictionalCD(step).solve(siconos.SiconosFriction("NSGS"))``; in a study its solvers are the
-plugin ``cdopt.interop.siconos:makers``, with names such as ``siconos-pgs`` and, with friction,
-``siconos-friction-nsgs``.
+``cdopt.FrictionalCD(step).solve(siconos.SiconosFriction("NSGS"))``. In a study its solvers are the
+plugin ``cdopt.interop.siconos:makers``, with names such as ``siconos-friction-nsgs``.
 
 V. Acary, B. Brogliato, *Numerical Methods for Nonsmooth Dynamical Systems*, Springer, 2008,
 chapters 12 and 13; the Siconos numerics manual, "Linear complementarity problems" and "Friction-

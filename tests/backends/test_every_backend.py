@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable
 
 import cvxpy as cp
 import numpy as np
@@ -87,26 +86,19 @@ def test_a_warm_start_saves_iterations(posed: Formulation, backend: str) -> None
     assert cold.provenance["warm_start"] == "none"
 
 
-def capped() -> Formulation:
-    """A classic step with a cone of the user's own."""
+def test_second_order_cones_start_from_an_earlier_solution() -> None:
+    """Of friction, and a cone of the user's own."""
     cd = cdopt.ClassicCD(STEP)
-    return cd.with_constraints(cp.SOC(cp.Constant(1e6), cd.forces))
-
-
-@pytest.mark.parametrize(
-    "pose",
-    [
+    for pose in (
         lambda: cdopt.FrictionalCD(ROUGH.step, "associated", "velocity"),
         lambda: cdopt.FrictionalCD(ROUGH.step, "associated", "force"),
-        capped,
-    ],
-)
-def test_second_order_cones_start_from_an_earlier_solution(pose: Callable[[], Formulation]) -> None:
-    cold, posed = pose().solve("scs", accuracy=1e-7), pose()
-    for _ in range(2):  # the second time the multipliers of the first are there
-        warm = posed.solve("scs", accuracy=1e-7, warm_start=cold)
-        assert warm.claimed
-        assert warm.iterations <= cold.iterations
+        lambda: cd.with_constraints(cp.SOC(cp.Constant(1e6), cd.forces)),
+    ):
+        cold, posed = pose().solve("scs", accuracy=1e-7), pose()
+        for _ in range(2):  # the second time the multipliers of the first are there
+            warm = posed.solve("scs", accuracy=1e-7, warm_start=cold)
+            assert warm.claimed
+            assert warm.iterations <= cold.iterations
 
 
 @pytest.mark.parametrize(
