@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numba
 
-from cdopt.study import machine as running
+from cdopt.study import record as running
 
 COUNTED = 1e-8  # a run whose certificate is above it is listed, and counts in no ratio or fit
 REPEATS = 5

@@ -23,7 +23,7 @@ import typing
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -109,33 +109,19 @@ def _checked(function: Callable[..., Any], owner: type | None = None) -> Callabl
         return function
 
     # at the first call, when the names in all annotations are known
-    converters = functools.cache(partial(_converters, function, owner))
+    parameters = functools.cache(partial(_parameters, function, owner))
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        checked, count, rest, by_name, others = converters()
-        given = len(args)
-        if given > count:
-            checked = chain(checked, ((i, *rest) for i in range(count, given)))
-        converted: list[Any] | None = None  # a copy of the arguments if one changes
-        for i, name, convert in checked:
-            if i >= given:
-                break
-            new = _convert(name, convert, args[i])
-            if new is not args[i]:
-                converted = converted or list(args)
-                converted[i] = new
-        if converted is not None:
-            args = tuple(converted)
-        if not kwargs:
-            return function(*args)
+        ordered, rest, by_name, others = parameters()
+        places = zip(args, chain(ordered, repeat(rest)), strict=False)
+        args = tuple([_convert(name, convert, value) for value, (name, convert) in places])
         for name, value in kwargs.items():
-            if name not in by_name and others is None:
+            convert = by_name.get(name, others)
+            if convert is None:
                 names = [known for known in by_name if known not in ("self", "cls")]
                 raise InvalidInput(name, "no such argument", one_of_these(name, names))
-            convert = by_name.get(name, others)
-            if convert is not _anything:
-                kwargs[name] = _convert(name, convert, value)
+            kwargs[name] = _convert(name, convert, value)
         return function(*args, **kwargs)
 
     call.__guarded__ = True  # type: ignore[attr-defined]
@@ -149,22 +135,21 @@ def _convert(name: str, convert: Converter, value: Any) -> Any:
         raise InvalidInput(name, checks.describe(value), str(mismatch)) from None
 
 
-def _converters(function: Callable[..., Any], owner: type | None) -> Any:
-    """Places, names and converters of what is checked; how many arguments have a place; and more.
+def _parameters(function: Callable[..., Any], owner: type | None) -> Any:
+    """Names and converters of arguments with a place, and of further ones; converters by name.
 
-    Name and converter of further ones, converters by name, and that of other keywords.
+    At last that of other keywords, None if the function takes none.
     """
     code = getattr(function, "__code__", None)
-    by_dataclass = code is not None and code.co_filename == "<string>"  # may store not-a-number
+    nan = code is not None and code.co_filename == "<string>"  # a dataclass may store not-a-number
     names = _Names.of(function, owner)
     rest: tuple[str, Converter] = ("", _anything)
-    others: Converter | None = None  # None: the function takes no other keywords
+    others: Converter | None = None
     ordered, by_name = [], {}
     for i, parameter in enumerate(inspect.signature(function).parameters.values()):
         convert: Converter = _anything
         if owner is None or i > 0:  # the first argument of a method is self or the class
-            annotation = names.evaluate(parameter.annotation)
-            convert = _converter(parameter.name, annotation, nan=by_dataclass)
+            convert = _converter(parameter.name, names.evaluate(parameter.annotation), nan)
         if parameter.kind is parameter.VAR_POSITIONAL:
             rest = (parameter.name, convert)
         elif parameter.kind is parameter.VAR_KEYWORD:
@@ -173,8 +158,7 @@ def _converters(function: Callable[..., Any], owner: type | None) -> Any:
             by_name[parameter.name] = convert
             if parameter.kind is not parameter.KEYWORD_ONLY:
                 ordered.append((parameter.name, convert))
-    checked = [(i, *pair) for i, pair in enumerate(ordered) if pair[1] is not _anything]
-    return checked, len(ordered), rest, by_name, others
+    return ordered, rest, by_name, others
 
 
 class _Names(ChainMap[str, Any]):
@@ -248,9 +232,7 @@ def _converter(name: str, annotation: Any, nan: bool) -> Converter:
 
 def _number(nan: bool, value: Any) -> Any:
     if not isinstance(value, float):
-        value = _unwrapped(value)
-        if isinstance(value, _NOT_NUMBERS) or not isinstance(value, int | np.integer | np.floating):
-            raise Mismatch("one number")
+        value = _plain(value, int | np.integer | np.floating, "one number")
         try:
             value = float(value)
         except OverflowError:
@@ -261,27 +243,25 @@ def _number(nan: bool, value: Any) -> Any:
 
 
 def _integer(value: Any) -> int:
-    value = _unwrapped(value)
-    if isinstance(value, _NOT_NUMBERS) or not isinstance(value, int | np.integer):
-        raise Mismatch("an integer")
+    value = _plain(value, int | np.integer, "an integer")
     if not -_INT64_END <= value < _INT64_END:
         raise Mismatch("an integer of 64 bits")
     return int(value)
 
 
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise Mismatch("True or False")
-    return bool(value)
+def _plain(value: Any, kinds: Any, expected: str) -> Any:
+    """The number in an array without dimensions; other numbers as they are."""
+    if isinstance(value, np.ndarray) and value.ndim == 0 and not np.ma.isMaskedArray(value):
+        value = value[()]
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, kinds):
+        raise Mismatch(expected)
+    return value
 
 
-_NOT_NUMBERS = (bool, np.bool_, np.timedelta64)
-
-
-def _unwrapped(value: Any) -> Any:
-    """The number in an array without dimensions; other values as they are."""
-    plain = isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value)
-    return value[()] if plain and value.ndim == 0 else value
+def _of_type(kinds: Any, expected: str, convert: Converter, value: Any) -> Any:
+    if not isinstance(value, kinds):
+        raise Mismatch(expected)
+    return convert(value)
 
 
 def _path(value: Any) -> Path:
@@ -307,23 +287,19 @@ def _sparse(value: Any) -> sp.csr_array:
         raise Mismatch(error.expected) from None
 
 
-def _none(value: Any) -> None:
-    if value is not None:
-        raise Mismatch("None")
-
-
 def _callable(value: Any) -> Any:
     if not callable(value):
         raise Mismatch("a function")
     return value
 
 
+_none = partial(_of_type, types.NoneType, "None", _anything)
 _SIMPLE: dict[Any, Converter] = {
     Any: _anything,
     object: _anything,
     types.NoneType: _none,
     int: _integer,
-    bool: _flag,
+    bool: partial(_of_type, bool | np.bool_, "True or False", bool),
     Path: _path,
     sp.csr_array: _sparse,
     Callable: _callable,

@@ -316,7 +316,7 @@ def limit_memory(limit: float | None) -> None:
 
     Linux counts all private memory that can be written, other systems addresses.
     """
-    resource = resource_limits()
+    resource = _resource_limits()
     if resource is None or limit is None:
         return
     kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
@@ -325,7 +325,36 @@ def limit_memory(limit: float | None) -> None:
         resource.setrlimit(kind, (size, size))
 
 
-def resource_limits() -> Any:
+def peak_memory() -> float | None:
+    """The most memory that this process has had, MB; None where the system does not tell.
+
+    On Linux the kernel's mark for the process: that of ``getrusage`` includes what the process
+    that started it had.
+    """
+    line = first_line("/proc/self/status", "VmHWM")
+    if line:
+        return int(line.split()[1]) / 1024
+    resource = _resource_limits()
+    if resource is None:
+        return None
+    unit = MB if sys.platform == "darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / unit
+
+
+def killed_for_memory() -> int:
+    """How many processes Linux has ended since it started because memory ran out; 0 elsewhere."""
+    line = first_line("/proc/vmstat", "oom_kill ")
+    return int(line.split()[1]) if line else 0
+
+
+def first_line(path: str, beginning: str) -> str:
+    """The first line of a file that begins so; empty if there is none."""
+    file = Path(path)
+    lines = file.read_text().splitlines() if file.exists() else []
+    return next((line for line in lines if line.startswith(beginning)), "")
+
+
+def _resource_limits() -> Any:
     """Python's module of resource limits; None on Windows."""
     try:
         return importlib.import_module("resource")

@@ -14,7 +14,6 @@ import numpy as np
 
 from cdopt._util import documents
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.errors import InvalidInput
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.problem.solution import StepSolution
 from cdopt.study.comparison import REFERENCE_BACKEND, solve_named
@@ -114,18 +113,8 @@ class BoundedProblem:
 
 
 def check_csv(path: str | Path) -> None:
-    """Check that a table of bounds can be written to a file.
-
-    Raises
-    ------
-    InvalidInput : no such folder, or a file that is no table of bounds.
-    """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise InvalidInput("path", f"no folder {str(target.parent)!r}", "an existing folder")
-    if target.exists() and not documents.begins_with(target, ",".join(HEADER)):
-        found = f"{path}: a file that is no table of bounds"
-        raise InvalidInput("path", found, "a new file, or a table of bounds")
+    """Check that a table of bounds can be written to a file; raises as ``check_target``."""
+    documents.check_target(path, ",".join(HEADER), "table of bounds")
 
 
 def widest(report: Indeterminacy) -> IntArray:
@@ -147,17 +136,16 @@ def width_classes(report: Indeterminacy) -> list[tuple[str, int]]:
     verdict = np.array([report.verdict_of(i) for i in report.contacts.tolist()], dtype=str)
     width = report.width[report.contacts]
     width = width[(verdict == "undetermined") & ~np.isnan(width)]
-    classes = [("open, no force", verdict == "open"), ("determined", verdict == "unique")]
+    counts = {"open, no force": np.count_nonzero(verdict == "open")}
+    counts["determined"] = np.count_nonzero(verdict == "unique")
     if width.max(initial=0.0) > 0.0:
         decades = 10.0 ** (math.floor(math.log10(width.max())) + np.arange(-3, 2))
         round_numbers = np.outer(decades, [1.0, 2.0, 5.0]).ravel()
         last = int(np.searchsorted(round_numbers, width.max() * (1.0 - 1e-9)))
         ends = round_numbers[last - CLASSES + 1 : last + 1]
-        number = np.searchsorted(ends * (1.0 + 1e-9), width)
+        number = np.bincount(np.searchsorted(ends * (1.0 + 1e-9), width), minlength=CLASSES)
         labels = [f"{low:,g} to {high:,g} N" for low, high in pairwise(ends)]
-        labels = [f"up to {ends[0]:,g} N", *labels]
-        classes += [(label, number == k) for k, label in enumerate(labels)]
-    classes.append(("without an upper bound", verdict == "unbounded"))
-    classes.append(("not certified", verdict == "failed"))
-    counts = [(label, int(np.count_nonzero(chosen))) for label, chosen in classes]
-    return [(label, count) for label, count in counts if count]
+        counts |= zip([f"up to {ends[0]:,g} N", *labels], number.tolist(), strict=True)
+    counts["without an upper bound"] = np.count_nonzero(verdict == "unbounded")
+    counts["not certified"] = np.count_nonzero(verdict == "failed")
+    return [(label, int(count)) for label, count in counts.items() if count]

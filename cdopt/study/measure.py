@@ -27,6 +27,7 @@ from cdopt._util.errors import (
     SolveFailed,
     Unsupported,
 )
+from cdopt._util.processes import peak_memory
 from cdopt.backends import Backend, resolve
 from cdopt.backends.modelled import Direct
 from cdopt.formulations import CompatibleCD, NoTensionTruss
@@ -36,7 +37,6 @@ from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 from cdopt.study.comparison import pose
-from cdopt.study.machine import peak_memory
 from cdopt.study.named_problem import NamedProblem
 from cdopt.study.plan import StudyRun
 from cdopt.study.record import Answer, Findings, Forces, Stability, Times

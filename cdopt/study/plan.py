@@ -100,19 +100,10 @@ class Plan:
     Parameters
     ----------
     problems : texts as in ``cdopt.study.problems``, or ProblemSources.
-    backends : names of solvers, those of plugins included.
-    formulations : some of "classic-force", "classic-velocity", "truss-complementary",
-        "truss-potential", "compatible"; with friction "coulomb", "associated".
-    tolerances : accuracies to ask of the solvers; None leaves their defaults alone.
-    modes : some of "cold", "warm", "previous". calls : some of "cvxpy", "direct".
-    seeds : orders of the contacts; None is the problem's own.
-    repeats : how often each run solves its problem.
-    threads : of each run, for BLAS and compiled loops; None leaves them alone.
-    plugins : ``module:factory`` or ``file.py:factory``: factories of further backends, called
-        only in the process of a run (``cdopt.study.measure``).
+    backends, formulations, tolerances, modes, calls, seeds : lists of what ``StudyRun`` has.
+    repeats, threads, plugins, reference_backend : of each run, as in ``StudyRun``.
     time_limit : s, for one solve and for each other measurement; hard.
     memory_limit : MB for a run's process; None: 70 % of the machine's.
-    reference_backend : solver of the compatible forces that all forces are compared with.
 
     Raises
     ------

@@ -25,15 +25,18 @@ interrupted the process was ended from outside; says nothing of the solver, and 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import logging
 import os
+import platform
 import re
 import statistics
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,6 +45,8 @@ import msgspec
 from cdopt._util import checks, files
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import count
+from cdopt._util.processes import first_line, physical_memory
+from cdopt.backends.registry import SOLVERS
 from cdopt.study.plan import StudyRun
 
 SCHEMA = 3  # of the lines; a reader refuses others
@@ -53,6 +58,10 @@ STAGES = (  # of a run's process, in this order
     "start", "load", "warm up", "cold", "solve", "proof", "own order", "compatible", "bounds",
 )  # fmt: skip
 NEAR = 10.0  # times the tolerance: solvers define and scale their residuals differently
+PACKAGES = (
+    *("cdopt", "numpy", "scipy", "numba", "cvxpy", "pypardiso", "pymetis"),
+    *(solver.package for solver in SOLVERS.values() if solver.package),
+)
 FILE = "runs.jsonl"  # in the folder of a study
 _BEGINNING = re.compile(rb'\{"crc32":"([0-9a-f]{8})",')
 _EXPECTED = "a study's file or folder"
@@ -244,6 +253,28 @@ class Machine:
     cores: int | None
     memory: float | None
     versions: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@functools.cache
+def machine() -> Machine:
+    """This machine, and the versions of the solvers on it."""
+    name = first_line("/proc/cpuinfo", "model name").partition(":")[2].strip()
+    return Machine(
+        host=platform.node(),
+        processor=name or platform.processor() or "unknown",
+        system=platform.platform(),
+        python=platform.python_version(),
+        cores=os.cpu_count(),
+        memory=physical_memory(),
+        versions={package: _version(package) for package in PACKAGES},
+    )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,16 +26,15 @@ from threadpoolctl import threadpool_limits
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt._util.processes import Worker, limit_memory
+from cdopt._util.processes import Worker, killed_for_memory, limit_memory
 from cdopt._util.processes import memory_limit as default_memory_limit
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends import Backend
 from cdopt.backends.registry import known_names
 from cdopt.backends.watched import warm_up
-from cdopt.study.machine import killed_for_memory, machine
 from cdopt.study.measure import makers, measure
 from cdopt.study.plan import Plan, StudyRun
-from cdopt.study.record import LIMITED, Ended, Findings, Record, opened, outcomes
+from cdopt.study.record import LIMITED, Ended, Findings, Record, machine, opened, outcomes
 
 _DASK = "pip install 'cdopt[dask]'"
 _CONNECT_SECONDS = 30.0  # for the scheduler to answer

@@ -9,9 +9,9 @@ import pytest
 
 import cdopt
 from cdopt import bank
+from cdopt._util.processes import peak_memory
 from cdopt.backends import PGS
 from cdopt.study import ProblemSource, StudyRun, problems
-from cdopt.study.machine import peak_memory
 from cdopt.study.measure import measure
 from cdopt.study.record import STAGES, Findings
 

@@ -58,19 +58,27 @@ def check_page(path: str | Path) -> Path:
 
     Raises
     ------
-    InvalidInput : another extension than .html, no such folder, or a file that is no page of cdopt.
+    InvalidInput : an extension other than .html, or as ``check_target``.
+    """
+    if isinstance(path, str | Path) and Path(path).suffix.lower() != ".html":
+        raise InvalidInput("path", repr(str(path)), "a name ending in .html")
+    return check_target(path, _MARK, "page of cdopt")
+
+
+def check_target(path: str | Path, mark: str, what: str) -> Path:
+    """The path of a document, if it can be written; one of this ``mark`` is replaced.
+
+    Raises
+    ------
+    InvalidInput : no such folder, or a file that is no ``what``.
     """
     if not isinstance(path, str | Path):
         raise InvalidInput("path", checks.describe(path), "a path")
     target = Path(path)
-    if target.suffix.lower() != ".html":
-        raise InvalidInput("path", repr(str(path)), "a name ending in .html")
     if not target.parent.is_dir():
         raise InvalidInput("path", f"no folder {str(target.parent)!r}", "an existing folder")
-    if target.exists() and not begins_with(target, _MARK):
-        raise InvalidInput(
-            "path", f"{target}: there, and no page of cdopt", "a new file, or a page of cdopt"
-        )
+    if target.exists() and not _begins_with(target, mark):
+        raise InvalidInput("path", f"{target}: there, and no {what}", f"a new file, or a {what}")
     return target
 
 
@@ -116,7 +124,7 @@ def folder_of_documents(name: str, folder: str | Path, names: Iterable[str]) -> 
     return place
 
 
-def begins_with(path: Path, mark: str) -> bool:
+def _begins_with(path: Path, mark: str) -> bool:
     """Whether a regular file has these words near its beginning, as those of cdopt have."""
     try:
         with files.opened(path, "a file of cdopt") as file:
