@@ -13,6 +13,7 @@ import typer
 import cdopt
 from cdopt._util.formatting import count, one_line, short
 from cdopt.cli import output
+from cdopt.cli.output import option
 from cdopt.cli.solve import print_failures
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ def bounds(
     problem: output.ProblemName,
     contacts: Annotated[
         str,
-        typer.Option(
-            metavar="all|K|I,J,…",
-            help="Contacts to bound: all; a number K of contacts, evenly spread over those not "
+        option(
+            "Contacts to bound: all; a number K of contacts, evenly spread over those not "
             "determined; or a list with commas, of numbers from 0 on or of names (a single one: "
             "3,).",
+            metavar="all|K|I,J,…",
         ),
     ] = "all",
     solver: Annotated[
@@ -48,25 +49,23 @@ def bounds(
         output.solvers("Solvers whose forces to place between the bounds."),
     ] = None,
     classic: Annotated[
-        str, typer.Option(metavar="NAME", help="Solver of the classic step that gives the load.")
+        str, option("Solver of the classic step that gives the load.", metavar="NAME")
     ] = output.REFERENCE_BACKEND,
     tol: Annotated[
-        float, typer.Option(help="Share of the load that counts as no force; also the rank's.")
+        float, option("Share of the load that counts as no force; also the rank's.")
     ] = 1e-9,
     jobs: Annotated[
-        int | None, typer.Option(help="Programs solved at a time; default one for each core.")
+        int | None, option("Programs solved at a time; default one for each core.")
     ] = None,
     plot: output.Picture = None,
     to_csv: Annotated[
-        str | None,
-        typer.Option("--csv", metavar="FILE", help="Write a row for each contact to a file."),
+        str | None, option("Write a row for each contact to a file.", "--csv", metavar="FILE")
     ] = None,
     frictionless: output.Frictionless = False,
     law: output.Law = None,
     as_json: output.Json = False,
     time_limit: Annotated[
-        float | None,
-        typer.Option(help="Seconds for all of it; bounds not found by then are named."),
+        float | None, option("Seconds for all of it; bounds not found by then are named.")
     ] = None,
     force: output.Force = False,
 ) -> None:
@@ -79,9 +78,9 @@ def bounds(
     if to_csv is not None:
         with output.replacing(force, to_csv):
             cdopt.study.bounds.check_csv(to_csv)
-    for option, value in {"--solver": solver, "--plot": plot, "--csv": to_csv}.items():
+    for name, value in {"--solver": solver, "--plot": plot, "--csv": to_csv}.items():
         if law is not None and value is not None:
-            raise cdopt.InvalidInput(option, repr(value), "nothing beside --law")
+            raise cdopt.InvalidInput(name, repr(value), "nothing beside --law")
     chosen = output.split(solver)
     for name in chosen:  # misspelt names are refused here, missing solvers reported later
         with contextlib.suppress(cdopt.BackendUnavailable):
@@ -241,10 +240,10 @@ def _percent(position: float) -> str:
 
 def ensemble(
     problem: output.ProblemName,
-    draws: Annotated[int, typer.Option(help="Kept samples of each chain.")] = 1000,
-    chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
-    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
-    thin: Annotated[int, typer.Option(help="Sweeps before each kept sample.")] = 10,
+    draws: Annotated[int, option("Kept samples of each chain.")] = 1000,
+    chains: Annotated[int, option("Independent chains.")] = 4,
+    seed: Annotated[int, option("Of the random numbers.")] = 0,
+    thin: Annotated[int, option("Sweeps before each kept sample.")] = 10,
     solver: Annotated[list[str] | None, output.solvers("Solvers whose forces to place.")] = None,
     plot: output.Picture = None,
     frictionless: output.Frictionless = False,
@@ -369,7 +368,7 @@ def sensitivity(
     frictionless: output.Frictionless = False,
     law: output.Law = None,
     flow: Annotated[
-        str, typer.Option(help="Beside --law: micro-slip by coulomb, or associated (Haar–Kármán).")
+        str, option("Beside --law: micro-slip by coulomb, or associated (Haar–Kármán).")
     ] = "coulomb",
     plot: output.Picture = None,
     as_json: output.Json = False,
@@ -435,21 +434,21 @@ def limit(
     structure: output.SceneName,
     live: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="LOAD",
-            help="A direction, 1,0 or 1,0,0: each body's weight in it (default, along x). Or the "
+        option(
+            "A direction, 1,0 or 1,0,0: each body's weight in it (default, along x). Or the "
             "load of a body in N, with torque if there is one: 'voussoir 2=0,-100'; repeated for "
             "several.",
+            metavar="LOAD",
         ),
     ] = None,
     friction: Annotated[
-        float | None, typer.Option(help="Friction coefficient where the scene states none.")
+        float | None, option("Friction coefficient where the scene states none.")
     ] = None,
     law: Annotated[
-        str, typer.Option(help="associated (exact), or coulomb: an upper estimate.")
+        str, option("associated (exact), or coulomb: an upper estimate.")
     ] = "associated",
     solver: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Solver of CVXPY; default by dimension.")
+        str | None, option("Solver of CVXPY; default by dimension.", metavar="NAME")
     ] = None,
     plot: output.Picture = None,
     as_json: output.Json = False,

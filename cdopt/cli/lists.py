@@ -9,6 +9,7 @@ import typer
 
 import cdopt
 from cdopt.cli import output
+from cdopt.cli.output import option
 
 _SHOWN = 4  # values of a reference that are written out
 _KINDS = {
@@ -151,9 +152,7 @@ def backends(
     name: Annotated[
         str | None, typer.Argument(metavar="BACKEND", help="A solver, such as newton or osqp.")
     ] = None,
-    accuracy: Annotated[
-        float | None, typer.Option(help="Accuracy to ask for, such as 1e-6.")
-    ] = None,
+    accuracy: Annotated[float | None, option("Accuracy to ask for, such as 1e-6.")] = None,
     as_json: output.Json = False,
 ) -> None:
     """List every known solver.

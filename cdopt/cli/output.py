@@ -47,9 +47,14 @@ def _log_errors_only(quiet: bool) -> bool:
     return quiet
 
 
+def option(about: str, *names: str, **settings: Any) -> Any:
+    """An option with these names, by default that of its parameter; ``about`` is its help text."""
+    return typer.Option(*names, help=about, **settings)
+
+
 def solvers(about: str) -> Any:
-    """The option ``--solver``, whose help text is ``about``."""
-    return typer.Option("--solver", "--solvers", help=f"{about} With commas between, or repeated.")
+    """The option ``--solver``, whose help text begins with ``about``."""
+    return option(f"{about} With commas between, or repeated.", "--solver", "--solvers")
 
 
 ProblemName = Annotated[
@@ -71,27 +76,23 @@ SceneName = Annotated[
         "pyramid:n=8,power=2.5.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Json = Annotated[bool, option("Print JSON and nothing else.", "--json")]
 Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", callback=_log_errors_only, help="No progress on stderr."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+Force = Annotated[bool, option("Replace a file that exists.", "--force")]
 Frictionless = Annotated[
-    bool,
-    typer.Option("--frictionless", help="Leave friction out: the normal rows alone."),
+    bool, option("Leave friction out: the normal rows alone.", "--frictionless")
 ]
 Picture = Annotated[
-    str | None,
-    typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .pdf or .svg."),
+    str | None, option("Draw a picture: .png, .pdf or .svg.", "--plot", metavar="FILE")
 ]
 Power = Annotated[
-    float | None,
-    typer.Option(help="Power of the contact energy, 2 Hooke, 2.5 Hertz; default the problem's."),
+    float | None, option("Power of the contact energy, 2 Hooke, 2.5 Hertz; default the problem's.")
 ]
 Law = Annotated[
-    str | None,
-    typer.Option(help="Of a problem with friction: the law of its motion, coulomb or associated."),
+    str | None, option("Of a problem with friction: the law of its motion, coulomb or associated.")
 ]
 
 

@@ -17,6 +17,7 @@ import cdopt
 from cdopt._util.formatting import count, one_line, seconds, short
 from cdopt.cli import output
 from cdopt.cli.lists import scene_record
+from cdopt.cli.output import option
 
 if TYPE_CHECKING:
     from cdopt import Trajectory
@@ -32,51 +33,44 @@ CARRIES = 1e-6  # share of the largest force from which on a contact counts as c
 
 def simulate(
     scene: output.SceneName,
-    dt: Annotated[float, typer.Option("--dt", help="Time step, s.")] = 1e-3,
+    dt: Annotated[float, option("Time step, s.", "--dt")] = 1e-3,
     duration: Annotated[
-        float, typer.Option(help="How long, s; the default is the paper's for its pyramid.")
+        float, option("How long, s; the default is the paper's for its pyramid.")
     ] = 0.02,
     method: Annotated[
         str | None,
-        typer.Option(
-            help="classic-cd, compatible-cd (the default), contact-dynamics (the default with "
+        option(
+            "classic-cd, compatible-cd (the default), contact-dynamics (the default with "
             "friction), compatible-friction, variational, velocity-verlet or quasi-static."
         ),
     ] = None,
     friction: Annotated[
         float | None,
-        typer.Option(
-            help="Friction coefficient of all contacts; default those that the scene states."
-        ),
+        option("Friction coefficient of all contacts; default those that the scene states."),
     ] = None,
     law: Annotated[
-        str | None,
-        typer.Option(help="Of contact-dynamics: coulomb (the default) or associated."),
+        str | None, option("Of contact-dynamics: coulomb (the default) or associated.")
     ] = None,
     backend: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Solver of the forces; of classic-cd's only problem."),
+        str | None, option("Solver of the forces; of classic-cd's only problem.", metavar="NAME")
     ] = None,
     classic_backend: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Solver of the classic step, for the motion.")
+        str | None, option("Solver of the classic step, for the motion.", metavar="NAME")
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option(
-            metavar="RUN.vtkhdf",
-            help="Write the run to a new file, for cdopt show and ParaView.",
-        ),
+        option("Write the run to a new file, for cdopt show and ParaView.", metavar="RUN.vtkhdf"),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in --out; begin it if it is new.")
+        bool, option("Continue the run in --out; begin it if it is new.", "--resume")
     ] = False,
-    every: Annotated[int, typer.Option(help="Record every so many steps.")] = 1,
+    every: Annotated[int, option("Record every so many steps.")] = 1,
     overlaps: Annotated[
         str | None,
-        typer.Option(
-            metavar="POLICY",
-            help="Of bodies that overlap at the start: touching, resolve (push them apart) or "
+        option(
+            "Of bodies that overlap at the start: touching, resolve (push them apart) or "
             "refuse; default what the scene says.",
+            metavar="POLICY",
         ),
     ] = None,
     frictionless: output.Frictionless = False,
@@ -165,22 +159,21 @@ def _failure_record(failure: StepFailed | None) -> dict[str, Any] | None:
 def show(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A file of cdopt simulate --out.")],
     frame: Annotated[
-        int, typer.Option(help="Number of a frame, from 0; negative numbers count from the end.")
+        int, option("Number of a frame, from 0; negative numbers count from the end.")
     ] = -1,
     plot: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Draw the frame's force chains beside energy and overlap over time: .png, .pdf, .svg.",
             metavar="FILE",
-            help="Draw the frame's force chains beside energy and overlap over time: .png, .pdf, "
-            ".svg.",
         ),
     ] = None,
     page: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.html",
-            help="Make one page, to be opened without a network: bodies and force chains in "
+        option(
+            "Make one page, to be opened without a network: bodies and force chains in "
             "space, with a slider over time. Needs k3d: pip install 'cdopt[pages]'.",
+            metavar="FILE.html",
         ),
     ] = None,
     as_json: output.Json = False,
@@ -358,11 +351,9 @@ def explore(
     ],
     out: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.html", help="The page to write; default SCENE.html in this folder."
-        ),
+        option("The page to write; default SCENE.html in this folder.", metavar="FILE.html"),
     ] = None,
-    show: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    show: Annotated[bool, option("Show the page in the browser.", "--open")] = False,
     force: output.Force = False,
     frictionless: output.Frictionless = False,
 ) -> None:

@@ -12,6 +12,7 @@ import typer
 import cdopt
 from cdopt._util.formatting import one_line
 from cdopt.cli import output
+from cdopt.cli.output import option
 
 if TYPE_CHECKING:
     from cdopt import StepSolution
@@ -25,15 +26,14 @@ def solve(
     problem: output.ProblemName,
     formulation: Annotated[
         str | None,
-        typer.Option(
-            help="compare: classic contact dynamics by several solvers, then the compatible "
+        option(
+            "compare: classic contact dynamics by several solvers, then the compatible "
             "forces (default for steps); classic; compatible; truss (default for trusses); "
             "coulomb (default with friction); associated."
         ),
     ] = None,
     law: Annotated[
-        str | None,
-        typer.Option(help="Of a problem with friction: coulomb (default) or associated."),
+        str | None, option("Of a problem with friction: coulomb (default) or associated.")
     ] = None,
     frictionless: output.Frictionless = False,
     solver: Annotated[
@@ -41,19 +41,18 @@ def solve(
         output.solvers("Solvers to use; default all that suit the problem."),
     ] = None,
     power: output.Power = None,
-    tol: Annotated[float, typer.Option(help="Tolerance of the certificates.")] = 1e-6,
+    tol: Annotated[float, option("Tolerance of the certificates.")] = 1e-6,
     accuracy: Annotated[
-        float | None,
-        typer.Option(help="Accuracy to ask of the solvers, such as 1e-10; default their own."),
+        float | None, option("Accuracy to ask of the solvers, such as 1e-10; default their own.")
     ] = None,
     compatible_solver: Annotated[
-        str, typer.Option(metavar="NAME", help="Solver of the compatible step, when comparing.")
+        str, option("Solver of the compatible step, when comparing.", metavar="NAME")
     ] = output.REFERENCE_BACKEND,
     as_json: output.Json = False,
     plot: output.Picture = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Let the solvers print.")] = False,
+    verbose: Annotated[bool, option("Let the solvers print.", "--verbose")] = False,
     time_limit: Annotated[
-        float, typer.Option(help="Seconds for each solver, however it is made; inf for no limit.")
+        float, option("Seconds for each solver, however it is made; inf for no limit.")
     ] = 60.0,
 ) -> None:
     """Solve a contact problem.

@@ -15,6 +15,7 @@ import typer
 import cdopt
 from cdopt._util.formatting import one_line, seconds, short
 from cdopt.cli import output
+from cdopt.cli.output import option
 
 if TYPE_CHECKING:
     from cdopt.study import Plan, ProblemSource, Record
@@ -23,9 +24,7 @@ DEFAULT = "default"  # a solver's own accuracy, and the problem's own order of c
 
 Dask = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS", help="Make the runs on a Dask cluster: pip install 'cdopt[dask]'."
-    ),
+    option("Make the runs on a Dask cluster: pip install 'cdopt[dask]'.", metavar="ADDRESS"),
 ]
 
 
@@ -42,57 +41,46 @@ def compare(
             "study has its own.",
         ),
     ] = None,
-    out: Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the study.")] = None,
+    out: Annotated[str | None, option("Folder of the study.", metavar="DIR")] = None,
     solver: Annotated[list[str] | None, output.solvers("Solvers; default all that suit.")] = None,
     tolerances: Annotated[
-        str,
-        typer.Option(help=f"Such as 1e-3,1e-6,1e-9; '{DEFAULT}' is each solver's own accuracy."),
+        str, option(f"Such as 1e-3,1e-6,1e-9; '{DEFAULT}' is each solver's own accuracy.")
     ] = DEFAULT,
     formulations: Annotated[
         str | None,
-        typer.Option(
-            help="Of classic-force, classic-velocity, truss-complementary, truss-potential, "
+        option(
+            "Of classic-force, classic-velocity, truss-complementary, truss-potential, "
             "compatible, coulomb, associated; with commas between; default classic-force, and "
             "coulomb of problems with friction."
         ),
     ] = None,
     law: Annotated[
-        str | None,
-        typer.Option(help="Of problems with friction: coulomb (default), associated."),
+        str | None, option("Of problems with friction: coulomb (default), associated.")
     ] = None,
     frictionless: output.Frictionless = False,
-    modes: Annotated[
-        str, typer.Option(help="Of cold, warm, previous; with commas between.")
-    ] = "cold",
+    modes: Annotated[str, option("Of cold, warm, previous; with commas between.")] = "cold",
     calls: Annotated[
-        str,
-        typer.Option(help="Of cvxpy, direct (the solver's own defaults); with commas between."),
+        str, option("Of cvxpy, direct (the solver's own defaults); with commas between.")
     ] = "cvxpy",
     seeds: Annotated[
-        str,
-        typer.Option(
-            help=f"Of the contacts' orders, such as {DEFAULT},1,2; '{DEFAULT}' is their own."
-        ),
+        str, option(f"Of the contacts' orders, such as {DEFAULT},1,2; '{DEFAULT}' is their own.")
     ] = DEFAULT,
-    repeat: Annotated[int, typer.Option(help="How often each run solves its problem.")] = 3,
-    time_limit: Annotated[float, typer.Option(help="Seconds for one solve; hard.")] = 60.0,
+    repeat: Annotated[int, option("How often each run solves its problem.")] = 3,
+    time_limit: Annotated[float, option("Seconds for one solve; hard.")] = 60.0,
     memory_limit: Annotated[
-        float | None, typer.Option(help="MB for a run; default 70 % of the machine's memory.")
+        float | None, option("MB for a run; default 70 % of the machine's memory.")
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads of each run; default its own.")
-    ] = None,
+    threads: Annotated[int | None, option("Threads of each run; default its own.")] = None,
     power: output.Power = None,
     plugin: Annotated[
-        list[str] | None,
-        typer.Option(help="Further solvers: file.py, file.py:factory or module:factory."),
+        list[str] | None, option("Further solvers: file.py, file.py:factory or module:factory.")
     ] = None,
     mine: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.py[:FACTORY]",
-            help="Set the solvers of this file beside the stored results of the standard study, "
+        option(
+            "Set the solvers of this file beside the stored results of the standard study, "
             "and write a page of where they win and where they claim falsely.",
+            metavar="FILE.py[:FACTORY]",
         ),
     ] = None,
     dask: Dask = None,
@@ -296,14 +284,14 @@ def _print_table(records: Sequence[Record]) -> None:
 def report(
     study: Annotated[Path, typer.Argument(help="Folder of the study, or its .jsonl file.")],
     out: Annotated[Path, typer.Option(help="Folder to write to; made if it is not there.")],
-    title: Annotated[str, typer.Option(help="Title of the page.")] = "Solvers on contact problems",
+    title: Annotated[str, option("Title of the page.")] = "Solvers on contact problems",
     labels: Annotated[
-        bool, typer.Option(help="Make the problems again, for their rank and conditioning.")
+        bool, option("Make the problems again, for their rank and conditioning.")
     ] = True,
     into: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Markdown file whose marked tables are replaced: between "
+        option(
+            "Markdown file whose marked tables are replaced: between "
             "<!-- table: overview --> and <!-- end -->. May be repeated."
         ),
     ] = None,

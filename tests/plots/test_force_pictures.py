@@ -19,6 +19,7 @@ import cdopt
 from cdopt import bank, plots
 from cdopt.plots.bodies import Camera, contact_segments, without_walls
 from cdopt.plots.canvas import Formula, literal
+from cdopt.plots.palette import force_colours
 from cdopt.study import Comparison, SolutionSet, solve_named
 
 
@@ -102,41 +103,25 @@ def test_chains_put_each_force_on_its_contact(crystal: Comparison) -> None:
         assert middle_of[tuple(np.round(points[row], 9))] == force
 
 
-def test_force_colours_darken_steadily_in_grey() -> None:
-    from cdopt.plots.palette import force_colours
-
-    rgb = force_colours()(np.linspace(0.0, 1.0, 50))[:, :3]
-    grey = rgb @ [0.2126, 0.7152, 0.0722]
-    assert np.all(np.diff(grey) < 0.0)
-
-
 def test_discs_are_found_from_contacts_alone(crystal: Comparison) -> None:
     step = crystal.step
     net = contact_segments(step)
     bodies = without_walls(step)
     many = [b for b in np.unique(bodies[bodies >= 0]) if (bodies == b).sum() > 2]
     assert len(net.radii) >= len(many)
+    assert contact_segments(bank.load("beam-uniform").step).radii.size == 0  # a flat body
     np.testing.assert_allclose(net.radii, net.radii[0], rtol=1e-6)
     both = np.all(bodies >= 0, axis=1)
     length = np.linalg.norm(net.end - net.start, axis=1)[both]
     np.testing.assert_allclose(length, 2.0 * net.radii[0], rtol=1e-6)
 
 
-def test_flat_bodies_have_no_centre_but_are_drawn() -> None:
-    net = contact_segments(bank.load("beam-uniform").step)
-    assert net.radii.size == 0
-    assert np.all(np.linalg.norm(net.end - net.start, axis=1) > 0.0)
-
-
-@pytest.mark.parametrize("view", ["side", "isometric", "perspective"])
-def test_views_keep_up_up(view: str) -> None:
-    points = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 2.0], [1.0, 1.0, 1.0], [-1.0, -1.0, 1.0]])
-    flat, _, _ = Camera.facing(points, view).project(points)
-    assert flat[1, 0] == pytest.approx(flat[0, 0])
-    assert flat[1, 1] > flat[0, 1]
-
-
 def test_perspective_enlarges_what_is_near_and_keeps_lines_straight() -> None:
+    upright = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 2.0], [1.0, 1.0, 1.0], [-1.0, -1.0, 1.0]])
+    for view in ("side", "isometric", "perspective"):
+        (low, high), _ = np.split(Camera.facing(upright, view).project(upright)[0], 2)
+        assert high[0] == pytest.approx(low[0])
+        assert high[1] > low[1]
     points = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [0.5, 1.0, 1.5], [0.0, -4.0, 0.0]])
     camera = Camera.facing(points, "perspective")
     flat, depth, larger = camera.project(points)
@@ -269,7 +254,9 @@ def test_formats_and_bad_paths(beam: Comparison, tmp_path) -> None:
             plots.save(figure, tmp_path / name)
 
 
-def test_palette_is_unambiguous() -> None:
+def test_palette_is_unambiguous_and_forces_darken_steadily_in_grey() -> None:
+    grey = force_colours()(np.linspace(0.0, 1.0, 50))[:, :3] @ [0.2126, 0.7152, 0.0722]
+    assert np.all(np.diff(grey) < 0.0)
     looks = list(plots.PALETTE.values())
     assert len({entry.colour for entry in looks}) == len(looks)
     styles = [MarkerStyle(entry.marker) for entry in looks]
