@@ -484,12 +484,7 @@ def rigid_step(
 
 
 def _last_iterate(solution: StepSolution) -> tuple[FloatArray, FloatArray]:
-    """Motion and forces of all rows where a solver ended, certified or not.
-
-    Raises
-    ------
-    SolveFailed : there is no iterate.
-    """
+    """Motion and forces of all rows where a solver ended, certified or not."""
     last = solution.iterate
     if last is None or last.motion is None or not np.isfinite(last.motion).all():
         raise no_motion(solution)

@@ -501,12 +501,7 @@ def _neighbours(run: StepContext) -> VerletList:
 
 
 def _sliding_springs(run: StepContext) -> SlidingSprings:
-    """The springs in the memory of a run whose steps are posed.
-
-    Raises
-    ------
-    InvalidInput : the run goes on from a copy, which holds none.
-    """
+    """The springs in the memory of a run whose steps are posed."""
     if "spring_ids" not in run.memory:
         raise InvalidInput("out", "a copy of a run, without its springs", "the run's own file")
     names = [part.name for part in fields(SlidingSprings)]
@@ -514,12 +509,7 @@ def _sliding_springs(run: StepContext) -> SlidingSprings:
 
 
 def require_elastic(scene: Scene) -> None:
-    """Refuse scenes that elastic contacts do not describe.
-
-    Raises
-    ------
-    InvalidInput : no stiffness anywhere, or Newton's restitution.
-    """
+    """Refuse scenes that elastic contacts do not describe."""
     scene.require_no_box("a method with elastic contacts in time")
     if not np.isfinite(scene.half_stiffness).any():
         raise InvalidInput(

@@ -470,16 +470,8 @@ def trifling(contacts: Contacts, power: float, width: float) -> FloatArray:
 class Unknowns:
     """Degrees of freedom of the scene, then one for each wall: its way along its own normal, m.
 
-    Attributes
-    ----------
-    walls : (n,) numbers of the half-spaces that give way.
-    push : (n,) force on each along its normal, towards the bodies, N.
-    lever : (nv,) m for turns, 1 elsewhere. body : (nv,) the body of each.
-
-    Raises
-    ------
-    InvalidInput : of the walls ``pushed``, one is no half-space of the scene, or has no finite
-        force.
+    ``push`` (n,) are the forces on the ``walls`` (n,) along it, towards the bodies, N; ``lever``
+    and ``body`` (nv,) the lever and the body of each degree of freedom.
     """
 
     def __init__(self, scene: Scene, pushed: Mapping[int, float] | None = None) -> None:
@@ -529,12 +521,9 @@ class Unknowns:
 
 
 class Configuration:
-    """A state with its contacts of gaps up to ``margin`` m, and their elastic forces.
+    """A state with its contacts of gaps up to ``margin`` m, and their elastic forces and energy.
 
-    Attributes
-    ----------
-    B : (nc, nv). forces : (nc,) w′(−Φ), N. pull : Bᵀ w′ (nv,), N and N·m.
-    energy : stored in all contacts, J.
+    ``forces`` (nc,) are w′(−Φ), N, and ``pull`` (nv,) is Bᵀ w′, N and N·m.
     """
 
     def __init__(

@@ -64,22 +64,13 @@ _INERTIA = 1e-8, 1e-2, 1e6  # least, first and most, of the stiffest contact
 
 @dataclass(frozen=True)
 class SlidingSprings:
-    """Springs of friction between two steps.
+    """Springs of friction between two steps."""
 
-    Attributes
-    ----------
-    ids : (n,) ascending numbers of contacts.
-    force : (n, dim) N, of the springs on the second bodies, at right angles to the normals.
-    normals : (n, dim) of the contacts when the springs were stretched.
-    stiffness : (n,) k_t, N/m.
-    acting : (n, dim) N, f_t of the last step.
-    """
-
-    ids: IntArray
-    force: FloatArray
-    normals: FloatArray
-    stiffness: FloatArray
-    acting: FloatArray
+    ids: IntArray  # (n,) ascending numbers of contacts
+    force: FloatArray  # (n, dim) N, on the second bodies, at right angles to the normals
+    normals: FloatArray  # (n, dim) of the contacts when the springs were stretched
+    stiffness: FloatArray  # (n,) k_t, N/m
+    acting: FloatArray  # (n, dim) N, f_t of the last step
 
     @staticmethod
     def none(dim: int) -> SlidingSprings:
@@ -108,22 +99,15 @@ class SlidingSprings:
 
 @dataclass(frozen=True)
 class FrozenForces:
-    """What a step takes from its predictor, of the contacts with friction.
+    """What a step takes from its predictor, of the contacts with friction."""
 
-    Attributes
-    ----------
-    ids, force, normals : as of SlidingSprings, the forces at the start of the step.
-    cap, stiffness, damping : (n,) μ f_n, k_t and the tangential dashpot, N, N/m and N s/m.
-    lost : J, of springs whose contacts parted or whose k_t changed.
-    """
-
-    ids: IntArray
+    ids: IntArray  # this and the next two as of SlidingSprings, at the start of the step
     force: FloatArray
     normals: FloatArray
-    cap: FloatArray
-    stiffness: FloatArray
-    damping: FloatArray
-    lost: float
+    cap: FloatArray  # (n,) μ f_n, N
+    stiffness: FloatArray  # (n,) k_t, N/m
+    damping: FloatArray  # (n,) the tangential dashpot, N s/m
+    lost: float  # J, of springs whose contacts parted or whose k_t changed
 
     def sliders(self, scene: Scene, state: State, contacts: Contacts, dofs: Dofs) -> Sliders:
         """The sliders of all ``contacts`` at ``state``; those without friction have no cap."""
@@ -245,14 +229,7 @@ class _Place:
 
 
 class FrictionalIncrements:
-    """Increments of one scene; each begins at rest with the springs that the one before left.
-
-    Parameters
-    ----------
-    law : of friction. backend : of every pass.
-    tol : of the residual; round-off of the gaps may end it first.
-    limit : passes at most. travel : how far a body may go in an increment, in its own sizes.
-    """
+    """Increments of one scene, as in ``QuasiStaticSteps``; each begins with the last's springs."""
 
     def __init__(
         self,
@@ -270,12 +247,7 @@ class FrictionalIncrements:
         self.lever, self.load = levers(scene, self.dofs), applied_loads(scene, self.dofs)
 
     def rest(self, state: State, dt: float, springs: SlidingSprings) -> FrictionalRest:
-        """The rest after ``dt`` s of the prescribed motions.
-
-        Raises
-        ------
-        SolveFailed : none within so many passes, or none near by.
-        """
+        """The rest after ``dt`` s of the prescribed motions."""
         scene = self.scene
         still = State(state.t, state.q, np.where(scene.bodies.fixed[:, None], state.v, 0.0))
         u, inertia, before = np.zeros(self.dofs.nv), _INERTIA[1], np.inf

@@ -26,26 +26,17 @@ _APART = 1e-3  # of the way of the fastest contact in a step: smaller gaps count
 
 @dataclass(frozen=True)
 class Solved:
-    """The answer to a contact step, or to those that make it up: mean forces and worst stages.
+    """The answer to a contact step, or to those that make it up: mean forces and worst stages."""
 
-    Attributes
-    ----------
-    motion, mean : (nv,) v⁺ and the mean velocity, m/s.
-    forces : (nc,) N by name, (nc, dim) tangential ones. stages, measures : by name.
-    solution : of the last solve, or of the first that failed.
-    count : contact steps that it took. parts : into how many the step was split.
-    plastic : contacts with e > 0 that closed without restitution, as no impacts were left.
-    """
-
-    motion: FloatArray
-    mean: FloatArray
-    forces: dict[str, FloatArray]
+    motion: FloatArray  # v⁺ (nv,), m/s
+    mean: FloatArray  # velocity (nv,)
+    forces: dict[str, FloatArray]  # (nc,) N by name, (nc, dim) tangential ones
     stages: dict[str, Stage]
     measures: dict[str, float]
-    solution: object
-    count: int = 1
-    plastic: int = 0
-    parts: int = 1
+    solution: object  # of the last solve, or of the first that failed
+    count: int = 1  # contact steps that it took
+    plastic: int = 0  # contacts with e > 0 that closed without, as no impacts were left
+    parts: int = 1  # into how many the step was split
 
     @property
     def ok(self) -> bool:
@@ -59,15 +50,8 @@ Solver = Callable[[ContactStep], Solved]
 def take(step: ContactStep, solve: Solver, classic: str, most: int) -> Solved:
     """Solve a step, and again from impact to impact where one follows another.
 
-    Parameters
-    ----------
-    classic : name of the forces of the first problem.
-    most : impacts of a step, at most; towards the last, ever more contacts count as meeting at
-        once, and what still closes then does so without restitution.
-
-    Raises
-    ------
-    SolveFailed : there is no motion to go on with.
+    Of at most ``most`` impacts, towards the last ever more contacts count as meeting at once, and
+    what still closes then does so without restitution. ``classic`` names the first problem's f.
     """
     late = _late(step, step.v, step.phi)
     follows = bool(late.any()) and _lasting(step)
@@ -86,12 +70,7 @@ def take(step: ContactStep, solve: Solver, classic: str, most: int) -> Solved:
 
 
 def in_sequence(step: ContactStep, solve: Solver, most: int) -> Solved:
-    """Take a step as a whole or, where that has no certified answer, in at most so many parts.
-
-    Raises
-    ------
-    SolveFailed : there is no motion to go on with.
-    """
+    """Take a step as a whole or, where that has no certified answer, in at most so many parts."""
     left, length, phi, v = step.dt, step.dt, step.phi, step.v
     way, answers, shares = np.zeros(step.nv), list[Solved](), list[float]()
     while left > 0.0:

@@ -172,27 +172,16 @@ def in_space(points: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ContactState(Frozen):
-    """Overlaps and bonds of a state; arrays are read-only.
+    """Overlaps and bonds of a state; arrays are read-only."""
 
-    Attributes
-    ----------
-    contact_ids : (nc,) ascending, as in Contacts.
-    phi : (nc,) gaps, m. normals : (nc, dim) from the first body to the second.
-    points : (nc, dim) m.
-    forces : (nc,) elastic forces w′(−Φ), of bonds k_B times the overlap, N.
-    energy : stored in all of them, and in the springs of friction, J.
-    tangential : (nc, dim) on the second bodies, N; None in runs without friction.
-    energy_t : stored in the springs of friction, J.
-    """
-
-    contact_ids: IntArray
-    phi: FloatArray
-    normals: FloatArray
-    points: FloatArray
-    forces: FloatArray
-    energy: float
-    tangential: FloatArray | None = None
-    energy_t: float = 0.0
+    contact_ids: IntArray  # (nc,) ascending, as in Contacts
+    phi: FloatArray  # (nc,) gaps, m
+    normals: FloatArray  # (nc, dim) from the first body to the second
+    points: FloatArray  # (nc, dim) m
+    forces: FloatArray  # (nc,) elastic forces w′(−Φ), of bonds k_B times the overlap, N
+    energy: float  # stored in all of them, and in the springs of friction, J
+    tangential: FloatArray | None = None  # (nc, dim) on the second bodies, N, with friction
+    energy_t: float = 0.0  # stored in the springs of friction, J
 
     @property
     def nc(self) -> int:
@@ -202,18 +191,12 @@ class ContactState(Frozen):
 
 @dataclass(frozen=True)
 class Header:
-    """Scene and settings of a run; a resumed run must have the same.
-
-    Attributes
-    ----------
-    scene : the scene. settings : method, dt, backends and so on, as plain values.
-    forces : names of the forces in each frame. columns : names of the diagnostics.
-    """
+    """Scene and settings of a run; a resumed run must have the same."""
 
     scene: Scene
-    settings: Mapping[str, Any]
-    forces: tuple[str, ...]
-    columns: tuple[str, ...]
+    settings: Mapping[str, Any]  # method, dt, backends and so on, as plain values
+    forces: tuple[str, ...]  # names of the forces in each frame
+    columns: tuple[str, ...]  # names of the diagnostics
 
 
 @dataclass(frozen=True)

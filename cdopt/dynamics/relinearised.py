@@ -76,41 +76,24 @@ _SMALL = 1e-4  # rad, below which series are used
 class Passes:
     """One step in exact geometry, or one equilibrium.
 
-    Attributes
-    ----------
-    state : at its end. passes : how often it was linearised.
-    residual, ok, claimed : of the last pass. solution : of that pass, if there is one.
-    failure : why the step cannot be taken; "" if it can.
-    energy : (3,) what damping took from free bodies, the work of loads but gravity and of moving
-        walls through elastic contacts, and the error of the scheme but for elastic energy, J; with
-        friction (4,), its loss last, which is part of the first.
-    springs : of friction, at the end of the step; None without it.
+    ``energy`` (3,) is what damping took from free bodies, the work of loads but gravity and of
+    moving walls through elastic contacts, and the error of the scheme but for elastic energy, J;
+    with friction (4,), its loss last, which is part of the first.
     """
 
-    state: State
-    passes: int
-    residual: float
+    state: State  # at its end
+    passes: int  # how often it was linearised
+    residual: float  # of the last pass, and so the next three
     ok: bool
     claimed: bool
     solution: StepSolution | None
-    failure: str
+    failure: str  # why the step cannot be taken; "" if it can
     energy: FloatArray
-    springs: SlidingSprings | None = None
+    springs: SlidingSprings | None = None  # of friction, at the end of the step
 
 
 class Relinearised:
-    """The variational integrator on one scene through ``cdopt.VariationalStep``.
-
-    Parameters
-    ----------
-    alpha, split : α and "paper" or "forced".
-    backend : of each pass. tol : of the change of Δq.
-    law : of friction; None for none.
-
-    Raises
-    ------
-    Unsupported : the paper's split of damping with free bodies in space that are no spheres.
-    """
+    """The variational integrator on one scene; settings as in ``VariationalSteps``."""
 
     def __init__(
         self,
@@ -142,12 +125,7 @@ class Relinearised:
         self._lever = np.where(turns, self._reach[self._dofs.body], 1.0)
 
     def step(self, state: State, springs: SlidingSprings | None = None) -> Passes:
-        """One step, from the ``springs`` of friction at its start.
-
-        Raises
-        ------
-        SolveFailed : a pass without an iterate.
-        """
+        """One step, from the ``springs`` of friction at its start."""
         dofs, v = self._dofs, self._dofs.gather(state.v)
         mom = mass_matrix(self.scene, state, dofs) @ v
         d, shift = self._turns.free_displacement(state, self.h), np.zeros_like(mom)
@@ -364,12 +342,9 @@ class Relinearised:
 
 
 class _SolidTurns:
-    """The free solids of a scene that turn in space; none in the plane.
+    """The free solids of a scene that turn in space, ``body`` (n,); none in the plane.
 
-    Attributes
-    ----------
-    body : (n,) their numbers; spheres, which no elastic force turns, are not among them.
-    uneven : (n,) bodies with unequal moments of inertia, a part of them.
+    Spheres, which no elastic force turns, are not among them; ``uneven`` moments of inertia are.
     """
 
     def __init__(self, scene: Scene, dofs: Dofs) -> None:

@@ -161,12 +161,7 @@ def simulate(
 
 
 def method_of(method: str | Method | Integrator, **options: Any) -> Method | Integrator:
-    """The settings object of a method.
-
-    Raises
-    ------
-    InvalidInput : no such method or setting, or settings beside a settings object.
-    """
+    """The settings object of a method."""
     if isinstance(method, str):
         maker: Any = METHODS[checks.choice("method", method, METHODS)]
         known = [f.name for f in dataclasses.fields(maker) if f.init]
@@ -197,12 +192,7 @@ def _friction(scene: Scene, friction: float | None, frictionless: bool) -> float
 def _suited(
     method: Method | Integrator, scene: Scene, friction: float | bool | None
 ) -> Method | Integrator:
-    """The method, for a run with this friction or without.
-
-    Raises
-    ------
-    Unsupported : a method without friction, or without rolling friction where a material states it.
-    """
+    """The method, for a run with this friction or without."""
     if friction is None:
         return method.without_friction() if isinstance(method, FrictionalSteps) else method
     if not getattr(method, "frictional", False):
@@ -244,15 +234,8 @@ def _count(steps: float) -> int:
 def at_rest(scene: Scene) -> tuple[State, ContactStep, ClosedNetwork]:
     """Where a scene rests, its contact step there, and the contacts that are closed.
 
-    A scene that starts above its supports falls onto them first, by classic contact dynamics.
-
-    Parameters
-    ----------
-    scene : without bonds, which pull.
-
-    Raises
-    ------
-    InvalidInput : bonds, or bodies that do not come to rest.
+    A scene that starts above its supports falls onto them first, by classic contact dynamics. It
+    has no bonds, which pull.
     """
     if scene.bonds.size:
         raise InvalidInput("scene", f"{len(scene.bonds):,} bonds, which pull", "contacts alone")
@@ -283,12 +266,7 @@ def _states(scene: Scene) -> Iterator[tuple[State, float]]:
 
 
 def closed(step_at_rest: Step) -> tuple[StepSolution, ClosedNetwork]:
-    """The classic answer of a step, and its closed contacts.
-
-    Raises
-    ------
-    InvalidInput : no classic answer.
-    """
+    """The classic answer of a step, and its closed contacts."""
     problem = CompatibleCD(step_at_rest)
     try:
         classic = problem.classic_cd.solve("newton")

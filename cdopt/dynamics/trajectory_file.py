@@ -73,12 +73,7 @@ Columns = dict[str, NDArray[Any]]  # rows per frame, and per contact of all fram
 
 
 class FileStore:
-    """Frames and diagnostics in a file that ``simulate`` wrote or writes, read when asked for.
-
-    Raises
-    ------
-    InvalidInput : no such file, or not a trajectory.
-    """
+    """Frames and diagnostics in a file that ``simulate`` wrote or writes, read when asked for."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -160,18 +155,7 @@ class FileStore:
 class FileWriter(MemoryStore):
     """A trajectory file being written; nobody else can write it until it is closed.
 
-    It keeps in memory what is not committed.
-
-    Parameters
-    ----------
-    path : the file; not a link.
-    header : of a new run; None to go on with the run in the file.
-
-    Raises
-    ------
-    InvalidInput : another process writes the file; it is a link, or damaged; it exists, and the
-        run is a new one.
-    SaveFailed : the disk is full or cannot be written.
+    It keeps in memory what is not committed. Without a header it goes on with the run in the file.
     """
 
     def __init__(self, path: Path, header: Header | None = None) -> None:
@@ -207,13 +191,7 @@ class FileWriter(MemoryStore):
             self._waiting += 2 * frame.q.nbytes + 64 * frame.nc
 
     def commit(self, checkpoint: Checkpoint, final: bool = False) -> None:
-        """Write what was added to the disk, if it is time to; ``final`` also merges the parts.
-
-        Raises
-        ------
-        SaveFailed : the disk is full or cannot be written. The file can be read, and the run
-            resumed, as of the last commit.
-        """
+        """Write what was added to the disk, if it is time to; ``final`` also merges the parts."""
         late = time.perf_counter() - self._last_commit > _COMMIT_SECONDS
         new = self._number == 0
         if not (final or late or new or self._waiting > _COMMIT_BYTES):
@@ -296,13 +274,7 @@ class FileWriter(MemoryStore):
 
 
 def copy(path: Path, store: MemoryStore | FileStore) -> None:
-    """Write all frames and diagnostics of a store to a new file.
-
-    Raises
-    ------
-    InvalidInput : the file exists, or no file can have this path.
-    SaveFailed : the disk is full or cannot be written.
-    """
+    """Write all frames and diagnostics of a store to a new file."""
     _require_new(path)
     draft = _beside(path, ".copy")
     with files.named(path, "out"):

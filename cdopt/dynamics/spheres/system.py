@@ -162,12 +162,7 @@ def work_arrays(nb: int, pairs: int) -> tuple[ActiveContacts, Workspace]:
 
 
 def system_of(scene: Scene) -> SphereSystem:
-    """The arrays of a scene.
-
-    Raises
-    ------
-    Unsupported : a body that is neither sphere nor half-space, or a half-space that turns.
-    """
+    """The arrays of a scene."""
     b, dim = scene.bodies, scene.dim
     known = _known(scene)
     if not known.all():
@@ -239,13 +234,9 @@ def _in_space(spin: FloatArray, dim: int) -> FloatArray:
 def neighbor_list(
     scene: Scene, x: FloatArray, normal: FloatArray, skin: float, rough: bool = False
 ) -> NeighborList:
-    """All pairs of a scene with gaps up to ``skin`` m.
+    """All pairs of a scene at x (nb, 3) with gaps up to ``skin`` m; ``normal`` of SphereSystem.
 
-    Parameters
-    ----------
-    x : (nb, 3) positions of centres, or of a point of a wall, m.
-    normal : (nb, 3) out of each wall, zero for spheres.
-    rough : whether contacts have friction, and with it their tangential dashpots.
+    ``rough`` contacts have friction, and with it their tangential dashpots.
     """
     b = scene.bodies
     is_wall = np.asarray(normal.any(axis=1))
@@ -285,24 +276,13 @@ def _sphere_first(pairs: IntArray, is_wall: BoolArray) -> tuple[IntArray, IntArr
 
 @dataclass(frozen=True)
 class FrictionLaw:
-    """Friction of a run.
+    """Friction of a run."""
 
-    Attributes
-    ----------
-    mu : of all contacts; True for that of the scene's materials.
-    ratio : k_t/k_n of all contacts; None for Mindlin's, from Poisson's ratios.
-    """
-
-    mu: float | bool = True
-    ratio: float | None = None
+    mu: float | bool = True  # of all contacts; True for that of the scene's materials
+    ratio: float | None = None  # k_t/k_n of all; None for Mindlin's, from Poisson's ratios
 
     def of_pairs(self, scene: Scene, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-        """μ and k_t/k_n (n,) of pairs (n, 2) of bodies.
-
-        Raises
-        ------
-        InvalidInput : friction that nothing states.
-        """
+        """μ and k_t/k_n (n,) of pairs (n, 2) of bodies."""
         if self.mu is True:
             return np.array(scene.contact_friction(pairs)), self.ratios(scene, pairs)
         return np.full(len(pairs), float(self.mu)), self.ratios(scene, pairs)
