@@ -22,10 +22,8 @@ from cdopt.dynamics.elastic import (
 )
 from cdopt.dynamics.equilibrium import Equilibrium, equilibrium
 from cdopt.dynamics.measures import Coordination, Distribution, Measures, measures, stress
-from cdopt.dynamics.method import Integrator, Method, Stage, StepContext, StepTaken
-from cdopt.dynamics.records import Frame
-from cdopt.dynamics.running import Interrupted, StepFailed
-from cdopt.dynamics.simulate import METHODS, simulate
+from cdopt.dynamics.records import Frame, Integrator, Method, Stage, StepContext, StepTaken
+from cdopt.dynamics.simulate import METHODS, Interrupted, StepFailed, simulate
 from cdopt.dynamics.trajectory import Diagnostics, Trajectory
 
 __all__ = [

@@ -16,9 +16,9 @@ from cdopt._util import checks, notebook
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
-from cdopt.dynamics import free_bodies
 from cdopt.dynamics.measures import Measures, enclosure
-from cdopt.dynamics.records import largest_forces
+from cdopt.dynamics.records import FreeBodies, largest_forces
+from cdopt.dynamics.records import angular_momentum as _angular_momentum
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.scene import Scene, State
 
@@ -83,7 +83,7 @@ class Motion:
 
     @classmethod
     def _of(cls, scene: Scene, t: FloatArray, q: FloatArray, v: FloatArray) -> Motion:
-        bodies = free_bodies.FreeBodies(scene)
+        bodies = FreeBodies(scene)
         x, v, w, spin = bodies.motion(q, v)
         return cls(t, x, v, w, bodies.mass, spin)
 
@@ -137,7 +137,7 @@ def momentum(run: History) -> FloatArray:
 def angular_momentum(run: History) -> FloatArray:
     """(frames, 1 or 3) Σ x × m v + J w of the free bodies about the origin, N m s."""
     motion = Motion.of(run)
-    return free_bodies.angular_momentum(motion.mass, motion.x, motion.v, motion.spin)
+    return _angular_momentum(motion.mass, motion.x, motion.v, motion.spin)
 
 
 def total_energy(run: Trajectory) -> FloatArray:

@@ -26,7 +26,7 @@ from cdopt.collision import TURNINGS, Contacts, advance
 from cdopt.collision.contact_step import arguments_of_step
 from cdopt.collision.contacts import from_start
 from cdopt.dynamics.impacts import Solved, in_sequence, take
-from cdopt.dynamics.method import Stage, StepContext, StepTaken
+from cdopt.dynamics.records import Stage, StepContext, StepTaken
 from cdopt.formulations import ClassicCD, CompatibleCD, CompatibleFriction, FrictionalCD
 from cdopt.formulations.friction_network import NetworkForces
 from cdopt.problem import LAWS

@@ -27,8 +27,7 @@ from cdopt.collision.motion import cross_matrices
 from cdopt.dynamics.contact_dynamics import resolved
 from cdopt.dynamics.equilibrium import TRAVEL, contact_state, equilibrium, unbalanced
 from cdopt.dynamics.frozen_friction import FrictionalIncrements, SlidingSprings
-from cdopt.dynamics.method import Stage, StepContext, StepTaken
-from cdopt.dynamics.records import ContactState
+from cdopt.dynamics.records import ContactState, Stage, StepContext, StepTaken
 from cdopt.dynamics.relinearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Passes, Relinearised
 from cdopt.dynamics.spheres import (
     DIVERGED,

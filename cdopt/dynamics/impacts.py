@@ -17,7 +17,7 @@ import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import SolveFailed
-from cdopt.dynamics.method import Stage
+from cdopt.dynamics.records import Stage
 from cdopt.problem.contact_step import ContactStep
 
 _HIT = 1e-6  # of the largest force: what a contact carries that closes

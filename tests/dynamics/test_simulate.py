@@ -16,7 +16,7 @@ from test_run_files import check_same
 import cdopt
 from cdopt.backends import Modelled
 from cdopt.dynamics import METHODS, StepFailed, StepTaken, contact_dynamics
-from cdopt.dynamics.running import interrupts_delayed
+from cdopt.dynamics.simulate import interrupts_delayed
 
 DT = 1e-3
 
