@@ -116,37 +116,37 @@ def _in_python(loop: Callable[..., Any]) -> Callable[..., Any]:
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
+class _Thread(threading.local):
+    """Of each Python thread: loops within loops being compiled, since when, and seconds spent."""
+
+    depth, since, seconds, compiles = 0, 0.0, 0.0, False
+
+
 class _Stopped(Listener):  # type: ignore[misc]
     """The time in which loops are compiled or loaded from disk, which no clock counts.
 
     Attributes
     ----------
-    thread : of each Python thread ``depth``, how many loops within loops are being compiled;
-        ``since``, when that began; ``compiles``, whether not all were on disk; ``seconds``, spent
-        so far.
     compiled : seconds spent so far in all Python threads; zero if all loops were on disk.
     kept : whether loops are stored on disk.
     """
 
     def __init__(self) -> None:
-        self.thread = threading.local()
+        self.thread = _Thread()
         self.announced, self.compiled, self.kept = False, 0.0, True
 
     def on_start(self, event: Any) -> None:
         """A loop is compiled, or the first of several is loaded."""
         if event.kind == _LOADING:
-            depth = getattr(self.thread, "depth", 0)
-            if depth == 0:
+            if self.thread.depth == 0:
                 self.thread.since = time.perf_counter()
-            self.thread.depth = depth + 1
+            self.thread.depth += 1
             return
         self.thread.compiles = True
         if not self.announced:
             self.announced = True
-            how_often = (
-                "each loop once per installation" if self.kept else "which cannot be stored here"
-            )
-            LOGGER.warning("compiling loops, %s", how_often)
+            kept = "each loop once per installation" if self.kept else "which cannot be stored here"
+            LOGGER.warning("compiling loops, %s", kept)
 
     def on_end(self, event: Any) -> None:
         """The loop is ready."""
@@ -155,9 +155,8 @@ class _Stopped(Listener):  # type: ignore[misc]
         self.thread.depth -= 1
         if self.thread.depth == 0:
             spent = time.perf_counter() - self.thread.since
-            self.thread.seconds = getattr(self.thread, "seconds", 0.0) + spent
-            if getattr(self.thread, "compiles", False):
-                self.compiled += spent
+            self.thread.seconds += spent
+            self.compiled += spent if self.thread.compiles else 0.0
             self.thread.compiles = False
 
 
@@ -168,7 +167,7 @@ for _kind in (_LOADING, _COMPILING):
 
 def clock() -> float:
     """Seconds on a clock of this Python thread that stands still while loops are compiled."""
-    return time.perf_counter() - getattr(_STOPPED.thread, "seconds", 0.0)
+    return time.perf_counter() - _STOPPED.thread.seconds
 
 
 @contextmanager
@@ -178,8 +177,7 @@ def uncounted() -> Iterator[None]:
     try:
         yield
     finally:
-        spent = clock() - began
-        _STOPPED.thread.seconds = getattr(_STOPPED.thread, "seconds", 0.0) + spent
+        _STOPPED.thread.seconds += clock() - began
 
 
 def seconds_compiling() -> float:

@@ -22,7 +22,6 @@ from cdopt.backends import (
     frictional_newton,
     interior_point,
     potential_newton,
-    sliding_newton,
 )
 from cdopt.backends.native import NativeBackend, Outcome, Run, starting_forces
 from cdopt.backends.network_problem import IterationResult, NetworkProblem, network_problem
@@ -131,7 +130,7 @@ class Newton(SecondOrder):
         if isinstance(data, FrictionalData):
             return frictional_newton.solve_step(data, run, self.accuracy, self.max_steps)
         if isinstance(data, SlidingStepData):
-            return sliding_newton.solve_step(data, run, self.accuracy, self.max_steps)
+            return potential_newton.solve_sliding(data, run, self.accuracy, self.max_steps)
         return super()._solve(data, run)
 
     def _iterate(

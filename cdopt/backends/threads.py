@@ -12,6 +12,7 @@ import contextlib
 import functools
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -93,8 +94,8 @@ class _BlasLimit:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._solves: dict[int, int] = {}  # of each Python thread
         self._limiter: Any = None
+        self._solves: Counter[int] = Counter()  # of each Python thread
 
     def limit(self) -> None:
         """A solve begins."""
@@ -102,23 +103,19 @@ class _BlasLimit:
             if not self._solves:
                 _release_control()
                 self._limiter = _libraries().limit(limits=1, user_api="blas")
-            thread = threading.get_ident()
-            self._solves[thread] = self._solves.get(thread, 0) + 1
+            self._solves[threading.get_ident()] += 1
 
     def release(self) -> None:
         """A solve of the same Python thread ends."""
         with self._lock:
-            thread = threading.get_ident()
-            left = self._solves.pop(thread) - 1
-            if left:
-                self._solves[thread] = left
+            self._solves -= Counter([threading.get_ident()])
             self._restore_if_idle()
 
     def after_fork(self) -> None:
         """In the child, which has the one thread that forked: the others' solves are gone."""
         self._lock = threading.Lock()
         thread = threading.get_ident()
-        self._solves = {thread: self._solves[thread]} if thread in self._solves else {}
+        self._solves = +Counter({thread: self._solves[thread]})
         self._restore_if_idle()
 
     def _restore_if_idle(self) -> None:

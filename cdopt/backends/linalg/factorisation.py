@@ -65,12 +65,7 @@ class IterationStatistics:
 
 
 def finite(x: FloatArray) -> FloatArray:
-    """The same array.
-
-    Raises
-    ------
-    ArithmeticError : an entry is infinite or not a number.
-    """
+    """The same array; an ArithmeticError where an entry is infinite or not a number."""
     if not np.isfinite(x).all():
         raise ArithmeticError("a number beyond what a double holds")
     return x
@@ -145,12 +140,7 @@ class DenseSystem:
         self._factor = None if failed else factor
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
-        """x, to round-off.
-
-        Raises
-        ------
-        ArithmeticError : numbers beyond what a double holds.
-        """
+        """x, to round-off; an ArithmeticError for numbers beyond what a double holds."""
         if not rhs.size:
             return np.zeros(0)
         if self._factor is not None:
@@ -219,12 +209,7 @@ class UpperPattern:
 
 
 def factorised(J: sp.csr_array) -> Solve:
-    """J⁻¹ by SuperLU, for a J whose pattern is symmetric; its numbers need not be.
-
-    Raises
-    ------
-    ArithmeticError : J is singular to working accuracy.
-    """
+    """J⁻¹ by SuperLU, for a J of symmetric pattern; an ArithmeticError where J is singular."""
     factors = _superlu(sp.csc_array(J), "MMD_AT_PLUS_A", diag_pivot_thresh=0.01)
     return lambda rhs: np.asarray(factors.solve(rhs))
 
@@ -255,9 +240,7 @@ class SuperLU:
     def factorise(self, D: FloatArray, shift: float) -> Solve:
         """The solution by factors of the matrix, or of one close to it.
 
-        Raises
-        ------
-        ArithmeticError : it is singular, or not positive definite, to working accuracy.
+        An ArithmeticError where it is singular, or not positive definite, to working accuracy.
         """
         factors, order = self.factors(D, shift), self.order
 

@@ -63,12 +63,7 @@ class ContactSystem:
         self.dense = DenseSystem(N, net.statistics)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
-        """x, to round-off.
-
-        Raises
-        ------
-        ArithmeticError : numbers beyond what a double holds.
-        """
+        """x, to round-off; an ArithmeticError for numbers beyond what a double holds."""
         free, forces = self.net.motion(rhs), np.zeros(self.net.nc)
         forces[self.stiff] = self.dense.solve(self.net.gap(free)[self.stiff], tol)
         return free - self.net.motion(self.net.load(forces))
@@ -141,12 +136,7 @@ class ContactNetwork:
         return self._inertia.times(x)
 
     def motion(self, load: FloatArray) -> FloatArray:
-        """S⁻¹ load (m,).
-
-        Raises
-        ------
-        ArithmeticError : S is singular to working accuracy.
-        """
+        """S⁻¹ load (m,); an ArithmeticError where S is singular to working accuracy."""
         if self.mass is not None and self._is_diagonal:
             return np.asarray(load / self.mass_diagonal)
         if self.blocks is None:
@@ -240,9 +230,7 @@ class ContactNetwork:
     def unsymmetric(self, left: FloatArray, right: FloatArray) -> UnsymmetricPairSystem:
         """S + Bᵀ H B, H of blocks ``left``ᵀ ``right``, both (contacts, d, d), of d rows a contact.
 
-        Raises
-        ------
-        ValueError : the network has no ``pairs``, or an inertia that ties bodies together.
+        For a network of ``pairs`` whose inertia ties no bodies together.
         """
         if self.pairs is None or self.blocks is None:
             raise ValueError("no pairs of bodies")
@@ -251,11 +239,8 @@ class ContactNetwork:
     def factored(self, D: FloatArray, shift: float = 0.0) -> System:
         """S + shift I + Bᵀ D B, D (nc,) ≥ 0, by a factorisation, whatever its condition.
 
-        Conjugate gradients over the factors refine the solution.
-
-        Raises
-        ------
-        ArithmeticError : it is singular, or not positive definite, to working accuracy.
+        Conjugate gradients over the factors refine the solution. An ArithmeticError where it is
+        singular, or not positive definite, to working accuracy.
         """
         if self.small:
             return self.system(D, shift)
