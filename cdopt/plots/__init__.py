@@ -21,6 +21,8 @@ from cdopt.plots.forces import (
 )
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure_grid
+from cdopt.plots.solvers import complementarity, convergence
+from cdopt.plots.surfaces import save_surfaces
 
 __all__ = [
     "PALETTE",
@@ -29,6 +31,8 @@ __all__ = [
     "bounds_story",
     "check_path",
     "collapse",
+    "complementarity",
+    "convergence",
     "floor_pressure_grid",
     "force_bars",
     "force_chains",
@@ -40,6 +44,7 @@ __all__ = [
     "look",
     "run_overview",
     "save",
+    "save_surfaces",
     "stiffness_influence",
     "story",
 ]

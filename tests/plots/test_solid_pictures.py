@@ -21,10 +21,10 @@ from cdopt.collision import detect
 from cdopt.collision import step as contact_step
 from cdopt.dynamics.records import in_space
 from cdopt.geometry.rotations import matrices
-from cdopt.plots import force_chains, page, run_overview
+from cdopt.plots import force_chains, page, run_overview, save_surfaces
 from cdopt.plots.bodies import AROUND, Camera, Solids, contact_segments, outline, painted
 from cdopt.plots.page import run_page, save_page
-from cdopt.scene import Body, Box, Capsule, Compound, Scene
+from cdopt.scene import Body, Box, Capsule, Compound, Scene, Sphere
 
 FACETS = np.sin(2.0 * np.pi / AROUND) / (2.0 * np.pi / AROUND)  # of a circle's area, inscribed
 
@@ -314,3 +314,55 @@ def test_a_page_offers_sizes_of_spheres_and_opacity_of_solids_where_there_are_so
     assert "<label hidden>spheres" in bricks
     assert "<label >spheres" in balls
     assert "<label >solids" in bricks
+
+
+# --- ParaView --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [shapes.flat, shapes.solid, shapes.stack])
+def test_vtk_reads_surfaces_that_hold_as_much_as_the_bodies(make, tmp_path) -> None:
+    vtk = pytest.importorskip("vtk")
+    from vtk.util.numpy_support import vtk_to_numpy
+
+    run = ran(make)
+    solids = Solids.of(run.scene, run.q[..., : run.scene.dim])
+    faces, count = [face for piece in solids.pieces for face in piece.faces], len(solids.corners)
+    path = save_surfaces(run, tmp_path / "surfaces.vtkhdf")
+    reader = vtk.vtkHDFReader()
+    reader.SetFileName(str(path))
+    reader.UpdateInformation()
+    assert reader.GetNumberOfSteps() == len(run)
+    before = np.empty(0)
+    for k, frame in enumerate(run):
+        reader.SetStep(k)
+        reader.Update()
+        seen = reader.GetOutputDataObject(0)
+        points = vtk_to_numpy(seen.GetPoints().GetData())
+        np.testing.assert_allclose(points[:count], solids.placed(frame.state), atol=1e-5)
+        np.testing.assert_allclose(points[count:].reshape(-1, 4, 3), solids.patches(frame.state),
+                                   atol=1e-5)  # fmt: skip
+        body = vtk_to_numpy(seen.GetCellData().GetArray("body"))
+        owners = [piece.body for piece in solids.pieces for _ in piece.faces]
+        np.testing.assert_array_equal(body[: len(faces)], owners)
+        assert seen.GetNumberOfPolys() == len(faces) + solids.walls.size
+        corners = [count + 4 * k + np.arange(4) for k in range(solids.walls.size)]
+        for number in (0, len(faces) - 1, len(faces)):  # the last of these is a wall
+            ids = seen.GetCell(number).GetPointIds()
+            drawn_face = [ids.GetId(n) for n in range(ids.GetNumberOfIds())]
+            assert drawn_face == [*faces, *corners][number].tolist()
+        if k:
+            velocity = vtk_to_numpy(seen.GetPointData().GetArray("velocity"))[:count]
+            speed = np.abs(velocity - (points - before)[:count] / (frame.t - run[k - 1].t))
+            assert speed.max() < 0.05
+        before = points
+
+
+def test_surfaces_go_to_a_new_file_and_of_solids_only(tmp_path) -> None:
+    run = ran(shapes.wall)
+    path = save_surfaces(run, tmp_path / "wall.vtkhdf")
+    for bad in (path, tmp_path / "no" / "such.vtkhdf", tmp_path / "wall.vtk", 5):
+        with pytest.raises(cdopt.InvalidInput, match="path"):
+            save_surfaces(run, bad)
+    lonely = Scene([Body(Sphere(0.1), [0.0, 0.0], density=1.0)], dim=2)
+    with pytest.raises(cdopt.InvalidInput, match="spheres only"):
+        save_surfaces(cdopt.simulate(lonely, 1e-3, 2e-3), tmp_path / "balls.vtkhdf")
