@@ -98,19 +98,16 @@ def test_one_picture_is_drawn_in_axes_of_the_callers() -> None:
 
 def test_tables_escape_all_text() -> None:
     text = notebook.table("<b>", ("<i>",), [("<script>",)], "a & b costs $1")
-    assert "<script>" not in text
-    assert "<i>" not in text
+    assert not any(mark in text for mark in ("<script>", "<i>", "$"))
     assert "&lt;b&gt;" in text
-    assert "$" not in text
 
 
 def test_frames_of_pandas_hold_the_numbers() -> None:
     step = beam()
-    compared = cdopt.compare(step, ["clarabel", "newton"])
+    compared, report = cdopt.compare(step, ["clarabel", "newton"]), cdopt.indeterminacy(step)
     frame = compared.to_frame()
     assert frame.index.tolist() == ["clarabel", "newton", "compatible"]
     assert frame.loc["newton", "largest"] == compared[1].f.max()
-    report = cdopt.indeterminacy(step)
     np.testing.assert_array_equal(report.to_frame()["upper"], report.upper)
     run = cdopt.simulate("beam", 1e-3, 0.003)
     rows = run.diagnostics.to_frame()
