@@ -381,12 +381,12 @@ class StepFormulation(Formulation):
 
     @staticmethod
     @abstractmethod
-    def _force_form(x: ForceForm) -> cp.Problem:
+    def _force_form(x: Any) -> cp.Problem:
         """The problem in the forces, on the variables ``x``."""
 
     @staticmethod
     @abstractmethod
-    def _velocity_form(x: VelocityForm) -> cp.Problem:
+    def _velocity_form(x: Any) -> cp.Problem:
         """The problem in the velocities, on the variables ``x``."""
 
     def _stated(self) -> Statement:

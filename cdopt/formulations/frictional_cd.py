@@ -30,7 +30,7 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
-from cdopt.formulations.base import Certified, Form, Formulation, Solve, possible_form
+from cdopt.formulations.base import Certified, Form, Solve, StepFormulation, possible_form
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.statement import Statement, StepForm, align, seed_dual
 from cdopt.problem import (
@@ -49,7 +49,7 @@ _PASSES = 200  # of the fixed point at most
 _SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain
 
 
-class FrictionalCD(Formulation):
+class FrictionalCD(StepFormulation):
     """One step of contact dynamics with friction.
 
     Parameters
@@ -97,6 +97,21 @@ class FrictionalCD(Formulation):
         self.data = frictional_data(step, law)
         self.shift = np.zeros(step.nc)
 
+    @staticmethod
+    def _force_form(x: ConeForces) -> cp.Problem:
+        """½ fᵀN f + pᵀf + sᵀf_n over f ∈ K_μ."""
+        cones = cp.SOC(cp.multiply(cp.Constant(x.mu, name="μ"), x.f_n), x.f_T, axis=1)
+        return cp.Problem(cp.Minimize(0.5 * x.fNf + x.work), [cones, x.f_n >= 0, x.balance])
+
+    @staticmethod
+    def _velocity_form(x: ConeVelocities) -> cp.Problem:
+        """½ ‖v⁺ − v*‖²_M subject to B v⁺ + b + s e_n ∈ K*_μ."""
+        normal, sliding = x.rates()
+        mu = cp.Constant(x.mu[:, None], name="μ")
+        return cp.Problem(
+            cp.Minimize(0.5 * x.wMw), [cp.SOC(normal, cp.multiply(mu, sliding), axis=1)]
+        )
+
     @property
     def _particulars(self) -> list[str]:
         return [self.law, f"{self.form} form"]
@@ -112,8 +127,8 @@ class FrictionalCD(Formulation):
         if not self.step.nc:
             return ClassicCD(self.step.without_friction(), self.form).statement
         if self.form == "force":
-            return ConeForces(self.data, _force_form, self.shift)
-        return ConeVelocities(self.data, _velocity_form, self.shift)
+            return ConeForces(self.data, self._force_form, self.shift)
+        return ConeVelocities(self.data, self._velocity_form, self.shift)
 
     def shifted(self, shift: FloatArray) -> FrictionalCD:
         """The same formulation with the normal rates of ``problem`` shifted by (nc,), m/s."""
@@ -220,23 +235,21 @@ class FrictionalCD(Formulation):
         data = self.data
         forces = data.table(iterate.forces)
         rates = data.table(data.gap(iterate.motion, iterate.forces))
-        dual = rates.ravel() if self.form == "force" else iterate.forces * data.dt
         return {
             "f": forces[:, 0].copy(),
             "f_t": forces[:, 1:].copy(),
             "v_next": iterate.motion,
             "gap": rates[:, 0].copy(),
             "slip": rates[:, 1:].copy(),
-            "dual": dual,
+            "dual": self._multipliers(iterate),
         }
 
     def _objective(self, iterate: Iterate) -> float:
         """Of the convex problem with the shift of the answer, in the form that is stated."""
-        data = self.data
         if self.form == "velocity":
-            return float(data.velocity_objective(iterate.motion, iterate.forces).sum())
-        work = float(self._shift_of(iterate) @ data.table(iterate.forces)[:, 0])
-        return float(data.force_objective(iterate.forces).sum()) + work
+            return super()._objective(iterate)
+        work = self._shift_of(iterate) @ self.data.table(iterate.forces)[:, 0]
+        return super()._objective(iterate) + float(work)
 
     def _provenance(self, *arguments: Any) -> dict[str, Any]:
         record = {**super()._provenance(*arguments), "law": self.law}
@@ -370,16 +383,3 @@ class ConeVelocities(_ConeForm):
         f = data.table(self.contact_weight * forces / data.force)
         sliding = f[:, 1:] / np.where(self.mu > 0.0, self.mu, np.inf)[:, None]
         seed_dual(self.problem.constraints[0], f[:, 0], sliding)
-
-
-def _force_form(x: ConeForces) -> cp.Problem:
-    """½ fᵀN f + pᵀf + sᵀf_n over f ∈ K_μ."""
-    cones = cp.SOC(cp.multiply(cp.Constant(x.mu, name="μ"), x.f_n), x.f_T, axis=1)
-    return cp.Problem(cp.Minimize(0.5 * x.fNf + x.work), [cones, x.f_n >= 0, x.balance])
-
-
-def _velocity_form(x: ConeVelocities) -> cp.Problem:
-    """½ ‖v⁺ − v*‖²_M subject to B v⁺ + b + s e_n ∈ K*_μ."""
-    normal, sliding = x.rates()
-    mu = cp.Constant(x.mu[:, None], name="μ")
-    return cp.Problem(cp.Minimize(0.5 * x.wMw), [cp.SOC(normal, cp.multiply(mu, sliding), axis=1)])
