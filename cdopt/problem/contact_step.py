@@ -55,37 +55,6 @@ class Origin(Frozen):
     v: FloatArray
     names: tuple[str, ...]
 
-    def stored(self) -> dict[str, Any]:
-        """Arrays by their names in files.
-
-        Raises
-        ------
-        InvalidInput : a scene that TOML cannot hold.
-        """
-        text = self.scene if isinstance(self.scene, str) else self.scene.to_toml()
-        content = {**self.__dict__, "scene": np.frombuffer(text.encode(), "u1")}
-        content["names"] = np.array(self.names)
-        return {f"origin_{name}": value for name, value in content.items()}
-
-    @staticmethod
-    def restored(content: dict[str, Any]) -> Origin | None:
-        """The origin that ``stored`` wrote, taken out of ``content``, or None.
-
-        Raises
-        ------
-        InvalidInput : not such entries.
-        """
-        entries = (content.pop(f"origin_{f.name}", None) for f in fields(Origin))
-        scene, t, q, v, names = entries
-        if scene is None:
-            return None
-        try:
-            texts = tuple(str(name) for name in names)
-            return Origin(np.asarray(scene, "u1").tobytes().decode(), float(t), q, v, texts)
-        except (TypeError, ValueError) as error:
-            found = f"a scene that is damaged: {error}"
-            raise InvalidInput("path", found, "a whole file") from error
-
 
 @dataclass(frozen=True, eq=False)
 class ContactNames(Frozen):
@@ -115,6 +84,9 @@ class ContactNames(Frozen):
         if k < 0:
             return "world"
         return (self.body_names[k] if k < len(self.body_names) else "") or str(k)
+
+
+_OBJECTS: dict[str, Any] = {"friction": Friction, "origin": Origin}  # in files by these prefixes
 
 
 # --- steps -------------------------------------------------------------------------------
@@ -329,8 +301,14 @@ class Step(_Declared):
     def save(self, path: str | Path) -> None:
         """Write the step to an ``.npz`` file, without loss."""
         content = self._arguments()
-        for value in (content.pop("friction"), content.pop("origin")):
-            content |= {} if value is None else value.stored()
+        for prefix in _OBJECTS:
+            one = content.pop(prefix)
+            if one is not None:
+                content |= {f"{prefix}_{f.name}": getattr(one, f.name) for f in fields(one)}
+        if self.origin is not None:
+            scene = self.origin.scene
+            text = scene if isinstance(scene, str) else scene.to_toml()
+            content["origin_scene"] = np.frombuffer(text.encode(), "u1")
         archive.save(path, self._KIND, content)
 
     @classmethod
@@ -344,10 +322,16 @@ class Step(_Declared):
         kinds = {k._KIND: k for k in (ContactStep, DelassusStep) if issubclass(k, cls)}
         name, content = archive.load(path, tuple(kinds))
         kind: Any = kinds[name]
-        objects = {"friction": Friction.restored(content), "origin": Origin.restored(content)}
         try:
-            step: Self = kind(**content, **objects)
-        except (TypeError, InvalidInput) as error:
+            for prefix, of in _OBJECTS.items():
+                value = {f.name: content.pop(f"{prefix}_{f.name}", None) for f in fields(of)}
+                content[prefix] = None if value[fields(of)[0].name] is None else value
+            if content["origin"] is not None:
+                content["origin"]["scene"] = bytes(content["origin"]["scene"]).decode()
+                content["origin"]["names"] = tuple(map(str, content["origin"]["names"]))
+            given = {p: content[p] and of(**content[p]) for p, of in _OBJECTS.items()}
+            step: Self = kind(**{**content, **given})
+        except (TypeError, ValueError) as error:
             known = ", ".join(f.name for f in fields(kind) if f.init)
             raise InvalidInput("path", str(error), f"a {name} with {known}") from error
         return step

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,17 +118,6 @@ class Friction:
             self.stiffness_ratio[contacts],
             None if self.tangents is None else self.tangents[contacts],
         )
-
-    def stored(self) -> dict[str, Any]:
-        """Arrays by their names in files."""
-        return {f"friction_{name}": value for name, value in self.__dict__.items()}
-
-    @staticmethod
-    def restored(content: dict[str, Any]) -> Friction | None:
-        """The friction that ``stored`` wrote, taken out of ``content``, or None."""
-        names = [f.name for f in dataclasses.fields(Friction)]
-        values = {name: content.pop(f"friction_{name}", None) for name in names}
-        return None if values["mu"] is None else Friction(**values)
 
     def __repr__(self) -> str:
         mu = np.atleast_1d(np.asarray(self.mu))

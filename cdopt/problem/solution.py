@@ -272,10 +272,7 @@ class StepSolution(Frozen):
         record = {name: getattr(self, name) for name in _PLAIN}
         for name in ("timings", "provenance"):
             record[name] = dict(getattr(self, name))
-        record["certificates"] = {
-            name: {**asdict(c), "residuals": [asdict(r) for r in c]}
-            for name, c in self.certificates.items()
-        }
+        record["certificates"] = {name: asdict(c) for name, c in self.certificates.items()}
         if self.iterate is not None:
             arrays[f"{prefix}iterate_motion"] = self.iterate.motion
             arrays[f"{prefix}iterate_forces"] = self.iterate.forces
@@ -296,7 +293,7 @@ class StepSolution(Frozen):
         if forces is not None:
             iterate = Iterate(vector("iterate_motion"), forces)
         certificates = {
-            name: Certificate(c["kind"], tuple(Residual(**r) for r in c["residuals"]), c["tol"])
+            name: Certificate(**{**c, "residuals": tuple(Residual(**r) for r in c["residuals"])})
             for name, c in record["certificates"].items()
         }
         classic, texts = record.get("classic"), content.get(f"{prefix}names")
