@@ -60,7 +60,14 @@ class ThroughCVXPY(ABC):
 
     name: str  # of the backend
     solver: str  # its registered name
-    settings: dict[str, Any]  # asked of it
+    accuracy: float | None
+    options: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings asked of the solver; empty means its defaults."""
+        asked = None if self.accuracy is None else options_for(self.solver, self.accuracy)
+        return {**(asked or {}), **self.options}
 
     @property
     def compiling(self) -> Mapping[str, Any]:
@@ -179,12 +186,6 @@ class Modelled(ThroughCVXPY):
         """The solver's name."""
         return self.name
 
-    @property
-    def settings(self) -> dict[str, Any]:  # type: ignore[override]
-        """The settings handed to the solver; empty means its defaults through CVXPY."""
-        asked = {} if self.accuracy is None else options_for(self.name, self.accuracy)
-        return {**(asked or {}), **self.options}
-
     def _call(
         self, compiled: Compiled, start: Point | None, options: dict[str, Any], verbose: bool
     ) -> Any:
@@ -239,11 +240,6 @@ class Direct(ThroughCVXPY):
     def capability(self) -> Capability:
         """What the solver can take; it takes no start."""
         return Capability(classes=registry.capability(self.solver).classes)
-
-    @property
-    def settings(self) -> dict[str, Any]:  # type: ignore[override]
-        """The settings handed to the solver; empty means its own defaults."""
-        return Modelled(self.solver, self.accuracy).settings
 
     @property
     def compiling(self) -> Mapping[str, Any]:
@@ -330,12 +326,12 @@ class OSQPSession(ThroughCVXPY):
     def __init__(self, settings: Modelled) -> None:
         if not isinstance(settings, Modelled) or settings.name != "osqp":
             raise InvalidInput("settings", checks.describe(settings), 'Modelled("osqp", …)')
-        self.modelled, self.settings = settings, settings.settings
+        self.accuracy, self.options = settings.accuracy, settings.options
         self.setups = self.updates = 0
         self._forget()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OSQPSession, (self.modelled,)
+        return OSQPSession, (Modelled("osqp", self.accuracy, dict(self.options)),)
 
     def __repr__(self) -> str:
         options = ", ".join(f"{key}={value!r}" for key, value in self.settings.items())
