@@ -18,7 +18,7 @@ from cdopt._util.formatting import with_prefix
 from cdopt.collision import move
 from cdopt.dynamics import Trajectory
 from cdopt.dynamics.records import is_tangential
-from cdopt.hyperstatic import LimitLoad
+from cdopt.hyperstatic import Indeterminacy, LimitLoad
 from cdopt.plots import canvas
 from cdopt.plots.bodies import (
     Camera,
@@ -44,6 +44,7 @@ MOBILISED = "mobilised friction ‖f_T‖ / (μ f_n); lines as long as the force
 
 _HAIR = 0.35  # points, the width of a force of zero
 _THICK = 7.0  # points, the widest force ever drawn
+_BROAD = 12.0  # points, the widest interval
 _HALO = 1.6  # points of white beside a line in front of others
 _SHORTENED = 0.16  # share of a halo's length that is left off, so that joints stay joined
 _VECTOR = 0.17  # share of the picture's width that the largest force with friction takes
@@ -55,6 +56,7 @@ def force_chains(
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,
+    report: Indeterminacy | None = None,
     view: View = "side",
     bodies: tuple[Scene, State] | None = None,
     ax: Axes | None = None,
@@ -71,6 +73,8 @@ def force_chains(
     step : with ``points`` and ``normals``, in the plane or in space.
     solutions : solutions of the step.
     compatible : the compatible solution, in the last panel.
+    report : what is determined; a pale band under each line is then as wide as the largest
+        admissible force, and dashed edges mark those without end. Forces are scaled to suit.
     view : of steps in space: "side" (x to the right, z up), "isometric" (parallel, from above)
         or "perspective", where nearer lines are larger and pass in front.
     bodies : the scene of the step and its state, drawn behind the lines.
@@ -78,24 +82,26 @@ def force_chains(
 
     Raises
     ------
-    InvalidInput : the step cannot be drawn, or no solution has forces.
+    InvalidInput : the step cannot be drawn, no solution has forces, or a report of another step.
     """
     net = contact_segments(step)
     shown = canvas.answers(solutions, compatible, step)
+    upper = None if report is None else canvas.intervals_of(report, step.nc)[1]
     top = canvas.largest([f for _, f in shown])
     camera = Camera.facing(net.ends, view)
     box, draw_behind = _backdrop(bodies, camera)
     if bodies is not None:
         net = ContactSegments(net.start, net.end)
     inches = canvas.WIDTH / canvas.grid_columns(len(shown))
-    chains = Chains(net, inches, top, camera, box=box)
+    chains = Chains(net, inches, top, camera, box=box, upper=upper)
     figure, axes = canvas.panels_of(len(shown), chains.box, foot=0.75, caption=0.5, ax=ax)
     for panel, (solution, f) in zip(axes, shown, strict=True):
         draw_behind(panel)
         chains.draw(panel, f)
         canvas.emphasise(panel, solution is compatible)
         canvas.caption(panel, solution, solution is compatible)
-    canvas.colour_bar(figure, axes, top, LABEL)
+    bands = "; pale: the largest admissible force, dashed where it has no end"
+    canvas.colour_bar(figure, axes, top, LABEL + (bands if upper is not None else ""))
     return canvas.headline(figure, title, subtitle)
 
 
@@ -117,9 +123,10 @@ class Chains:
     ----------
     net : the contacts as segments, and the round bodies.
     inches : width of a panel.
-    top : force of the darkest colour and of the widest line.
+    top : force of the darkest colour and, without ``upper``, of the widest line.
     camera : where it is looked at from.
     box : (2, 2) lower left and upper right corner of the panel, m; default what ``net`` needs.
+    upper : (nc,) largest admissible forces, drawn as bands; not-a-number where unknown.
     """
 
     def __init__(
@@ -130,8 +137,9 @@ class Chains:
         camera: Camera,
         *,
         box: FloatArray | None = None,
+        upper: FloatArray | None = None,
     ) -> None:
-        self.net, self.top, self.camera = net, top, camera
+        self.net, self.top, self.camera, self.upper = net, top, camera, upper
         start, end = camera.project(net.start), camera.project(net.end)
         self.segments = np.stack([start[0], end[0]], axis=1)
         self.near, self.larger = 0.5 * (start[1] + end[1]), 0.5 * (start[2] + end[2])
@@ -140,10 +148,14 @@ class Chains:
         lengths = np.linalg.norm(self.segments[:, 1] - self.segments[:, 0], axis=1)
         per_metre = 72.0 * 0.92 * inches / float(np.ptp(self.box[:, 0]))
         room = 0.45 * float(np.median(lengths)) * per_metre if lengths.size else _THICK
-        self.slope = (min(max(room, 1.5), _THICK) - _HAIR) / top
+        self.broad, widest = min(max(room, 1.5), _THICK), top
+        if upper is not None:
+            self.broad = min(max(1.2 * room, 3.0), _BROAD)
+            widest = max(top, float(upper[np.isfinite(upper)].max(initial=0.0)))
+        self.slope = (self.broad - _HAIR) / widest
 
     def draw(self, axes: Axes, f: FloatArray) -> None:
-        """Discs, and forces f (nc,) as lines; no ticks.
+        """Discs, bands, and forces f (nc,) as lines; no ticks.
 
         The strongest lie on top, or the nearest; idle contacts are hairlines.
         """
@@ -151,13 +163,14 @@ class Chains:
 
         if self.has_discs:
             draw_discs(axes, self.camera, self.net.centres, self.net.radii, self.net.fixed)
+        if self.upper is not None:
+            self._bands(axes, self.upper)
         loads = f > canvas.IDLE * self.top
         self._add(axes, "idle", np.flatnonzero(~loads), 0.6, colors=RULE, zorder=2)
         loaded = np.flatnonzero(loads)
         rank = self.near[loaded] if self.camera.deep else f[loaded]
         order = loaded[np.argsort(rank, kind="stable")]
-        width = (_HAIR + self.slope * f[order]) * self.larger[order]
-        norm, colours = Normalize(0, self.top), force_colours()
+        width, norm, colours = self._width(f[order], order), Normalize(0, self.top), force_colours()
         if self.camera.deep:  # every line after its own white halo, from the back to the front
             lines = self.segments[order]
             halos = lines + _SHORTENED * (lines.mean(axis=1, keepdims=True) - lines)
@@ -184,6 +197,22 @@ class Chains:
         size = max(float((high - low).max()), 1e-12)
         half = np.maximum(0.5 * (high - low), 0.15 * size) + 0.03 * size
         return 0.5 * (low + high) + np.array([-half, half])
+
+    def _width(self, f: FloatArray, contacts: IntArray) -> FloatArray:
+        """(n,) points, the width of forces (n,) at these contacts."""
+        return (_HAIR + self.slope * f) * self.larger[contacts]
+
+    def _bands(self, axes: Axes, upper: FloatArray) -> None:
+        """The largest admissible force of each contact, as a pale line of its width."""
+        known = np.flatnonzero(np.isfinite(upper) & (upper > canvas.IDLE * self.top))
+        known = known[np.argsort(-upper[known], kind="stable")]
+        width = self._width(upper[known], known)
+        self._add(axes, "intervals", known, width, colors=BAND, zorder=2.2)
+        endless = np.flatnonzero(np.isposinf(upper))
+        width = self.broad * self.larger[endless]
+        dashes: Any = {"linestyles": [(0.0, (1.2, 0.8))], "colors": EDGE, "zorder": 2.0}
+        self._add(axes, "unbounded", endless, width + 1.2, **dashes)
+        self._add(axes, "unbounded inside", endless, width, colors=BAND, zorder=2.1)
 
     def _add(self, axes: Axes, gid: str, contacts: IntArray, width: Any, **style: Any) -> None:
         style = {"capstyle": "butt", "linewidths": width, "gid": gid, **style}

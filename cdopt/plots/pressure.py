@@ -14,8 +14,9 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import significant
 from cdopt.plots import canvas
 from cdopt.plots.bodies import contact_segments, without_walls
-from cdopt.plots.palette import force_colours
+from cdopt.plots.palette import QUIET, force_colours
 from cdopt.problem.contact_step import Step
+from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,6 +52,11 @@ class Floor:
         """(ns,) N, the downward force of contact forces f (nc,) on each support."""
         load = f[self.contacts] * self.down
         return np.bincount(self.support, load, len(self.positions)).astype(np.float64)
+
+    @property
+    def in_space(self) -> bool:
+        """Whether it is a map, not a row."""
+        return self.positions.shape[1] == 3
 
     @property
     def box(self) -> FloatArray:
@@ -96,6 +102,44 @@ def floor_of(step: Step) -> Floor:
     return Floor(positions, size, support, rows[loaded], down[loaded])
 
 
+def floor_pressure(
+    step: Step,
+    solutions: Sequence[StepSolution],
+    compatible: StepSolution | None = None,
+    *,
+    ax: Axes | None = None,
+    title: str = "",
+    subtitle: str = "",
+) -> Figure:
+    """A panel per solver: the downward force on every support of a pile, in one colour scale.
+
+    In space a map seen from above; in the plane bars along x. The note over each panel is the
+    largest force on a support; their sum is the same whenever the motion is.
+
+    Parameters
+    ----------
+    step : with points, normals, bodies and dof_body.
+    solutions : solutions of the step.
+    compatible : the compatible solution, in the last panel.
+    ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
+
+    Raises
+    ------
+    InvalidInput : the step has no supports that can be drawn, or no solution has forces.
+    """
+    shown = canvas.answers(solutions, compatible, step)
+    floor = floor_of(step)
+    pressures = [floor.pressure(f) for _, f in shown]
+    columns = canvas.grid_columns(len(shown))
+    figure, axes = _draw([floor] * len(shown), pressures, columns, "N", "m", ax)
+    for panel, pressure, (solution, _) in zip(axes, pressures, shown, strict=True):
+        strong = solution is compatible
+        canvas.caption(panel, solution, strong, _note(pressure, "N"))
+        if floor.in_space:
+            canvas.emphasise(panel, strong)
+    return canvas.headline(figure, title, subtitle)
+
+
 def floor_pressure_grid(
     methods: Mapping[str, Sequence[Cell]],
     *,
@@ -121,54 +165,61 @@ def floor_pressure_grid(
         expected = "for each method the same materials"
         raise InvalidInput("methods", f"rows of {sorted(sizes)} cells", expected)
     cells = [(name, *cell) for name, row in methods.items() for cell in row]
-    steps = {id(step): step for _, _, step, _ in cells}
-    known = {key: floor_of(step) for key, step in steps.items()}
+    known = {id(step): floor_of(step) for step in {id(s): s for _, _, s, _ in cells}.values()}
     floors = [known[id(step)] for _, _, step, _ in cells]
-    loads = [
+    pressures = [
         floor.pressure(vector("f", f, step.nc, unit))
         for floor, (_, _, step, f) in zip(floors, cells, strict=True)
     ]
-    in_space, columns = floors[0].positions.shape[1] == 3, sizes.pop()
-    low, top = min(0.0, *(float(p.min(initial=0.0)) for p in loads)), canvas.largest(loads)
-    if in_space:
-        across, up = np.ptp(floors[0].box, axis=0)
-        height = min(up / across * canvas.WIDTH / columns, _MAP)
-        width = min(max(columns * (height * across / up + 0.6), _NARROW), canvas.WIDTH)
-        figure, axes = canvas.panels(len(cells), columns, height, foot=0.75, width=width)
-    else:
-        figure, axes = canvas.panels(len(cells), columns, _BARS, sharex=True, sharey=True)
-    draw = _map if in_space else _bars
-    for panel, floor, p, (method, material, _, _) in zip(axes, floors, loads, cells, strict=True):
-        draw(panel, floor, p, low, top)
-        canvas.head(panel, method, material, f"max {significant(float(p.max(initial=0.0)))} {unit}")
-    if in_space:
-        canvas.colour_bar(figure, axes, top, f"downward force on each support [{unit}]", low)
-        axes[(len(axes) - 1) // columns * columns].set_xlabel(f"x [{length}]")
-        axes[0].set_ylabel(f"y [{length}]")
-    else:
-        canvas.axis_labels(figure, f"x [{length}]", f"force on support [{unit}]")
+    figure, axes = _draw(floors, pressures, sizes.pop(), unit, length)
+    for panel, pressure, (method, material, _, _) in zip(axes, pressures, cells, strict=True):
+        canvas.head(panel, method, material, _note(pressure, unit))
+        if floors[0].in_space:
+            canvas.emphasise(panel, False)
     return canvas.headline(figure, title, subtitle)
 
 
-def _map(axes: Axes, floor: Floor, pressure: FloatArray, low: float, top: float) -> None:
-    """Supports seen from above, as discs in the colour of their load."""
+def _note(pressure: FloatArray, unit: str) -> str:
+    return f"max {significant(float(pressure.max(initial=0.0)))} {unit}"
+
+
+def _draw(
+    floors: list[Floor],
+    pressures: list[FloatArray],
+    columns: int,
+    unit: str,
+    length: str,
+    ax: Axes | None = None,
+) -> tuple[Any, list[Any]]:
+    """Panels of pressures on one scale; maps from above in space, bars along x in the plane."""
     from matplotlib.colors import Normalize
 
-    canvas.quiet_axes(axes)
-    style = {"array": pressure, "cmap": force_colours(), "norm": Normalize(low, top)}
-    radii = np.full(pressure.size, 0.5 * floor.size)
-    canvas.add_discs(axes, floor.positions[:, :2], radii, gid="pressure", **style)
-    axes.set(xlim=floor.box[:, 0], ylim=floor.box[:, 1], aspect="equal")
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(True)
-    axes.locator_params(nbins=5)
-    canvas.emphasise(axes, False)
-
-
-def _bars(axes: Axes, floor: Floor, pressure: FloatArray, low: float, top: float) -> None:
-    """Supports of a pile in the plane, as bars along x."""
-    canvas.quiet_axes(axes)
-    colours = force_colours()((pressure - low) / (top - low))
-    x = floor.positions[:, 0]
-    axes.bar(x, pressure, 0.8 * floor.size, color=colours, zorder=2, gid="pressure")
-    axes.set_ylim(1.08 * low, 1.08 * top)
+    top, force_label = canvas.largest(pressures), f"force on support [{unit}]"
+    low = min(0.0, *(float(p.min(initial=0.0)) for p in pressures))
+    norm, colours = Normalize(low, top), force_colours()
+    if not floors[0].in_space:
+        figure, axes = canvas.panels(len(floors), columns, _BARS, ax=ax, sharex=True, sharey=True)
+        for panel, floor, p in zip(axes, floors, pressures, strict=True):
+            canvas.quiet_axes(panel)
+            style: dict[str, Any] = {"color": colours(norm(p)), "zorder": 2, "gid": "pressure"}
+            panel.bar(floor.positions[:, 0], p, 0.8 * floor.size, **style)
+        axes[0].set_ylim(1.08 * low, 1.08 * top)
+        canvas.axis_labels(figure, f"x [{length}]", force_label)
+        return figure, axes
+    across, up = np.ptp(floors[0].box, axis=0)
+    height = min(up / across * canvas.WIDTH / columns, _MAP)
+    width = min(max(columns * (height * across / up + 0.6), _NARROW), canvas.WIDTH)
+    figure, axes = canvas.panels(len(floors), columns, height, foot=0.75, width=width, ax=ax)
+    for panel, floor, p in zip(axes, floors, pressures, strict=True):
+        style = {"array": p, "cmap": colours, "norm": norm, "gid": "pressure"}
+        canvas.add_discs(panel, floor.positions[:, :2], np.full(p.size, 0.5 * floor.size), **style)
+        panel.set(xlim=floor.box[:, 0], ylim=floor.box[:, 1], aspect="equal")
+        panel.tick_params(labelsize=canvas.SMALL, colors=QUIET, length=3.0, width=0.8)
+        panel.locator_params(nbins=5)
+    canvas.colour_bar(
+        figure, axes, top, f"downward {force_label}".replace("on s", "on each s"), low
+    )
+    last_row = (len(axes) - 1) // columns * columns
+    canvas.axis_labels(axes[last_row], f"x [{length}]", "")
+    canvas.axis_labels(axes[0], axes[0].get_xlabel(), f"y [{length}]")
+    return figure, axes

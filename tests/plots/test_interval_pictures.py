@@ -83,10 +83,44 @@ def test_reports_of_another_step_are_refused() -> None:
     comparison, other = compared("beam-stiff-middle"), bounded("table")
     with pytest.raises(cdopt.InvalidInput, match="4 contacts"):
         plots.force_bars(comparison, report=other)
+    with pytest.raises(cdopt.InvalidInput, match="4 contacts"):
+        plots.force_chains(comparison.step, comparison, report=other)
     with pytest.raises(cdopt.InvalidInput, match="an Indeterminacy"):
         plots.force_bars(comparison, report="table")
     with pytest.raises(cdopt.InvalidInput, match="one per contact"):
         plots.force_intervals(other, comparison)
+
+
+# --- chains ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", ["side", "perspective"])
+def test_chains_lay_bands_as_wide_as_the_upper_bound(view: str) -> None:
+    comparison, report = compared("pyramid-hooke"), bounded("pyramid-hooke")
+    figure = plots.force_chains(comparison.step, comparison[:1], report=report, view=view)
+    (axes,) = panels(figure)
+    bands, lines = by_gid(axes, "intervals"), by_gid(axes, "forces")
+    assert bands.get_zorder() < lines.get_zorder()
+    widths = np.asarray(bands.get_linewidths())
+    assert widths.size == report.nc
+    if view == "side":  # no magnification: width is affine in the force, one rule for both
+        slope, start = np.polyfit(np.sort(report.upper)[::-1], widths, 1)
+        np.testing.assert_allclose(widths, slope * np.sort(report.upper)[::-1] + start, atol=1e-9)
+        own = np.asarray(lines.get_linewidths())
+        np.testing.assert_allclose(own, slope * np.asarray(lines.get_array()) + start, atol=1e-9)
+    (bar,) = [a for a in figure.axes if a.get_label() == "<colorbar>"]
+    assert "largest admissible" in bar.get_xlabel()
+
+
+def test_chains_dash_what_has_no_end() -> None:
+    comparison, report = compared("crystal-2d", "clarabel"), bounded("crystal-2d")
+    figure = plots.force_chains(comparison.step, comparison, comparison.compatible, report=report)
+    for axes in panels(figure):
+        endless = by_gid(axes, "unbounded")
+        assert len(endless.get_segments()) == int(report.unbounded.sum()) == 44
+        assert len(by_gid(axes, "intervals").get_segments()) == report.nc - 44
+        assert endless.get_linestyles()[0][1] is not None
+    legible(figure)
 
 
 # --- intervals -------------------------------------------------------------------------
@@ -174,17 +208,3 @@ def test_bounds_story_chooses_by_size() -> None:
     assert len(alone.axes[0].lines) == 1  # the classic solution behind the bounds
     many = plots.bounds_story(bounded("pyramid-hooke"))
     assert by_gid(panels(many)[0], "intervals")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["beam-stiff-middle", "table", "crystal-2d", "pyramid-hooke"])
-def test_every_picture_can_be_read(name: str) -> None:
-    comparison, report = compared(name, "clarabel", "pgs", "apgd"), bounded(name)
-    step, compatible = comparison.step, comparison.compatible
-    texts = {"title": f"{name}: a title of some length", "subtitle": report.summary}
-    legible(plots.bounds_story(report, comparison, compatible, texts["title"]))
-    legible(plots.force_chains(step, comparison, compatible, **texts))
-    legible(plots.force_histograms(comparison, compatible, **texts))
-    legible(plots.force_intervals(report, comparison, compatible, order="width", **texts))
-    cells = [("contacts", step, solution.f) for solution in comparison]
-    legible(plots.floor_pressure_grid({"solvers": cells}, **texts))
