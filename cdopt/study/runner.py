@@ -34,7 +34,7 @@ from cdopt.backends.registry import known_names
 from cdopt.backends.watched import warm_up
 from cdopt.study.measure import makers, measure
 from cdopt.study.plan import Plan, StudyRun
-from cdopt.study.record import LIMITED, Ended, Findings, Record, machine, opened, outcomes
+from cdopt.study.record import Ended, Findings, Record, machine, opened, outcomes
 
 _DASK = "pip install 'cdopt[dask]'"
 _CONNECT_SECONDS = 30.0  # for the scheduler to answer
@@ -112,13 +112,7 @@ def run(
         report = stack.enter_context(progress_bar(progress, "runs"))
         report(0, len(missing), "")
         made, lost = 0, dict[str, str]()
-        if executor is None:
-            records: Iterator[Record] = (
-                make(run, plan.time_limit, plan.memory_limit) for run in missing
-            )
-        else:
-            records = _by(executor, missing, plan, lost)
-        for record in records:
+        for record in _made(executor, missing, plan, lost):
             if append is not None:
                 append(record)
             made += 1
@@ -132,22 +126,20 @@ def _settled(record: Record | None, plan: Plan) -> bool:
     """Whether a run need not be repeated."""
     if record is None or record.outcome in ("interrupted", "error"):
         return False
-    if record.outcome not in LIMITED:
-        return True
-    if record.outcome == "timeout":
-        return plan.time_limit <= record.time_limit
-    if plan.memory_limit is None or record.memory_limit is None:
-        return True
-    return plan.memory_limit <= record.memory_limit
+    limit = {"timeout": "time_limit", "memory": "memory_limit"}.get(record.outcome)
+    now, then = (getattr(one, limit) if limit else None for one in (plan, record))
+    return now is None or then is None or bool(now <= then)
 
 
-def _by(
-    executor: Executor, missing: list[StudyRun], plan: Plan, lost: dict[str, str]
+def _made(
+    executor: Executor | None, missing: list[StudyRun], plan: Plan, lost: dict[str, str]
 ) -> Iterator[Record]:
-    """Records as the executor finishes them; ``lost`` gets the reason for each that it loses."""
-    futures = {
-        executor.submit(make, run, plan.time_limit, plan.memory_limit): run for run in missing
-    }
+    """Records as they are made; ``lost`` gets the reason for each that the executor loses."""
+    limits = plan.time_limit, plan.memory_limit
+    if executor is None:
+        yield from (make(run, *limits) for run in missing)
+        return
+    futures = {executor.submit(make, run, *limits): run for run in missing}
     try:
         for future in as_completed(futures):
             error = future.exception()
