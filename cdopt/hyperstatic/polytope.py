@@ -69,7 +69,7 @@ class UnboundedForces(Unsupported):
         self.ray, self.residual, self.names = read_only(np.array(ray)), residual, names
         if self.ray.ndim not in (1, 2) or 0 in self.ray.shape[1:]:
             raise InvalidInput("ray", checks.describe(ray), "a vector, or a row for each contact")
-        normal = self.ray.reshape(len(self.ray), -1)[:, 0]
+        normal = self.ray if self.ray.ndim == 1 else self.ray[:, 0]
         self.contacts: IntArray = read_only(np.flatnonzero(normal > _RAY))
         first = self.contacts[:6].tolist()
         shown = ", ".join(str(i) if names is None else names[i] for i in first)
