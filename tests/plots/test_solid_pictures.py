@@ -22,7 +22,7 @@ from cdopt.collision import step as contact_step
 from cdopt.dynamics.records import in_space
 from cdopt.geometry.rotations import matrices
 from cdopt.plots import force_chains, page, run_overview, save_surfaces
-from cdopt.plots.bodies import AROUND, Camera, Solids, contact_segments, outline, painted
+from cdopt.plots.bodies import AROUND, Camera, Solids, contact_segments, painted
 from cdopt.plots.page import run_page, save_page
 from cdopt.scene import Body, Box, Capsule, Compound, Scene, Sphere
 
@@ -98,15 +98,6 @@ def test_a_capsule_is_round_all_about_its_axis() -> None:
     beside = arm - np.clip(arm @ axis, -0.35, 0.35)[:, None] * axis
     np.testing.assert_allclose(np.linalg.norm(beside, axis=1), 0.2, atol=1e-12)
     assert (arm @ axis).max() == pytest.approx(0.55)
-
-
-def test_a_stadium_has_straight_sides_and_round_ends() -> None:
-    ring = outline(np.array([[-1.0, 0.0], [1.0, 0.0]]), 0.5)
-    assert len(ring) == AROUND + 2
-    beside = ring - np.column_stack([np.clip(ring[:, 0], -1.0, 1.0), np.zeros(len(ring))])
-    np.testing.assert_allclose(np.linalg.norm(beside, axis=1), 0.5)
-    sides = np.linalg.norm(np.roll(ring, -1, axis=0) - ring, axis=1)
-    np.testing.assert_allclose(np.sort(sides)[-2:], 2.0)
 
 
 def test_a_scene_of_spheres_has_no_meshes() -> None:
