@@ -154,16 +154,8 @@ def run(count: int, seed: int) -> dict[str, int]:
             k = 0
             while k < count:
                 part = min(BATCH, count - k)
-                command = [
-                    sys.executable,
-                    "-m",
-                    __name__,
-                    place,
-                    name,
-                    str(k),
-                    str(part),
-                    str(seed),
-                ]
+                given = (place, name, str(k), str(part), str(seed))
+                command = [sys.executable, "-m", __name__, *given]
                 done = subprocess.run(command, capture_output=True, text=True, check=False,
                                       timeout=1800)  # fmt: skip
                 lines = [json.loads(line) for line in done.stdout.splitlines()]
