@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DISAGREE = 1e-3  # forces further apart than this share of the largest are different answers
 COLUMNS = ("backend", "says", "certificate", "time", "largest [N]", "distance")
-_RANK = 1e-9  # singular values below this count as none
+_RANK, _RANK_N = 1e-9, 1e-14  # singular values of B and of N below this count as none
 _NAN = float("nan")
 
 
@@ -389,10 +389,10 @@ class Comparison(SolutionSet):
             inside = loaded & (tangential < 0.99 * self._data.friction.mu * mean)
             loaded = np.repeat(inside, self._data.d)
         step = self._data.step
-        rows = (step.N if isinstance(step, DelassusStep) else step.B)[np.flatnonzero(loaded)]
-        B, _ = equilibrated(rows)
+        known, tol = (step.N, _RANK_N) if isinstance(step, DelassusStep) else (step.B, _RANK)
+        B, _ = equilibrated(known[np.flatnonzero(loaded)])
         try:
-            rank = rank_of(B, _RANK * math.sqrt(max(B.shape[0], 1)))
+            rank = rank_of(B, tol * math.sqrt(max(B.shape[0], 1)))
         except Unsupported:
             rank = 0  # not known
         if rank < B.shape[0] and (min(B.shape) <= DENSE_LIMIT or B.shape[0] > B.shape[1]):

@@ -75,9 +75,11 @@ def test_forces_that_only_the_certificate_leaves_open_are_called_unique() -> Non
     step = cdopt.ContactStep(np.eye(3), B, np.zeros(3), np.zeros(3), [-1, -2, -2 - 1e-5], 1e-3)
     base = cdopt.CompatibleCD(step).solve("newton")
     answers = [with_forces(base.classic, (1, 1 + d, 1 - d)) for d in (0.0, 0.05, -0.05)]
-    summary = Comparison(answers, step=step, compatible=base).summary
-    assert "the contact forces are unique, but badly conditioned" in summary
-    assert "a residual of 1e-06 allows" in summary
+    rows = cdopt.ContactStep.from_delassus(step.N, step.N @ [-1, -1, -1], dt=1e-3)
+    for known in (step, rows):
+        summary = Comparison(answers, step=known, compatible=base).summary
+        assert "the contact forces are unique, but badly conditioned" in summary
+        assert "a residual of 1e-06 allows" in summary
     assert cdopt.indeterminacy(step).unique.all()
 
 
