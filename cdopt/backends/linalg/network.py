@@ -190,8 +190,8 @@ class ContactNetwork:
     @cached_property
     def few(self) -> bool:
         """Whether there are few contacts, and ``of_forces`` is the quickest system."""
-        known = self.mass is not None and self.blocks is not None
-        return known and _few_contacts(self.nc, self.m)
+        few = self.mass is not None and _few_contacts(self.nc, self.m)
+        return few and self.blocks is not None
 
     @property
     def factorisable(self) -> bool:
