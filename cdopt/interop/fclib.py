@@ -174,11 +174,6 @@ def read(path: str | Path, stiffness: Any = 1.0) -> FclibProblem:
     return FclibProblem(kind=root.removeprefix("fclib_"), spacedim=spacedim, **parts, **texts)
 
 
-def load_step(path: str | Path, stiffness: Any = 1.0) -> Step:
-    """The derived frictionless step of an FCLib file; parameters and errors as in ``read``."""
-    return read(path, stiffness).step
-
-
 def _local(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[str, Any]:
     """W and q: N = W and p = q on the normal rows."""
     _refuse_equalities(arrays, root, ("V", "R"))

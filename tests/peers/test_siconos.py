@@ -251,10 +251,9 @@ def test_absence_is_told_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "apt-get install python3-siconos" in siconos.why_unavailable()
     with pytest.raises(cdopt.BackendUnavailable, match=r"siconos-lemke.*python3-siconos"):
         Siconos("LEMKE")
-    with pytest.raises(cdopt.InvalidInput, match="solver"):
-        Siconos("SIMPLEX")
-    with pytest.raises(cdopt.InvalidInput, match="accuracy"):
-        Siconos("LEMKE", accuracy=0.0)
+    for solver, accuracy, argument in (("SIMPLEX", None, "solver"), ("LEMKE", 0.0, "accuracy")):
+        with pytest.raises(cdopt.InvalidInput, match=argument):
+            Siconos(solver, accuracy)
 
 
 def test_every_solver_is_a_plugin_of_studies(pretend) -> None:
