@@ -79,6 +79,7 @@ def test_one_picture_is_drawn_in_axes_of_the_callers() -> None:
         "distribution": lambda ax: plots.force_distributions([solution], ax=ax),
         "histogram": lambda ax: plots.force_histograms([solution], ax=ax),
         "intervals": lambda ax: plots.force_intervals(report, [solution], ax=ax),
+        "complementarity": lambda ax: plots.complementarity(step, [solution], ax=ax),
         "influence": lambda ax: plots.stiffness_influence(cdopt.sensitivity(step), ax=ax),
     }
     before = dict(matplotlib.rcParams)

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from pictures import SOLVERS, by_gid, compared, legible, panels
+from pictures import SOLVERS, bounded, by_gid, compared, legible, panels
 
 import cdopt
 from cdopt import bank, plots
@@ -96,3 +96,17 @@ def test_convergence_skips_a_start_that_is_not_known() -> None:
 def test_convergence_needs_a_history() -> None:
     with pytest.raises(cdopt.InvalidInput, match="history=True"):
         plots.convergence(compared("table", *SOLVERS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["beam-stiff-middle", "table", "crystal-2d", "pyramid-hooke"])
+def test_every_picture_can_be_read(name: str) -> None:
+    comparison, report = compared(name, "clarabel", "pgs", "apgd"), bounded(name)
+    step, compatible = comparison.step, comparison.compatible
+    texts = {"title": f"{name}: a title of some length", "subtitle": report.summary}
+    legible(plots.bounds_story(report, comparison, compatible, texts["title"]))
+    legible(plots.force_chains(step, comparison, compatible, report=report, **texts))
+    legible(plots.force_histograms(comparison, compatible, **texts))
+    legible(plots.floor_pressure(step, comparison, compatible, **texts))
+    legible(plots.complementarity(step, comparison, compatible, **texts))
+    legible(plots.force_intervals(report, comparison, compatible, order="width", **texts))
