@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import STEPS
+from conftest import MANIFESTS, STEPS
 
 import cdopt
 from cdopt.problem import rigid_data
@@ -81,3 +81,20 @@ def test_compatible_forces_do_not_depend_on_the_first_step(name: str) -> None:
     # The measured N of the FCLib files carry noise of 1e-5 and more, which scales their spread.
     limit = 1e-3 if name.startswith("fclib-") else 1e-4
     assert spread([answer.f for answer in answers], data.force) < limit
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [name for name, its in MANIFESTS.items() if its.kind != "frictional"]
+)
+def test_feasible_problems_are_solved_and_the_others_proven_so(name: str) -> None:
+    problem = cdopt.bank.load(name)
+    formulation = problem.formulation("truss" if problem.kind == "truss" else "classic")
+    if problem.manifest.feasible:
+        solution = formulation.solve("newton")
+        assert solution.ok
+        assert max(c.worst for c in solution.certificates.values()) <= 1e-9
+    else:
+        with pytest.raises(cdopt.SolveFailed) as failure:
+            formulation.solve("clarabel")
+        assert failure.value.certificate is not None

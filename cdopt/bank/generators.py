@@ -51,8 +51,8 @@ from cdopt.scene import (
 )
 from cdopt.scene import collision as two_spheres
 from cdopt.scene.generators import floor, walls_at
-from cdopt.scene.generators.grains import Species, crystal_positions, pyramid_positions
 from cdopt.scene.generators.masonry import Count
+from cdopt.scene.generators.packings import Species, crystal_positions, pyramid_positions
 from cdopt.scene.scene import GRAVITY
 
 __all__ = [

@@ -14,28 +14,6 @@ from cdopt.scene.assemblies import load_assembly
 from cdopt.scene.bodies import Bodies, Body, ShapeTable, Spheres
 from cdopt.scene.files import load, loads, placed, shipped_scenes
 from cdopt.scene.generators import GENERATORS
-from cdopt.scene.generators.few import (
-    beam,
-    bouncing_ball,
-    box_on_floor,
-    collision,
-    incline,
-    ladder,
-    rod_on_supports,
-    sphere_on_floor,
-    table,
-    table_with_legs,
-)
-from cdopt.scene.generators.grains import (
-    crystal,
-    grain_column,
-    polygon_packing,
-    polyhedra_pile,
-    pyramid,
-    random_packing,
-    rotating_drum,
-    silo,
-)
 from cdopt.scene.generators.masonry import (
     arch,
     arch_without_keystone,
@@ -46,6 +24,28 @@ from cdopt.scene.generators.masonry import (
     buttress,
     house_of_cards,
     pulled_brick,
+)
+from cdopt.scene.generators.packings import (
+    crystal,
+    grain_column,
+    polygon_packing,
+    polyhedra_pile,
+    pyramid,
+    random_packing,
+    rotating_drum,
+    silo,
+)
+from cdopt.scene.generators.primitives import (
+    beam,
+    bouncing_ball,
+    box_on_floor,
+    collision,
+    incline,
+    ladder,
+    rod_on_supports,
+    sphere_on_floor,
+    table,
+    table_with_legs,
 )
 from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.scene import Scene

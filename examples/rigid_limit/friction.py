@@ -25,7 +25,7 @@ from cdopt.dynamics.spheres.system import FrictionLaw
 from cdopt.formulations import CompatibleFriction, FrictionalCD
 from cdopt.problem.contact_step import ContactStep, DelassusStep
 from cdopt.scene import Material, Scene, Spheres
-from cdopt.scene.generators.grains import pyramid_positions
+from cdopt.scene.generators.packings import pyramid_positions
 
 KAPPAS = (1e3, 2e3, 5e3, 1e4, 1e5)
 FIT = (1e3, 1e4)  # κ of the points that are fitted

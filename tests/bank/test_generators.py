@@ -210,3 +210,14 @@ def test_published_files_are_a_family() -> None:
     assert FAMILIES["pyramids-hertz"].power == HERTZ
     with pytest.raises(cdopt.InvalidInput, match="size: found 5; expected one of"):
         FAMILIES["fclib"].build(5)
+
+
+def test_impact_obeys_newton_at_every_restitution() -> None:
+    for e in (0.0, 0.3, 1.0):
+        step = generators.impact(restitution=e)
+        solution = cdopt.ClassicCD(step).solve("clarabel")
+        before, after = step.B @ step.v, step.B @ solution.v_next
+        if e > 0.0:
+            np.testing.assert_allclose(after, -e * before, rtol=1e-6)
+        else:  # the paper's scheme: the gap is closed at the end of the step, not before
+            np.testing.assert_allclose(after, -step.phi / step.dt, rtol=1e-6)

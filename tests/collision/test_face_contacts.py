@@ -136,36 +136,22 @@ def test_capsules_almost_side_by_side_touch_where_they_cross_and_at_their_ends()
     np.testing.assert_allclose(np.sort(np.abs(aside[:, 0])), [0.4, 0.5], atol=0.01)
 
 
-RING = np.array([[np.cos(k), np.sin(k)] for k in np.arange(6) * np.pi / 3.0])
-PRISM = Polyhedron([[x, y, z] for z in (-0.5, 0.5) for x, y in RING])
-ROD, WAY = Capsule(0.2, 1.0), np.ones(3) / np.sqrt(3.0)
-NEAR = {  # lower, upper, the upper's place and turn, and the gaps up to 0.05 m
-    "capsules end to end": (ROD, Capsule(0.1, 1.0), [1.301, 0.0, 0.0], 0.0, [1e-3]),
-    "capsules side by side, apart": (
-        Capsule(0.15, 0.5),
-        Capsule(0.15, 0.5),
-        [0.1, 0.6, 0],
-        0.3,
-        [],
-    ),
-    "prisms": (PRISM, PRISM, [0.0, 0.0, 1.0], 0.0, [0.0] * 6),
-    "prisms, one turned": (PRISM, PRISM, [0.0, 0.0, 1.0], np.pi / 6.0, [0.0] * 12),
-    "corner to corner": (UNIT, UNIT, np.ones(3) + 0.03 * WAY, 0.0, [0.03]),
-    "corner to corner, near": (UNIT, UNIT, np.ones(3) + 0.001 * WAY, 0.0, [0.001]),
-    "beside an edge": (UNIT, UNIT, [1.01, 0.2, 1.01], 0.0, [0.01 * np.sqrt(2.0)] * 2),
-    "a disc ahead of a capsule": (ROD, Sphere(0.2), [0.91, 0.0], 0.0, [0.01]),
-    "a capsule ahead of another": (ROD, ROD, [1.44, 0.0], 0.0, [0.04]),
-}
+def test_end_to_end_capsules_touch_like_spheres() -> None:
+    scene = pair(Capsule(0.2, 1.0), Capsule(0.1, 1.0), [1.301, 0.0, 0.0])
+    found = detect(scene, scene.initial, margin=0.01)
+    np.testing.assert_allclose(found.phi, [1e-3], atol=1e-15)
+    np.testing.assert_allclose(found.points, [[0.7005, 0.0, 0.0]], atol=1e-15)
 
 
-@pytest.mark.parametrize("name", NEAR)
-def test_gaps_of_bodies_near_each_other(name: str) -> None:
-    *bodies, gaps = NEAR[name]
-    scene = pair(*bodies)
+def test_a_hexagonal_prism_on_another_touches_at_six_points() -> None:
+    angle = np.arange(6) * np.pi / 3.0
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    prism = Polyhedron([[x, y, z] for z in (-0.5, 0.5) for x, y in ring])
+    scene = pair(prism, prism, [0.0, 0.0, 1.0])
     for seed in range(3):
-        found = detect(scene, turned(scene, seed), margin=0.05)
-        assert found.nc == len(gaps)
-        np.testing.assert_allclose(found.phi, gaps, rtol=0.0, atol=1e-14)
+        assert detect(scene, turned(scene, seed), margin=0.01).nc == 6
+    twisted = pair(prism, prism, [0.0, 0.0, 1.0], np.pi / 6.0)
+    assert detect(twisted, turned(twisted, 3), margin=0.01).nc == 12
 
 
 @pytest.mark.parametrize("tilt", [1e-10, 1e-7, 1e-4, 1e-2])
@@ -177,6 +163,19 @@ def test_a_box_that_leans_is_as_far_away_as_its_corners(tilt: float) -> None:
     assert found.nc == 4
     by_hand = 0.52 - 0.5 * np.cos(tilt) + np.sign(-found.points[:, 0]) * 0.5 * np.sin(tilt)
     np.testing.assert_allclose(found.phi, by_hand, atol=1e-9 + 0.6 * tilt**2)
+
+
+def test_from_corner_to_corner_there_is_one_point_and_beside_an_edge_there_are_two() -> None:
+    way = np.array([1.0, 1.0, 1.0]) / np.sqrt(3.0)
+    for place, gaps in (
+        (np.ones(3) + 0.03 * way, [0.03]),
+        (np.ones(3) + 0.001 * way, [0.001]),
+        ([1.01, 0.2, 1.01], [0.01 * np.sqrt(2.0)] * 2),
+    ):
+        scene = pair(UNIT, UNIT, place)
+        for seed in range(3):
+            found = detect(scene, turned(scene, seed), margin=0.05)
+            np.testing.assert_allclose(found.phi, gaps, atol=4e-15)
 
 
 @given(
@@ -290,6 +289,37 @@ def test_names_of_flush_corners_do_not_hang_on_round_off() -> None:
             assert len(set(names[-1])) == 2 ** (dim - 1)
         for other in names[1:]:
             np.testing.assert_array_equal(other, names[0])
+
+
+def test_capsules_in_one_plane_that_are_apart_do_not_touch() -> None:
+    turn = {"orientation": [np.cos(0.15), 0.0, 0.0, np.sin(0.15)]}
+    lying = [
+        Body(Capsule(0.15, 0.5), [0.0, 0.0, 0.0], mass=1.0),
+        Body(Capsule(0.15, 0.5), [0.1, 0.6, 0.0], mass=1.0, **turn),
+    ]
+    scene = Scene(lying, dim=3)
+    assert detect(scene, scene.initial, margin=0.05).nc == 0
+    wide = detect(scene, scene.initial, margin=1.0)
+    assert (wide.phi > 0.05).all()
+    np.testing.assert_allclose(wide.normals[:, 2], 0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize("other", [Sphere(0.2), Capsule(0.2, 1.0)])
+@pytest.mark.parametrize("gap", [0.01, 0.05])
+@pytest.mark.parametrize("angle", [0.0, 0.5 * np.pi])
+def test_in_the_plane_a_capsule_meets_what_lies_ahead_with_its_end(other, gap, angle) -> None:
+    reach = 0.7 + (0.2 if isinstance(other, Sphere) else 0.7)
+    along = np.round([np.cos(angle), np.sin(angle)])
+    scene = Scene(
+        [
+            Body(Capsule(0.2, 1.0), [0.0, 0.0], mass=1.0, angle=angle),
+            Body(other, (reach + gap) * along, mass=1.0, angle=angle),
+        ],
+        dim=2,
+    )
+    found = detect(scene, scene.initial, margin=0.1)
+    np.testing.assert_allclose(found.phi, [gap], atol=1e-12)
+    np.testing.assert_allclose(found.normals, [along], atol=1e-12)
 
 
 def test_capsules_in_the_plane_that_point_at_each_other_may_start_apart() -> None:

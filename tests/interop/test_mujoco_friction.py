@@ -9,7 +9,7 @@ from mujoco_scenes import GRAVITY, engine
 import cdopt
 from cdopt.interop import mujoco as bridge
 from cdopt.scene import Body, Box, HalfSpace, Scene, Sphere
-from cdopt.scene.generators.grains import pyramid_positions
+from cdopt.scene.generators.packings import pyramid_positions
 
 DT, DURATION = 2e-3, 0.6  # s; in free fall 1.8 m
 STANDS, FALLS = 0.01, 0.05  # m, of the farthest body

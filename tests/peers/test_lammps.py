@@ -12,7 +12,7 @@ from papers.olsen_kamrin.pile import MATERIALS, Pile, Settings
 from papers.report import Store
 
 import cdopt
-from cdopt.scene.generators.grains import pyramid_positions
+from cdopt.scene.generators.packings import pyramid_positions
 
 REASON = lammps.why_unavailable()
 needs_lammps = pytest.mark.skipif(REASON is not None, reason=f"LAMMPS: {REASON}")

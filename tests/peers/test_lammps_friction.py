@@ -18,7 +18,7 @@ from papers import lammps
 import cdopt
 from cdopt.formulations.friction_network import Flow
 from cdopt.scene import Body, HalfSpace, Material, Scene, Sphere, Spheres
-from cdopt.scene.generators.grains import pyramid_positions
+from cdopt.scene.generators.packings import pyramid_positions
 
 REASON = lammps.why_unavailable()
 SCRIPT = Path(__file__).with_name("lammps_rough.py")

@@ -61,7 +61,7 @@ def test_bodies_touch_where_they_should(text: str) -> None:
     made, (bodies, count, places, gap) = load(text), TOUCHING[text]
     contacts = touching(made, gap * (1.0 + 1e-9) + 1e-9)
     assert (made.nb, contacts.nc) == (bodies, count)
-    np.testing.assert_allclose(contacts.phi, gap, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(contacts.phi, gap, rtol=1e-10, atol=1e-15)
     if places is not None:
         found = np.unique(contacts.points[:, 0].round(9) + 0.0)
         np.testing.assert_allclose(found, np.sort(places), atol=1e-9)
@@ -208,3 +208,33 @@ def test_bad_arguments_are_named(name: str, arguments: dict, field: str) -> None
     with pytest.raises(InvalidInput) as error:
         GENERATORS[name](**arguments)
     assert field in error.value.argument
+
+
+def test_supports_have_the_stiffness_that_is_asked_for() -> None:
+    k = np.array([1.0, 2.0, 3.0, 4.0])
+    for dim, rod, each in ((2, "box", 1), (2, "capsule", 1), (3, "box", 2), (3, "capsule", 1)):
+        made = scene.rod_on_supports([0.0, 0.3, 0.8, 1.0], k, rod=rod, dim=dim)
+        np.testing.assert_allclose(touching(made).stiffness, np.repeat(k, each))
+    table = scene.table_with_legs(4, k)
+    np.testing.assert_allclose(touching(table).stiffness, k)
+    np.testing.assert_allclose(table.bodies.mass[0] * G, 10.0)
+    beam = scene.beam(3.0)
+    np.testing.assert_allclose(detect(beam, beam.initial).stiffness, [1.0, 3.0, 1.0])
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_joints_of_a_wall_are_upright_or_level(dim: int) -> None:
+    normals = np.abs(touching(scene.brick_wall(5, 4, dim=dim)).normals)
+    upright = normals[:, -1] > 0.5
+    np.testing.assert_allclose(normals.max(axis=1), 1.0, atol=1e-12)
+    assert np.count_nonzero(upright) == 2 ** (dim - 1) * (4 + 4 * 8)
+    bed = touching(scene.brick_wall(4, 3, dim=dim, head_joint=0.012))
+    np.testing.assert_allclose(np.abs(bed.normals[:, -1]), 1.0, atol=1e-12)
+    wide = touching(scene.brick_wall(4, 3, dim=dim, head_joint=0.012), 0.0121)
+    joints = wide.phi[wide.phi > 1e-9]
+    np.testing.assert_allclose(joints, [0.012] * 2 ** (dim - 1) * (2 + 3 + 2 + 3), rtol=1e-10)
+
+
+def test_the_gap_over_a_rising_floor_closes_at_its_speed() -> None:
+    contacts = touching(scene.sphere_on_floor(gap=0.03, floor_speed=0.2), 1.0)
+    np.testing.assert_allclose(contacts.gap_rate, [-0.2], rtol=1e-15)

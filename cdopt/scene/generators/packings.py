@@ -1,4 +1,4 @@
-"""Scenes of many grains: pyramids, crystals, loose packings, columns, silos and drums."""
+"""Scenes of many bodies: pyramids, crystals, loose packings, columns, silos and drums."""
 
 from __future__ import annotations
 
