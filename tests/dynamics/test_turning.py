@@ -490,7 +490,7 @@ def top(stiffness: float = np.inf) -> Scene:
     Damping grows with √k, so that it hardly swings; infinite stiffness is rigid.
     """
     rigid = np.isinf(stiffness)
-    material = {"material": None if rigid else "elastic"}
+    material = {} if rigid else {"material": "elastic"}
     capsule = Body(
         Capsule(radius=0.1, length=0.1), [0.0, 0.0, 0.1 + 0.05 * np.sin(0.6) - 9.8 / stiffness],
         orientation=list(turn(0.0, 0.6, 0.0)), angular_velocity=[0.0, 0.0, 10.0], mass=1.0,
