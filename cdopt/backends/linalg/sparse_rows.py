@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import compiled, part
+from cdopt._util.compiled import part
 
 Indices = NDArray[np.uint32]  # a signed index is tested for being negative each time
 Rows = tuple[Indices, Indices, FloatArray]  # row pointers, column indices, values
@@ -52,7 +52,7 @@ def larger(worst: float, error: float) -> float:
     return worst if error <= worst or worst != worst else error
 
 
-@compiled()
+@part()
 def multiply_rows(first: int, last: int, rows: Rows, x: FloatArray, out: FloatArray) -> None:
     """Rows ``first`` to ``last`` of out = R x."""
     pointers, columns, values = rows
