@@ -287,7 +287,7 @@ class ForceSet:
         stretch = np.ones(G.shape[1])  # from the Lorentz cone to K_μ
         for k in range(1, d):
             stretch[self.first[rests] + k] = faces.mu[rests]
-        self.stretch, self.G = stretch, G
+        self.stretch = stretch
         full = sp.csr_array(sp.csr_array(products @ G) * stretch[None, :])
         self.units = self._units(full)
         reach = column_scale(sp.csr_array(full.T))
@@ -302,7 +302,7 @@ class ForceSet:
         self.closed = np.flatnonzero(size > 0)
         self.heads = self.first[self.closed]  # of the normal components
         self.to_forces = sp.csr_array(G * (stretch * self.units)[None, :])  # (nc d, columns)
-        self.x = self._coordinates()
+        self.x = self._coordinates(faces.forces)
         self.least = np.full(self.closed.size, np.inf)  # normal forces of answers, and their error
         self._lock = Lock()  # of Clarabel's one solver
 
@@ -323,11 +323,10 @@ class ForceSet:
         largest = parts.largest(parts.contact, size)[parts.contact[contact]]
         return np.where(largest > 0.0, largest, self.unit)
 
-    def _coordinates(self, forces: FloatArray | None = None) -> FloatArray:
-        """Forces (nc, d) on the faces as x; by default those of the answer."""
-        rows = (self.faces.forces if forces is None else forces).ravel()
-        norm = np.asarray(self.G.multiply(self.G).sum(axis=0)).ravel()
-        return np.asarray(self.G.T @ rows) / norm / self.stretch / self.units
+    def _coordinates(self, forces: FloatArray) -> FloatArray:
+        """Forces (nc, d) on the faces as x."""
+        norm = np.asarray(self.to_forces.multiply(self.to_forces).sum(axis=0)).ravel()
+        return np.asarray(self.to_forces.T @ forces.ravel()) / norm
 
     def off_balance(self, forces: FloatArray) -> float:
         """The largest entry of A x of forces (nc, d) on the faces, over the largest of x."""
@@ -581,7 +580,7 @@ class ForceSet:
         status[self.closed[~loaded]] = OPEN
         on_ray = self.closed[loaded & ~inside & (self.size[self.closed] > 1)]
         status[on_ray] = SLIDING
-        forces = (self.G @ (self.stretch * x)).reshape(ray.shape)[on_ray]
+        forces = (self.to_forces @ x).reshape(ray.shape)[on_ray]
         answer = self.faces.forces[on_ray]  # on the same ray, and more accurate
         clear = answer[:, 0] > _POSITIVE * self.units[self.first[on_ray]]
         forces[clear] = answer[clear]

@@ -177,8 +177,7 @@ class Selection:
     @property
     def forces(self) -> FloatArray:
         """(solutions, nc) N."""
-        forces = [s.f for s in self.solutions if s.f is not None]
-        return np.stack(forces) if forces else np.zeros((0, self.report.nc))
+        return np.array([s.f for s in self.solutions]).reshape(len(self.solutions), self.report.nc)
 
     @property
     def position(self) -> FloatArray:
@@ -187,7 +186,7 @@ class Selection:
         With friction (solutions, nc, d), as ``FrictionalIndeterminacy.position``.
         """
         positions = [self.report.position(*_components(s)) for s in self.solutions]
-        return np.stack(positions) if positions else np.zeros((0, *self.report.lower.shape))
+        return np.array(positions).reshape(len(positions), *self.report.lower.shape)
 
     @property
     def spread(self) -> FloatArray:
@@ -207,15 +206,14 @@ class Selection:
     def _row(self, label: str, ok: bool, forces: tuple[FloatArray, ...]) -> Selected:
         position, outside = self.report.position(*forces), self.report.outside(*forces)
         inside = position[~np.isnan(position)]
-        known = outside[~np.isnan(outside)]
         return Selected(
-            label=label,
-            ok=ok,
+            label,
+            ok,
             largest=float(forces[0].max(initial=0.0)),
             mean_position=float(inside.mean()) if inside.size else float("nan"),
             at_lower=int(np.count_nonzero(inside <= _END)),
             at_upper=int(np.count_nonzero(inside >= 1.0 - _END)),
-            outside=float(known.max(initial=0.0)),
+            outside=float(outside[~np.isnan(outside)].max(initial=0.0)),
             to_compatible=_distance(forces, self.compatible),
             to_minimum_norm=_distance(forces, self.minimum_norm),
             to_analytic_centre=_distance(forces, self.analytic_centre),
