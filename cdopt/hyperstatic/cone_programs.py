@@ -127,19 +127,21 @@ class ConePrograms:
     def _banded(self, pattern: sp.csc_array) -> sp.csr_array:
         """The lower band of A H Aᵀ, column by column, from the six entries of each block of H."""
         pattern.sort_indices()
-        cones = pattern.shape[1]
-        rows = np.split(pattern.indices, pattern.indptr[1:-1])
+        cones, first = pattern.shape[1], pattern.indptr[1:-1]
+        cone = np.repeat(np.arange(cones), np.diff(pattern.indptr))
+        entries = [self.A[pattern.indices, k * cones + cone] for k in range(3)]
+        rows, blocks = np.split(pattern.indices, first), np.split(np.column_stack(entries), first)
         self.height = 1 + max((int(r[-1] - r[0]) for r in rows if r.size), default=0)
-        A, places, values, columns = self.A.tocsc(), [], [], []
-        for c, r in enumerate(rows):
-            V, (i, j) = A[:, c::cones].toarray()[r], np.tril_indices(r.size)
+        places, values, columns = [], [], []
+        for c, (r, V) in enumerate(zip(rows, blocks, strict=True)):
+            i, j = np.tril_indices(r.size)
             both = V[i][:, _ROW] * V[j][:, _COLUMN]
             both += np.where(_ROW != _COLUMN, V[i][:, _COLUMN] * V[j][:, _ROW], 0.0)
             places.append(np.repeat(r[i] - r[j] + r[j] * self.height, 6))
             columns.append(np.tile(c + cones * np.arange(6), i.size))
             values.append(both.ravel())
-        entries = np.concatenate(values), (np.concatenate(places), np.concatenate(columns))
-        result = sp.csr_array(entries, shape=(self.b.size * self.height, 6 * cones))
+        found = np.concatenate(values), (np.concatenate(places), np.concatenate(columns))
+        result = sp.csr_array(found, shape=(self.b.size * self.height, 6 * cones))
         result.eliminate_zeros()
         return result
 

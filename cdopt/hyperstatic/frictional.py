@@ -54,6 +54,7 @@ _CAP = 0.03  # and how far inside it looks
 _DOUBT = 10.0  # times the root of what a point misses: slack that may be an error
 RANK = 1e-9  # share of the largest singular value below which others are zero
 _IDLE = 1e-8  # of the largest force: less in some answer proves a lower bound of zero
+_BATCH = 4000  # contacts bounded side by side, times contacts
 _ROUNDS = 8  # of facial reduction
 _THIN = 1e-7  # least slack, below which a set has no inside
 _MANY = 300  # columns, from which all bounds are one set of programs instead of Clarabel's,
@@ -420,36 +421,44 @@ class ForceSet:
         asked = asked[self.size[asked] > 0]
         _ = self.programs, self.direction  # computed before threads ask for them
         with threads_for(asked.size), ThreadPoolExecutor(jobs) as pool:
-            ends = pool.map(lambda i: None if deadline.passed else self._ends(i), asked.tolist())
-            for done, (i, result) in enumerate(zip(asked, ends, strict=True), 1):
+            step = max(1, min(_BATCH // self.closed.size, -(-asked.size // (4 * jobs))))
+            chunks = [asked[k : k + step] for k in range(0, asked.size, step)]
+            ends = pool.map(lambda chunk: None if deadline.passed else self._ends(chunk), chunks)
+            for done, (chunk, result) in enumerate(zip(chunks, ends, strict=True), 1):
                 if result is not None:
-                    (lower[i], upper[i]), residual[i] = result
-                update(done, asked.size)
+                    lower[chunk], upper[chunk], residual[chunk] = result
+                update(min(done * step, asked.size), asked.size)
         return lower, upper, residual
 
-    def _ends(self, i: int) -> tuple[FloatArray, FloatArray]:
-        """Bounds (2, d) of one closed contact, and residuals (d,)."""
-        d, columns = self.faces.ray.shape[1], self.first[i] + np.arange(self.size[i])
-        ends, errors, unbounded = np.zeros((2, d)), np.zeros(d), self.direction[i, 0] > 0.0
-        pairs, idle = list(np.ndindex(2, columns.size)), self.least[self.closed == i][0]
-        if idle <= _IDLE:  # an answer found earlier does not load the contact
-            pairs, errors[0] = pairs[1:], idle
-        side, k = np.transpose(pairs)
-        bounds = self._least_of(columns[k], 1.0 - 2.0 * side)
-        for (side, k), (bound, error) in zip(pairs, bounds, strict=True):
-            sign = 1.0 - 2.0 * side
-            if unbounded and (k > 0 or side == 1) and self._grows(i, k, -sign):
-                ends[side, k] = -sign * np.inf
+    def _ends(self, chunk: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Bounds and residuals (many, d) of some closed contacts."""
+        idle = self.least[np.searchsorted(self.closed, chunk)]  # in answers found earlier
+        ends, errors = np.zeros((2, chunk.size, self.faces.ray.shape[1])), self.faces.ray[chunk] * 0
+        errors[:, 0] = np.where(idle <= _IDLE, idle, 0.0)
+        pairs = [
+            (m, side, k)
+            for m, i in enumerate(chunk)
+            for side, k in np.ndindex(2, int(self.size[i]))
+            if side > 0 or k > 0 or idle[m] > _IDLE
+        ]
+        table = np.array(pairs)
+        columns = self.first[chunk[table[:, 0]]] + table[:, 2]
+        bounds = self._least_of(columns, 1.0 - 2.0 * table[:, 1])
+        for (m, side, k), column, (bound, error) in zip(pairs, columns, bounds, strict=True):
+            i, sign = int(chunk[m]), 1.0 - 2.0 * side
+            endless = self.direction[i, 0] > 0.0 and (k > 0 or side == 1)
+            if endless and self._grows(i, k, -sign):
+                ends[side, m, k] = -sign * np.inf
             else:
-                unit = self.units[columns[k]] * self.stretch[columns[k]]
-                ends[side, k], errors[k] = sign * bound * unit, max(errors[k], error)
-        if self.size[i] == 1:  # it slides
-            along = self.faces.ray[i]
-            normal = np.broadcast_to(ends[:, :1], ends.shape)  # may be infinite
-            ends = np.multiply(normal, along, where=along != 0.0, out=np.zeros_like(ends))
-            ends.sort(axis=0)
-        ends[0, 0] = max(ends[0, 0], 0.0)
-        return ends, errors
+                ends[side, m, k] = sign * bound * self.units[column] * self.stretch[column]
+                errors[m, k] = max(errors[m, k], error)
+        for m in np.flatnonzero(self.size[chunk] == 1).tolist():  # it slides
+            along = self.faces.ray[chunk[m]]
+            normal = np.broadcast_to(ends[:, m, :1], ends[:, m].shape)  # may be infinite
+            zeros = np.zeros_like(normal)
+            ends[:, m] = np.sort(np.multiply(normal, along, where=along != 0.0, out=zeros), axis=0)
+        ends[0, :, 0] = np.maximum(ends[0, :, 0], 0.0)
+        return *ends, errors
 
     def _least_of(self, columns: IntArray, signs: FloatArray) -> list[tuple[float, float]]:
         """Certified lower bounds of sign · x at columns, with distances as in ``_least``."""
