@@ -170,8 +170,10 @@ def _on_cones(
         done = min(look * _CHECKS, most)
         if look % _FRESH == 0:
             descent.refresh()
-        forces, rates = descent.state[0].reshape(f.shape) / root, descent.rates.reshape(f.shape)
-        rates = root * rates
+        forces, rates = (
+            descent.state[0].reshape(f.shape) / root,
+            root * descent.rates.reshape(f.shape),
+        )
         error = step.natural_map(forces, rates)
         residuals.append(error)
         if error < best:
@@ -198,7 +200,6 @@ def _on_cones(
                 descent.restart(descent.state[0])
                 shift[:] = step.data.shift(rates) / root[:, 0]
         _, share, momentum = phases[0] if phases else _CONVEX
-        shift += share * (step.data.shift(rates) / root[:, 0] - shift)
         descent.advance(np.zeros(min(_CHECKS, most - done)), -1.0, share, momentum)
     return best_forces, done, residuals
 
@@ -442,7 +443,7 @@ def _propose_chunk(
         squared += change[i] * change[i]
     for c in range(first, last if cones else first):
         begin, end = c * d, c * d + d
-        if accept and share > 0.0:
+        if share > 0.0:
             square = 0.0
             for i in range(begin + np.uint32(1), end):
                 square += (product_f[i] + h[i]) ** 2
@@ -520,11 +521,12 @@ def _accelerate(
     """
     contacts, rows, dofs = edges
     accept, keep, beta, taken, ends = False, False, 0.0, 0, trace.shape[0] == 0
+    due = share  # once in a step
     while not ends or accept:
         length = scalars[_LIPSCHITZ]
         for _ in range(_DOUBLINGS):
             # the last step is taken over without a shift: what follows it is left aside
-            proposal = Proposal(accept, keep, beta, length, 0.0 if ends else share)
+            proposal = Proposal(accept, keep, beta, length, 0.0 if ends else due)
             if threads is None:
                 for c in range(sums.shape[0]):
                     first, last = contacts[c], contacts[c + 1]
@@ -540,7 +542,7 @@ def _accelerate(
             else:
                 _multiply_side_by_side(dofs, transposed, work.trial[1], work.y)
                 _judge(rows, terms, work, sums)
-            accept = False
+            accept, due = False, 0.0
             squared = curvature = uphill = worst = 0.0
             for c in range(sums.shape[0]):
                 squared += sums[c, _SQUARED]
@@ -555,7 +557,7 @@ def _accelerate(
         beta = min(theta * (1.0 - theta) / (theta * theta + following), momentum)
         if uphill > 0.0:  # the momentum points uphill: start it anew
             following, beta = 1.0, 0.0
-        accept, keep = True, worst < scalars[_BEST]
+        accept, keep, due = True, worst < scalars[_BEST], share
         scalars[_THETA] = following
         length, least = 0.9 * length, scalars[_LEAST_LIPSCHITZ]
         scalars[_LIPSCHITZ] = length if length > least else least
