@@ -1,39 +1,36 @@
-"""The command line: the commands of ``cdopt``, and ``cdopt warmup``.
+"""The command line: the commands of ``cdopt``, each from a file of its own.
 
 The first line of a command's docstring is its line in the list of commands.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import logging
 import sys
-import time
 from functools import partial
 from typing import Annotated
 
 import typer
 
 import cdopt
-from cdopt.cli import forces, lists, output, runs, solve, studies
-
-
-def warmup(
-    processes: Annotated[
-        int | None, typer.Option(min=1, help="At the same time; default one a core.")
-    ] = None,
-) -> None:
-    """Compile all loops once, for images and classrooms.
-
-    On all cores, and store them. Without this command each is compiled when it is first used.
-    """
-    began, total = time.perf_counter(), 0.0
-    for name, seconds in importlib.import_module("cdopt.study.warmup").compile_all(processes):
-        output.say(f"{name}: {f'{seconds:.1f} s' if seconds else 'compiled before'}")
-        total += seconds
-    output.say(f"{total:.0f} s of compiling in {time.perf_counter() - began:.0f} s")
-
+from cdopt.cli import (
+    backends,
+    bounds,
+    compare,
+    ensemble,
+    explore,
+    limit,
+    output,
+    problems,
+    report,
+    scenes,
+    sensitivity,
+    show,
+    simulate,
+    solve,
+    warmup,
+)
 
 app = typer.Typer(
     help="Rigid-body contact posed as convex optimisation: solve, compare, certify.",
@@ -44,19 +41,19 @@ app = typer.Typer(
 )
 for command in (
     solve.solve,
-    forces.bounds,
-    forces.ensemble,
-    forces.sensitivity,
-    forces.limit,
-    runs.simulate,
-    runs.show,
-    runs.explore,
-    studies.compare,
-    studies.report,
-    lists.backends,
-    lists.problems,
-    lists.scenes,
-    warmup,
+    bounds.bounds,
+    ensemble.ensemble,
+    sensitivity.sensitivity,
+    limit.limit,
+    simulate.simulate,
+    show.show,
+    explore.explore,
+    compare.compare,
+    report.report,
+    backends.backends,
+    problems.problems,
+    scenes.scenes,
+    warmup.warmup,
 ):
     about = inspect.cleandoc(command.__doc__ or "")
     app.command(help=about, short_help=about.partition("\n")[0])(output.command(command))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cdopt.cli import output, studies
+from cdopt.cli import compare, output
 from cdopt.interop import siconos
 
 from . import PLANS, plans
@@ -19,7 +19,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def study(
     name: Annotated[str, typer.Argument(help=" or ".join(PLANS) + ".")],
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the study.")],
-    dask: studies.Dask = None,
+    dask: compare.Dask = None,
     as_json: output.Json = False,
     quiet: output.Quiet = False,
 ) -> None:
@@ -27,7 +27,7 @@ def study(
     missing = siconos.why_unavailable()
     if missing and not quiet:
         typer.echo(f"Siconos takes no part: {missing}", err=True)
-    studies.run_and_show(plans(name, out), out, dask, as_json, quiet)
+    compare.run_and_show(plans(name, out), out, dask, as_json, quiet)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def test_bad_words_leave_no_file(words: list[str], said: str, tmp_path: Path) ->
 def test_friction_is_compared_by_solvers_that_take_it(monkeypatch, tmp_path: Path) -> None:
     plans = []
     monkeypatch.setattr(
-        "cdopt.cli.studies.run_and_show", lambda chosen, *more: plans.extend(chosen)
+        "cdopt.cli.compare.run_and_show", lambda chosen, *more: plans.extend(chosen)
     )
     assert run("compare", "incline", "beam-uniform", "--out", tmp_path).exit_code == 0
     rough, smooth = [set(plan.backends) for plan in plans]

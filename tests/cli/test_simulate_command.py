@@ -301,3 +301,9 @@ def test_explore_names_its_page_after_the_scene(tmp_path, monkeypatch) -> None:
     assert run("explore", "supports:n=3", "--open").exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["supports-n-3.html"]
     assert shown == [(tmp_path / "supports-n-3.html").as_uri()]
+
+
+def test_contacts_of_runs_are_called_by_their_bodies(dropped) -> None:
+    named = cdopt.open_problem(f"{dropped}#2")
+    assert all("–" in name and len(name) < 20 for name in named.contact_names)
+    assert len(set(named.contact_names)) == named.nc

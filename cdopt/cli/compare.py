@@ -1,4 +1,4 @@
-"""``cdopt compare``, ``report``: studies of problems, solvers and tolerances."""
+"""``cdopt compare``: a study of problems, solvers and tolerances, each run in its own process."""
 
 from __future__ import annotations
 
@@ -26,9 +26,6 @@ Dask = Annotated[
     str | None,
     option("Make the runs on a Dask cluster: pip install 'cdopt[dask]'.", metavar="ADDRESS"),
 ]
-
-
-# --- compare ------------------------------------------------------------------------------
 
 
 def compare(
@@ -276,38 +273,3 @@ def _print_table(records: Sequence[Record]) -> None:
     same = [f"{titles[k]}: {key[k]}" for k in (1, 2) if k not in shown for key in list(groups)[:1]]
     if same:
         output.say("; ".join(same), "dim")
-
-
-# --- report -------------------------------------------------------------------------------
-
-
-def report(
-    study: Annotated[Path, typer.Argument(help="Folder of the study, or its .jsonl file.")],
-    out: Annotated[Path, typer.Option(help="Folder to write to; made if it is not there.")],
-    title: Annotated[str, option("Title of the page.")] = "Solvers on contact problems",
-    labels: Annotated[
-        bool, option("Make the problems again, for their rank and conditioning.")
-    ] = True,
-    into: Annotated[
-        list[Path] | None,
-        option(
-            "Markdown file whose marked tables are replaced: between "
-            "<!-- table: overview --> and <!-- end -->. May be repeated."
-        ),
-    ] = None,
-    force: output.Force = False,
-) -> None:
-    """Write the report of a study that cdopt compare made.
-
-    It is one page that needs no network, and its tables and pictures as files beside it.
-    """
-    results, write = cdopt.study.Results.read(study), cdopt.plots.report
-    for text in into or ():
-        write.check_into(text, results)
-    sources = dict.fromkeys(record.run.problem for record in results.records)
-    more = [cdopt.study.network_labels.table_of_labels(sources)] if labels else []
-    with output.replacing(force, *(out / name for name in write.FILES)):
-        page = write.write(results, out, title, more)
-    for text in into or ():
-        write.write_into(text, results)
-    typer.echo(str(page))

@@ -1,14 +1,10 @@
-"""``cdopt simulate``, ``show``, ``explore``: scenes in time, what came of it, and pages."""
+"""``cdopt show``: the results of a run, its force chains, and an interactive page."""
 
 from __future__ import annotations
 
 import math
-import re
-import shlex
-import webbrowser
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,144 +12,14 @@ import typer
 import cdopt
 from cdopt._util.formatting import count, one_line, seconds, short
 from cdopt.cli import output
-from cdopt.cli.lists import scene_record
 from cdopt.cli.output import option
+from cdopt.cli.scenes import scene_record
 
 if TYPE_CHECKING:
     from cdopt import Trajectory
-    from cdopt.dynamics import StepFailed
-    from cdopt.plots.explore import Exploration, FrictionalExploration
 
 ROWS = 12  # of the table over time
 CARRIES = 1e-6  # share of the largest force from which on a contact counts as carrying
-
-
-# --- simulate -----------------------------------------------------------------------------
-
-
-def simulate(
-    scene: output.SceneName,
-    dt: Annotated[float, option("Time step, s.", "--dt")] = 1e-3,
-    duration: Annotated[
-        float, option("How long, s; the default is the paper's for its pyramid.")
-    ] = 0.02,
-    method: Annotated[
-        str | None,
-        option(
-            "classic-cd, compatible-cd (the default), contact-dynamics (the default with "
-            "friction), compatible-friction, variational, velocity-verlet or quasi-static."
-        ),
-    ] = None,
-    friction: Annotated[
-        float | None,
-        option("Friction coefficient of all contacts; default those that the scene states."),
-    ] = None,
-    law: Annotated[
-        str | None, option("Of contact-dynamics: coulomb (the default) or associated.")
-    ] = None,
-    backend: Annotated[
-        str | None, option("Solver of the forces; of classic-cd's only problem.", metavar="NAME")
-    ] = None,
-    classic_backend: Annotated[
-        str | None, option("Solver of the classic step, for the motion.", metavar="NAME")
-    ] = None,
-    out: Annotated[
-        str | None,
-        option("Write the run to a new file, for cdopt show and ParaView.", metavar="RUN.vtkhdf"),
-    ] = None,
-    resume: Annotated[
-        bool, option("Continue the run in --out; begin it if it is new.", "--resume")
-    ] = False,
-    every: Annotated[int, option("Record every so many steps.")] = 1,
-    overlaps: Annotated[
-        str | None,
-        option(
-            "Of bodies that overlap at the start: touching, resolve (push them apart) or "
-            "refuse; default what the scene says.",
-            metavar="POLICY",
-        ),
-    ] = None,
-    frictionless: output.Frictionless = False,
-    as_json: output.Json = False,
-    quiet: output.Quiet = False,
-    force: output.Force = False,
-) -> None:
-    """Simulate a scene in time.
-
-    Its contacts are rigid, or elastic (variational, velocity-verlet, quasi-static, which need
-    materials with a stiffness); the run is summarised. Exit code: 0 when every step is certified, 1
-    when one is not or the input is bad, 2 when a step is proven infeasible, 130 after Ctrl-C.
-    """
-    if resume and out is None:
-        raise cdopt.InvalidInput("--resume", "no --out", "the file of the run to continue")
-    if out is not None:
-        _check_out(out, resume, force)
-    stated = {"backend": backend, "classic_backend": classic_backend, "law": law}
-    options: dict[str, Any] = {name: value for name, value in stated.items() if value}
-    opened = cdopt.scene.load(scene, overlaps=overlaps)
-    failure, interrupted = None, False
-    fresh = None if resume else out
-    common: dict[str, Any] = {"out": out, "every": every, "friction": friction, **options}
-    with output.solvers_kept_quiet(to_stderr=as_json), output.replacing(force, fresh):
-        progress = output.progress(quiet, "step", output.PAUSE)
-        switches: dict[str, Any] = {
-            "resume": resume,
-            "frictionless": frictionless,
-            "progress": progress,
-        }
-        try:
-            run = cdopt.simulate(opened, dt, duration, method, **common, **switches)
-        except cdopt.dynamics.Interrupted as stop:
-            run, interrupted = stop.trajectory, True
-        except cdopt.dynamics.StepFailed as error:
-            run, failure = error.trajectory, error
-    proof = None if failure is None else failure.proof
-    if as_json:
-        content = {**record(run), "failure": _failure_record(failure)}
-        output.print_json({**content, "file": out, "interrupted": interrupted})
-    else:
-        print_summary(run)
-        if failure is not None and proof is not None:
-            output.say(f"t = {failure.t:g} s. {cdopt.study.proof_text(proof)}")
-        elif failure is not None:
-            typer.echo(f"error: {one_line(str(failure), 500)}", err=True)
-    if out is not None:
-        typer.echo(f"run: {out}", err=True)
-    if interrupted and out is not None:
-        times = {"dt": repr(dt), "duration": repr(duration), "method": method}
-        command = ["cdopt", "simulate", scene, *(["--frictionless"] if frictionless else [])]
-        for name, value in {**times, "overlaps": overlaps, **common}.items():
-            command += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
-        again, t = shlex.join([*command, "--resume"]), run.diagnostics["time"][-1]
-        typer.echo(f"interrupted at t = {t:.6g} s; go on: {again}", err=True)
-    elif interrupted:
-        typer.echo("interrupted; without --out nothing is kept", err=True)
-    if interrupted:
-        raise typer.Exit(output.INTERRUPTED)
-    if failure is not None or not run.ok:
-        raise typer.Exit(output.NO_ANSWER if proof is None else output.INFEASIBLE)
-
-
-def _check_out(out: str, resume: bool, force: bool) -> None:
-    """Refuse a path that nothing opens afterwards, and a file that exists."""
-    if Path(out).suffix != cdopt.study.RUN_SUFFIX:
-        expected = f"a name ending in {cdopt.study.RUN_SUFFIX}, which cdopt show and ParaView open"
-        raise cdopt.InvalidInput("--out", repr(out), expected)
-    if resume and force:
-        raise cdopt.InvalidInput("--force", "--resume beside it", "one of them")
-    if Path(out).exists() and not (resume or force):
-        expected = "a new path, --force to replace it, or --resume to continue it"
-        raise cdopt.InvalidInput("--out", f"{out}: a file that exists", expected)
-
-
-def _failure_record(failure: StepFailed | None) -> dict[str, Any] | None:
-    if failure is None:
-        return None
-    proven = failure.proof is not None
-    return {"t": failure.t, "message": str(failure), "proven_infeasible": proven}
-
-
-# --- show ---------------------------------------------------------------------------------
 
 
 def show(
@@ -335,63 +201,3 @@ def _frame_record(run: Trajectory, number: int) -> dict[str, Any]:
     content = {name: getattr(frame, name) for name in fields}
     number = number % len(run)
     return {"number": number, **content, "gap": frame.phi, "forces": dict(frame.forces)}
-
-
-# --- explore ------------------------------------------------------------------------------
-
-
-def explore(
-    scene: Annotated[
-        str,
-        typer.Argument(
-            metavar="SCENE",
-            help="A scene file (.toml); a scene that ships with cdopt, such as beam or table; a "
-            "generator with parameters, such as pyramid:n=3; or a bank problem, such as tripod.",
-        ),
-    ],
-    out: Annotated[
-        str | None,
-        option("The page to write; default SCENE.html in this folder.", metavar="FILE.html"),
-    ] = None,
-    show: Annotated[bool, option("Show the page in the browser.", "--open")] = False,
-    force: output.Force = False,
-    frictionless: output.Frictionless = False,
-) -> None:
-    """Write a page to play with.
-
-    The page is for teaching, and is opened without a network: sliders for each contact's stiffness,
-    the load, the power and the order of projected Gauss-Seidel, and the forces that follow, solved
-    in the page. Up to 100 contacts and 100 degrees of freedom. Problems with friction in the plane
-    get a slider of μ and what each force may be. Exit code: 0, or 1 when the input is bad.
-    """
-    if out is None:  # beam.html, pyramid-n-3.html for pyramid:n=3
-        name = Path(scene).stem if scene.endswith(".toml") else scene
-        out = re.sub(r"[^\w.-]+", "-", name) + ".html"
-    with output.replacing(force, out):
-        cdopt.plots.explore.check_page(out)
-    with output.solvers_kept_quiet():
-        posed = _posed(scene, frictionless)
-    size = cdopt.plots.explore.save_page(posed, out).stat().st_size
-    typer.echo(f"page: {out} ({posed.size}, {size / 1e3:.0f} kB)")
-    if show and not webbrowser.open(Path(out).resolve().as_uri()):
-        typer.echo("no browser was found: open the page yourself", err=True)
-
-
-def _posed(name: str, frictionless: bool) -> Exploration | FrictionalExploration:
-    """What a page shows of a scene or a problem: with friction in the plane, a slider of μ.
-
-    Raises
-    ------
-    InvalidInput, Unsupported : the page cannot show it.
-    """
-    pages = cdopt.plots.explore
-    if name in cdopt.scene.shipped_scenes() or cdopt.study.is_scene(name):
-        scene = cdopt.scene.load(name)
-        pages.check_bodies(scene)
-        if frictionless or not scene.has_friction:
-            return pages.of_scene(scene.with_friction(0.0))
-    named = cdopt.open_problem(name, frictionless=frictionless)
-    if named.step is not None and named.step.friction is not None and named.step.friction.d == 2:
-        return pages.of_friction(named)
-    named.require_frictionless("pages")
-    return pages.of_problem(named)

@@ -1,0 +1,74 @@
+"""``cdopt explore``: a small contact problem as a page to play with."""
+
+from __future__ import annotations
+
+import re
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import cdopt
+from cdopt.cli import output
+from cdopt.cli.output import option
+
+if TYPE_CHECKING:
+    from cdopt.plots.explore import Exploration, FrictionalExploration
+
+
+def explore(
+    scene: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENE",
+            help="A scene file (.toml); a scene that ships with cdopt, such as beam or table; a "
+            "generator with parameters, such as pyramid:n=3; or a bank problem, such as tripod.",
+        ),
+    ],
+    out: Annotated[
+        str | None,
+        option("The page to write; default SCENE.html in this folder.", metavar="FILE.html"),
+    ] = None,
+    show: Annotated[bool, option("Show the page in the browser.", "--open")] = False,
+    force: output.Force = False,
+    frictionless: output.Frictionless = False,
+) -> None:
+    """Write a page to play with.
+
+    The page is for teaching, and is opened without a network: sliders for each contact's stiffness,
+    the load, the power and the order of projected Gauss-Seidel, and the forces that follow, solved
+    in the page. Up to 100 contacts and 100 degrees of freedom. Problems with friction in the plane
+    get a slider of μ and what each force may be. Exit code: 0, or 1 when the input is bad.
+    """
+    if out is None:  # beam.html, pyramid-n-3.html for pyramid:n=3
+        name = Path(scene).stem if scene.endswith(".toml") else scene
+        out = re.sub(r"[^\w.-]+", "-", name) + ".html"
+    with output.replacing(force, out):
+        cdopt.plots.explore.check_page(out)
+    with output.solvers_kept_quiet():
+        posed = _posed(scene, frictionless)
+    size = cdopt.plots.explore.save_page(posed, out).stat().st_size
+    typer.echo(f"page: {out} ({posed.size}, {size / 1e3:.0f} kB)")
+    if show and not webbrowser.open(Path(out).resolve().as_uri()):
+        typer.echo("no browser was found: open the page yourself", err=True)
+
+
+def _posed(name: str, frictionless: bool) -> Exploration | FrictionalExploration:
+    """What a page shows of a scene or a problem: with friction in the plane, a slider of μ.
+
+    Raises
+    ------
+    InvalidInput, Unsupported : the page cannot show it.
+    """
+    pages = cdopt.plots.explore
+    if name in cdopt.scene.shipped_scenes() or cdopt.study.is_scene(name):
+        scene = cdopt.scene.load(name)
+        pages.check_bodies(scene)
+        if frictionless or not scene.has_friction:
+            return pages.of_scene(scene.with_friction(0.0))
+    named = cdopt.open_problem(name, frictionless=frictionless)
+    if named.step is not None and named.step.friction is not None and named.step.friction.d == 2:
+        return pages.of_friction(named)
+    named.require_frictionless("pages")
+    return pages.of_problem(named)

@@ -1,0 +1,47 @@
+"""``cdopt report``: the page, tables and pictures of a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import cdopt
+from cdopt.cli import output
+from cdopt.cli.output import option
+
+if TYPE_CHECKING:
+    pass
+
+
+def report(
+    study: Annotated[Path, typer.Argument(help="Folder of the study, or its .jsonl file.")],
+    out: Annotated[Path, typer.Option(help="Folder to write to; made if it is not there.")],
+    title: Annotated[str, option("Title of the page.")] = "Solvers on contact problems",
+    labels: Annotated[
+        bool, option("Make the problems again, for their rank and conditioning.")
+    ] = True,
+    into: Annotated[
+        list[Path] | None,
+        option(
+            "Markdown file whose marked tables are replaced: between "
+            "<!-- table: overview --> and <!-- end -->. May be repeated."
+        ),
+    ] = None,
+    force: output.Force = False,
+) -> None:
+    """Write the report of a study that cdopt compare made.
+
+    It is one page that needs no network, and its tables and pictures as files beside it.
+    """
+    results, write = cdopt.study.Results.read(study), cdopt.plots.report
+    for text in into or ():
+        write.check_into(text, results)
+    sources = dict.fromkeys(record.run.problem for record in results.records)
+    more = [cdopt.study.network_labels.table_of_labels(sources)] if labels else []
+    with output.replacing(force, *(out / name for name in write.FILES)):
+        page = write.write(results, out, title, more)
+    for text in into or ():
+        write.write_into(text, results)
+    typer.echo(str(page))
