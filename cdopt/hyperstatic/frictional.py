@@ -421,7 +421,7 @@ class ForceSet:
         asked = asked[self.size[asked] > 0]
         _ = self.programs, self.direction  # computed before threads ask for them
         with threads_for(asked.size), ThreadPoolExecutor(jobs) as pool:
-            step = max(1, min(_BATCH // self.closed.size, -(-asked.size // (4 * jobs))))
+            step = max(1, min(_BATCH // max(self.closed.size, 1), -(-asked.size // (4 * jobs))))
             chunks = [asked[k : k + step] for k in range(0, asked.size, step)]
             ends = pool.map(lambda chunk: None if deadline.passed else self._ends(chunk), chunks)
             for done, (chunk, result) in enumerate(zip(chunks, ends, strict=True), 1):

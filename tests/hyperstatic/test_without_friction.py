@@ -57,6 +57,14 @@ def test_every_frictionless_number() -> None:
     assert compared >= 12
 
 
+def test_a_free_flight_has_no_forces() -> None:
+    step = cdopt.bank.load("free-flying").step
+    flat = step.replace(friction=cdopt.Friction(0.0, sp.csr_array((step.nc, step.nv))))
+    report = cdopt.indeterminacy(flat, law="coulomb")
+    assert (report.dimension, report.ok) == (0, True)
+    assert not report.upper.any()
+
+
 def test_the_ensemble_is_that_of_the_polytope() -> None:
     beam = cdopt.bank.load("beam-uniform").step
     flat = beam.replace(friction=cdopt.Friction(0.0, np.zeros((beam.nc, beam.nv))))
