@@ -7,7 +7,6 @@ occur together in rows of B. Rows that touch two blocks at most are pairs of bod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,6 +26,7 @@ from cdopt.backends.linalg.block_pairs import (
     block_order,
     block_pairs,
 )
+from cdopt.backends.linalg.dof_blocks import dof_blocks
 from cdopt.backends.linalg.factorisation import (
     DenseSystem,
     IteratedSystem,
@@ -344,7 +344,7 @@ def network(
         return ContactNetwork(B, np.arange(m), 1, mass)
     block = _tied(np.arange(m) if body is None else np.unique(body, return_inverse=True)[1], mass)
     if body is None:
-        block = found_blocks(B, block, np.arange(m) if index is None else index)
+        block = dof_blocks(B, block, np.arange(m) if index is None else index, LARGEST_BLOCK)
     sizes = np.bincount(block)
     if sizes.max() > LARGEST_BLOCK:
         block, sizes = np.arange(m), np.ones(m, dtype=np.int64)
@@ -378,38 +378,6 @@ def network(
         rows[row, on_second * size + arranged.indices % size] = arranged.data
         pairs = block_pairs(size, first, second, rows, count, d)
     return ContactNetwork(arranged, position, size, inertia, pairs)
-
-
-def found_blocks(B: sp.csr_array, tied: IntArray, index: IntArray) -> IntArray:
-    """(m,) blocks of dofs of which no row of B touches more than two; ``tied`` if none are found.
-
-    Those ``tied`` already, runs of equal length among the dofs of ascending numbers ``index``, one
-    dof of each run as many times, or dofs with the same rows. Dofs that are tied stay together.
-    """
-    for label in _candidates(B, tied, index):
-        label = np.unique(label, return_inverse=True)[1]
-        of_tied = np.zeros(tied.max() + 1, dtype=np.int64)
-        of_tied[tied] = label
-        fits = np.array_equal(of_tied[tied], label) and np.bincount(label).max() <= LARGEST_BLOCK
-        if fits and _ends(B.indptr, B.indices, label, tied.size)[2]:
-            return label
-    return tied
-
-
-def _candidates(B: sp.csr_array, tied: IntArray, index: IntArray) -> Iterator[IntArray]:
-    """Labels of the dofs, tried one after the other."""
-    yield tied
-    for length in range(2, LARGEST_BLOCK + 1):
-        yield index // length
-        yield index % max((int(index[-1]) + 1) // length, 1)
-    number = np.random.default_rng(0).random(B.shape[0])  # dofs with the same rows have equal sums
-    total = np.bincount(B.indices, number[rows_of(B)], tied.size)
-    order = np.argsort(total, kind="stable")
-    fresh = np.concatenate([[True], np.diff(total[order]) != 0.0])
-    since = np.arange(order.size) - np.maximum.accumulate(np.where(fresh, np.arange(order.size), 0))
-    label = np.empty_like(order)
-    label[order] = np.cumsum(fresh | (since % LARGEST_BLOCK == 0))
-    yield label
 
 
 def _tied(label: IntArray, mass: sp.csr_array | None) -> IntArray:

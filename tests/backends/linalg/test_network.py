@@ -16,8 +16,8 @@ from networks import MIXED, chain, contacts, energy_error, inertia, matrix, shuf
 import cdopt
 from cdopt.backends.linalg import ContactNetwork, network
 from cdopt.backends.linalg.block_pairs import LARGEST_BLOCK, PairSystem, block_order
+from cdopt.backends.linalg.dof_blocks import dof_blocks
 from cdopt.backends.linalg.factorisation import DenseSystem, IteratedSystem
-from cdopt.backends.linalg.network import found_blocks
 
 SIZES = {3: [3] * 90, 0: MIXED * 22}
 
@@ -186,7 +186,7 @@ def test_any_network(
 
 def found(B: sp.csr_array, tied: np.ndarray | None = None) -> np.ndarray:
     index = np.arange(B.shape[1])
-    return found_blocks(B, index if tied is None else tied, index)
+    return dof_blocks(B, index if tied is None else tied, index, LARGEST_BLOCK)
 
 
 def most_a_row(B: sp.csr_array, label: np.ndarray) -> int:
@@ -255,6 +255,14 @@ def test_dofs_that_the_mass_couples_stay_together() -> None:
     B.eliminate_zeros()
     B, body = shuffled(B, body)
     assert same(found(B, np.unique(body, return_inverse=True)[1]), body)
+
+
+def test_rows_on_three_bodies() -> None:
+    """Two of the bodies are joined where that makes a partition of use; else each dof is alone."""
+    B, _ = contacts([3] * 30, [*ring(30), (0, 10, 20)])
+    assert most_a_row(B, found(B)) == 2
+    B, _ = contacts([3] * 30, [(i, (i + 1) % 30, (i + k) % 30) for i in range(30) for k in (2, 5)])
+    assert same(found(B), np.arange(90))
 
 
 @pytest.mark.parametrize("mixed_up", [False, True])
