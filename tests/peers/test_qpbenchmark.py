@@ -52,7 +52,7 @@ def test_the_test_set_solves_to_our_objective() -> None:
     solver = next(s for s in ("clarabel", "osqp", "highs") if s in qpsolvers.available_solvers)
     for problem in test_set:
         solution = qpsolvers.solve_problem(problem, solver)
-        assert solution.names
+        assert solution.found
         loaded = cdopt.interop.quadratic_programs.loaded(stated[problem.name])
         loaded.run()
         known = loaded.getInfo().objective_function_value
