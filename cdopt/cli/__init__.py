@@ -15,27 +15,27 @@ from types import FrameType
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 _PATIENCE = 2.0  # s that compiled code may go on after Ctrl-C
-_heard = threading.Event()  # Ctrl-C, by Python
+_python_interrupted = threading.Event()  # Ctrl-C, by Python
 
 
 def app() -> None:
     """Run the command line. Ctrl-C ends it without a traceback, during imports and solves too."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
-        told, tell = os.pipe()
-        os.set_blocking(tell, False)
-        signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
-        threading.Thread(target=_end_compiled_code, args=(told,), daemon=True).start()
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        threading.Thread(target=_end_compiled_code, args=(reader,), daemon=True).start()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
     importlib.import_module("cdopt.cli.main").app()
 
 
-def _end_compiled_code(told: int) -> None:
+def _end_compiled_code(reader: int) -> None:
     """End the process where a solver's compiled code does not let Python hear of Ctrl-C."""
-    while os.read(told, 1) != bytes([signal.SIGINT]):
+    while os.read(reader, 1) != bytes([signal.SIGINT]):
         pass
-    if not _heard.wait(_PATIENCE):
+    if not _python_interrupted.wait(_PATIENCE):
         _end()
 
 
@@ -47,7 +47,7 @@ def _end() -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """End at once during an import, where libraries turn KeyboardInterrupt into other errors."""
-    _heard.set()
+    _python_interrupted.set()
     caller = frame
     while caller is not None:
         if caller.f_code.co_filename.startswith("<frozen importlib"):

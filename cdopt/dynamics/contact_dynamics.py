@@ -392,14 +392,14 @@ class CompatibleFrictionSteps(FrictionalSteps):
                 problem, self.law, history=_history(run, problem), sliders="haar-karman"
             )
             try:
-                found = compatible.solve(solution)
+                network = compatible.solve(solution)
             except SolveFailed as error:
                 stage = replace(stage, seconds=clock() - started, status=error.status)
             else:
-                rows = np.column_stack([found.f, found.f_t])
+                rows = np.column_stack([network.f, network.f_t])
                 seconds = clock() - started
-                stage = Stage(found.residual, found.ok, True, -1, seconds, found.label)
-                trial = _by_name(problem, found.trial, "trial")
+                stage = Stage(network.residual, network.ok, True, -1, seconds, network.label)
+                trial = _by_name(problem, network.trial, "trial")
                 run.workspace["trial"] = {
                     "trial_ids": np.asarray(problem.contact_ids),
                     "trial_n": trial["trial"],

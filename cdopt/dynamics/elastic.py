@@ -469,8 +469,8 @@ class QuasiStaticSteps(_ElasticSteps):
             if law is not None:
                 settings = law, backend, self.tol, self.limit, self.travel, near
                 increments = FrictionalIncrements(scene, *settings)
-                found = increments.rest(state, run.dt, _sliding_springs(run))
-                return self._passes(found, found.residual, found.lost, found.springs)
+                settled = increments.rest(state, run.dt, _sliding_springs(run))
+                return self._passes(settled, settled.residual, settled.lost, settled.springs)
             still = np.where(scene.bodies.fixed[:, None], state.v, 0.0)
             moved = State(state.t + run.dt, move(state, still, run.dt), still)
             smooth = equilibrium(

@@ -340,9 +340,9 @@ class Simulation:
         state = self.run.scene.initial
         if isinstance(self.method, Integrator):
             taken = self.method.begin(self.run, state)
-            found = _contacts(taken)
-            row = self._row(0, state, found, taken, found.nc)
-            return row, _frame(0, state, found, taken.forces)
+            touching = _contacts(taken)
+            row = self._row(0, state, touching, taken, touching.nc)
+            return row, _frame(0, state, touching, taken.forces)
         contacts, seconds = self._detect(state)
         none, vectors = np.zeros(0), np.zeros((0, state.dim))
         forces = {name: vectors if is_tangential(name) else none for name in self.method.forces}

@@ -259,12 +259,12 @@ class Representatives:
     @cached_property
     def element(self) -> IntArray:
         """(n,) the simplex that each particle is in; the nearest one of those outside all."""
-        found = self.mesh.find_simplex(self.x, tol=_INSIDE)
-        outside = np.flatnonzero(found < 0)
+        simplex = self.mesh.find_simplex(self.x, tol=_INSIDE)
+        outside = np.flatnonzero(simplex < 0)
         if outside.size:
             centre = self.x[self.indices][self.mesh.simplices].mean(axis=1)
-            found[outside] = cKDTree(centre).query(self.x[outside])[1]
-        return read_only(found.astype(np.intp))
+            simplex[outside] = cKDTree(centre).query(self.x[outside])[1]
+        return read_only(simplex.astype(np.intp))
 
     @cached_property
     def shape_functions(self) -> sp.csr_array:

@@ -77,7 +77,7 @@ class Pair(NamedTuple):
     x: FloatArray
     normals: FloatArray
     margin: float
-    found: ContactPoints
+    contacts: ContactPoints
 
 
 def contact_points(
@@ -97,7 +97,7 @@ def contact_points(
     edge_pairs = int((1 + np.diff(hulls.topology.first_edge))[pairs].prod(axis=1).sum())
     room = 64 + ROOM_PER_PAIR * len(pairs)
     while True:
-        found = ContactPoints(
+        contacts = ContactPoints(
             tally=np.zeros(3, dtype=np.int64),
             pair=np.zeros(room, dtype=np.int64),
             features=np.zeros((room, 2), dtype=np.int64),
@@ -105,16 +105,16 @@ def contact_points(
             normals=np.zeros((room, 3)),
             positions=np.zeros((room, 3)),
         )
-        data = pairs, new_bodies, hulls.topology, x, normals, margin, found
+        data = pairs, new_bodies, hulls.topology, x, normals, margin, contacts
         compiled_in_time(_find_points, SECONDS_IN_PYTHON * edge_pairs, *data)
-        count = int(found.tally[COUNT])
+        count = int(contacts.tally[COUNT])
         if count <= room:
-            return found._replace(
-                pair=found.pair[:count],
-                features=found.features[:count],
-                gap=found.gap[:count],
-                normals=found.normals[:count, :dim],
-                positions=found.positions[:count, :dim],
+            return contacts._replace(
+                pair=contacts.pair[:count],
+                features=contacts.features[:count],
+                gap=contacts.gap[:count],
+                normals=contacts.normals[:count, :dim],
+                positions=contacts.positions[:count, :dim],
             )
         room = count
 
@@ -127,15 +127,15 @@ def _find_points(
     x: FloatArray,
     normals: FloatArray,
     margin: FloatArray,
-    found: ContactPoints,
+    contacts: ContactPoints,
 ) -> None:
-    """Fill ``found``; ``new_bodies`` (n,): pairs of other bodies than the pair before."""
-    found.tally[COUNT] = 0
+    """Fill ``contacts``; ``new_bodies`` (n,): pairs of other bodies than the pair before."""
+    contacts.tally[COUNT] = 0
     for k in range(pairs.shape[0]):
-        found.tally[PIECES_START] = found.tally[COUNT]
+        contacts.tally[PIECES_START] = contacts.tally[COUNT]
         if new_bodies[k]:
-            found.tally[BODIES_START] = found.tally[COUNT]
-        _touch(Pair(k, pairs[k, 0], pairs[k, 1], topology, x, normals, margin[k], found))
+            contacts.tally[BODIES_START] = contacts.tally[COUNT]
+        _touch(Pair(k, pairs[k, 0], pairs[k, 1], topology, x, normals, margin[k], contacts))
 
 
 @part()
@@ -639,39 +639,39 @@ def _add(pair: Pair, la: int, lb: int, distance: float, n: Vector, at: Vector) -
 
     ``distance`` is between the cores of the two along n, m; ``at`` is the point on the first core.
     """
-    net, found, a, b = pair.topology, pair.found, pair.a, pair.b
+    net, contacts, a, b = pair.topology, pair.contacts, pair.a, pair.b
     ra, rb = net.radius[a], net.radius[b]
     if distance - ra - rb > pair.margin:
         return np.inf
     ida = _feature_id(pair, a, at, la)
     idb = _feature_id(pair, b, along(at, distance, n), lb)
-    if _known(found, ida, idb):  # as where a small corner is cut off
+    if _known(contacts, ida, idb):  # as where a small corner is cut off
         ida, idb = la, lb
-        while _known(found, ida, idb):
+        while _known(contacts, ida, idb):
             idb = LABELS - 1 if idb == lb else idb - 1
     position = along(at, 0.5 * (distance + ra - rb), n)
     same = SAME_PLACE * min(net.size[a], net.size[b])
-    for k in range(found.tally[PIECES_START], min(found.tally[COUNT], found.pair.size)):
-        off = minus(row(found.positions, k), position)
+    for k in range(contacts.tally[PIECES_START], min(contacts.tally[COUNT], contacts.pair.size)):
+        off = minus(row(contacts.positions, k), position)
         if dot(off, off) <= same * same:
             return distance
-    k = found.tally[COUNT]
-    found.tally[COUNT] += 1
-    if k < found.pair.size:
-        found.pair[k] = pair.number
-        found.features[k, 0], found.features[k, 1] = ida, idb
-        found.gap[k] = distance - ra - rb
+    k = contacts.tally[COUNT]
+    contacts.tally[COUNT] += 1
+    if k < contacts.pair.size:
+        contacts.pair[k] = pair.number
+        contacts.features[k, 0], contacts.features[k, 1] = ida, idb
+        contacts.gap[k] = distance - ra - rb
         for axis in range(3):
-            found.normals[k, axis] = n[axis]
-            found.positions[k, axis] = position[axis]
+            contacts.normals[k, axis] = n[axis]
+            contacts.positions[k, axis] = position[axis]
     return distance
 
 
 @part()
-def _known(found: ContactPoints, ida: int, idb: int) -> bool:
+def _known(contacts: ContactPoints, ida: int, idb: int) -> bool:
     """Whether a point of these two bodies has these feature ids already."""
-    for k in range(found.tally[BODIES_START], min(found.tally[COUNT], found.pair.size)):
-        if found.features[k, 0] == ida and found.features[k, 1] == idb:
+    for k in range(contacts.tally[BODIES_START], min(contacts.tally[COUNT], contacts.pair.size)):
+        if contacts.features[k, 0] == ida and contacts.features[k, 1] == idb:
             return True
     return False
 

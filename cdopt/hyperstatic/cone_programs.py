@@ -140,8 +140,8 @@ class ConePrograms:
             places.append(np.repeat(r[i] - r[j] + r[j] * self.height, 6))
             columns.append(np.tile(c + cones * np.arange(6), i.size))
             values.append(both.ravel())
-        found = np.concatenate(values), (np.concatenate(places), np.concatenate(columns))
-        result = sp.csr_array(found, shape=(self.b.size * self.height, 6 * cones))
+        triplets = np.concatenate(values), (np.concatenate(places), np.concatenate(columns))
+        result = sp.csr_array(triplets, shape=(self.b.size * self.height, 6 * cones))
         result.eliminate_zeros()
         return result
 

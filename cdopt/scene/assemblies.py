@@ -238,9 +238,9 @@ def _stl(content: bytes, place: Path) -> dict[str, FloatArray]:
         name = part.partition("\n")[0].strip()
         if not name or name in solids:
             name = f"{name or place.stem} {len(solids)}"
-        found = re.findall(r"(?m)^\s*vertex\s+(\S+)\s+(\S+)\s+(\S+)", part)
+        corners = re.findall(r"(?m)^\s*vertex\s+(\S+)\s+(\S+)\s+(\S+)", part)
         try:
-            solids[name] = np.array(found, dtype=float).reshape(-1, 3, 3)
+            solids[name] = np.array(corners, dtype=float).reshape(-1, 3, 3)
         except ValueError as error:
             raise InvalidInput(str(place), f"{name}: {error}", "triangles of STL") from error
     if not solids:

@@ -95,8 +95,8 @@ def from_positions(
 
 def _require_shallow(scene: Scene) -> None:
     """Refuse overlaps deeper than the radius of the smaller sphere, which no contact has."""
-    found = scene.start_overlaps
-    deep = found.select(overlapping(scene.bodies, found.bodies, found.phi, 1.0))
+    overlaps = scene.start_overlaps
+    deep = overlaps.select(overlapping(scene.bodies, overlaps.bodies, overlaps.phi, 1.0))
     if deep.phi.size:
         (i, j), depth = deepest(deep.bodies, deep.phi)
         bodies = f"{scene.bodies.label(i)} and {scene.bodies.label(j)}"
