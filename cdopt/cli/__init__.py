@@ -1,4 +1,4 @@
-"""The command line: each module imports only what help texts need.
+"""The command line: one short file a command, which imports only what help texts need.
 
 What a command does is called as ``cdopt.NAME``, which is imported when it is first used; so
 ``cdopt --help`` is quick.

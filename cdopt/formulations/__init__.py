@@ -4,10 +4,12 @@ from cdopt._util.arguments import guard
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compatible_cd import ClosedNetwork, CompatibleCD
+from cdopt.formulations.compatible_friction import CompatibleFriction
 from cdopt.formulations.compliant_cd import CompliantCD
-from cdopt.formulations.friction_network import CompatibleFriction, FrictionNetwork, NetworkForces
+from cdopt.formulations.friction_network import FrictionNetwork, NetworkForces
 from cdopt.formulations.frictional_cd import FrictionalCD
-from cdopt.formulations.no_tension_truss import NoTensionTruss, QuasiStatic
+from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.formulations.reduced import ReducedTruss, Representatives, reduced
 from cdopt.formulations.variational_step import StepDamping, VariationalStep
 from cdopt.problem.elastic import Sliders

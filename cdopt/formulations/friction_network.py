@@ -20,7 +20,7 @@ springs of a discrete-element model tend to. Both agree where no contact slips.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import cvxpy as cp
@@ -35,10 +35,10 @@ from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import TrussForm
-from cdopt.problem import FrictionalData, Step, StepSolution
+from cdopt.problem import FrictionalData, StepSolution
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.frictional import Law, interleaved
-from cdopt.problem.scaling import column_scale, delassus_root
+from cdopt.problem.frictional import interleaved
+from cdopt.problem.scaling import column_scale
 
 Flow = Annotated[str, checks.one_of(("coulomb", "associated"))]
 OPEN, SLIDING, RESTING = 0, 1, 2
@@ -466,109 +466,3 @@ def _stated_faces(status: Any, rays: Any, shape: tuple[int, int]) -> tuple[IntAr
     if not stated[slides].any(axis=1).all():
         raise InvalidInput("rays", "no direction", "a nonzero row for each sliding contact")
     return numbers, np.where(slides[:, None], stated, 0.0)
-
-
-# --- a step and its network -----------------------------------------------------------
-
-
-class CompatibleFriction:
-    """A step with friction, its forces resolved by compatibility.
-
-    Step one gives the motion, the faces and the load; step two the forces of a ``FrictionNetwork``.
-
-    Parameters
-    ----------
-    step : with friction; its ``stiffness`` and ``friction.stiffness_ratio`` set the ratios.
-    law : of the motion, "coulomb" or "associated". flow : of the micro-slip.
-    history : forces of the increment of load before, matched by contact ids; a contact that is new
-        starts without force.
-    sliders : what the flow of Coulomb does with contacts that slide in the motion: "refuse", or
-        "haar-karman" for the associated flow, which the label of the forces says.
-
-    Raises
-    ------
-    InvalidInput : a bad argument.
-    """
-
-    def __init__(
-        self,
-        step: Step,
-        law: Law = "coulomb",
-        flow: Flow = "coulomb",
-        history: NetworkForces | None = None,
-        sliders: Annotated[str, checks.one_of(("refuse", "haar-karman"))] = "refuse",
-    ) -> None:
-        self.flow, self.sliders = flow, sliders
-        self.problem, self.history = FrictionalCD(step, law), history
-
-    def network(self, solution: str | Backend | StepSolution | None = None) -> FrictionNetwork:
-        """The network of a certified solution, or of the backend that finds one.
-
-        Raises
-        ------
-        Unsupported : sliding contacts with the flow of Coulomb.
-        """
-        _, faces = solved_faces(self.problem, solution)
-        flow = self.flow
-        slides = (faces.status == SLIDING) & (faces.mu > 0.0)
-        if slides.any() and flow == "coulomb" and self.sliders == "haar-karman":
-            flow = "associated"
-        return network_on(self.problem, faces, flow, trial=self._trial(faces))
-
-    def solve(
-        self, solution: str | Backend | StepSolution | None = None, *, tol: float = 1e-9
-    ) -> NetworkForces:
-        """Both steps; ``solution`` as in ``network``, ``tol`` of the network's balance."""
-        forces = self.network(solution).solve(tol=tol)
-        label = forces.label
-        if forces.flow != self.flow:
-            label += " in place of Coulomb micro-slip, because contacts slide"
-        ids = self.problem.step.contact_ids
-        return replace(forces, label=label, contact_ids=ids)
-
-    def _trial(self, faces: Faces) -> FloatArray:
-        """Trial forces from the history, zero at contacts that are new."""
-        trial, ids = np.zeros_like(faces.ray), self.problem.step.contact_ids
-        if self.history is None:
-            return trial
-        before = self.history.trial
-        if ids is None or self.history.contact_ids is None:
-            if before.shape != trial.shape:
-                raise InvalidInput("history", f"{len(before)} contacts", f"{len(trial)}, or ids")
-            return before
-        _, here, there = np.intersect1d(ids, self.history.contact_ids, return_indices=True)
-        trial[here] = before[there]
-        return trial
-
-
-def network_on(
-    problem: FrictionalCD,
-    faces: Faces,
-    flow: str,
-    *,
-    trial: FloatArray | None = None,
-    equal: bool = False,
-) -> FrictionNetwork:
-    """The network of a step on faces of its motion; ``equal`` springs, or of its own stiffness."""
-    step, rows = problem.step, _rows_of(problem, faces)
-    ratio = 1.0 if step.friction is None else step.friction.stiffness_ratio
-    normal = np.arange(rows.shape[0]) % problem.data.d == 0
-    return FrictionNetwork(
-        sp.csr_array(rows[normal]),
-        sp.csr_array(rows[~normal]),
-        rows.T @ faces.forces.ravel(),
-        faces.mu,
-        1.0 if equal else step.stiffness,
-        1.0 if equal else ratio,
-        faces,
-        trial,
-        flow,
-    )
-
-
-def _rows_of(problem: FrictionalCD, faces: Faces) -> sp.csr_array:
-    """Rows (nc d, nv) whose transpose maps forces to loads; of N a factor L, N = L Lᵀ."""
-    products = problem.data.products
-    if problem.data.nv or products.shape[0] != faces.ray.size:
-        return sp.csr_array(products.T)
-    return delassus_root(products, 1e-12)

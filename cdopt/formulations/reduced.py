@@ -24,7 +24,8 @@ from scipy.spatial import ConvexHull, Delaunay, QhullError, cKDTree
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
-from cdopt.formulations.no_tension_truss import NoTensionTruss, QuasiStatic, TrussForm
+from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm
+from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.problem.scaling import total_by
 from cdopt.problem.solution import StepSolution
 

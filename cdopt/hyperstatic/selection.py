@@ -21,7 +21,7 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import CompatibleCD, FrictionalCD
-from cdopt.formulations.friction_network import network_on
+from cdopt.formulations.compatible_friction import network_on
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
 from cdopt.hyperstatic.indeterminacy import Indeterminacy
 from cdopt.hyperstatic.polytope import centre_of
