@@ -171,9 +171,8 @@ def test_certificates(said: Any) -> None:
     claimed = names["claimed"]
     assert claimed.claimed
     assert not claimed.ok
-    assert dict.fromkeys(["tension", "complementarity", "duality gap"], 0.0) == {
-        r.name: r.value for r in claimed.certificate if r.name != "penetration"
-    }
+    for name in ("tension", "complementarity", "duality gap"):
+        assert claimed.certificate[name] == 0.0
     assert claimed.certificate["penetration"] == pytest.approx(1.0)
     assert names["honest"].ok
     assert "rigid step infeasible" in printed
