@@ -21,6 +21,15 @@ from cdopt.backends.base import Capability
 
 WARM_STARTS = ("osqp", "scs")  # behind CVXPY
 _LEAST_SECONDS = 1e-6  # some solvers take zero for no limit
+_PAGES = {  # of solvers that no extra of CVXPY brings
+    "cplex": "https://www.ibm.com/products/ilog-cplex-optimization-studio",
+    "nag": "https://nag.com/nag-library/",
+    "sdpa": "https://sdpa-python.github.io",
+    "mpax": "https://github.com/MIT-Lu-Lab/MPAX",
+    "cuclarabel": "https://github.com/oxfordcontrol/Clarabel.jl",
+    "cuopt": "https://docs.nvidia.com/cuopt/",
+    "cosmo": "https://github.com/oxfordcontrol/COSMO.jl",
+}
 
 
 @dataclass(frozen=True)
@@ -132,7 +141,7 @@ def why_not(name: str) -> str:
     extra = name.replace("_", "-")
     if extra in (metadata("cvxpy").get_all("Provides-Extra") or ()):  # each brings one solver
         return f"not installed; try: pip install 'cvxpy[{extra}]' (it may need a licence)"
-    return "not installed; see https://www.cvxpy.org/install/"
+    return f"not installed; see {_PAGES.get(name, 'https://www.cvxpy.org/install/')}"
 
 
 # --- accuracy and time limits in each solver's own settings ------------------------------

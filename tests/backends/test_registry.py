@@ -20,6 +20,7 @@ def test_every_known_solver_is_available_or_explained() -> None:
     assert missing
     for name in missing:
         assert "pip install" in why_unavailable(name) or "; see https://" in why_unavailable(name)
+    assert why_unavailable("sdpa") in ("", "not installed; see https://sdpa-python.github.io")
     with pytest.raises(BackendUnavailable, match=missing[0]):
         cdopt.backends.Modelled(missing[0])
     with pytest.raises(InvalidInput, match="did you mean 'clarabel'"):
