@@ -48,7 +48,7 @@ print(f"mean forces {beam.mean.round(2)} N, give or take {beam.error.max():.2f} 
 # %%
 pile = bank.generators.pyramid(n)
 short = cdopt.ensemble(pile, draws=20, thin=1, warm_up=0)
-found = cdopt.ensemble(pile)
+found = cdopt.ensemble(pile, thin=20)
 print(f"\n{pile.nc} contacts, {found.dimension} numbers free")
 print(f"short walks: {short.verdict}")
 print(f"long walks: {found.verdict}")

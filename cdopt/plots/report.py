@@ -215,7 +215,7 @@ _FAR = 1e3  # times the fastest, where profiles end
 Panels = dict[str, dict[str, Any]]  # by panel and solver, what is drawn
 
 
-def accuracy_against_time(points: Panels, title: str = "") -> Figure:
+def accuracy_against_time(points: dict[str, dict[str, Any]], title: str = "") -> Figure:
     """What residual each solver reaches in what time, a panel for each formulation.
 
     Parameters

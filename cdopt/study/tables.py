@@ -74,12 +74,16 @@ def overview(study: Results) -> tuple[Any, ...]:
     def distance(r: Runs) -> pd.Series:
         return r.loc[_is(r, "solved") & (r["undetermined"] != 0), "distance"]
 
+    def typical(r: Runs) -> float:
+        known = distance(r).dropna()
+        return known.median() if len(known) else np.nan  # old pandas warns of the median of none
+
     columns: Columns = {
         **{f"solved at {level} [%]": solved(level) for level in levels},
         "honest [%]": lambda r: _honest(_able(r)),
         "fastest [%]": fast(1.0),
         "within 10× [%]": fast(10.0),
-        "distance": lambda r: distance(r).median(),
+        "distance": typical,
         "largest distance": lambda r: distance(r).max(),
         "refused": lambda r: len(r) - len(_able(r)),
     }
