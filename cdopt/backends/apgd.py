@@ -114,12 +114,12 @@ class APGD(NativeBackend):
         if isinstance(data, FrictionalStepData | FrictionalDelassusData):
             return self._with_friction(ConeStep(data), run)
         step = scaled_step(data)
-        descent = ProximalGradient(
-            Terms(*csr_parts(step.rows), step.diagonal, step.p),
-            csr_parts(sp.csr_array(step.spread.T)),
-            np.where(step.diagonal > 0.0, starting_forces(data, run.start), 0.0),
-        )
-        with run.iterating(data.nc):
+        with run.iterating(data.nc):  # which sets the threads that the loops are made for
+            descent = ProximalGradient(
+                Terms(*csr_parts(step.rows), step.diagonal, step.p),
+                csr_parts(sp.csr_array(step.spread.T)),
+                np.where(step.diagonal > 0.0, starting_forces(data, run.start), 0.0),
+            )
             met = descent.minimise(
                 self.accuracy,
                 self.max_iterations,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -37,3 +39,16 @@ def test_the_proximal_operator_of_the_contact_energy(s: float, a: float) -> None
         assert x + a * x**s == pytest.approx(z, rel=1e-12)
     assert apgd._proximal.py_func(-1.0, a, s) == apgd._proximal.py_func(0.0, a, s) == 0.0
     assert apgd._proximal.py_func(3.0, 0.0, s) == 3.0
+
+
+def test_a_small_step_runs_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loops are made for the threads of the run, not for those of the machine."""
+    threads, minimise = [], apgd.ProximalGradient.minimise
+
+    def recorded(self: apgd.ProximalGradient, *arguments: Any) -> bool:
+        threads.append(self._threads)
+        return minimise(self, *arguments)
+
+    monkeypatch.setattr(apgd.ProximalGradient, "minimise", recorded)
+    assert cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke:n=8").step).solve("apgd").ok
+    assert threads == [None]
