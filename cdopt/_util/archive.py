@@ -91,7 +91,7 @@ def read_arrays(path: str | Path, expected: str) -> dict[str, NDArray[Any]]:
                 if declared > max(_ALWAYS, _EXPANSION * size):
                     raise ValueError(f"{declared} bytes declared in a file of {size}")
                 return {info.filename.removesuffix(".npy"): _array(members, info) for info in infos}
-        except Exception as error:  # zipfile and numpy raise many kinds for damaged files
+        except files.DAMAGE as error:
             text = " ".join(f"{path}: {error}".split())[:300]
             raise InvalidInput("path", text, expected) from error
 
@@ -113,7 +113,7 @@ def _sparse(path: str | Path, name: str, entries: dict[str, Any]) -> sp.csr_arra
         rows, cols = (int(n) for n in shape)
         matrix = sp.csr_array((data, indices, indptr), shape=(rows, cols))
         matrix.check_format(full_check=True)
-    except Exception as error:
+    except files.DAMAGE as error:
         found = f"{path}: damaged sparse matrix {name!r}"
         raise InvalidInput("path", found, "a whole file") from error
     return matrix

@@ -14,13 +14,34 @@ import os
 import re
 import secrets
 import stat
+import struct
+import tokenize
 import tomllib
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from cdopt._util.checks import describe
 from cdopt._util.errors import CdoptError, InvalidInput, SaveFailed
+
+DAMAGE = (  # what zipfile, numpy and h5py raise for damaged or foreign files
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    tokenize.TokenError,
+    OSError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    SyntaxError,
+    OverflowError,
+    MemoryError,
+)
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 Content = bytes | bytearray | memoryview

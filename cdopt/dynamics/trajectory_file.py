@@ -470,7 +470,7 @@ def _faults_named(path: Path) -> Iterator[None]:
         yield
     except CdoptError:
         raise
-    except Exception as error:
+    except files.DAMAGE as error:
         message = " ".join(f"{path}: {error}".split())[:300]
         raise InvalidInput("path", message, _EXPECTED) from error
 
