@@ -198,6 +198,9 @@ def _anything(value: Any) -> Any:
 def _converter(name: str, annotation: Any, nan: bool) -> Converter:
     """The converter of the argument ``name``; a float may be not-a-number if ``nan``."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if hasattr(origin, "__value__"):  # a generic alias of Python 3.12, such as numpy's NDArray
+        annotation = origin.__value__[inner]
+        origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
 
     def of(part: Any) -> Converter:
         return _converter(name, part, nan)

@@ -360,7 +360,7 @@ def test_contacts_with_several_rows(size: int) -> None:
     exact = rng.standard_normal(B.shape[1])
     symmetric, unsymmetric = net.system(left), net.unsymmetric(left, right)
     for system, other in ((symmetric, left), (unsymmetric, right)):
-        blocks = sp.block_diag(list(left.transpose(0, 2, 1) @ other))
+        blocks = sp.block_diag([sp.coo_array(b) for b in left.transpose(0, 2, 1) @ other])
         H = mass + B.T @ blocks @ B
         x = system.solve(net.arranged(H @ exact), 1e-12, 2000)
         assert not system.gave_up
