@@ -1,10 +1,16 @@
-"""Checks of arguments: what passes is finite, of the right shape and read-only."""
+"""Checks of arguments, one line each where they stand: ``tol = checks.tolerance("tol", tol)``.
+
+Each takes the argument's name and value, and returns the value in the type that the caller works
+with: a float, an int, a path, a read-only finite array. Otherwise it raises InvalidInput, which
+names the argument, what was found and what was expected.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,8 +26,12 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Shape = tuple[int | None, ...]  # None is any length
 
+Value = TypeVar("Value")
+
 _LARGEST = 1e150  # squares of larger entries overflow a double
 _INT64_END = 2**63
+_LONGEST_RANGE = 10**8
+_LONGEST_PATH, _LONGEST_NAME = 4000, 255  # characters
 
 
 def describe(value: object) -> str:
@@ -79,15 +89,47 @@ def _range(above: float | None, at_least: float | None, at_most: float | None) -
     return " ".join(["one finite number", " and ".join(limits)]).strip()
 
 
-def whole(name: str, value: object, at_least: int, at_most: int | None = None) -> int:
-    """One integer within the stated range; 3.0 counts as one."""
-    limit = "" if at_most is None else f" and at most {at_most}"
-    expected = f"an integer of at least {at_least}{limit}"
+def positive(name: str, value: object) -> float:
+    """One finite number above zero."""
+    return scalar(name, value, above=0.0)
+
+
+def not_negative(name: str, value: object) -> float:
+    """One finite number of at least zero."""
+    return scalar(name, value, at_least=0.0)
+
+
+def share(name: str, value: object) -> float:
+    """One number from 0 to 1."""
+    return scalar(name, value, at_least=0.0, at_most=1.0)
+
+
+def tolerance(name: str, value: object) -> float:
+    """One number above 0 and at most 1."""
+    return scalar(name, value, above=0.0, at_most=1.0)
+
+
+def whole(name: str, value: object, at_least: int | None = None, at_most: int | None = None) -> int:
+    """One integer of 64 bits within the stated range; 3.0 counts as one."""
+    words = (("at least", at_least), ("at most", at_most))
+    limits = [f"{word} {limit}" for word, limit in words if limit is not None]
+    expected = " of ".join(filter(None, ["an integer", " and ".join(limits)]))
     array = real(name, value, expected)
-    inside = array.ndim == 0 and array >= at_least and (at_most is None or array <= at_most)
-    if not inside or not float(array).is_integer():
+    low = -_INT64_END if at_least is None else at_least
+    high = _INT64_END - 1 if at_most is None else at_most
+    if array.ndim or not low <= array <= high or not float(array).is_integer():
         raise InvalidInput(name, describe(value), expected)
     return int(array)
+
+
+def count(name: str, value: object, at_most: int | None = None) -> int:
+    """One integer of at least 1."""
+    return whole(name, value, 1, at_most)
+
+
+def seed(name: str, value: object) -> int:
+    """One integer that random numbers start from."""
+    return whole(name, value, 0, 2**32 - 1)
 
 
 def index(name: str, value: object, size: int) -> int:
@@ -100,8 +142,26 @@ def index(name: str, value: object, size: int) -> int:
 
 def dimension(name: str, value: object) -> int:
     """2 or 3: the plane, or space."""
-    if isinstance(value, bool) or not isinstance(value, int) or value not in (2, 3):
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value not in (2, 3):
         raise InvalidInput(name, describe(value), "2 or 3")
+    return int(value)
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(name, describe(value), "True or False")
+    return bool(value)
+
+
+def text(name: str, value: object) -> str:
+    """A text that a file can hold: no halves of characters, which UTF-8 cannot write."""
+    if not isinstance(value, str):
+        raise InvalidInput(name, describe(value), "a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(name, describe(value), "a text that UTF-8 can write") from None
     return value
 
 
@@ -119,6 +179,95 @@ def power(name: str, value: object) -> float:
     if real(name, value, expected).ndim > 0:
         raise InvalidInput(name, describe(value), expected)
     return scalar(name, value, at_least=1.0 + 1e-3, at_most=1e3)
+
+
+# --- paths, functions, containers and objects ----------------------------------------------
+
+
+def path(name: str, value: object) -> Path:
+    """A path, stated as a text or a Path, that a file can have."""
+    expected = "a path that a file can have"
+    if not isinstance(value, str | Path):
+        raise InvalidInput(name, describe(value), "a text or a path")
+    written = text(name, str(value))
+    too_long = (
+        len(written) >= _LONGEST_PATH
+        or max(map(len, Path(written).parts), default=0) > _LONGEST_NAME
+    )
+    if "\0" in written or too_long:
+        raise InvalidInput(name, describe(written), expected)
+    return Path(value)
+
+
+def function(name: str, value: Value) -> Value:
+    """Whatever can be called."""
+    if not callable(value):
+        raise InvalidInput(name, describe(value), "a function")
+    return value
+
+
+def mapping(name: str, value: object) -> Mapping[Any, Any]:
+    """A dictionary, or what reads like one."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(name, describe(value), "a dictionary")
+    return value
+
+
+def sequence(name: str, value: object) -> tuple[Any, ...]:
+    """The entries of a list, a tuple, a one-dimensional array, a set or an iterator."""
+    wrong = isinstance(value, str | bytes | memoryview | Mapping) or getattr(value, "ndim", 1) != 1
+    if wrong or not isinstance(value, Iterable) or _endless(value):
+        raise InvalidInput(name, describe(value), "a sequence")
+    return tuple(value.tolist() if isinstance(value, np.ndarray) else value)
+
+
+def instance(name: str, value: Value, *classes: type) -> Value:
+    """An object of one of these classes."""
+    if not isinstance(value, classes):
+        raise InvalidInput(name, describe(value), _one_of_classes(classes, value))
+    return value
+
+
+def instances(name: str, value: Iterable[Value], *classes: type) -> tuple[Value, ...]:
+    """A sequence of objects, each of one of these classes."""
+    entries = sequence(name, value)
+    for entry in entries:
+        if not isinstance(entry, classes):
+            expected = f"a sequence, each entry {_one_of_classes(classes, entry)}"
+            raise InvalidInput(name, f"a sequence with {describe(entry)}", expected)
+    return entries
+
+
+def provides(name: str, value: Value, protocol: type) -> Value:
+    """An object with all public members of a protocol; its properties are not computed."""
+    bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
+    members = {m for b in bases for m in (*vars(b), *vars(b).get("__annotations__", {}))}
+    known = {*dir(type(value)), *getattr(value, "__dict__", ())}
+    if isinstance(value, type) or not known.issuperset(m for m in members if m[0] != "_"):
+        raise InvalidInput(name, describe(value), f"a {protocol.__name__}")
+    return value
+
+
+def _one_of_classes(classes: Sequence[type], found: object) -> str:
+    """The classes in words, with a hint how to get one from what was found.
+
+    A class may state both: ``expected``, and ``by_name``, the call that makes one from a name.
+    """
+    words = []
+    for cls in classes:
+        article = "an" if cls.__name__[0] in "AEIOU" else "a"
+        word = "a text" if cls is str else getattr(cls, "expected", f"{article} {cls.__name__}")
+        if isinstance(getattr(found, "step", None), cls):
+            word += " (its .step is one)"
+        elif isinstance(found, str) and hasattr(cls, "by_name"):
+            word += f" (by name: {cls.by_name})"
+        words.append(word)
+    return " or ".join(words)
+
+
+def _endless(value: object) -> bool:
+    """Whether this is a range of more entries than memory should hold."""
+    return isinstance(value, range) and bool(value[_LONGEST_RANGE:])
 
 
 def number(**limits: Any) -> Callable[[str, object], float]:
@@ -169,6 +318,8 @@ def unmasked(value: object) -> NDArray[Any]:
 def array(name: str, value: object, expected: str) -> NDArray[Any]:
     """Whatever numpy makes an array of, without masked entries."""
     try:
+        if _endless(value):
+            raise OverflowError("a range that memory cannot hold")
         return unmasked(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         masked = " with masked entries" if np.ma.isMaskedArray(value) else ""
@@ -292,6 +443,17 @@ def integers(
     if below is not None and result.size and int(result.max()) >= below:
         raise InvalidInput(name, str(int(result.max())), expected)
     return read_only(result)
+
+
+def flags(name: str, value: object, shape: Shape) -> BoolArray:
+    """A read-only array of True and False, copied; None in ``shape`` takes any length."""
+    expected = f"flags, True or False, of shape {_sizes(shape)}"
+    result = array(name, value, expected)
+    pairs = zip(shape, result.shape, strict=False)
+    fits = result.ndim == len(shape) and all(n is None or n == m for n, m in pairs)
+    if not fits or (result.size and result.dtype.kind != "b"):
+        raise InvalidInput(name, describe(result), expected)
+    return read_only(result.astype(np.bool_))
 
 
 def positions(name: str, value: object, size: int) -> IntArray:
