@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
-import clarabel
 import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray, one_of, read_only
+from cdopt._util.cone_program import ConeProgram
 from cdopt._util.errors import InfeasibilityProof
 from cdopt._util.frozen import Frozen, frozen_rows
 from cdopt.problem import friction_cone as cone
@@ -34,10 +34,9 @@ _MODERATE = 3.0  # forces over what acts that need no second look,
 _GROWTH = -0.25  # or the worst residual to this power: so little do unbounded forces grow
 _SHRINKS = 2.0  # the least forces of no attained answer do, when less accuracy is asked for
 MARGIN = 1e-7  # a Slater number is zero within this; products of a proof are, relative to it
-_ACCURACY = 1e-12  # asked of the cone programs
+_SECONDS = 60.0  # of one cone program
 _SMALL = 1e-6  # an error of forces, relative to what acts,
 _LARGER = 1e-4, 0.3  # and bounds of another, which must not matter much
-_SOLVED = ("Solved", "AlmostSolved", "InsufficientProgress", "MaxIterations")
 
 
 class FrictionalData(StepData):
@@ -376,12 +375,13 @@ def slater_number(data: FrictionalData, contacts: IntArray) -> Slater:
     equal = sp.vstack([balance * stretch[None, :], sp.csr_array(total)])
     right = np.append(np.zeros(used.size), 1.0)
     cones, dims = sp.eye_array(n), [d] * contacts.size
-    z, status = _cone_program(cost * stretch, equal, right, cones, np.zeros(n), dims)
-    if status == "PrimalInfeasible":
+    program = ConeProgram(cost * stretch, equal, right, cones, np.zeros(n), dims, seconds=_SECONDS)
+    answer = program.solve()
+    if answer.status == "PrimalInfeasible":
         return Slater(np.inf)
-    if z is None or not np.isfinite(z).all():
+    if not answer.useful:
         return Slater(np.nan, violation=np.inf)
-    power = cone.project((stretch * z).reshape(-1, d), mu)
+    power = cone.project((stretch * answer.x).reshape(-1, d), mu)
     power /= power[:, 0].sum() or 1.0
     value = float(cost @ power.ravel())
     violation = float(np.abs(balance @ power.ravel()).max(initial=0.0))
@@ -426,8 +426,9 @@ def forces_shrink(
     sizes = []
     for slack in (_SMALL, float(np.clip(10.0 * np.sqrt(worst), *_LARGER))):
         shift = np.concatenate([np.zeros(2 * n + 1), [slack], -target, [done + slack]])
-        z, _ = _cone_program(cost, sp.csr_array((0, n + 1)), np.zeros(0), cones, shift, dims)
-        sizes.append(np.inf if z is None else float(z[-1]))
+        free = sp.csr_array((0, n + 1)), np.zeros(0)
+        answer = ConeProgram(cost, *free, cones, shift, dims, seconds=_SECONDS).solve()
+        sizes.append(float(answer.x[-1]) if answer.useful else np.inf)
     return sizes[0] / sizes[1] if sizes[1] > 0.0 else 1.0
 
 
@@ -436,23 +437,3 @@ def _cones(data: FrictionalData, contacts: IntArray) -> tuple[IntArray, FloatArr
     d, mu = data.d, data.friction.mu[contacts]
     columns = (contacts[:, None] * d + np.arange(d)).ravel()
     return columns, np.where(columns % d == 0, 1.0, mu.repeat(d)), mu
-
-
-def _cone_program(
-    cost: FloatArray, equal: Any, right: FloatArray, cones: Any, shift: FloatArray, dims: list[int]
-) -> tuple[FloatArray | None, str]:
-    """min costᵀz with equal z = right and cones z + shift in second-order cones of these sizes."""
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
-    settings.time_limit = 60.0
-    n = cost.size
-    A, b = sp.csc_matrix(sp.vstack([equal, -cones])), np.concatenate([right, shift])
-    kinds = [clarabel.ZeroConeT(right.size)] if right.size else []
-    kinds += [clarabel.SecondOrderConeT(size) for size in dims]
-    if not (np.isfinite(A.data).all() and np.isfinite(b).all() and np.isfinite(cost).all()):
-        return None, "not finite"
-    solver = clarabel.DefaultSolver(sp.csc_matrix((n, n)), cost, A, b, kinds, settings)
-    solution = solver.solve()
-    status = str(solution.status)
-    return (np.array(solution.x) if status in _SOLVED else None), status
