@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from cdopt._util import files
+from cdopt._util import files, sparse
 from cdopt._util.errors import InvalidInput
 
 FORMAT = 1
@@ -110,10 +110,7 @@ def _array(members: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
 def _sparse(path: str | Path, name: str, entries: dict[str, Any]) -> sp.csr_array:
     try:
         data, indices, indptr, shape = (entries[f"{name}.{part}"] for part in _PARTS)
-        rows, cols = (int(n) for n in shape)
-        matrix = sp.csr_array((data, indices, indptr), shape=(rows, cols))
-        matrix.check_format(full_check=True)
+        return sparse.rows_of_parts(data, indices, indptr, shape)
     except files.DAMAGE as error:
-        found = f"{path}: damaged sparse matrix {name!r}"
+        found = f"{path}: damaged sparse matrix {name!r}: {error}"[:300]
         raise InvalidInput("path", found, "a whole file") from error
-    return matrix

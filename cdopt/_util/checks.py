@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from cdopt._util import sparse
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import FrozenMatrix, from_dense
 from cdopt._util.frozen import freeze as freeze
@@ -532,38 +533,9 @@ def symmetric(name: str, value: sp.csr_array, tol: float) -> sp.csr_array:
 
 
 def _sparse(name: str, value: Any) -> sp.csr_array:
-    """A CSR copy of any sparse matrix, its structure checked before compiled code walks it.
-
-    Repeated entries are summed. The caller's object is not touched.
-    """
-    expected = "a sparse matrix of real numbers, every index within its shape"
+    """A CSR copy of any sparse matrix, its structure checked before compiled code walks it."""
     try:
-        if value.format == "lil" and list(map(len, value.rows)) != list(map(len, value.data)):
-            raise ValueError("rows and data of different lengths")
-        if value.format == "dia" and value.offsets.shape != value.data.shape[:1]:
-            raise ValueError("offsets and data of different lengths")
-        parts = value if hasattr(value, "indptr") else value.tocoo()
-        data = unmasked(parts.data)
-        if data.dtype.kind not in "iuf" and data.size:
-            raise ValueError(f"entries of type {data.dtype}")
-        if hasattr(parts, "indptr"):
-            kind = {"csr": sp.csr_array, "csc": sp.csc_array, "bsr": sp.bsr_array}[parts.format]
-            structure: tuple[Any, ...] = tuple(map(_indices, (parts.indices, parts.indptr)))
-        else:
-            kind, structure = sp.coo_array, (tuple(map(_indices, parts.coords)),)
-        checked = kind((data, *structure), shape=value.shape)
-        if hasattr(parts, "indptr"):  # which the constructor compares with the shape only in part
-            checked.check_format(full_check=True)
-        shape = tuple(int(n) for n in value.shape)
-        return sp.csr_array(checked.tocsr().astype(np.float64), shape=shape, copy=True)
-    except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError) as error:
+        return sparse.rows_of(value)
+    except sparse.FAULTS as error:
+        expected = "a sparse matrix of real numbers, every index within its shape"
         raise InvalidInput(name, f"{describe(value)}: {error}", expected) from error
-
-
-def _indices(part: Any) -> IntArray:
-    result = unmasked(part)
-    if result.ndim != 1 or result.dtype.kind not in "iu":
-        raise ValueError(f"indices of type {result.dtype} and shape {result.shape}")
-    if result.dtype.kind == "u" and result.size and int(result.max()) >= _INT64_END:
-        raise ValueError("an index beyond 64 bits")
-    return result

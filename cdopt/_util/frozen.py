@@ -11,6 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from cdopt._util import sparse
+from cdopt._util.errors import InvalidInput
+
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """The same array, no longer writable."""
@@ -119,7 +122,8 @@ copyreg.pickle(MappingProxyType, lambda proxy: (_proxy, (dict(proxy),)))
 class Frozen:
     """Base of frozen classes whose arrays and sparse matrices nobody writes to.
 
-    An array that somebody else can write to is copied.
+    An array that somebody else can write to is copied. Of a sparse matrix that is not frozen yet
+    the structure is checked.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -127,6 +131,7 @@ class Frozen:
 
     def __post_init__(self) -> None:
         for name, value in self.__dict__.items():
+            _require_structure(name, value)
             self.__dict__[name] = _frozen(value, copy=True)
 
     @classmethod
@@ -142,6 +147,17 @@ class Frozen:
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             self.__dict__[name] = _frozen(value, copy=False)
+
+
+def _require_structure(name: str, value: Any) -> None:
+    """Refuse a sparse matrix whose structure leads compiled code out of its arrays."""
+    if not isinstance(value, sp.csr_array) or (isinstance(value, FrozenMatrix) and value.sealed):
+        return
+    try:
+        sparse.compressed(value.data, value.indices, value.indptr, *value.shape)
+    except sparse.FAULTS as error:
+        found = f"a sparse matrix: {error}"
+        raise InvalidInput(name, found, "every index within its shape") from error
 
 
 def _frozen(value: Any, copy: bool) -> Any:

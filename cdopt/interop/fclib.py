@@ -44,7 +44,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt._util import checks, files
+from cdopt._util import checks, files, sparse
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.interop.hdf5 import read_arrays
@@ -281,8 +281,9 @@ def _matrix(arrays: _Arrays, name: str, m: int, n: int) -> sp.csr_array:
         if lines is None:
             parts = sp.coo_array((x[:nz], (i[:nz], p)), shape=shape)  # columns in p, rows in i
         else:
-            compressed = sp.csr_array if nz == _COMPRESSED_ROWS else sp.csc_array
-            parts = compressed((x[: p[-1]], i[: p[-1]], p), shape=shape)
+            by_rows = nz == _COMPRESSED_ROWS
+            kept = sparse.compressed(x, i[: p[-1]], p, lines, n if by_rows else m)
+            parts = (sp.csr_array if by_rows else sp.csc_array)(kept, shape=shape)
     except ValueError as error:
         raise InvalidInput(name, str(error), "indices within its shape") from error
     return checks.matrix(name, parts, m, n)

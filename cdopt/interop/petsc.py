@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from cdopt._util import files
 from cdopt._util.checks import Count, FloatArray, IntArray, Tolerance
 from cdopt._util.errors import BackendUnavailable
 from cdopt.backends.deadline import TIME_LIMIT
@@ -95,8 +96,8 @@ def write(
 
     Raises
     ------
-    InvalidInput : a number out of range.
-    OSError : the folder cannot be written.
+    InvalidInput : a number out of range, or no such folder.
+    SaveFailed : the folder cannot be written.
     """
     data, place = truss if isinstance(truss, TrussData) else truss.data, Path(folder)
     scaled = data.scaled()
@@ -116,11 +117,12 @@ def write(
     B.sort_indices()
     arrays = {"indptr": B.indptr, "indices": B.indices, "data": B.data, "load": scaled.load[dof]}
     arrays |= {"opening": scaled.opening[contact], "stiffness": scaled.law.stiffness[contact]}
-    for name, values in arrays.items():
-        np.save(place / f"{name}.npy", values)
     stated = {"contacts": data.nc, "dofs": dof.size, "block": block, "power": scaled.law.power}
     stated |= {"accuracy": accuracy, "max_steps": max_steps}
-    (place / "truss.json").write_text(json.dumps(stated))
+    with files.named(place, "folder"):
+        for name, values in arrays.items():
+            np.save(place / f"{name}.npy", values)
+        (place / "truss.json").write_text(json.dumps(stated))
     return Ordering(dof, contact)
 
 

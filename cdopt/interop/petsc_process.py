@@ -45,6 +45,7 @@ class DistributedTruss:
         entries = slice(int(indptr[0]), int(indptr[-1]))
         self.indptr = indptr - indptr[0]
         self.indices, self.data = (np.array(stored[name][entries]) for name in ("indices", "data"))
+        self._require_structure(int(self.stated["dofs"]))
         mine = slice(self.bodies.start * self.block, self.bodies.stop * self.block)
         self.load = np.array(stored["load"][mine])
         self.k, self.opening = (
@@ -57,6 +58,15 @@ class DistributedTruss:
         self.row.array[:] = self.k
         self.mean = self.row.sum() / nc
         self._pair_bodies()
+
+    def _require_structure(self, dofs: int) -> None:
+        """Refuse damaged rows, which PETSc would walk out of its arrays."""
+        ends, size = self.indptr, self.indices.size
+        sound = ends.size == len(self.rows) + 1 and not (ends[1:] < ends[:-1]).any()
+        sound = sound and ends[-1] == size == self.data.size
+        inside = size == 0 or 0 <= self.indices.min() <= self.indices.max() < dofs
+        if not (sound and inside):
+            raise ValueError("a damaged matrix: its rows lead out of its arrays")
 
     def _share(self, count: int) -> range:
         """The numbers of this process, of so many."""

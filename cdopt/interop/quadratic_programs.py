@@ -13,6 +13,8 @@ repository of convex quadratic programming problems*, Optimization Methods and S
 from __future__ import annotations
 
 import contextlib
+import math
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,14 +26,17 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util import checks, files
+from cdopt._util import checks, files, sparse
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import CdoptError, InvalidInput, SaveFailed, Unsupported
+from cdopt._util.formatting import one_line
 from cdopt._util.frozen import Frozen
 from cdopt.formulations.base import Formulation
 
 SUFFIXES = (".mps", ".qps")
 _SYMMETRY_TOL = 1e-12
+_LARGEST = 2**28  # bytes of a file
+_LONG = re.compile(rb"(?<!\S)[+-]?(?:[\d.]{300,}|[\d.]+[eEdD]\+?\d{3,})(?!\S)")  # may be too large
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,17 +136,32 @@ def read(path: str | Path) -> QuadraticProgram:
 
     Raises
     ------
-    InvalidInput : of "path", when it is missing or no such file.
+    InvalidInput : of "path", when it is missing, no such file, larger than 256 MiB, or has a
+        number beyond double precision.
     """
     source = _checked(path)
-    content = files.read_bytes(source, "a QPS file")
+    content = files.read_bytes(source, "a QPS file", at_most=_LARGEST)
+    _require_doubles(content, source)
     solver = _quiet()
     with _aside() as place:
         place.write_bytes(content)
         status = solver.readModel(str(place))
     if status == highspy.HighsStatus.kError:
         raise InvalidInput("path", f"{source}: HiGHS cannot read it", "a QPS file")
-    return _from_model(solver.getModel(), source.stem)
+    try:
+        return _from_model(solver.getModel(), source.stem)
+    except ValueError as error:  # InvalidInput is one
+        raise InvalidInput("path", f"{source}: {error}"[:300], "a QPS file") from error
+
+
+def _require_doubles(content: bytes, source: Path) -> None:
+    """Refuse numbers that HiGHS would read as infinite."""
+    for number in _LONG.finditer(content):
+        text = number[0].lower().replace(b"d", b"e")
+        if text.count(b".") < 2 and math.isinf(float(text)):
+            line = content.count(b"\n", 0, number.start()) + 1
+            found = f"{source}, line {line}: {one_line(text.decode(), 40)}"
+            raise InvalidInput("path", found, "numbers of at most 1.8e308")
 
 
 @contextlib.contextmanager
@@ -192,11 +212,17 @@ def loaded(stated: QuadraticProgram) -> Any:
 
 
 def _from_model(model: Any, name: str) -> QuadraticProgram:
-    """A HiGHS model as plain matrices."""
+    """A HiGHS model as plain matrices.
+
+    Raises
+    ------
+    InvalidInput : entries are not finite. ValueError : the structure of a matrix is damaged.
+    """
     lp, n = model.lp_, int(model.lp_.num_col_)
     by_rows = lp.a_matrix_.format_ != highspy.MatrixFormat.kColwise
     parts = (np.array(lp.a_matrix_.value_), lp.a_matrix_.index_, lp.a_matrix_.start_)
-    rows = sp.csr_array((sp.csr_array if by_rows else sp.csc_array)(parts, (lp.num_row_, n)))
+    kept = sparse.compressed(*parts, *((lp.num_row_, n) if by_rows else (n, lp.num_row_)))
+    rows = sp.csr_array((sp.csr_array if by_rows else sp.csc_array)(kept, (lp.num_row_, n)))
     low, high = np.array(lp.row_lower_), np.array(lp.row_upper_)
     equal = np.flatnonzero(low == high)
     above = np.flatnonzero((low != high) & np.isfinite(high))
@@ -204,15 +230,22 @@ def _from_model(model: Any, name: str) -> QuadraticProgram:
     sign = 1.0 if lp.sense_ == highspy.ObjSense.kMinimize else -1.0
     P, hessian = sp.csc_array((n, n)), model.hessian_  # which may be its lower triangle, or nothing
     if hessian.dim_:
-        P = sp.csc_array((np.array(hessian.value_), hessian.index_, hessian.start_), (n, n))
+        kept = sparse.compressed(np.array(hessian.value_), hessian.index_, hessian.start_, n, n)
+        P = sp.csc_array(kept, (n, n))
         if hessian.format_ == highspy.HessianFormat.kTriangular:
             P = P + sp.tril(P, -1).T
-    matrices = {"P": sign * P, "A": rows[equal], "G": sp.vstack([rows[above], -rows[below]])}
+    G = sp.vstack([rows[above], -rows[below]])
+    matrices = {"P": sp.csr_array(sign * P), "A": sp.csr_array(rows[equal]), "G": sp.csr_array(G)}
     vectors = {"q": sign * np.array(lp.col_cost_), "b": low[equal]}
     vectors |= {"h": np.concatenate([high[above], -low[below]])}
     vectors |= {"lower": np.array(lp.col_lower_), "upper": np.array(lp.col_upper_)}
+    checked = {**{key: matrix.data for key, matrix in matrices.items()}, **vectors}
+    for key, values in checked.items():
+        wrong = np.isnan(values) if key in ("lower", "upper") else ~np.isfinite(values)
+        if wrong.any():
+            raise InvalidInput(key, str(values[wrong][0]), "finite numbers")
     return QuadraticProgram(
-        **{key: checks.freeze(sp.csr_array(matrix)) for key, matrix in matrices.items()},
+        **{key: checks.freeze(matrix) for key, matrix in matrices.items()},
         **{key: checks.read_only(vector) for key, vector in vectors.items()},
         constant=sign * float(lp.offset_),
         name=name,

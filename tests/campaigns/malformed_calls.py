@@ -65,7 +65,24 @@ def bad_sparse() -> list[Any]:
     short = good.copy()
     short.data = short.data[:2]
     wide = good.astype(complex)
-    return [*found, coo, bsr, lil, dok, dia, short, wide]
+    tall, uneven, spare = good.tolil(), good.tocoo(copy=True), good.tocsc(copy=True)
+    tall.rows = np.append(tall.rows, tall.rows)
+    uneven.data = uneven.data[:1]
+    spare.indices = spare.indices[:2]
+    return [*found, coo, bsr, lil, dok, dia, short, wide, tall, uneven, spare, *bad_ends()]
+
+
+def bad_ends() -> list[Any]:
+    """Compressed matrices that pass SciPy's full check, for it looks no further than their ends."""
+    found = []
+    good = sp.random_array((4, 4), density=0.6, rng=np.random.default_rng(0)).tocsr()
+    for form in ("csr", "csc", "bsr"):
+        bad = good.tobsr(blocksize=(1, 1)) if form == "bsr" else good.asformat(form, copy=True)
+        bad.indptr[1:] = [10**8, 10**8, 10**8, -5]
+        found.append(bad)
+    late = good.copy()
+    late.indptr[:] = [2, 3, 3, 3, late.nnz]
+    return [*found, late]
 
 
 def numbers_like(good: Any, rng: np.random.Generator) -> list[Any]:

@@ -121,6 +121,25 @@ def test_rows_with_two_sides_become_two_inequalities(tmp_path: Path) -> None:
     assert read.P.nnz == 0
 
 
+def test_numbers_beyond_doubles_are_refused(tmp_path: Path) -> None:
+    """HiGHS reads them as infinite: the row would be gone without a word."""
+    text = (
+        "NAME t\nROWS\n N c\n L r\nCOLUMNS\n x c {}\n x r {}\nRHS\n b r {}\n"
+        "BOUNDS\n FR b x\nENDATA\n"
+    )
+    path = tmp_path / "a.mps"
+    for numbers, told in (
+        (("1e400", "2", "6"), "line 6: 1e400"), (("1", "-1E+400", "6"), "line 7: -1e"),
+        (("1", "2", "1e400"), "line 9: 1e400"), (("1", "2", "1" + "0" * 400), "line 9: 1000"),
+        (("1e200", "2", "6"), "q: found inf"), (("nan", "2", "6"), "q: found nan"),
+    ):  # fmt: skip
+        path.write_text(text.format(*numbers))
+        with pytest.raises(cdopt.InvalidInput, match=told):
+            qps.read(path)
+    path.write_text(text.format("1e-400", "2.5d+001", "6"))
+    np.testing.assert_array_equal(qps.read(path).h, [6.0])
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     classic = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step)
     hertz = cdopt.NoTensionTruss(np.ones((2, 1)), np.ones(1), power=2.5)
