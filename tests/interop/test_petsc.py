@@ -52,7 +52,7 @@ def test_bad_settings_and_a_missing_installation(monkeypatch, tmp_path: Path) ->
             petsc.PETSc(**{name: 0})
     with pytest.raises(cdopt.InvalidInput, match="accuracy"):
         petsc.write(truss("beam-uniform"), tmp_path, accuracy=2.0)
-    with pytest.raises(cdopt.InvalidInput, match="folder: .*none: no such file"):
+    with pytest.raises(cdopt.InvalidInput, match=r"folder: .*none: no such file"):
         petsc.write(truss("beam-uniform"), tmp_path / "none")
     monkeypatch.setattr(petsc, "why_unavailable", lambda: "not installed")
     for call in (petsc.PETSc, lambda: petsc.solve_folder(tmp_path, 2)):
