@@ -9,6 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cdopt._util.formatting import shortened, visible
+
+_QUOTED, _MESSAGE = 1000, 5000  # characters of what a message quotes, and of a message
+
 
 def portable(value: Any) -> Any:
     """A solver's own object, or None if it cannot be pickled."""
@@ -22,8 +26,12 @@ def portable(value: Any) -> Any:
 class CdoptError(Exception):
     """Base class of every exception that cdopt raises on purpose.
 
-    Pickles and copies carry the evidence, but no ``raw`` object that cannot be pickled.
+    Control characters of what it quotes are written out, and the middle of a very long message is
+    left out. Pickles and copies carry the evidence, but no ``raw`` object that cannot be pickled.
     """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(visible(shortened(f"{message}", _MESSAGE)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = dict(self.__dict__)
@@ -46,13 +54,14 @@ class InvalidInput(CdoptError, ValueError):
     argument : the argument's name, as the caller wrote it.
     found : a description of what was passed.
     expected : a description of what is accepted.
+
+    Of long ones the middle is left out.
     """
 
     def __init__(self, argument: str, found: str, expected: str) -> None:
-        super().__init__(f"{argument}: found {found}; expected {expected}")
-        self.argument = argument
-        self.found = found
-        self.expected = expected
+        self.argument, self.found = (shortened(f"{part}", _QUOTED) for part in (argument, found))
+        self.expected = shortened(f"{expected}", 2 * _QUOTED)
+        super().__init__(f"{self.argument}: found {self.found}; expected {self.expected}")
 
 
 class SaveFailed(CdoptError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -59,6 +60,29 @@ def beside(value: float, limit: float, digits: int = 0) -> str:
 def seconds(duration: float) -> str:
     """A duration, s, in milliseconds or seconds."""
     return f"{duration * 1e3:.0f} ms" if duration < 1.0 else f"{duration:.1f} s"
+
+
+# controls of terminals, marks that turn the direction of writing, and halves of characters
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """Text whose control characters are written out, "\\x1b"; ends of lines and tabs stay.
+
+    What files call things is shown this way: sent to a terminal as it stands it could rename the
+    window, erase lines or write others.
+    """
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text, its middle left out where it is longer than ``limit``."""
+    if len(text) <= limit:
+        return text
+    end = limit // 3
+    return f"{text[: limit - end - 1]}…{text[len(text) - end :]}"
 
 
 def one_line(text: str, limit: int = 200) -> str:

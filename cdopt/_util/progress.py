@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import visible
 from cdopt._util.notebook import NotebookBar, in_notebook
 
 ProgressCallback = Callable[..., None]  # of (done, total), or of (done, total, text)
@@ -43,7 +44,7 @@ def progress_bar(progress: bool | ProgressCallback, what: str) -> Iterator[Progr
         with Progress(*columns, texts, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(what, total=None, text="")
             yield lambda done, total, text="": bar.update(
-                task, completed=done, total=total, text=text
+                task, completed=done, total=total, text=visible(text)
             )
     else:
         raise InvalidInput("progress", checks.describe(progress), "True, False or a function")

@@ -6,20 +6,39 @@ What a command does is called as ``cdopt.NAME``, which is imported when it is fi
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import importlib
+import io
 import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 _PATIENCE = 2.0  # s that compiled code may go on after Ctrl-C
+_PLAIN = {  # for terminals that have ASCII alone
+    "–": "-", "—": "-", "−": "-", "…": "...", "∞": "inf", "×": "x", "·": "*", "µ": "u", "μ": "mu",
+    "█": "#", "“": '"', "”": '"', "≤": "<=", "≥": ">=", "→": "->", "²": "^2", "°": " deg",
+    "é": "e", "ö": "oe", "ä": "ae", "ü": "ue", "č": "c", "¯": "-", "∂": "d",
+}  # fmt: skip
 _python_interrupted = threading.Event()  # Ctrl-C, by Python
 
 
 def app() -> None:
-    """Run the command line. Ctrl-C ends it without a traceback, during imports and solves too."""
+    """Run the command line. Ctrl-C ends it without a traceback, during imports and solves too.
+
+    So does a full disk behind standard output, a folder that is gone, and a terminal that cannot
+    show all characters.
+    """
+    codecs.register_error("cdopt", _in_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None where the descriptor was closed
+            stream.reconfigure(errors="cdopt")
+    os.environ["MPLBACKEND"] = "agg"  # pictures are saved, never shown
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
         reader, writer = os.pipe()
@@ -28,7 +47,46 @@ def app() -> None:
         threading.Thread(target=_end_compiled_code, args=(reader,), daemon=True).start()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
-    importlib.import_module("cdopt.cli.main").app()
+    try:
+        Path.cwd()
+    except OSError as error:
+        sys.exit(f"error: the working folder cannot be used: {error.strerror}")
+    code: int | str | None = None
+    try:
+        importlib.import_module("cdopt.cli.main").app()
+    except SystemExit as end:
+        code = end.code
+    except OSError as error:
+        if error.filename is not None:  # of a file, and not of what is printed
+            raise
+        _not_written(error)
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except OSError as error:
+        _not_written(error)
+    sys.exit(code)
+
+
+def _not_written(error: OSError) -> NoReturn:
+    """Leave where what is printed cannot be written, and print nothing more."""
+    for stream, text in ((sys.stdout, ""), (sys.stderr, f"error: no output: {error.strerror}\n")):
+        with contextlib.suppress(OSError, AttributeError):
+            stream.write(text)
+            stream.flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    sys.exit(1)
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that the terminal has not."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    missing = error.object[error.start : error.end]
+    plain = (_PLAIN.get(c) or c.encode("unicode_escape").decode() for c in missing)
+    return "".join(plain), error.end
 
 
 def _end_compiled_code(reader: int) -> None:

@@ -109,7 +109,7 @@ def bounds(
             output.print_json(what)
         if to_csv is not None:
             bounded.table().save_csv(to_csv)
-            typer.echo(f"table: {to_csv}, {count(report.contacts.size, 'contact')}", err=True)
+            output.echo(f"table: {to_csv}, {count(report.contacts.size, 'contact')}", err=True)
         if plot is not None:
             _draw(bounded, plot)
     if report.failures:
@@ -139,7 +139,7 @@ def _draw(bounded: BoundedProblem, path: str) -> None:
     try:
         figure = cdopt.plots.bounds_story(bounded.report, shown, bounded.solution, title)
     except cdopt.InvalidInput as error:
-        typer.echo(f"no picture: {error}", err=True)
+        output.echo(f"no picture: {error}", err=True)
         return
     output.save_picture(figure, path)
 

@@ -151,7 +151,7 @@ def _by_friction(sources: Sequence[ProblemSource], law: str | None) -> dict[str,
     if rough and not law:
         names = one_line(", ".join(dict.fromkeys(source.label for source in rough)), 60)
         other = "--law associated, or --frictionless without it"
-        typer.echo(f"with friction, by the law of Coulomb ({other}): {names}", err=True)
+        output.echo(f"with friction, by the law of Coulomb ({other}): {names}", err=True)
     forms = {chosen: rough, "classic-force": [s for s in sources if s not in rough]}
     return {name: listed for name, listed in forms.items() if listed}
 
@@ -191,7 +191,7 @@ def _set_beside(
         false = [name for name, verdict in by_problem.items() if verdict == "claims falsely"]
         if false:
             output.say(f"claims falsely, by more than ten times, on {', '.join(false)}", "bold red")
-    typer.echo(f"page: {page}", err=True)
+    output.echo(f"page: {page}", err=True)
 
 
 def run_and_show(
@@ -210,8 +210,8 @@ def run_and_show(
             bar = output.progress(quiet, "run")
             studies = [cdopt.study.run(plan, out, executor, bar) for plan in plans]
     except KeyboardInterrupt:
-        typer.echo(f"interrupted; finished runs are in {path}", err=True)
-        typer.echo("go on: the same command again", err=True)
+        output.echo(f"interrupted; finished runs are in {path}", err=True)
+        output.echo("go on: the same command again", err=True)
         raise typer.Exit(output.INTERRUPTED) from None
     records = [record for study in studies for record in study.records]
     lost = {run: why for study in studies for run, why in study.lost.items()}
@@ -225,7 +225,7 @@ def run_and_show(
         output.say(f"made now: {made}; every run: {path}", "dim")
         _print_errors(records)
         for name, why in lost.items():
-            typer.echo(f"lost: {name}: {one_line(why, 200)}", err=True)
+            output.echo(f"lost: {name}: {one_line(why, 200)}", err=True)
     if lost or any(record.outcome == "interrupted" for record in records):
         raise typer.Exit(output.NO_ANSWER)
 
@@ -238,9 +238,9 @@ def _print_errors(records: Sequence[Record]) -> None:
             errors.setdefault(one_line(record.message), []).append(record.run.label)
     for why, runs in errors.items():
         more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-        typer.echo(f"error: {runs[0]}{more}: {why}", err=True)
+        output.echo(f"error: {runs[0]}{more}: {why}", err=True)
     if errors:
-        typer.echo("the same command makes these runs again", err=True)
+        output.echo("the same command makes these runs again", err=True)
 
 
 def _print_table(records: Sequence[Record]) -> None:

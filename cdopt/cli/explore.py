@@ -49,9 +49,9 @@ def explore(
     with output.solvers_kept_quiet():
         posed = _posed(scene, frictionless)
     size = cdopt.plots.explore.save_page(posed, out).stat().st_size
-    typer.echo(f"page: {out} ({posed.size}, {size / 1e3:.0f} kB)")
+    output.echo(f"page: {out} ({posed.size}, {size / 1e3:.0f} kB)")
     if show and not webbrowser.open(Path(out).resolve().as_uri()):
-        typer.echo("no browser was found: open the page yourself", err=True)
+        output.echo("no browser was found: open the page yourself", err=True)
 
 
 def _posed(name: str, frictionless: bool) -> Exploration | FrictionalExploration:

@@ -61,7 +61,7 @@ def limit(
         what = "; ".join(live) if "=" in live[0] else f"each body's weight along {live[0]}"
         output.say(f"live load: {what}", "dim")
     if plot is not None and result.mechanism is None:
-        typer.echo("no picture: no mechanism limits the load", err=True)
+        output.echo("no picture: no mechanism limits the load", err=True)
     elif plot is not None:
         title = f"{structure}: {result.value:.5g} times the live load"
         output.save_picture(cdopt.plots.collapse(result, title=title), plot)

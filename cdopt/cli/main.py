@@ -61,7 +61,7 @@ for command in (
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"cdopt {cdopt.__version__}")
+        output.echo(f"cdopt {cdopt.__version__}")
         raise typer.Exit()
 
 
@@ -75,7 +75,7 @@ def _report_compiling(before: float) -> None:
     """Say how long loops were compiled since then, which no time that was printed counts."""
     seconds = _seconds_compiling() - before
     if seconds and logging.getLogger("cdopt.compiling").isEnabledFor(logging.WARNING):
-        typer.echo(f"loops were compiled in {seconds:.1f} s, which no time counts", err=True)
+        output.echo(f"loops were compiled in {seconds:.1f} s, which no time counts", err=True)
 
 
 @app.callback()

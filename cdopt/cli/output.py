@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 import cdopt
-from cdopt._util.formatting import one_line, plain
+from cdopt._util.formatting import one_line, plain, visible
 from cdopt.cli import INTERRUPTED as INTERRUPTED
 
 if TYPE_CHECKING:
@@ -116,10 +116,15 @@ def console() -> Console:
 
 
 def text(content: str, style: str = "") -> Text:
-    """Text that is printed as it stands, without markup."""
+    """Text that is printed without markup, its control characters written out."""
     from rich.text import Text
 
-    return Text(content, style=style)
+    return Text(visible(content), style=style)
+
+
+def echo(content: str, err: bool = False) -> None:
+    """Print a line to stdout, or stderr, as it stands; what files call things is made visible."""
+    typer.echo(visible(content), err=err)
 
 
 def say(content: str, style: str = "") -> None:
@@ -129,7 +134,7 @@ def say(content: str, style: str = "") -> None:
 
 def say_of(name: str, about: str, style: str = "") -> None:
     """Print a name in bold and what there is to say of it."""
-    console().print(text(name, "bold").append(about, f"not bold {style}"))
+    console().print(text(name, "bold").append(visible(about), f"not bold {style}"))
 
 
 def say_entry(name: str, about: str, column: int, indent: int = 0) -> None:
@@ -192,14 +197,15 @@ def largest_finite(values: Iterable[float]) -> float:
 
 
 def print_json(content: Any) -> None:
-    """A value as strict JSON, on stdout."""
-    typer.echo(json.dumps(plain(content), indent=2, allow_nan=False))
+    """A value as strict JSON, on stdout; which writes out all control characters but one."""
+    stated = json.dumps(plain(content), indent=2, allow_nan=False)
+    typer.echo(stated.replace("\x7f", "\\u007f"))
 
 
 def save_picture(figure: Any, path: str) -> None:
     """Write a picture and say where."""
     cdopt.plots.save(figure, path)
-    typer.echo(f"picture: {path}", err=True)
+    echo(f"picture: {path}", err=True)
 
 
 # --- errors ---------------------------------------------------------------------------------
@@ -218,10 +224,10 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
                 cdopt.plots.check_path(given["plot"])
             function(**given)
         except cdopt.CdoptError as error:
-            typer.echo(f"error: {one_line(str(error), 500)}", err=True)
+            echo(f"error: {one_line(str(error), 500)}", err=True)
             raise typer.Exit(NO_ANSWER) from None
         except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
+            echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
     return run
@@ -249,7 +255,7 @@ def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
         yield
         if there:
             more = f" and {len(there) - 1} more" if len(there) > 1 else ""
-            typer.echo(f"replaced: {there[0]}{more}", err=True)
+            echo(f"replaced: {there[0]}{more}", err=True)
     except cdopt.InvalidInput as error:
         if force or not any(str(path) in error.found for path in there):
             raise
@@ -330,7 +336,7 @@ def spinner() -> Iterator[Callable[[str], None]]:
         yield lambda label: None
         return
     with err.status("starting") as status:
-        yield lambda label: status.update(f"solving: {label}")
+        yield lambda label: status.update(text(f"solving: {label}"))
 
 
 def progress(quiet: bool, noun: str, pause: float = 0.0) -> bool | Callable[..., None]:
@@ -351,7 +357,7 @@ def progress(quiet: bool, noun: str, pause: float = 0.0) -> bool | Callable[...,
         now = time.monotonic()
         if done and (done == total or now - last >= pause):
             last = now
-            typer.echo(f"{noun} {done:,} of {total:,}: {note}", err=True)
+            echo(f"{noun} {done:,} of {total:,}: {note}", err=True)
 
     return line
 
@@ -393,6 +399,7 @@ def solvers_kept_quiet(verbose: bool = False, to_stderr: bool = False) -> Iterat
 
 def _flush() -> None:
     """Empty Python's and C's buffers into the descriptor that they were written for."""
-    sys.stdout.flush()
+    if sys.stdout is not None:  # which it is where the descriptor was closed
+        sys.stdout.flush()
     with contextlib.suppress(OSError, TypeError, AttributeError):  # another kind of C library
         ctypes.CDLL(None).fflush(None)

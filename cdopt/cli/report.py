@@ -44,4 +44,4 @@ def report(
         page = write.write(results, out, title, more)
     for text in into or ():
         write.write_into(text, results)
-    typer.echo(str(page))
+    output.echo(str(page))

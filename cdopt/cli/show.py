@@ -73,11 +73,11 @@ def show(
     if plot is not None:
         output.save_picture(cdopt.plots.run_overview(trajectory, frame), plot)
     if why_no_page:
-        typer.echo(f"no page: {one_line(why_no_page)}", err=True)
+        output.echo(f"no page: {one_line(why_no_page)}", err=True)
         raise typer.Exit(output.NO_ANSWER)
     if page is not None:
         size = cdopt.plots.page.save_page(trajectory, page, frame).stat().st_size
-        typer.echo(f"page: {page} ({size / 1e6:.1f} MB)", err=True)
+        output.echo(f"page: {page} ({size / 1e6:.1f} MB)", err=True)
 
 
 def print_summary(run: Trajectory) -> None:

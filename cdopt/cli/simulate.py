@@ -103,18 +103,18 @@ def simulate(
         if failure is not None and proof is not None:
             output.say(f"t = {failure.t:g} s. {cdopt.study.proof_text(proof)}")
         elif failure is not None:
-            typer.echo(f"error: {one_line(str(failure), 500)}", err=True)
+            output.echo(f"error: {one_line(str(failure), 500)}", err=True)
     if out is not None:
-        typer.echo(f"run: {out}", err=True)
+        output.echo(f"run: {out}", err=True)
     if interrupted and out is not None:
         times = {"dt": repr(dt), "duration": repr(duration), "method": method}
         command = ["cdopt", "simulate", scene, *(["--frictionless"] if frictionless else [])]
         for name, value in {**times, "overlaps": overlaps, **common}.items():
             command += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
         again, t = shlex.join([*command, "--resume"]), run.diagnostics["time"][-1]
-        typer.echo(f"interrupted at t = {t:.6g} s; go on: {again}", err=True)
+        output.echo(f"interrupted at t = {t:.6g} s; go on: {again}", err=True)
     elif interrupted:
-        typer.echo("interrupted; without --out nothing is kept", err=True)
+        output.echo("interrupted; without --out nothing is kept", err=True)
     if interrupted:
         raise typer.Exit(output.INTERRUPTED)
     if failure is not None or not run.ok:

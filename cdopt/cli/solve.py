@@ -94,7 +94,7 @@ def solve(
     if plot is not None and any(s.f is not None and s.f.size for s in every):
         output.save_picture(cdopt.plots.story(named.step, solutions, bodies=named.bodies), plot)
     elif plot is not None:
-        typer.echo("no picture: there are no contact forces", err=True)
+        output.echo("no picture: there are no contact forces", err=True)
     if not solutions.ok:
         raise typer.Exit(output.NO_ANSWER if solutions.proof is None else output.INFEASIBLE)
 
@@ -110,7 +110,7 @@ def _report_later() -> Callable[[str, StepSolution | cdopt.CdoptError], None]:
             cells: tuple[str, ...] = (label, cdopt.study.failure(outcome))
         else:
             cells = cdopt.study.Row.of(outcome, label, None).cells[:-1]
-        typer.echo("  ".join(cells), err=True)
+        output.echo("  ".join(cells), err=True)
 
     return finished
 

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, Positive, freeze, read_only
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import visible
 from cdopt._util.frozen import frozen_rows
 from cdopt.collision.contacts import (
     Contacts,
@@ -297,5 +298,5 @@ def warn_of_overlaps(scene: Scene, pairs: IntArray, phi: FloatArray, what: str) 
     """Say how many pairs (nc, 2) overlap, by how much, and what is done with them."""
     if phi.size:
         (i, j), depth = deepest(pairs, phi)
-        first, second = scene.bodies.label(i), scene.bodies.label(j)
+        first, second = visible(scene.bodies.label(i)), visible(scene.bodies.label(j))
         LOG.warning(_WARNING, phi.size, depth, first, second, what)
