@@ -126,9 +126,8 @@ class _ElasticSteps:
         solution: object = None,
         energy: Any = 0.0,
     ) -> StepTaken:
-        """Steps that took and made ``energy``, as in ``Passes``; in all it is unknown in a copy."""
-        before = run.memory.get("energy", np.full(3 + self.rough, np.nan))
-        run.memory["energy"] = total = np.asarray(before + np.asarray(energy))
+        """Steps that took and made ``energy``, as in ``Passes``."""
+        run.memory["energy"] = total = np.asarray(run.memory["energy"] + np.asarray(energy))
         lost, work, error = total[:3].tolist()
         elastic, forces = contacts.energy, {"f": contacts.forces}
         measures = {"elastic": elastic, "dissipated": lost, "work": work}
@@ -402,15 +401,8 @@ class VelocityVerletSteps(_ElasticSteps):
         return self._begun(run, state, spheres.contacts(state))
 
     def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
-        """Up to so many steps.
-
-        Raises
-        ------
-        InvalidInput : the run goes on from a copy, which holds no forces.
-        """
+        """Up to so many steps."""
         spheres = self._stepper(run)
-        if "force" not in run.memory:
-            raise InvalidInput("out", "a copy of a run, without its forces", "the run's own file")
         ended, force = spheres.velocity_verlet(state, steps, run.dt, run.memory["force"])
         run.memory["force"] = force
         return self._integrated(run, ended, None)
@@ -501,8 +493,6 @@ def _neighbours(run: StepContext) -> VerletList:
 
 def _sliding_springs(run: StepContext) -> SlidingSprings:
     """The springs in the memory of a run whose steps are posed."""
-    if "spring_ids" not in run.memory:
-        raise InvalidInput("out", "a copy of a run, without its springs", "the run's own file")
     names = [part.name for part in fields(SlidingSprings)]
     return SlidingSprings(*(run.memory[f"spring_{name}"] for name in names))
 

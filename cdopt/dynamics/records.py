@@ -219,6 +219,7 @@ class MemoryStore:
         self.header = header
         self._frames: list[Frame] = []
         self._rows: list[Sequence[float]] = []
+        self._checkpoint = Checkpoint(0, header.scene.initial, {})
 
     def array(self, name: str) -> NDArray[Any]:
         """An array of all frames, "t", "step", "q" or "v", or "diagnostics", a row per step."""
@@ -237,7 +238,12 @@ class MemoryStore:
             self._frames.append(frame)
 
     def commit(self, checkpoint: Checkpoint, final: bool = False) -> None:
-        """Nothing to do: memory does not outlive the process."""
+        """Keep where the run goes on; memory does not outlive the process."""
+        self._checkpoint = checkpoint
+
+    def checkpoint(self) -> Checkpoint:
+        """The last one that was committed."""
+        return self._checkpoint
 
 
 # --- methods -------------------------------------------------------------------------------

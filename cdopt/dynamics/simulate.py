@@ -310,6 +310,7 @@ class Simulation:
         try:
             if initial is None:
                 self._require_same(writer.header)
+                self._require_memory(FileStore(path).checkpoint())
                 start = writer.resume()
             else:
                 start = self._begin(*initial)
@@ -332,6 +333,15 @@ class Simulation:
         if saved.columns != self.header.columns:
             other = ", ".join(sorted(set(saved.columns) ^ set(self.header.columns)))
             raise InvalidInput("out", f"a run of another version, by {other}", "a new file")
+
+    def _require_memory(self, start: Checkpoint) -> None:
+        """Refuse a copy by an earlier version, which lacks what the next step needs."""
+        remembers = getattr(self.method, "warm_start", True)
+        if isinstance(self.method, CompatibleFrictionSteps):
+            remembers = True
+        if remembers and start.step and not start.memory:
+            found = "a copy of a run, without what its next step needs from the last one"
+            raise InvalidInput("out", found, "the run's own file, or a copy by this version")
 
     # --- the loop ----------------------------------------------------------------------
 

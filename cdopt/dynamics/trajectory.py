@@ -142,7 +142,7 @@ class Trajectory:
         return cls(FileStore(Path(path)), Path(path))
 
     def save(self, path: str | Path) -> None:
-        """Write the trajectory to a new VTKHDF file; such a copy is to read, not to resume.
+        """Write the trajectory to a new VTKHDF file, whose run can be resumed as in its own.
 
         Raises
         ------

@@ -18,7 +18,10 @@ writer away.
 
 Chunks carry Fletcher-32 checksums and HDF5's own structures those of its format 1.8, so that
 damage is an error when it is read, not another number. A file is checked as a whole when it is
-opened: it contains everything itself, and nothing is larger than what is stored of it.
+opened: it contains everything itself, and nothing is larger than what is stored of it. Only texts
+of variable length have no checksum, and HDF5 may never return from damaged ones; format 4 has
+none. Files of format 3, whose settings and names are such texts, are still read, after a check
+that their texts end.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -42,7 +46,7 @@ from cdopt._util.checks import IntArray
 from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import Checkpoint, Frame, Header, MemoryStore, in_space, is_tangential
-from cdopt.interop.hdf5 import self_contained
+from cdopt.interop.hdf5 import finite_heaps, fixed_attributes, self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
 from cdopt.scene import Scene, Sphere, State
 from cdopt.scene.files import loads
@@ -52,7 +56,9 @@ try:
 except ImportError:  # Windows: two writers at a time are not noticed
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 3
+FORMAT = 4
+_FORMATS = (3, FORMAT)  # which are read; 3 has its texts in attributes
+_TEXTS = ("settings", "forces", "columns")  # of the header, as JSON
 _RECORDS = "cdopt"
 _EXPECTED = "a trajectory that cdopt wrote"
 _DIAGNOSTICS = {"step", "time", "ok"}  # of any run
@@ -64,6 +70,7 @@ _COMMIT_BYTES = 2**26  # that may wait in memory
 _MERGE_SHARE = 20.0  # a merge that took 1 s is followed by another after 20 s at the earliest
 _VERSIONS = ("v108", "v110")  # of HDF5, that programs of today read
 _MARGIN = 2**16  # bytes
+_PART = re.compile(r"\.part-[1-9][0-9]*")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 Columns = dict[str, NDArray[Any]]  # rows per frame, and per contact of all frames
@@ -136,15 +143,24 @@ class FileStore:
                 with contextlib.suppress(FileNotFoundError):
                     while True:
                         number += 1
-                        opened.append(self._checked_file(_part(path, number), stack))
+                        part = self._checked_file(_part(path, number), stack)
+                        if int(part[_RECORDS].attrs["commit"]) != number:
+                            raise ValueError(f"{_part(path, number)}: no part of this run")
+                        opened.append(part)
                 if _stamp(path) == before:  # else parts were merged meanwhile
                     break
             yield opened
 
     def _checked_file(self, path: Path, stack: contextlib.ExitStack) -> h5py.File:
-        file, stamp = stack.enter_context(h5py.File(path, "r")), _stamp(path)
+        stamp = _stamp(path)
+        files.regular(path, _EXPECTED)
+        file = stack.enter_context(h5py.File(path, "r"))
         if stamp != self._checked.get(path):
             self_contained(file, stamp[-1])
+            texts = [name for name in _TEXTS if name in file[_RECORDS].attrs]  # of format 3
+            fixed_attributes(file, texts)
+            if texts:
+                finite_heaps(path)
             self._checked[path] = stamp
         return file
 
@@ -269,22 +285,25 @@ class FileWriter(MemoryStore):
     def _remove_parts(self) -> None:
         with files.named(self._path, "out"):
             for path in self._path.parent.iterdir():
-                if path.name.startswith(self._path.name + ".part-"):
-                    path.unlink()
+                if _PART.fullmatch(path.name.removeprefix(self._path.name)) is None:
+                    continue
+                if not path.is_file():
+                    found = f"{path}: no regular file"
+                    raise InvalidInput("out", found, "no such thing where the run has its parts")
+                path.unlink()
 
 
 def copy(path: Path, store: MemoryStore | FileStore) -> None:
-    """Write all frames and diagnostics of a store to a new file."""
+    """Write all frames and diagnostics of a store to a new file, and where its run goes on."""
     _require_new(path)
     draft = _beside(path, ".copy")
     with files.named(path, "out"):
         draft.unlink(missing_ok=True)
     writer = FileWriter(draft, store.header)
     try:
+        checkpoint = store.checkpoint()  # first: a run that is under way goes on meanwhile
         steps = store.array("step").tolist()
-        frames = {step: k for k, step in enumerate(steps)}
-        final = store.frame(len(steps) - 1)
-        checkpoint = Checkpoint(final.step, final.state, {})
+        frames = {step: k for k, step in enumerate(steps) if step <= checkpoint.step}
         for row in store.array("diagnostics").tolist():
             k = frames.pop(int(row[0]), None)
             writer.add(row, None if k is None else store.frame(k))
@@ -375,14 +394,26 @@ def _lay_out(file: h5py.File, header: Header) -> None:
     )
     records = file.create_group(_RECORDS)
     records.attrs["format"] = FORMAT
-    records.attrs["settings"] = json.dumps(dict(header.settings))
-    records.attrs["forces"] = json.dumps(header.forces)
-    records.attrs["columns"] = json.dumps(header.columns)
-    append(growing(records, "scene", "u1", ()), np.frombuffer(scene.to_toml().encode(), "u1"))
+    texts = {"settings": dict(header.settings), "forces": header.forces, "columns": header.columns}
+    _write_text(records, "scene", scene.to_toml())
+    for name, value in texts.items():
+        _write_text(records, name, json.dumps(value))
     growing(records, "q", "f8", scene.initial.q.shape[1:])
     growing(records, "v", "f8", scene.initial.v.shape[1:])
     growing(records, "step", "i8", (), 512)
     growing(records, "diagnostics", "f8", (len(header.columns),), 64)
+
+
+def _write_text(records: h5py.Group, name: str, text: str) -> None:
+    """A text as bytes in chunks with checksums."""
+    append(growing(records, name, "u1", ()), np.frombuffer(text.encode(), "u1"))
+
+
+def _text(records: h5py.Group, name: str) -> str:
+    """A text of the header; in format 3 an attribute, but for the scene."""
+    if name in records:
+        return bytes(records[name][()].tobytes()).decode()
+    return str(records.attrs[name])
 
 
 def _columns(frames: Sequence[Frame]) -> Columns:
@@ -477,11 +508,10 @@ def _faults_named(path: Path) -> Iterator[None]:
 
 def _header(file: h5py.File, path: Path) -> Header:
     records = file[_RECORDS]
-    if records.attrs["format"] != FORMAT:
+    if records.attrs["format"] not in _FORMATS:
         other = f"{path}: format {records.attrs['format']}"
         raise InvalidInput("path", other, f"a trajectory in format {FORMAT}")
-    names = ("settings", "forces", "columns")
-    settings, forces, columns = (json.loads(records.attrs[name]) for name in names)
+    settings, forces, columns = (json.loads(_text(records, name)) for name in _TEXTS)
     if not isinstance(settings, dict) or not {"method", "dt", "every"} <= set(settings):
         raise ValueError("settings without method, dt or every")
     texts = all(
@@ -489,8 +519,8 @@ def _header(file: h5py.File, path: Path) -> Header:
     )
     if not texts or not set(columns) >= _DIAGNOSTICS:
         raise ValueError("no names of forces, or of diagnostics")
-    text = records["scene"][()].tobytes().decode()
-    return Header(loads(text, str(path)), settings, tuple(forces), tuple(columns))
+    scene = loads(_text(records, "scene"), str(path))
+    return Header(scene, settings, tuple(forces), tuple(columns))
 
 
 def _require_rows(file: h5py.File, header: Header, at_least: int) -> None:

@@ -1,7 +1,9 @@
 """Random damage to every kind of file that cdopt reads.
 
 A process of its own reads the damaged files, so that one that crashes is counted and the rest go
-on. Each read ends in an answer or a CdoptError, writes nothing and stays within a memory limit.
+on. Each read ends in time, in an answer or a CdoptError, writes nothing and stays within a memory
+limit. Runs come in the format of today and in that with texts in HDF5's heaps, which are damaged
+most; beside a run may be pipes, folders and links where its parts belong.
 Files of cdopt's own with checksums (archives and runs) must not give another answer unnoticed:
 these are counted as ``other_answer``; texts and FCLib files have no checksums, so there a changed
 number is another problem, and not counted.
@@ -9,7 +11,9 @@ number is another problem, and not counted.
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import os
 import random
 import resource
 import subprocess
@@ -20,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
 import cdopt
@@ -29,9 +34,10 @@ from cdopt.interop.fclib import write as write_fclib
 
 MEMORY = 2**30  # bytes of address space beyond those at the start
 BATCH = 200
+SECONDS = 60.0  # that a read may take
 FORBIDDEN = (
     "forbidden_escapes", "forbidden_memory", "forbidden_written", "forbidden_crashes",
-    "other_answer",
+    "forbidden_endless", "other_answer",
 )  # fmt: skip
 
 
@@ -57,18 +63,27 @@ def read_scene(path: Path) -> Any:
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "run.vtkhdf": read_run,
+    "old.vtkhdf": read_run,
+    "parts.vtkhdf": read_run,
     "step.npz": read_step,
     "scene.toml": read_scene,
     "problem.hdf5": fclib.read,
     "program.qps": qps.read,
 }
-CHECKSUMS = ("run.vtkhdf", "step.npz")
+CHECKSUMS = ("run.vtkhdf", "parts.vtkhdf", "step.npz")
 
 
 def make(folder: Path) -> None:
     """One sound file of each kind."""
     scene = cdopt.scene.pyramid(3)
-    cdopt.simulate(scene, 1e-3, 3e-3, out=folder / "run.vtkhdf")
+    for name in ("run.vtkhdf", "old.vtkhdf", "parts.vtkhdf"):
+        cdopt.simulate(scene, 1e-3, 3e-3, out=folder / name)
+    with h5py.File(folder / "old.vtkhdf", "r+", libver=("v108", "v110")) as file:
+        records = file["cdopt"]
+        for name in ("settings", "forces", "columns"):
+            records.attrs[name] = records[name][()].tobytes().decode()
+            del records[name]
+        records.attrs["format"] = 3
     step = cdopt.bank.load("beam-uniform").step
     step.save(folder / "step.npz")
     scene.save(folder / "scene.toml")
@@ -99,6 +114,37 @@ def damaged(whole: bytes, rng: random.Random) -> bytes:
     return bytes(raw)
 
 
+def heap_damaged(whole: bytes, rng: random.Random) -> bytes:
+    """Numbers in a heap of texts, which has no checksum, changed."""
+    raw, heap = bytearray(whole), whole.index(b"GCOL")
+    for _ in range(rng.randrange(1, 4)):
+        at = heap + 8 * rng.randrange(0, rng.choice((5, 256)))
+        value = rng.choice((0, 8, 16, 2**64 - 16, 2**64 - 24, 2**64 - 1, 2**63, rng.randrange(9)))
+        raw[at : at + 8] = value.to_bytes(8, "little")
+    return bytes(raw)
+
+
+def spoil_parts(place: Path, whole: bytes, rng: random.Random) -> bytes:
+    """A sound run; where its next parts belong a pipe, a folder, a link or damage."""
+    for path in place.parent.glob(f"{place.name}.part-*"):
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    with h5py.File(place.parents[1] / place.name) as file:
+        number = int(file["cdopt"].attrs["commit"]) + rng.choice((1, 1, 1, 2))
+    part = place.with_name(f"{place.name}.part-{number}")
+    kind = rng.choice(("pipe", "folder", "link", "device", "empty", "damage"))
+    if kind == "pipe":
+        os.mkfifo(part)
+    elif kind == "folder":
+        part.mkdir()
+    elif kind == "link":
+        part.symlink_to(rng.choice((place.name, part.name, "gone")))
+    elif kind == "device":
+        part.symlink_to("/dev/zero")
+    else:
+        part.write_bytes(b"" if kind == "empty" else damaged(whole, rng))
+    return whole
+
+
 def limit_memory() -> None:
     """Let this process have so much more than it has."""
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -113,10 +159,17 @@ def work(folder: Path, name: str, first: int, count: int, seed: int) -> None:
     place.parent.mkdir(exist_ok=True)
     limit_memory()
     for k in range(first, first + count):
-        content = damaged(whole, random.Random(f"{seed} {name} {k}"))
+        rng = random.Random(f"{seed} {name} {k}")
+        if name == "parts.vtkhdf":
+            content = spoil_parts(place, whole, rng)
+        elif name == "old.vtkhdf" and rng.random() < 0.5:
+            content = heap_damaged(whole, rng)
+        else:
+            content = damaged(whole, rng)
         place.write_bytes(content)
-        stamp = place.stat().st_mtime_ns
+        stamp, there = place.stat().st_mtime_ns, sorted(place.parent.iterdir())
         told = ""
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
         try:
             found = read(place)
             word = "answers"
@@ -128,7 +181,8 @@ def work(folder: Path, name: str, first: int, count: int, seed: int) -> None:
             word = "forbidden_memory"
         except Exception as error:
             word, told = "forbidden_escapes", f"{type(error).__name__}: {error}"[:200]
-        if [p.name for p in place.parent.iterdir()] != [name] or place.read_bytes() != content:
+        faulthandler.cancel_dump_traceback_later()
+        if sorted(place.parent.iterdir()) != there or place.read_bytes() != content:
             word = "forbidden_written"
         if place.stat().st_mtime_ns != stamp:
             word = "forbidden_written"
@@ -166,7 +220,8 @@ def run(count: int, seed: int) -> dict[str, int]:
                         print(name, number, word, told, file=sys.stderr)
                 k += len(lines)
                 if len(lines) < part:
-                    table["forbidden_crashes"] += 1
+                    ended = "Timeout" not in done.stderr
+                    table["forbidden_crashes" if ended else "forbidden_endless"] += 1
                     print(name, k, done.returncode, done.stderr[-500:], file=sys.stderr)
                     k += 1
     return dict(table)

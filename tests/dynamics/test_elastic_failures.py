@@ -341,10 +341,3 @@ def test_settings_out_of_range_are_refused(setting: str, value: Any) -> None:
         cdopt.simulate(impact(), 1e-4, 1e-3, "variational", **{setting: value})
     with pytest.raises((InvalidInput, TypeError), match=setting):
         VariationalSteps(**{setting: value})
-
-
-def test_a_copy_that_cannot_be_resumed_says_so(tmp_path: Path) -> None:
-    copy = tmp_path / "copy.vtkhdf"
-    cdopt.simulate(impact(), T_C / 20, T_C, "velocity-verlet").save(copy)
-    with pytest.raises(InvalidInput):
-        cdopt.simulate(impact(), T_C / 20, 2 * T_C, "velocity-verlet", out=copy, resume=True)

@@ -97,6 +97,130 @@ def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
         check_same(cdopt.simulate(scene, dt, duration, out=path, resume=True, **options), whole)
 
 
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUNS]
+)
+def test_saved_copies_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
+    make, dt, steps, options = RUNS[name]
+    scene, every = make(), options.get("every", 1)
+    half = max(steps // (2 * every), 1) * every
+    whole = cdopt.simulate(scene, dt, steps * dt, **options)
+    begun = cdopt.simulate(scene, dt, half * dt, **options)
+    begun.save(tmp_path / "copy.vtkhdf")
+    cdopt.Trajectory.load(tmp_path / "copy.vtkhdf").save(tmp_path / "second.vtkhdf")
+    for copy in sorted(tmp_path.iterdir()):
+        check_same(cdopt.Trajectory.load(copy), begun)
+        how = {"out": copy, "resume": True}
+        check_same(cdopt.simulate(scene, dt, steps * dt, **how, **options), whole)
+
+
+@pytest.mark.parametrize("name", ["rough", "history", "springs", "native friction"])
+def test_copies_by_earlier_versions_are_not_resumed(tmp_path: Path, name: str) -> None:
+    make, dt, _, options = RUNS[name]
+    copy, options = tmp_path / "copy.vtkhdf", options | {"every": 1}
+    cdopt.simulate(make(), dt, 3 * dt, **options).save(copy)
+    with h5py.File(copy, "r+") as file:
+        del file["cdopt/checkpoint/memory"]
+    before = copy.read_bytes()
+    with pytest.raises(cdopt.InvalidInput, match="a copy of a run"):
+        cdopt.simulate(make(), dt, 6 * dt, out=copy, resume=True, **options)
+    assert copy.read_bytes() == before
+    assert len(cdopt.Trajectory.load(copy)) == 4
+
+
+# --- other formats, damage, and what is not of a run -----------------------------------------
+
+
+def in_format_3(path: Path) -> Path:
+    """Change a file to the format that had texts of variable length in attributes."""
+    with h5py.File(path, "r+", libver=("v108", "v110")) as file:
+        records = file["cdopt"]
+        for name in ("settings", "forces", "columns"):
+            records.attrs[name] = records[name][()].tobytes().decode()
+            del records[name]
+        records.attrs["format"] = 3
+    return path
+
+
+def test_files_of_format_3_are_read_and_resumed(tmp_path: Path) -> None:
+    make, dt, steps, options = RUNS["rough"]
+    path = tmp_path / "run.vtkhdf"
+    begun = cdopt.simulate(make(), dt, 3 * dt, out=path, **options)
+    before = [frame.q for frame in begun], dict(begun.settings)
+    old = cdopt.Trajectory.load(in_format_3(path))
+    assert dict(old.settings) == before[1]
+    np.testing.assert_array_equal(old.q, before[0])
+    whole = cdopt.simulate(make(), dt, steps * dt, **options)
+    check_same(cdopt.simulate(make(), dt, steps * dt, out=path, resume=True, **options), whole)
+
+
+READS = """
+import sys, cdopt
+for path in sys.argv[1:]:
+    try:
+        cdopt.Trajectory.load(path)
+    except cdopt.InvalidInput as error:
+        assert path in str(error), error
+        print("refused")
+"""
+
+
+def test_damaged_texts_of_format_3_end(tmp_path: Path) -> None:
+    whole = tmp_path / "run.vtkhdf"
+    cdopt.simulate(pyramid(), 1e-3, 1e-3, out=whole)
+    raw = in_format_3(whole).read_bytes()
+    heap, paths = raw.index(b"GCOL") + 16, []
+    for k, (number, size) in enumerate(((0, 0), (1, 2**64 - 16), (1, 2**64 - 24), (7, 2**63))):
+        spoiled = bytearray(raw)
+        spoiled[heap : heap + 2] = number.to_bytes(2, "little")
+        spoiled[heap + 8 : heap + 16] = size.to_bytes(8, "little")
+        paths.append(tmp_path / f"{k}.vtkhdf")
+        paths[-1].write_bytes(spoiled)
+    command = [sys.executable, "-c", READS, *map(str, [*paths, whole])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["refused"] * len(paths)
+
+
+def test_texts_of_variable_length_are_refused_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "run.vtkhdf"
+    cdopt.simulate(pyramid(), 1e-3, 1e-3, out=path)
+    with h5py.File(path, "r+") as file:
+        file["VTKHDF"].attrs["Bodies"] = "many"
+    with pytest.raises(cdopt.InvalidInput, match="variable length"):
+        cdopt.Trajectory.load(path)
+
+
+def test_what_is_not_a_part_of_the_run_stays(tmp_path: Path) -> None:
+    path = tmp_path / "run.vtkhdf"
+    notes = [tmp_path / f"run.vtkhdf.part-{name}" for name in ("notes.txt", "1.bak", "01", "")]
+    for note in notes:
+        note.write_text("mine")
+    (tmp_path / "run.vtkhdf.part-12").write_text("of a run that is gone")
+    cdopt.simulate(pyramid(), 1e-3, 2e-3, out=path)
+    assert sorted(tmp_path.iterdir()) == sorted([path, *notes])
+    assert {note.read_text() for note in notes} == {"mine"}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFO here")
+def test_a_pipe_where_a_part_belongs_is_refused_at_once(tmp_path: Path) -> None:
+    path, pipe = tmp_path / "run.vtkhdf", tmp_path / "run.vtkhdf.part-2"
+    os.mkfifo(pipe)
+    with pytest.raises(cdopt.InvalidInput, match=r"part-2: no regular file"):
+        cdopt.simulate(pyramid(), 1e-3, 2e-3, out=path)
+    assert list(tmp_path.iterdir()) == [pipe]
+    pipe.unlink()
+    cdopt.simulate(pyramid(), 1e-3, 2e-3, out=path)
+    with h5py.File(path) as file:
+        pipe = tmp_path / f"run.vtkhdf.part-{file['cdopt'].attrs['commit'] + 1}"
+    os.mkfifo(pipe)
+    with pytest.raises(cdopt.InvalidInput, match="no regular file"):
+        cdopt.Trajectory.load(path)
+    with pytest.raises(cdopt.InvalidInput, match="no regular file"):
+        cdopt.simulate(pyramid(), 1e-3, 4e-3, out=path, resume=True)
+    assert sorted(tmp_path.iterdir()) == [path, pipe]
+
+
 # --- ParaView ------------------------------------------------------------------------------
 
 SCENES = {
