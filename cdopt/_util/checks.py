@@ -216,7 +216,8 @@ def mapping(name: str, value: object) -> Mapping[Any, Any]:
 
 def sequence(name: str, value: object) -> tuple[Any, ...]:
     """The entries of a list, a tuple, a one-dimensional array, a set or an iterator."""
-    wrong = isinstance(value, str | bytes | memoryview | Mapping) or getattr(value, "ndim", 1) != 1
+    no_list = isinstance(value, str | bytes | memoryview | Mapping) or sp.issparse(value)
+    wrong = no_list or getattr(value, "ndim", 1) != 1
     if wrong or not isinstance(value, Iterable) or _endless(value):
         raise InvalidInput(name, describe(value), "a sequence")
     return tuple(value.tolist() if isinstance(value, np.ndarray) else value)
@@ -272,17 +273,19 @@ def _endless(value: object) -> bool:
 
 
 def number(**limits: Any) -> Callable[[str, object], float]:
-    """For ``Annotated[float, …]``: one finite float within the limits of ``scalar``."""
+    """A check for tables of limits: one finite float, as by ``scalar``."""
     return partial(scalar, **limits)
 
 
-def integer(at_least: int, at_most: int | None = None) -> Callable[[str, object], int]:
-    """For ``Annotated[int, …]``: one integer within these limits."""
+def integer(
+    at_least: int | None = None, at_most: int | None = None
+) -> Callable[[str, object], int]:
+    """A check for tables of limits: one integer, as by ``whole``."""
     return partial(whole, at_least=at_least, at_most=at_most)
 
 
 def one_of(options: Iterable[str]) -> Callable[[str, object], str]:
-    """For ``Annotated[str, …]``: one of these words."""
+    """A check for tables of limits: one of these words."""
     return partial(choice, options=options)
 
 

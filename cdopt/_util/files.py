@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cdopt._util import checks
 from cdopt._util.checks import describe
 from cdopt._util.errors import CdoptError, InvalidInput, SaveFailed
 
@@ -231,6 +232,7 @@ def problems_folder(package: Path = _PACKAGE) -> Path:
     ------
     CdoptError : neither is there.
     """
+    package = checks.path("package", package)
     folders = (package / "_problems", package.parent / "problems")
     for folder in folders:
         if folder.is_dir():

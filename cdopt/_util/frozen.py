@@ -168,6 +168,6 @@ def _frozen(value: Any, copy: bool) -> Any:
         return value
     if isinstance(value, sp.csr_array):
         return freeze(value.copy() if copy else value)
-    if isinstance(value, dict | MappingProxyType):
+    if isinstance(value, dict | MappingProxyType) and not sp.issparse(value):
         return type(value)({name: _frozen(entry, copy) for name, entry in value.items()})
     return value

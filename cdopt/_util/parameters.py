@@ -1,25 +1,54 @@
-"""Parameters of bank problems: their text form ``name:key=value,key=value``, and their types."""
+"""Parameters of generators: their text form ``name:key=value,key=value``, types and limits."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 
+P = ParamSpec("P")
+Result = TypeVar("Result")
 Value = bool | int | float | str
+Limit = Callable[[str, Any], Any]  # takes a parameter's name and value, and returns the value
 
 _FLAGS = ("true", "false")
 _EXPECTED = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
 
 
+def limits(**stated: Limit) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
+    """Decorator: parameters pass these checks first, ``@limits(n=checks.integer(1, 100))``.
+
+    A keyword that the function does not take is refused as well.
+    """
+
+    def decorate(function: Callable[P, Result]) -> Callable[P, Result]:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def limited(*args: P.args, **kwargs: P.kwargs) -> Result:
+            for name in kwargs:
+                if name not in signature.parameters:
+                    expected = one_of_these(name, signature.parameters)
+                    raise InvalidInput(name, "no such argument", expected)
+            given = signature.bind(*args, **kwargs)
+            for name in stated.keys() & given.arguments.keys():
+                given.arguments[name] = stated[name](name, given.arguments[name])
+            return function(*given.args, **given.kwargs)
+
+        return limited
+
+    return decorate
+
+
 def split(text: object) -> tuple[str, dict[str, str]]:
     """Name and parameters, still as text, of ``name`` or ``name:key=value,key=value``."""
     expected = "a name, or name:key=value,key=value"
-    if not isinstance(text, str):
-        raise InvalidInput("name", checks.describe(text), expected)
-    name, colon, rest = text.partition(":")
+    name, colon, rest = checks.text("name", text).partition(":")
     values: dict[str, str] = {}
     for part in rest.split(",") if colon else ():
         key, equals, value = (piece.strip() for piece in part.partition("="))

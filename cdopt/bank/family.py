@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import cdopt
-from cdopt._util.arguments import guard
+from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Family:
         ------
         InvalidInput : a size that the family does not have.
         """
+        size = checks.count("size", size)
         if not self.generator:
             if size not in _PUBLISHED:
                 raise InvalidInput("size", repr(size), f"one of {sorted(_PUBLISHED)}")
@@ -162,5 +163,3 @@ _ALL = (
     ),
 )
 _FAMILIES = MappingProxyType({family.name: family for family in _ALL})
-
-guard(globals())

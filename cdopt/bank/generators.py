@@ -9,28 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import archive, checks
-from cdopt._util.arguments import guard
-from cdopt._util.checks import (
-    Finite,
-    FloatArray,
-    NotNegative,
-    Positive,
-    Seed,
-    Share,
-    integer,
-    number,
-    one_of,
-    read_only,
-)
+from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.files import problems_folder
 from cdopt._util.frozen import Frozen
+from cdopt._util.parameters import limits
 from cdopt.collision import detect
 from cdopt.collision import step as contact_step
 from cdopt.problem.contact_step import ContactStep, DelassusStep
@@ -51,8 +40,7 @@ from cdopt.scene import (
 )
 from cdopt.scene import collision as two_spheres
 from cdopt.scene.generators import floor, walls_at
-from cdopt.scene.generators.masonry import Count
-from cdopt.scene.generators.packings import Species, crystal_positions, pyramid_positions
+from cdopt.scene.generators.packings import crystal_positions, pyramid_positions
 from cdopt.scene.scene import GRAVITY
 
 __all__ = [
@@ -95,11 +83,6 @@ __all__ = [
     "zero_contacts",
 ]
 
-Many = Annotated[int, integer(1, 100_000)]  # bodies of a column
-Ratio = Annotated[float, number(at_least=1.0)]
-Layers = Annotated[int, integer(2, 150)]  # of a pyramid
-Slope = Annotated[float, number(above=0.0, at_most=60.0)]  # degrees
-Struts = Annotated[int, integer(2, 10_000)]
 DT = 1e-3  # s; in piles, where m = d = g = 1, in units of √(d/g)
 WEIGHT = 10.0  # N, of platforms
 _THIN = 1e-7  # thickness of platforms, m: their inertia is that of a rod or a plate
@@ -121,6 +104,7 @@ def pose(scene: Scene, reach: float = _FAR, friction: bool = True) -> ContactSte
     ------
     InvalidInput : a contact whose friction the scene does not state.
     """
+    checks.instance("scene", scene, Scene)
     contacts = detect(scene, scene.initial, reach)
     step = contact_step(scene, scene.initial, contacts, DT, overlaps="resolve", friction=friction)
     return step.replace(phi=np.where(np.abs(contacts.phi) < _ROUND_OFF, 0.0, contacts.phi))
@@ -147,12 +131,13 @@ def _step(
 # --- platforms on supports -----------------------------------------------------------------------
 
 
+@limits(length=checks.positive)
 def beam_on(
     x: object,
     stiffness: object = 1.0,
     gaps: object = 0.0,
     contact_ids: object = None,
-    length: Positive = 1.0,
+    length: float = 1.0,
 ) -> ContactStep:
     """A rigid platform of 10 N at rest on fixed supports at x (nc,) in m, from its middle.
 
@@ -181,7 +166,8 @@ def beam_on(
     return _step(scene, reach, [1, 2], stiffness=stiffness, contact_ids=contact_ids)
 
 
-def beam(middle_stiffness: Positive = 1.0, middle_gap: NotNegative = 0.0) -> ContactStep:
+@limits(middle_stiffness=checks.positive, middle_gap=checks.not_negative)
+def beam(middle_stiffness: float = 1.0, middle_gap: float = 0.0) -> ContactStep:
     """A platform of 1 m and 10 N on three supports, the middle one stiffer or lower.
 
     ``middle_stiffness`` is relative to the others, ``middle_gap`` in m. Without a gap, Hooke
@@ -193,7 +179,8 @@ def beam(middle_stiffness: Positive = 1.0, middle_gap: NotNegative = 0.0) -> Con
     return beam_on([-0.5, 0.0, 0.5], k, gaps, _BEAM_NAMES)
 
 
-def duplicated_contacts(copies: Annotated[int, integer(1, 1000)] = 2) -> ContactStep:
+@limits(copies=checks.integer(1, 1000))
+def duplicated_contacts(copies: int = 2) -> ContactStep:
     """The uniform beam with each support listed ``copies`` times, as collision code may do.
 
     Each copy counts as a strut of its own: 10 N / (3 copies) each. nullity 3 copies − 2.
@@ -202,7 +189,8 @@ def duplicated_contacts(copies: Annotated[int, integer(1, 1000)] = 2) -> Contact
     return beam_on(np.repeat([-0.5, 0.0, 0.5], copies), contact_ids=ids)
 
 
-def supports(n: Annotated[int, integer(2, 10_000)] = 5) -> ContactStep:
+@limits(n=checks.integer(2, 10_000))
+def supports(n: int = 5) -> ContactStep:
     """A platform of 1 m and 10 N on n evenly spaced supports of equal stiffness.
 
     nullity n − 2. By symmetry the platform sinks without turning, so that every support carries
@@ -212,7 +200,8 @@ def supports(n: Annotated[int, integer(2, 10_000)] = 5) -> ContactStep:
     return beam_on(0.5 * (x - x[::-1]))
 
 
-def supports_delassus(n: Annotated[int, integer(2, 3000)] = 5) -> DelassusStep:
+@limits(n=checks.integer(2, 3000))
+def supports_delassus(n: int = 5) -> DelassusStep:
     """``supports`` known only by its Delassus matrix N (n, n), m/(s·N), and p (n,), m/s.
 
     N has rank 2, so that the program (22) is bound-constrained with a singular Hessian.
@@ -223,7 +212,8 @@ def supports_delassus(n: Annotated[int, integer(2, 3000)] = 5) -> DelassusStep:
     )
 
 
-def table(mass: Positive = WEIGHT / GRAVITY) -> ContactStep:
+@limits(mass=checks.positive)
+def table(mass: float = WEIGHT / GRAVITY) -> ContactStep:
     """A square table top of 1 m at rest on four legs at its corners, loaded in the middle.
 
     ``mass`` in kg. Degrees of freedom: height (m), turns about x and y (rad). nullity 1: the
@@ -237,7 +227,8 @@ def tripod() -> ContactStep:
     return _tables(_circle(3, 0.5 * np.pi), [WEIGHT / GRAVITY])
 
 
-def legs(n: Annotated[int, integer(3, 10_000)] = 8) -> ContactStep:
+@limits(n=checks.integer(3, 10_000))
+def legs(n: int = 8) -> ContactStep:
     """A square top of 1 m and 10 N on n ≥ 3 legs, evenly on a circle of 1 m.
 
     nullity n − 3. By symmetry each leg carries 10 N / n, whatever the power of the contact law.
@@ -245,10 +236,11 @@ def legs(n: Annotated[int, integer(3, 10_000)] = 8) -> ContactStep:
     return _tables(_circle(n, 0.0), [WEIGHT / GRAVITY])
 
 
+@limits(lightest=checks.positive, heaviest=checks.positive, count=checks.integer(1, 1000))
 def ten_orders(
-    lightest: Positive = 1e-5,
-    heaviest: Positive = 1e5,
-    count: Annotated[int, integer(1, 1000)] = 11,
+    lightest: float = 1e-5,
+    heaviest: float = 1e5,
+    count: int = 11,
 ) -> ContactStep:
     """Independent four-legged tables whose masses (kg) span ten orders of magnitude.
 
@@ -282,7 +274,8 @@ def _tables(feet: FloatArray, masses: Sequence[float] | FloatArray) -> ContactSt
 # --- one or two bodies ---------------------------------------------------------------------------
 
 
-def ball(height: NotNegative = 0.0, speed: Finite = 0.0, floor_speed: Finite = 0.0) -> ContactStep:
+@limits(height=checks.not_negative, speed=checks.scalar, floor_speed=checks.scalar)
+def ball(height: float = 0.0, speed: float = 0.0, floor_speed: float = 0.0) -> ContactStep:
     """A ball of 1 kg and radius 0.1 m above or on a floor, falling at ``speed``.
 
     ``height`` (m) is the gap, ``speed`` (m/s) counts downwards, ``floor_speed`` (m/s) upwards.
@@ -297,7 +290,8 @@ def zero_contacts() -> ContactStep:
     return _step(Scene([Body(Sphere(0.1), np.zeros(3), mass=1.0)], dim=3))
 
 
-def impact(restitution: Share = 0.5, speed: Positive = 1.0) -> ContactStep:
+@limits(restitution=checks.share, speed=checks.positive)
+def impact(restitution: float = 0.5, speed: float = 1.0) -> ContactStep:
     """Two discs of 1 kg and diameter 1 m that meet head-on, each at ``speed`` (m/s).
 
     The gap is 0.6 of the way they close in the step, so that they touch within it. Degrees of
@@ -308,7 +302,8 @@ def impact(restitution: Share = 0.5, speed: Positive = 1.0) -> ContactStep:
     return _step(two_spheres(restitution, speeds=speeds, radius=0.5, gap=gap), gap + _REACH)
 
 
-def squeezed(overlap: Annotated[float, number(above=0.0, at_most=0.5)] = 0.01) -> ContactStep:
+@limits(overlap=checks.number(above=0.0, at_most=0.5))
+def squeezed(overlap: float = 0.01) -> ContactStep:
     """A disc of 1 kg between two fixed walls, jammed: an ``overlap`` (m) with both.
 
     It cannot leave both walls at once: the multipliers g = (1, 1) have Bᵀg = 0 and gᵀΦ < 0, and
@@ -319,9 +314,8 @@ def squeezed(overlap: Annotated[float, number(above=0.0, at_most=0.5)] = 0.01) -
     return _step(Scene([*walls, disc], dim=2, overlap_tol=1.0))
 
 
-def launched_box(
-    speed: NotNegative = 6.0, mu: Annotated[float, number(above=0.0, at_most=2.0)] = 0.5
-) -> Scene:
+@limits(speed=checks.not_negative, mu=checks.number(above=0.0, at_most=2.0))
+def launched_box(speed: float = 6.0, mu: float = 0.5) -> Scene:
     """A box of 1 kg, 0.4 m long and 0.1 m high, that slides on a floor at ``speed`` m/s.
 
     The friction coefficient is ``mu``.
@@ -333,11 +327,17 @@ def launched_box(
     return Scene([floor(2), box], dim=2, friction=mu, name="launched-box")
 
 
+@limits(
+    gap=checks.number(at_least=-_FAR, at_most=0.9 * _FAR),
+    speed=checks.not_negative,
+    angle=checks.number(above=0.0, at_most=60.0),
+    mu=checks.positive,
+)
 def wedge(
-    gap: Annotated[float, number(at_least=-_FAR, at_most=0.9 * _FAR)] = 1e-4,
-    speed: NotNegative = 1.0,
-    angle: Slope = 20.0,
-    mu: Positive = 0.5,
+    gap: float = 1e-4,
+    speed: float = 1.0,
+    angle: float = 20.0,
+    mu: float = 0.5,
 ) -> Scene:
     """A wedge of 1 kg that moves down at ``speed`` (m/s) between two fixed walls.
 
@@ -355,8 +355,14 @@ def wedge(
     return Scene([*walls, body], dim=2, friction=mu, name="wedge", overlap_tol=1.0)
 
 
+@limits(
+    angle=checks.number(above=0.0, at_most=60.0),
+    mu=checks.positive,
+    lift=checks.scalar,
+    slide=checks.not_negative,
+)
 def painleve_rod(
-    angle: Slope = 30.0, mu: Positive = 3.0, lift: Finite = 0.1, slide: NotNegative = 10.0
+    angle: float = 30.0, mu: float = 3.0, lift: float = 0.1, slide: float = 10.0
 ) -> Scene:
     """Painlevé's rod: 1 kg and 2 m, its lower end slides on a floor of friction ``mu``.
 
@@ -375,9 +381,12 @@ def painleve_rod(
 # --- piles: units m = d = g = 1, mass, length and gravity of one body ----------------------------
 
 
-def pyramid(
-    n: Layers = 5, material: Species = "uniform", modulus_ratio: Positive = 5.0
-) -> ContactStep:
+@limits(
+    n=checks.integer(2, 150),
+    material=checks.one_of(("uniform", "species")),
+    modulus_ratio=checks.positive,
+)
+def pyramid(n: int = 5, material: str = "uniform", modulus_ratio: float = 5.0) -> ContactStep:
     """A cannonball pyramid at rest: n layers of spheres that exactly touch, base layer fixed.
 
     Degrees of freedom: the three translations of each free sphere, in order. Contacts in
@@ -410,7 +419,8 @@ def pyramid(
     return _step(Scene([pile], dim=3, gravity=[0.0, 0.0, -1.0], materials=materials))
 
 
-def pyramid_falling(n: Layers = 5, opened: Share = 0.3, seed: Seed = 1805) -> ContactStep:
+@limits(n=checks.integer(2, 150), opened=checks.share, seed=checks.seed)
+def pyramid_falling(n: int = 5, opened: float = 0.3, seed: int = 1805) -> ContactStep:
     """A pyramid of n layers in mid-fall: not at rest, and with some of its gaps open.
 
     A share ``opened`` of the contacts gets gaps drawn evenly from 0 to 0.3 of the fall of one
@@ -430,9 +440,8 @@ def pyramid_falling(n: Layers = 5, opened: Share = 0.3, seed: Seed = 1805) -> Co
     return settled.replace(phi=phi, v=np.column_stack([sideways, down]).ravel())
 
 
-def crystal_2d(
-    rows: Annotated[int, integer(1, 1000)] = 8, columns: Annotated[int, integer(2, 1000)] = 10
-) -> ContactStep:
+@limits(rows=checks.integer(1, 1000), columns=checks.integer(2, 1000))
+def crystal_2d(rows: int = 8, columns: int = 10) -> ContactStep:
     """A hexagonal crystal of discs at rest on a floor, between two side walls, in the plane.
 
     Rows of ``columns`` discs, which reach both walls, alternate with rows of one disc less.
@@ -444,7 +453,8 @@ def crystal_2d(
     return _step(Scene([floor(2), *walls, discs], dim=2, gravity=[0.0, -1.0]))
 
 
-def chain(n: Many = 10, mass_ratio: Positive = 1.0) -> ContactStep:
+@limits(n=checks.integer(1, 100_000), mass_ratio=checks.positive)
+def chain(n: int = 10, mass_ratio: float = 1.0) -> ContactStep:
     """A column of n balls, one on another, on a floor.
 
     Degrees of freedom: the height of each. nullity 0: contact k carries all that lies above it.
@@ -456,7 +466,8 @@ def chain(n: Many = 10, mass_ratio: Positive = 1.0) -> ContactStep:
     return _step(Scene([floor(2), balls], dim=2, gravity=[0.0, -1.0]), columns=[1])
 
 
-def stack(n: Many = 10) -> ContactStep:
+@limits(n=checks.integer(1, 100_000))
+def stack(n: int = 10) -> ContactStep:
     """n cubes, one on another, on a floor; four contacts at the corners of each joint.
 
     Degrees of freedom of each cube: height, turns about x and y. nullity n. By symmetry the four
@@ -468,7 +479,8 @@ def stack(n: Many = 10) -> ContactStep:
     return _step(scene, columns=[2, 3, 4])
 
 
-def brick_pyramid(courses: Annotated[int, integer(1, 500)] = 4) -> ContactStep:
+@limits(courses=checks.integer(1, 500))
+def brick_pyramid(courses: int = 4) -> ContactStep:
     """A stepped brick wall in the plane, in running bond: each course one brick shorter.
 
     Bricks are 1 long and 0.3 high. Each lies half on either brick below, with two contacts on
@@ -488,9 +500,10 @@ def brick_pyramid(courses: Annotated[int, integer(1, 500)] = 4) -> ContactStep:
     return step.select(np.flatnonzero(upright))
 
 
+@limits(n=checks.integer(2, 10_000), angle=checks.number(above=0.0, at_most=1.0))
 def nearly_parallel(
-    n: Annotated[int, integer(2, 10_000)] = 6,
-    angle: Annotated[float, number(above=0.0, at_most=1.0)] = 1e-4,
+    n: int = 6,
+    angle: float = 1e-4,
 ) -> ContactStep:
     """A disc in a groove of n facets whose normals all lie within ±angle of the vertical.
 
@@ -505,12 +518,19 @@ def nearly_parallel(
     return _step(Scene([*facets, disc], dim=2, gravity=[0.0, -1.0]))
 
 
+@limits(
+    n=checks.integer(1, 10**6),
+    tiles=checks.integer(1, 100),
+    layers=checks.integer(1, 1000),
+    stiffness_ratio=checks.number(at_least=1.0),
+    seed=checks.seed,
+)
 def packing(
-    n: Annotated[int, integer(1, 10**6)] = 300,
-    tiles: Annotated[int, integer(1, 100)] = 1,
-    layers: Annotated[int, integer(1, 1000)] = 6,
-    stiffness_ratio: Ratio = 1.0,
-    seed: Seed = 0,
+    n: int = 300,
+    tiles: int = 1,
+    layers: int = 6,
+    stiffness_ratio: float = 1.0,
+    seed: int = 0,
 ) -> ContactStep:
     """Spheres of several sizes at rest under gravity, disordered, on a rough floor.
 
@@ -554,35 +574,41 @@ def packing(
     return uneven(step.replace(contact_ids=None), stiffness_ratio, seed)
 
 
-def rough_wall(courses: Count = 5, bricks: Count = 4, mu: Positive = 0.6) -> Scene:
+@limits(courses=checks.integer(1, 1000), bricks=checks.integer(1, 1000), mu=checks.positive)
+def rough_wall(courses: int = 5, bricks: int = 4, mu: float = 0.6) -> Scene:
     """``cdopt.scene.brick_wall`` of ``courses`` and ``bricks`` at rest, all joints with ``mu``."""
     return brick_wall(courses, bricks).with_friction(mu)
 
 
-def rough_arch(voussoirs: Count = 9, mu: Positive = 0.6) -> Scene:
+@limits(voussoirs=checks.integer(1, 1000), mu=checks.positive)
+def rough_arch(voussoirs: int = 9, mu: float = 0.6) -> Scene:
     """``cdopt.scene.arch`` of ``voussoirs`` at rest, with friction ``mu`` in all joints."""
     return arch(voussoirs).with_friction(mu)
 
 
-def rough_pile(n: Annotated[int, integer(2, 150)] = 4, mu: Positive = 0.5) -> Scene:
+@limits(n=checks.integer(2, 150), mu=checks.positive)
+def rough_pile(n: int = 4, mu: float = 0.5) -> Scene:
     """A cannonball pyramid at rest, of spheres with friction ``mu``, ``n`` along the base."""
     centres, layers = pyramid_positions(n)
     pile = Spheres(centres=centres, radius=0.5, mass=1.0, fixed=layers == 0)
     return Scene([pile], dim=3, friction=mu, gravity=[0.0, 0.0, -1.0], name="rough-pile")
 
 
-def uneven(step: ContactStep, ratio: Ratio = 1e6, seed: Seed = 0) -> ContactStep:
+@limits(ratio=checks.number(at_least=1.0), seed=checks.seed)
+def uneven(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> ContactStep:
     """The same step with stiffness drawn at random, log-uniform, the most over the least ``ratio``.
 
     ``seed`` is of the draw.
     """
+    checks.instance("step", step, ContactStep)
     if ratio == 1.0:
         return step
     random = np.random.default_rng(seed)
     return step.replace(stiffness=ratio ** random.uniform(-0.5, 0.5, step.nc))
 
 
-def heavy_and_light(step: ContactStep, ratio: Ratio = 1e6, seed: Seed = 0) -> ContactStep:
+@limits(ratio=checks.number(at_least=1.0), seed=checks.seed)
+def heavy_and_light(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> ContactStep:
     """The same step, its bodies' masses and loads multiplied at random over orders of magnitude.
 
     The factors are drawn log-uniform, the most over the least ``ratio``, one for each body that
@@ -592,7 +618,7 @@ def heavy_and_light(step: ContactStep, ratio: Ratio = 1e6, seed: Seed = 0) -> Co
     ------
     InvalidInput : the step has no ``dof_body``.
     """
-    if step.dof_body is None:
+    if checks.instance("step", step, ContactStep).dof_body is None:
         raise InvalidInput("step", "no dof_body", "a step that names the body of each dof")
     random = np.random.default_rng(seed)
     bodies, body = np.unique(step.dof_body, return_inverse=True)
@@ -661,7 +687,8 @@ class Truss(Frozen):
         )
 
 
-def fan(n: Struts = 7, weight: Positive = 10.0) -> Truss:
+@limits(n=checks.integer(2, 10_000), weight=checks.positive)
+def fan(n: int = 7, weight: float = 10.0) -> Truss:
     """A point body held from below by n struts, spread evenly over ±60° about the vertical.
 
     B (n, 2) for the body's x and y; contact_load (0, weight) in N. By symmetry the body sinks
@@ -673,14 +700,16 @@ def fan(n: Struts = 7, weight: Positive = 10.0) -> Truss:
     return Truss(np.column_stack([np.sin(angle), np.cos(angle)]), [0.0, weight])
 
 
-def fan_forces(n: Struts, weight: Positive, power: checks.Power) -> FloatArray:
+@limits(n=checks.integer(2, 10_000), weight=checks.positive, power=checks.power)
+def fan_forces(n: int, weight: float, power: float) -> FloatArray:
     """The forces (n,) of ``fan`` under ``weight`` N, in closed form, for any power p > 1, N."""
     angle = np.linspace(-np.pi / 3, np.pi / 3, n)
     share = np.cos(angle) ** (power - 1.0)
     return read_only(weight * share / (share @ np.cos(angle)))
 
 
-def unreachable_load(load: Annotated[str, one_of(_LOADS)] = "pull") -> Truss:
+@limits(load=checks.one_of(_LOADS))
+def unreachable_load(load: str = "pull") -> Truss:
     """A platform 1 m long on three supports, asked for a load that its contacts cannot give.
 
     B (3, 3) for the platform's height, turn (about its middle) and sideways motion;
@@ -689,6 +718,3 @@ def unreachable_load(load: Annotated[str, one_of(_LOADS)] = "pull") -> Truss:
     "tip": its 10 N act 1 m from the middle, beyond the last support.
     """
     return Truss([[1.0, -0.5, 0.0], [1.0, 0.0, 0.0], [1.0, 0.5, 0.0]], _LOADS[load])
-
-
-guard(globals())  # before families take these functions, which pickle finds by name

@@ -8,7 +8,6 @@ from typing import Literal
 import msgspec
 
 from cdopt._util import checks, files
-from cdopt._util.arguments import guard
 from cdopt._util.errors import InvalidInput
 from cdopt._util.files import problems_folder
 from cdopt._util.parameters import Value, one_of_these
@@ -194,6 +193,7 @@ def decode(path: Path) -> Manifest:
     ------
     InvalidInput : the file is missing or not TOML, or a field is unknown, missing or wrong.
     """
+    path = checks.path("path", path)
     stated = files.parse_toml(files.read_text(path, "a manifest file", str(path)), str(path))
     try:
         return msgspec.convert(stated, Manifest)
@@ -229,10 +229,8 @@ def home(name: str) -> Path:
     ------
     InvalidInput : no problem has this name.
     """
+    checks.text("name", name)
     folder = next((path for path in problems_folder().iterdir() if path.name == name), None)
     if folder is None or not (folder / _FILE).exists():
         raise InvalidInput("name", checks.describe(name), one_of_these(name, names()))
     return folder
-
-
-guard(globals())

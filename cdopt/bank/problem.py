@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import archive, checks, parameters
-from cdopt._util.arguments import guard
 from cdopt._util.checks import FloatArray, describe, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
@@ -98,6 +97,7 @@ class BankProblem(Frozen):
         ------
         InvalidInput, Unsupported : as in ``cdopt.bank.quantities.measure``.
         """
+        checks.instance("solution", solution, StepSolution)
         gradient = self.B
         if self.step is not None:
             gradient = self.step.B if isinstance(self.step, ContactStep) else self.step.N
@@ -113,7 +113,7 @@ class BankProblem(Frozen):
         ------
         InvalidInput : there is no reference for it, or the solution does not hold it.
         """
-        if quantity not in self.references:
+        if checks.text("quantity", quantity) not in self.references:
             names = ", ".join(self.references) or "none"
             raise InvalidInput("quantity", describe(quantity), f"one with a reference: {names}")
         reference = np.asarray(self.references[quantity])
@@ -205,6 +205,3 @@ def _value(folder: Path, reference: ReferenceValue) -> FloatArray | float:
         return read_only(stored[str(reference.key)].astype(np.float64))
     except (ValueError, KeyError) as error:
         raise InvalidInput(str(path), str(error), f"an array {reference.key!r}") from error
-
-
-guard(globals())

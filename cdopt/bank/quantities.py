@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.arguments import guard
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.problem import LAWS, frictional_data
@@ -52,7 +51,10 @@ def measure(
     InvalidInput : no such quantity, or the solution does not hold it.
     Unsupported : the problem is too large, or lacks the bodies to measure it.
     """
-    base, _, law = quantity.rpartition("_")
+    base, _, law = checks.text("quantity", quantity).rpartition("_")
+    checks.instance("solution", solution, StepSolution)
+    if step is not None:
+        checks.instance("step", step, Step)
     if law in LAWS:
         return _with_friction(base, law, solution, step)
     if quantity == "nullity":
@@ -69,7 +71,7 @@ def measure(
     if quantity == "loaded_contacts":
         return float(np.count_nonzero(f > _LOADED * f.max(initial=0.0)))
     if quantity == "contact_sum":
-        return np.asarray(gradient.T @ f)
+        return np.asarray(checks.matrix("gradient", gradient, f.size, None).T @ f)
     if quantity not in ("base_reactions", "supported_weight"):
         raise InvalidInput("quantity", repr(quantity), "one of cdopt.bank.quantities")
     if step is None:
@@ -114,13 +116,13 @@ def nullity(gradient: Any) -> float:
 
 def base_reactions(step: Step, f: FloatArray) -> FloatArray:
     """Force of all contacts on each body without degrees of freedom (bodies, 2 or 3), N."""
-    total = step.body_forces(f)
+    total = checks.instance("step", step, Step).body_forces(f)
     return total[~_movable(step, total.shape[0])]
 
 
 def supported(step: Step, f: FloatArray) -> float:
     """Force along the last axis that fixed bodies and the world exert on movable ones, N."""
-    f = checks.vector("f", f, step.nc, "N")
+    f = checks.vector("f", f, checks.instance("step", step, Step).nc, "N")
     if step.bodies is None or step.normals is None:
         raise Unsupported("supported_weight", "the step has no bodies or normals")
     movable = np.append(_movable(step, int(step.bodies.max(initial=-1)) + 1), False)[step.bodies]
@@ -139,6 +141,3 @@ def _present(name: str, value: FloatArray | None) -> FloatArray:
     if value is None:
         raise InvalidInput("solution", f"no {name}", f"a solution with {name}")
     return value
-
-
-guard(globals())

@@ -26,7 +26,7 @@ from cdopt.problem.contact_step import ContactStep, Origin
 from cdopt.problem.friction import Friction
 from cdopt.problem.mass import MassMatrix
 from cdopt.scene import Dofs, Scene, State
-from cdopt.scene.scene import Overlaps, deepest, overlapping
+from cdopt.scene.scene import OVERLAPS, deepest, overlapping
 
 _MASSES: WeakKeyDictionary[Scene, tuple[Dofs, MassMatrix]] = WeakKeyDictionary()
 LOG = logging.getLogger("cdopt.collision")
@@ -180,7 +180,7 @@ def step(
     v_min: float = 0.0,
     turning: str = MOMENTUM,
     dofs: Dofs | None = None,
-    overlaps: Overlaps | None = None,
+    overlaps: str | None = None,
     friction: float | FloatArray | bool | None = None,
 ) -> ContactStep:
     """The contact step of a scene in a state, with the contacts that were detected in it.
@@ -221,6 +221,8 @@ def step(
     -----
     Olsen & Kamrin (2018), section 3.
     """
+    if overlaps is not None:
+        checks.choice("overlaps", overlaps, OVERLAPS)
     if friction is False:
         friction = None
     usual = scene.dofs if friction is None else scene.full_dofs

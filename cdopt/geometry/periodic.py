@@ -41,12 +41,9 @@ class PeriodicBox(Frozen):
     shear: float
     rate: FloatArray
 
-    def __init__(self, size: Any, shear: checks.Finite = 0.0, rate: Any = 0.0) -> None:
+    def __init__(self, size: Any, shear: float = 0.0, rate: Any = 0.0) -> None:
         expected = "2 or 3 lengths above 0, m; infinite for none"
-        try:
-            lengths = [np.inf if length is None else length for length in size]
-        except (TypeError, ValueError, NotImplementedError) as error:
-            raise InvalidInput("size", checks.describe(size), expected) from error
+        lengths = [np.inf if s is None else s for s in checks.sequence("size", size)]
         sides = checks.real("size", lengths, expected, (None,)).astype(np.float64)
         dim = sides.size
         if dim not in (2, 3) or not (sides > 0.0).all() or not np.isfinite(sides).any():
@@ -55,6 +52,7 @@ class PeriodicBox(Frozen):
         if rates.ndim == 0:
             rates = np.array([[0.0] * (dim - 1) + [float(rates)], *[[0.0] * dim] * (dim - 1)])
         rates = checks.numbers("rate", rates, (dim, dim), "1/s")
+        shear = checks.scalar("shear", shear)
         allowed = np.eye(dim, dtype=bool)
         allowed[0, -1] = True
         open_ = ~np.isfinite(sides)
@@ -137,6 +135,7 @@ class PeriodicBox(Frozen):
         InvalidInput : points of another dimension, or a time without a cell.
         """
         x, cell = checks.numbers("x", x, (None, self.dim), "m"), self.cell(t)
+        wide = checks.not_negative("wide", wide)
         if cell[0, -1]:  # the same lattice with an offset of at most half the cell
             cell[0, -1] -= np.rint(cell[0, -1] / cell[0, 0]) * cell[0, 0]
         x = np.array(x)

@@ -8,7 +8,6 @@ A Scene holds the bodies and never changes; a State holds their positions and ve
 Scene('beam': 4 bodies in 2D, 1 free, power 2)
 """
 
-from cdopt._util.arguments import guard
 from cdopt.geometry.periodic import PeriodicBox
 from cdopt.scene.assemblies import load_assembly
 from cdopt.scene.bodies import Bodies, Body, ShapeTable, Spheres
@@ -121,6 +120,3 @@ __all__ = [
     "table",
     "table_with_legs",
 ]
-
-guard(globals())
-GENERATORS.update((name, globals()[name]) for name in sorted(GENERATORS))  # checked, by name too

@@ -94,7 +94,9 @@ def load_assembly(
     >>> round(cdopt.limit_load(cdopt.scene.load(path), [1, 0]).value, 9)
     0.4
     """
-    place = Path(path)
+    place = checks.path("path", path)
+    fixed, up = checks.text("fixed", fixed), checks.text("up", up)
+    friction = checks.scalar("friction", friction)
     stated = _read(place)
     dim = _dimension(stated.blocks, place)
     scale = checks.scalar("unit", unit, at_least=0.0) or checks.scalar(

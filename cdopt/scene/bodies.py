@@ -128,12 +128,27 @@ class ShapeTable(Frozen):
     body : (n,) their numbers, ascending.
     columns : the shape's numbers by name, (n,) or (n, dim): ``radius``, ``size``, ``normal``.
     given : (n,) the shapes themselves; none for spheres.
+
+    Raises
+    ------
+    InvalidInput : no class of shapes, or columns of another length.
     """
 
     shape: type[Shape]
     body: IntArray
     columns: Mapping[str, FloatArray]
     given: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_shape(self.shape)
+        self.__dict__["body"] = checks.integers("body", self.body, (None,), at_least=0)
+        for name, column in checks.mapping("columns", self.columns).items():
+            expected = f"numbers of {self.body.size} bodies"
+            if len(np.atleast_1d(checks.real(f"columns.{name}", column, expected))) != len(
+                self.body
+            ):
+                raise InvalidInput(f"columns.{name}", checks.describe(column), expected)
+        super().__post_init__()
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +210,7 @@ class Bodies(Frozen):
 
     def table(self, shape: type[Shape]) -> ShapeTable | None:
         """The bodies of one kind of ``shape``; None if there are none."""
+        _check_shape(shape)
         return next((table for table in self.tables if table.shape is shape), None)
 
     def shape_columns(self, shape: type[Shape], body: IntArray) -> dict[str, FloatArray]:
@@ -207,7 +223,11 @@ class Bodies(Frozen):
         table = self.table(shape)
         if table is None:
             raise InvalidInput("shape", shape.kind, "a kind of body in this scene")
-        row = np.searchsorted(table.body, body)
+        expected = f"numbers of bodies that are each a {shape.kind}"
+        numbers = checks.integers("body", body, (None,), at_least=0, below=self.nb)
+        row = np.searchsorted(table.body, numbers)
+        if not np.isin(numbers, table.body).all():
+            raise InvalidInput("body", "a body of another kind", expected)
         return {name: column[row] for name, column in table.columns.items()}
 
     def shape(self, body: int) -> Any:
@@ -222,6 +242,11 @@ class Bodies(Frozen):
         """A body for messages: its number and name."""
         name = self.names[checks.index("body", body, len(self.names))]
         return f"bodies[{body}] {name!r}" if name else f"bodies[{body}]"
+
+
+def _check_shape(shape: type[Shape]) -> None:
+    if not any(shape is known for known in SHAPES):
+        raise InvalidInput("shape", checks.describe(shape), "a class of shapes, such as Sphere")
 
 
 def assemble(items: Sequence[Item], dim: int, materials: Sequence[str]) -> Bodies:

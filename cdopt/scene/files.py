@@ -112,7 +112,10 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
     >>> cdopt.scene.load("pyramid:n=3")
     Scene('pyramid-3': 14 bodies in 3D, 5 free, power 2)
     """
-    scene = _read(path, overlaps)
+    place = path if isinstance(path, Path) else checks.text("path", path)
+    if overlaps is not None:
+        checks.choice("overlaps", overlaps, OVERLAPS)
+    scene = _read(place, overlaps)
     return scene if overlaps is None else scene.with_overlaps(overlaps)
 
 
@@ -151,8 +154,9 @@ def loads(text: str, source: str = "scene", *, overlaps: str | None = None) -> S
     ------
     InvalidInput : as in ``load``.
     """
-    stated = files.parse_toml(text, source)
+    stated = files.parse_toml(checks.text("text", text), checks.text("source", source))
     if overlaps is not None:
+        checks.choice("overlaps", overlaps, OVERLAPS)
         stated = {**stated, "overlaps": overlaps}
     try:
         contents = msgspec.convert(stated, _Contents)
@@ -180,7 +184,7 @@ def placed(step: Step) -> tuple[Scene, State] | None:
     >>> cdopt.scene.placed(step)[0] is scene
     True
     """
-    origin = step.origin
+    origin = checks.instance("step", step, Step).origin
     if origin is None:
         return None
     text = origin.scene

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from cdopt._util import checks, files
-from cdopt._util.checks import FloatArray, IntArray, NotNegative, Positive, Share, read_only
+from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
@@ -33,7 +33,13 @@ from cdopt.scene.writing import to_toml
 GRAVITY = 9.81  # m/s²
 OVERLAP_TOL = 1e-6  # of the smaller body: touching lattices are out by round-off alone
 OVERLAPS = ("refuse", "touching", "resolve")
-Overlaps = Annotated[str, checks.one_of(OVERLAPS)]
+
+
+_OPTIONAL = {  # fields of a scene that may be None
+    "friction": checks.not_negative,
+    "tangential_damping": checks.not_negative,
+    "bond_stiffness": checks.positive,
+}
 
 
 class Scene(Frozen):
@@ -110,45 +116,51 @@ class Scene(Frozen):
         self,
         bodies: Sequence[Item],
         *,
-        dim: checks.Dim,
+        dim: int,
         gravity: Any = None,
-        power: checks.Power = 2.0,
-        restitution: Share = 0.0,
-        friction: NotNegative | None = None,
+        power: float = 2.0,
+        restitution: float = 0.0,
+        friction: float | None = None,
         materials: Sequence[Material] = (),
         pairs: Sequence[MaterialPair] = (),
-        overlap_tol: NotNegative = OVERLAP_TOL,
-        overlaps: Overlaps = OVERLAPS[0],
-        damping: NotNegative = 0.0,
-        tangential_damping: NotNegative | None = None,
-        bond_stiffness: Positive | None = None,
-        bond_reach: checks.Tolerance = BOND_REACH,
+        overlap_tol: float = OVERLAP_TOL,
+        overlaps: str = OVERLAPS[0],
+        damping: float = 0.0,
+        tangential_damping: float | None = None,
+        bond_stiffness: float | None = None,
+        bond_reach: float = BOND_REACH,
         box: Any = None,
         name: str = "",
         title: str = "",
     ) -> None:
+        dim = checks.dimension("dim", dim)
         down = np.append(np.zeros(dim - 1), -GRAVITY) if gravity is None else gravity
         fields = {
             "dim": dim,
             "gravity": checks.vector("gravity", down, dim, "m/s²"),
-            "power": power,
-            "restitution": restitution,
+            "power": checks.power("power", power),
+            "restitution": checks.share("restitution", restitution),
             "friction": friction,
-            "materials": checked(materials),
-            "pairs": tuple(pairs),
-            "overlap_tol": overlap_tol,
-            "overlaps": overlaps,
-            "damping": damping,
+            "materials": checked(checks.instances("materials", materials, Material)),
+            "pairs": checks.instances("pairs", pairs, MaterialPair),
+            "overlap_tol": checks.not_negative("overlap_tol", overlap_tol),
+            "overlaps": checks.choice("overlaps", overlaps, OVERLAPS),
+            "damping": checks.not_negative("damping", damping),
             "tangential_damping": tangential_damping,
             "bond_stiffness": bond_stiffness,
-            "bond_reach": bond_reach,
+            "bond_reach": checks.tolerance("bond_reach", bond_reach),
             "box": box if box is None or isinstance(box, PeriodicBox) else PeriodicBox(box),
-            "name": name,
-            "title": title,
+            "name": checks.text("name", name),
+            "title": checks.text("title", title),
         }
+        for field, check in _OPTIONAL.items():
+            if fields[field] is not None:
+                fields[field] = check(field, fields[field])
         self.__setstate__(fields)
         _ = self._pair_friction
-        self.__dict__["bodies"] = assemble(bodies, self.dim, [m.name for m in self.materials])
+        self.__dict__["bodies"] = assemble(
+            checks.sequence("bodies", bodies), self.dim, [m.name for m in self.materials]
+        )
         if self.bodies.fixed.all():
             raise InvalidInput("bodies", "fixed ones alone", "at least one free body")
         _require_stiffness(self.bodies, self.materials)
@@ -226,14 +238,14 @@ class Scene(Frozen):
         scene.__setstate__(kept | fields)
         return scene
 
-    def with_overlaps(self, overlaps: Overlaps) -> Scene:
+    def with_overlaps(self, overlaps: str) -> Scene:
         """The same scene with another policy of ``overlaps``: "touching", "resolve" or "refuse".
 
         Raises
         ------
         InvalidInput : "refuse" and bodies that overlap.
         """
-        scene = self._with(overlaps=overlaps)
+        scene = self._with(overlaps=checks.choice("overlaps", overlaps, OVERLAPS))
         scene._require_apart()
         return scene
 
@@ -256,6 +268,8 @@ class Scene(Frozen):
         InvalidInput : a box that does not suit the bodies, or a state of another scene.
         """
         fields: dict[str, Any] = {"box": box}
+        if box is not None:
+            checks.instance("box", box, PeriodicBox)
         if state is not None:
             self.check_state(state)
             moved: dict[str, Any] = {"position": state.position, "orientation": state.orientation}
@@ -267,9 +281,9 @@ class Scene(Frozen):
         scene._require_apart()
         return scene
 
-    def with_friction(self, mu: NotNegative | None) -> Scene:
+    def with_friction(self, mu: float | None) -> Scene:
         """The same scene with ``mu`` as the friction of contacts whose materials state none."""
-        return self._with(friction=mu)
+        return self._with(friction=None if mu is None else checks.not_negative("mu", mu))
 
     @property
     def gamma_t(self) -> float:
@@ -358,7 +372,7 @@ class Scene(Frozen):
         ------
         InvalidInput : other bodies, or in another dimension.
         """
-        if state.q.shape != self.initial.q.shape:
+        if checks.instance(name, state, State).q.shape != self.initial.q.shape:
             found, expected = f"q of shape {state.q.shape}", f"shape {self.initial.q.shape}"
             raise InvalidInput(name, found, expected)
         return state
@@ -371,11 +385,11 @@ class Scene(Frozen):
         InvalidInput : other bodies, or in another dimension.
         """
         shape = self.initial.v.shape
-        if dofs.number.shape != shape:
+        if checks.instance("dofs", dofs, Dofs).number.shape != shape:
             raise InvalidInput("dofs", f"number of shape {dofs.number.shape}", f"shape {shape}")
         return dofs
 
-    def stiffened(self, kappa: Positive, *, damping: NotNegative | None = None) -> Scene:
+    def stiffened(self, kappa: float, *, damping: float | None = None) -> Scene:
         """The same scene with κ times the stiffness of its materials, and of its bonds.
 
         Ratios of stiffness stay as they are, and with them the compatible forces, for Hooke and
@@ -397,12 +411,13 @@ class Scene(Frozen):
         >>> cdopt.collision.detect(hard, hard.initial).stiffness[:3]
         array([1000000., 1000000., 1000000.])
         """
+        kappa = checks.positive("kappa", kappa)
         materials, bodies = stiffer(self.materials, self.bodies, self.power, kappa)
         fields: dict[str, Any] = {"materials": materials, "bodies": bodies}
         if self.bond_stiffness is not None:
             fields["bond_stiffness"] = kappa * self.bond_stiffness
         if damping is not None:
-            fields["damping"] = damping
+            fields["damping"] = checks.not_negative("damping", damping)
         return self._with(("half_stiffness", "body_restitution"), **fields)
 
     def to_toml(self) -> str:

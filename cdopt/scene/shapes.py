@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cdopt._util import checks
-from cdopt._util.checks import Dim, FloatArray
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.geometry import polytope
 from cdopt.geometry.hulls import Piece
@@ -81,22 +81,53 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     always_fixed: ClassVar[bool] = False
     turns: ClassVar[bool] = True
 
-    def pieces(self, dim: Dim) -> tuple[Piece, ...]:
-        """Convex pieces about the centre of mass; none for a shape without bounds."""
-        return ()
+    def pieces(self, dim: int) -> tuple[Piece, ...]:
+        """Convex pieces about the centre of mass; none for a shape without bounds.
 
-    def mass_properties(self, dim: Dim) -> MassProperties:
+        Raises
+        ------
+        InvalidInput : a shape of another dimension.
+        """
+        return self._pieces(self._lives_in(dim))
+
+    def mass_properties(self, dim: int) -> MassProperties:
         """Mass properties at density 1, in the coordinates of the shape's fields.
 
         Raises
         ------
+        InvalidInput : a shape of another dimension.
         Unsupported : a shape without bounds.
         """
+        return self._mass_properties(self._lives_in(dim))
+
+    def measures(self, dim: int) -> ShapeMeasures:
+        """Volume, inertia and extents.
+
+        Raises
+        ------
+        InvalidInput : a shape of another dimension.
+        """
+        return self._measures(self._lives_in(dim))
+
+    def _lives_in(self, dim: int) -> int:
+        """The dimension, 2 or 3, after a check that the shape is of it."""
+        dim = checks.dimension("dim", dim)
+        sizes = {np.size(getattr(self, name)) for name in self.vectors}
+        if dim not in self.dims or getattr(self, "dim", dim) != dim or sizes - {dim}:
+            raise InvalidInput("dim", str(dim), f"the dimension of this {self.kind}")
+        return dim
+
+    # what each shape gives
+
+    def _pieces(self, dim: int) -> tuple[Piece, ...]:
+        return ()
+
+    def _mass_properties(self, dim: int) -> MassProperties:
         raise Unsupported(type(self).__name__, "a shape without bounds has no mass")
 
-    def measures(self, dim: Dim) -> ShapeMeasures:
-        """Volume, inertia and extents, by default from the mass properties and the pieces."""
-        solid, pieces = self.mass_properties(dim), self.pieces(dim)
+    def _measures(self, dim: int) -> ShapeMeasures:
+        """By default from the mass properties and the pieces."""
+        solid, pieces = self._mass_properties(dim), self._pieces(dim)
         inertia = solid.inertia()
         moments, frame = (inertia[0, 0], IDENTITY) if dim == 2 else principal_axes(inertia)
         radii = {
@@ -138,8 +169,10 @@ class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
             self._store(radius=checks.scalar("radius", self.radius, above=0.0))
 
     @staticmethod
-    def measures_of(radius: FloatArray, dim: Dim) -> ShapeMeasures:
+    def measures_of(radius: FloatArray, dim: int) -> ShapeMeasures:
         """Measures of many spheres of ``radius`` (n,) m."""
+        radius = checks.real("radius", radius, "radii (n,) in m", (None,)).astype(np.float64)
+        dim = checks.dimension("dim", dim)
         square = radius**2
         flat = dim == 2
         return ShapeMeasures(
@@ -151,10 +184,10 @@ class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
             curvature=1.0 / radius,
         )
 
-    def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
+    def _pieces(self, dim: int) -> tuple[Piece, ...]:
         return (Piece(polytope.point(dim), self.radius),)
 
-    def mass_properties(self, dim: Dim) -> MassProperties:  # noqa: D102
+    def _mass_properties(self, dim: int) -> MassProperties:
         return of_capsule(self.radius, 0.0, dim)
 
 
@@ -182,7 +215,7 @@ class HalfSpace(Shape, frozen=True, forbid_unknown_fields=True):
             raise InvalidInput("normal", "length 0", "a direction")
         self._store(normal=tuple(unit(direction[None])[0].tolist()))
 
-    def measures(self, dim: Dim) -> ShapeMeasures:
+    def _measures(self, dim: int) -> ShapeMeasures:
         """Infinite, and flat."""
         infinite = float("inf")
         return ShapeMeasures(infinite, infinite, IDENTITY, infinite, infinite, 0.0)
@@ -210,13 +243,13 @@ class Box(Shape, frozen=True, forbid_unknown_fields=True):
             checks.scalar("size", length, above=0.0)
         self._store(size=tuple(size))
 
-    def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
+    def _pieces(self, dim: int) -> tuple[Piece, ...]:
         return (Piece(polytope.box(np.array(self.size)), 0.0),)
 
-    def mass_properties(self, dim: Dim) -> MassProperties:  # noqa: D102
+    def _mass_properties(self, dim: int) -> MassProperties:
         return of_polytope(polytope.box(np.array(self.size)))
 
-    def measures(self, dim: Dim) -> ShapeMeasures:
+    def _measures(self, dim: int) -> ShapeMeasures:
         """In closed form."""
         size = np.array(self.size)
         square = size**2
@@ -253,10 +286,10 @@ class Capsule(Shape, frozen=True, forbid_unknown_fields=True):
         radius = checks.scalar("radius", self.radius, **limits)
         self._store(radius=radius, length=checks.scalar("length", self.length, **limits))
 
-    def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
+    def _pieces(self, dim: int) -> tuple[Piece, ...]:
         return (Piece(polytope.segment(self.length, dim), self.radius),)
 
-    def mass_properties(self, dim: Dim) -> MassProperties:  # noqa: D102
+    def _mass_properties(self, dim: int) -> MassProperties:
         return of_capsule(self.radius, self.length, dim)
 
 
@@ -271,10 +304,10 @@ class _Convex(Shape, frozen=True, forbid_unknown_fields=True):
         """
         return of_polytope(_solid(self)).centroid
 
-    def pieces(self, dim: Dim) -> tuple[Piece, ...]:
+    def _pieces(self, dim: int) -> tuple[Piece, ...]:
         return (Piece(_solid(self).shifted(-self.centre), 0.0),)
 
-    def mass_properties(self, dim: Dim) -> MassProperties:
+    def _mass_properties(self, dim: int) -> MassProperties:
         return of_polytope(_solid(self))
 
 
@@ -378,8 +411,8 @@ class Compound(Shape, frozen=True, forbid_unknown_fields=True):
         """(dim,) the centre of mass in the coordinates of the parts, m."""
         return self.mass_properties(self.dim).centroid
 
-    def pieces(self, dim: Dim) -> tuple[Piece, ...]:  # noqa: D102
-        centre = self.mass_properties(dim).centroid
+    def _pieces(self, dim: int) -> tuple[Piece, ...]:
+        centre = self._mass_properties(dim).centroid
         return tuple(
             Piece(
                 piece.solid.placed(_rotation(part), np.array(part.position) - centre), piece.radius
@@ -389,7 +422,7 @@ class Compound(Shape, frozen=True, forbid_unknown_fields=True):
             for piece in part.shape.pieces(dim)
         )
 
-    def mass_properties(self, dim: Dim) -> MassProperties:  # noqa: D102
+    def _mass_properties(self, dim: int) -> MassProperties:
         solids = []
         for part in self.parts:
             solid, rotation = part.shape.mass_properties(dim), _rotation(part)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cdopt._util import checks, files
-from cdopt._util.checks import Dim, FloatArray
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.scene.bodies import Body, Spheres
 from cdopt.scene.generators import walls_at
@@ -83,6 +83,7 @@ def from_positions(
         density=_one_or_each("density", density),
         material=material,
     )
+    checks.text("material", material)
     unknown = set(options) - {*Scene.__init__.__annotations__} - {"bodies", "dim"}
     if unknown:
         raise InvalidInput(", ".join(sorted(unknown)), "no such option", "an option of Scene")
@@ -111,7 +112,7 @@ def from_lammps(
     path: str | Path,
     *,
     frame: int = -1,
-    dim: Dim | None = None,
+    dim: int | None = None,
     walls: Any = True,
     box: Any = True,
     radius: FloatArray | None = None,
@@ -143,10 +144,9 @@ def from_lammps(
     InvalidInput : no such file, or no such snapshot; a line that cannot be read is named.
     Unsupported : a sheared (triclinic) box.
     """
-    text = files.read_text(path, _EXPECTED)
-    snapshot = _read(text, str(path), frame)
-    if dim is None:
-        dim = 2 if snapshot.flat else 3
+    text = files.read_text(checks.path("path", path), _EXPECTED)
+    snapshot = _read(text, str(path), checks.whole("frame", frame))
+    dim = (2 if snapshot.flat else 3) if dim is None else checks.dimension("dim", dim)
     columns = snapshot.columns
     if mass is not None or density is not None:
         columns = {name: columns[name] for name in columns if name not in ("mass", "density")}

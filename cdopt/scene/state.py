@@ -111,7 +111,7 @@ class Dofs(Frozen):
     number: IntArray
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        self.__dict__["number"] = checks.integers("number", self.number, (None, None))
         if self.number.ndim != 2 or self.number.shape[1] not in WIDTH_V.values():
             raise InvalidInput("number", f"shape {self.number.shape}", "(bodies, 3) or (bodies, 6)")
         numbers = self.number[self.number >= 0]
@@ -121,6 +121,9 @@ class Dofs(Frozen):
     @classmethod
     def of(cls, free: BoolArray, turns: BoolArray, dim: int) -> Dofs:
         """From flags (nb,): bodies that move, and bodies whose turns count."""
+        dim = checks.dimension("dim", dim)
+        free = checks.flags("free", free, (None,))
+        turns = checks.flags("turns", turns, (free.size,))
         columns = np.arange(WIDTH_V[dim])
         mask = free[:, None] & ((columns < dim) | turns[:, None])
         number = np.full(mask.shape, -1, dtype=np.int64)
@@ -149,8 +152,7 @@ class Dofs(Frozen):
         ------
         InvalidInput : the table is not of State.v's shape.
         """
-        self._like_state(v)
-        return np.asarray(v[self.body, self.column])
+        return np.asarray(self._like_state("v", v)[self.body, self.column])
 
     def scatter(self, values: FloatArray, base: FloatArray) -> FloatArray:
         """A copy of ``base``, a table like State.v, with these (nv,) degrees of freedom in it.
@@ -159,16 +161,14 @@ class Dofs(Frozen):
         ------
         InvalidInput : ``values`` is not (nv,), or ``base`` not of State.v's shape.
         """
-        self._like_state(base)
-        if np.shape(values) != (self.nv,):
-            raise InvalidInput("values", f"shape {np.shape(values)}", f"shape ({self.nv},)")
-        table = np.array(base, dtype=np.float64)
-        table[self.body, self.column] = values
+        table = np.array(self._like_state("base", base), dtype=np.float64)
+        expected = f"real numbers of shape ({self.nv},)"
+        table[self.body, self.column] = checks.real("values", values, expected, (self.nv,))
         return table
 
-    def _like_state(self, table: FloatArray) -> None:
-        if np.shape(table) != self.number.shape:
-            raise InvalidInput("v", f"shape {np.shape(table)}", f"shape {self.number.shape}")
+    def _like_state(self, name: str, table: FloatArray) -> FloatArray:
+        shape = self.number.shape
+        return checks.real(name, table, f"real numbers of shape {shape}", shape)
 
     def __repr__(self) -> str:
         return f"Dofs({self.nv:,} of {self.number.shape[0]:,} bodies)"

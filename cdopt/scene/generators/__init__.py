@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec
 
 import numpy as np
 
-from cdopt._util import checks
+from cdopt._util import checks, parameters
 from cdopt._util.checks import FloatArray
+from cdopt._util.parameters import Limit
 from cdopt.scene.bodies import Body, Item
 from cdopt.scene.material import Material
 from cdopt.scene.scene import Scene
@@ -26,19 +27,38 @@ P = ParamSpec("P")
 _SIDES = (("left", "right"), ("front", "back"), ("bottom", "top"))
 # parameters of generators that are options of Scene, and their names there
 _PASSED = {name: name for name in ("dim", "power", "restitution", "materials")} | {"mu": "friction"}
+_LIMITS: dict[str, Limit] = {  # of parameters that mean the same in every generator
+    "dim": checks.dimension,
+    "power": checks.power,
+    "restitution": checks.share,
+    "materials": lambda name, value: checks.instances(name, value, Material),
+    "mu": checks.not_negative,
+    "seed": checks.seed,
+    "walls": checks.flag,
+    "radius": checks.positive,
+    "mass": checks.positive,
+    "density": checks.positive,
+    "spread": checks.number(at_least=0.0, at_most=0.95),
+    "across": checks.integer(1, 10_000),
+}
 
 
-def generator(title: str, **always: Any) -> Callable[[Callable[P, Made]], Callable[P, Scene]]:
+def generator(
+    title: str, limits: Mapping[str, Limit], **always: Any
+) -> Callable[[Callable[P, Made]], Callable[P, Scene]]:
     """The scene of the bodies that a function returns, named after it and listed in GENERATORS.
 
-    Its ``dim``, ``power``, ``restitution``, ``materials`` and ``mu``, the friction coefficient,
+    ``limits`` are checks of its parameters; those of one name in all generators are known. Its
+    ``dim``, ``power``, ``restitution``, ``materials`` and ``mu``, the friction coefficient,
     are options of the scene, and so are those of ``always`` and those returned beside the bodies.
     """
 
     def decorate(function: Callable[P, Made]) -> Callable[P, Scene]:
         signature = inspect.signature(function)
+        known = {name: limit for name, limit in _LIMITS.items() if name in signature.parameters}
         usual = {"name": function.__name__.replace("_", "-"), "title": title, **always}
 
+        @parameters.limits(**{**known, **limits})
         @functools.wraps(function)
         def make(*args: P.args, **kwargs: P.kwargs) -> Scene:
             made = function(*args, **kwargs)

@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from cdopt._util.checks import (
-    Dim,
-    Finite,
-    NotNegative,
-    Positive,
-    Power,
-    integer,
-    number,
-    one_of,
-    whole,
-)
+from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Body
 from cdopt.scene.generators import Made, cycled, edges, floor, generator, up, walls_at
@@ -28,25 +18,32 @@ from cdopt.scene.scene import GRAVITY
 from cdopt.scene.shapes import Box, Capsule, Polygon, Polyhedron
 
 ENDS = ("half", "stepped")
-Count = Annotated[int, integer(1, 1000)]
 _BRICK = (0.2, 0.1, 0.06)  # length, depth and height, m
 _BOX = (0.4, 0.3, 0.2)
 _STONE = 2500.0  # kg/m³
 
 
-@generator("A wall of bricks in running bond")
+@generator(
+    "A wall of bricks in running bond",
+    limits={
+        "courses": checks.integer(1, 1000),
+        "bricks": checks.integer(1, 1000),
+        "ends": checks.one_of(ENDS),
+        "head_joint": checks.not_negative,
+    },
+)
 def brick_wall(
-    courses: Count = 5,
-    bricks: Count = 4,
+    courses: int = 5,
+    bricks: int = 4,
     *,
-    dim: Dim = 2,
-    ends: Annotated[str, one_of(ENDS)] = "half",
-    head_joint: NotNegative = 0.0,
+    dim: int = 2,
+    ends: str = "half",
+    head_joint: float = 0.0,
     walls: bool = False,
     size: object = None,
     density: float = 2000.0,
     materials: Sequence[Material] = (),
-    power: Power = 2.0,
+    power: float = 2.0,
     restitution: float = 0.0,
 ) -> Made:
     """A wall in running bond on a floor: each brick lies half on either brick below.
@@ -116,16 +113,16 @@ def _courses(
             yield j, end - 0.5 * half, half
 
 
-@generator("A stack of boxes")
+@generator("A stack of boxes", limits={"n": checks.integer(1, 1000), "shift": checks.scalar})
 def box_stack(
-    n: Count = 5,
+    n: int = 5,
     *,
-    dim: Dim = 3,
-    shift: Finite = 0.0,
+    dim: int = 3,
+    shift: float = 0.0,
     size: object = None,
     density: float = 1000.0,
     materials: Sequence[Material] = (),
-    power: Power = 2.0,
+    power: float = 2.0,
     restitution: float = 0.0,
 ) -> Made:
     """Equal boxes one upon the other on a floor, exactly touching.
@@ -159,14 +156,17 @@ def box_stack(
     return [floor(dim), *boxes]
 
 
-@generator("A stack of boxes, one of which is pulled")
+@generator(
+    "A stack of boxes, one of which is pulled",
+    limits={"n": checks.integer(1, 1000), "ratio": checks.scalar, "mu": checks.positive},
+)
 def pulled_brick(
-    n: Annotated[int, integer(1, 1000)] = 5,
+    n: int = 5,
     *,
     pulled: int = 2,
-    ratio: Finite = 2.5,
-    mu: Positive = 0.5,
-    dim: Dim = 2,
+    ratio: float = 2.5,
+    mu: float = 0.5,
+    dim: int = 2,
 ) -> Made:
     """A stack of equal boxes, one of which is pulled along x.
 
@@ -183,7 +183,7 @@ def pulled_brick(
     ------
     InvalidInput : pulled is not a number below n.
     """
-    which, sides = whole("pulled", pulled, 0, n - 1), edges(None, _BOX, dim)
+    which, sides = checks.whole("pulled", pulled, 0, n - 1), edges(None, _BOX, dim)
     density, height = 1000.0, 0.5 * float(sides[-1])
     pull = ratio * mu * (GRAVITY * density * float(sides.prod())) * (n - which)
     boxes = [
@@ -199,17 +199,25 @@ def pulled_brick(
     return [floor(dim), *boxes]
 
 
-@generator("A brick across two bricks")
+@generator(
+    "A brick across two bricks",
+    limits={
+        "stiffness_ratio": checks.positive,
+        "separation": checks.not_negative,
+        "offset": checks.scalar,
+        "fixed": checks.flag,
+    },
+)
 def brick_on_two_bricks(
-    stiffness_ratio: Positive = 1.0,
+    stiffness_ratio: float = 1.0,
     *,
-    separation: NotNegative = 0.08,
-    offset: Finite = 0.0,
+    separation: float = 0.08,
+    offset: float = 0.0,
     fixed: bool = True,
     mass: float = 2.0,
     size: object = None,
-    dim: Dim = 3,
-    power: Power = 2.0,
+    dim: int = 3,
+    power: float = 2.0,
     restitution: float = 0.0,
 ) -> Made:
     """A brick across two others, with four contact points on either, in the plane two.
@@ -254,14 +262,14 @@ def brick_on_two_bricks(
     return [*bricks, *ground], {"materials": materials}
 
 
-@generator("A box on a step")
+@generator("A box on a step", limits={"overhang": checks.number(at_least=0.0, at_most=0.5)})
 def box_on_step(
-    overhang: Annotated[float, number(at_least=0.0, at_most=0.5)] = 0.25,
+    overhang: float = 0.25,
     *,
     mass: float = 1.0,
     size: object = None,
-    dim: Dim = 3,
-    power: Power = 2.0,
+    dim: int = 3,
+    power: float = 2.0,
     restitution: float = 0.0,
 ) -> Made:
     """A box on a step, its right end beyond the edge of the step.
@@ -286,19 +294,29 @@ def box_on_step(
     ]
 
 
-@generator("An arch without friction")
+@generator(
+    "An arch without friction",
+    limits={
+        "voussoirs": checks.integer(1, 1000),
+        "angle": checks.number(above=0.0, at_most=1.57),
+        "thrust": checks.positive,
+        "thickness": checks.positive,
+        "depth": checks.positive,
+        "density": checks.not_negative,
+    },
+)
 def arch(
-    voussoirs: Count = 9,
+    voussoirs: int = 9,
     *,
-    angle: Annotated[float, number(above=0.0, at_most=1.57)] = 1.0,
-    thrust: Positive = 1000.0,
-    radius: Positive = 1.0,
-    thickness: Positive = 0.25,
-    depth: Positive = 0.2,
-    density: NotNegative = 0.0,
-    dim: Dim = 2,
+    angle: float = 1.0,
+    thrust: float = 1000.0,
+    radius: float = 1.0,
+    thickness: float = 0.25,
+    depth: float = 0.2,
+    density: float = 0.0,
+    dim: int = 2,
     materials: Sequence[Material] = (),
-    power: Power = 2.0,
+    power: float = 2.0,
     restitution: float = 0.0,
 ) -> Made:
     """A segmental arch of equal wedges between two fixed abutments, with radial smooth joints.
@@ -356,14 +374,22 @@ def arch(
     return _arch(angle, size, weights, names), {"title": "An arch of stone"} if density else {}
 
 
-@generator("An arch that has lost its keystone")
+@generator(
+    "An arch that has lost its keystone",
+    limits={
+        "voussoirs": checks.integer(3, 999),
+        "mu": checks.positive,
+        "angle": checks.number(above=0.0, at_most=1.57),
+        "keystone": checks.flag,
+    },
+)
 def arch_without_keystone(
-    voussoirs: Annotated[int, integer(3, 999)] = 9,
+    voussoirs: int = 9,
     *,
-    mu: Positive = 0.6,
-    angle: Annotated[float, number(above=0.0, at_most=1.57)] = 1.0,
+    mu: float = 0.6,
+    angle: float = 1.0,
     keystone: bool = False,
-    dim: Dim = 2,
+    dim: int = 2,
 ) -> Made:
     """An arch of stone with friction that has lost its keystone, and falls.
 
@@ -429,16 +455,25 @@ def thrust_radius(inner: float, outer: float, wedge: float) -> float:
     return float(np.cos(0.5 * wedge) ** 2 * centroid)
 
 
-@generator("A buttress")
+@generator(
+    "A buttress",
+    limits={
+        "courses": checks.integer(1, 1000),
+        "thrust": checks.scalar,
+        "base": checks.positive,
+        "top": checks.positive,
+        "height": checks.positive,
+    },
+)
 def buttress(
-    courses: Count = 10,
+    courses: int = 10,
     *,
-    thrust: Finite = 0.0,
-    base: Positive = 1.0,
-    top: Positive = 0.4,
-    height: Positive = 3.0,
+    thrust: float = 0.0,
+    base: float = 1.0,
+    top: float = 0.4,
+    height: float = 3.0,
     density: float = 2000.0,
-    dim: Dim = 2,
+    dim: int = 2,
 ) -> Made:
     """A buttress of blocks on a floor, upright at the left, that takes a thrust at its top.
 
@@ -465,12 +500,16 @@ def buttress(
     return [floor(dim), *blocks]
 
 
-@generator("A house of cards", dim=2)
+@generator(
+    "A house of cards",
+    limits={"storeys": checks.integer(1, 12), "lean": checks.number(above=0.0, at_most=60.0)},
+    dim=2,
+)
 def house_of_cards(
-    storeys: Annotated[int, integer(1, 12)] = 3,
+    storeys: int = 3,
     *,
-    lean: Annotated[float, number(above=0.0, at_most=60.0)] = 20.0,
-    mu: NotNegative = 0.6,
+    lean: float = 20.0,
+    mu: float = 0.6,
 ) -> Made:
     """A house of cards in the plane: pairs of leaning cards, and level cards between storeys.
 

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from cdopt._util import checks
-from cdopt._util.checks import (
-    Dim,
-    Finite,
-    FloatArray,
-    IntArray,
-    NotNegative,
-    Positive,
-    Power,
-    Seed,
-    integer,
-    number,
-    one_of,
-)
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Body, Spheres
 from cdopt.scene.generators import Made, cycled, floor, generator, up, walls_at
 from cdopt.scene.material import Material
 from cdopt.scene.shapes import Box, Compound, Part, Polygon, Polyhedron
 
-Species = Annotated[str, one_of(("uniform", "species"))]
-Spread = Annotated[float, number(at_least=0.0, at_most=0.95)]
-Across = Annotated[int, integer(1, 10_000)]
-Grains = Annotated[int, integer(1, 10_000)]
 _MOST = 300  # layers of a pyramid: nine million spheres
 _UNEVEN = 0.35  # by how much corners stray, of their distance from each other
 _SAND = 2500.0  # kg/m³
@@ -57,15 +41,26 @@ def pyramid_positions(n: int) -> tuple[FloatArray, IntArray]:
     return np.concatenate(centres), np.concatenate(layers)
 
 
-@generator("A cannonball pyramid, dropped", dim=3)
+@generator(
+    "A cannonball pyramid, dropped",
+    limits={
+        "n": checks.integer(2, 150),
+        "material": checks.one_of(("uniform", "species")),
+        "modulus_ratio": checks.positive,
+        "separation": checks.not_negative,
+        "diameter": checks.positive,
+        "young": checks.positive,
+    },
+    dim=3,
+)
 def pyramid(
-    n: Annotated[int, integer(2, 150)] = 20,
-    power: Power = 2.0,
-    material: Species = "uniform",
+    n: int = 20,
+    power: float = 2.0,
+    material: str = "uniform",
     *,
-    modulus_ratio: Positive = 5.0,
-    separation: NotNegative = 0.05,
-    diameter: Positive = 2.5e-3,
+    modulus_ratio: float = 5.0,
+    separation: float = 0.05,
+    diameter: float = 2.5e-3,
     density: float = 2000.0,
     young: float = 50e9,
     poisson: float = 0.0,
@@ -104,15 +99,24 @@ def pyramid(
     return [pile], {"materials": materials, "name": f"pyramid-{n}"}
 
 
-@generator("A crystal of discs between walls", dim=2)
+@generator(
+    "A crystal of discs between walls",
+    limits={
+        "rows": checks.integer(1, 1000),
+        "columns": checks.integer(2, 1000),
+        "diameter": checks.positive,
+        "separation": checks.not_negative,
+    },
+    dim=2,
+)
 def crystal(
-    rows: Annotated[int, integer(1, 1000)] = 8,
-    columns: Annotated[int, integer(2, 1000)] = 10,
+    rows: int = 8,
+    columns: int = 10,
     *,
-    diameter: Positive = 0.01,
-    separation: NotNegative = 0.0,
+    diameter: float = 0.01,
+    separation: float = 0.0,
     density: float = 2000.0,
-    power: Power = 2.0,
+    power: float = 2.0,
     restitution: float = 0.0,
 ) -> Made:
     """A hexagonal crystal of discs on a floor between two walls, in the plane.
@@ -170,19 +174,19 @@ def loose(
     return Lattice(np.asarray(centres), radii, np.tile([0.0, side * cell], (dim - 1, 1)))
 
 
-@generator("Spheres of random sizes, about to fall")
+@generator("Spheres of random sizes, about to fall", limits={"n": checks.integer(1, 1_000_000)})
 def random_packing(
-    n: Annotated[int, integer(1, 1_000_000)] = 200,
+    n: int = 200,
     *,
-    dim: Dim = 3,
-    radius: Positive = 0.005,
-    spread: Spread = 0.2,
-    across: Across = 6,
+    dim: int = 3,
+    radius: float = 0.005,
+    spread: float = 0.2,
+    across: int = 6,
     walls: bool = True,
     density: float = 2000.0,
     restitution: float = 0.0,
-    power: Power = 2.0,
-    seed: Seed = 0,
+    power: float = 2.0,
+    seed: int = 0,
 ) -> Made:
     """Spheres of random sizes, loose and apart, that fall into a box or onto a floor.
 
@@ -201,20 +205,24 @@ def random_packing(
     return [floor(dim), *(lattice.walls() if walls else []), lattice.grains(density)]
 
 
-@generator("Polyhedra of random shapes, about to fall", dim=3)
+@generator(
+    "Polyhedra of random shapes, about to fall",
+    limits={"n": checks.integer(1, 10_000), "corners": checks.integer(6, 64)},
+    dim=3,
+)
 def polyhedra_pile(
-    n: Grains = 30,
+    n: int = 30,
     *,
-    corners: Annotated[int, integer(6, 64)] = 12,
-    radius: Positive = 0.01,
-    spread: Spread = 0.2,
-    across: Across = 3,
+    corners: int = 12,
+    radius: float = 0.01,
+    spread: float = 0.2,
+    across: int = 3,
     walls: bool = True,
     density: float = 2500.0,
     materials: Sequence[Material] = (),
-    power: Power = 2.0,
+    power: float = 2.0,
     restitution: float = 0.0,
-    seed: Seed = 0,
+    seed: int = 0,
 ) -> Made:
     """Random convex polyhedra, turned at random, apart, that fall into a box or onto a floor.
 
@@ -241,20 +249,24 @@ def polyhedra_pile(
     return _solids(shape, lattice, walls, density, materials)
 
 
-@generator("Polygons of random shapes, about to fall", dim=2)
+@generator(
+    "Polygons of random shapes, about to fall",
+    limits={"n": checks.integer(1, 10_000), "corners": checks.integer(3, 64)},
+    dim=2,
+)
 def polygon_packing(
-    n: Grains = 40,
+    n: int = 40,
     *,
-    corners: Annotated[int, integer(3, 64)] = 6,
-    radius: Positive = 0.01,
-    spread: Spread = 0.2,
-    across: Across = 6,
+    corners: int = 6,
+    radius: float = 0.01,
+    spread: float = 0.2,
+    across: int = 6,
     walls: bool = True,
     density: float = 2500.0,
     materials: Sequence[Material] = (),
-    power: Power = 2.0,
+    power: float = 2.0,
     restitution: float = 0.0,
-    seed: Seed = 0,
+    seed: int = 0,
 ) -> Made:
     """Random convex polygons, apart, that fall between two walls or onto a floor, in the plane.
 
@@ -311,17 +323,24 @@ def _on_a_sphere(many: int, random: np.random.Generator) -> FloatArray:
     return np.asarray(Rotation.from_quat(random.normal(size=4)).apply(points))
 
 
-@generator("A column of grains")
+@generator(
+    "A column of grains",
+    limits={
+        "n": checks.integer(1, 1_000_000),
+        "aspect": checks.number(above=0.0, at_most=1e6),
+        "gate": checks.flag,
+    },
+)
 def grain_column(
-    n: Annotated[int, integer(1, 1_000_000)] = 200,
+    n: int = 200,
     *,
-    dim: Dim = 2,
-    aspect: Annotated[float, number(above=0.0, at_most=1e6)] = 2.0,
-    radius: Positive = 0.005,
-    spread: Spread = 0.2,
-    mu: NotNegative = 0.5,
+    dim: int = 2,
+    aspect: float = 2.0,
+    radius: float = 0.005,
+    spread: float = 0.2,
+    mu: float = 0.5,
     gate: bool = False,
-    seed: Seed = 0,
+    seed: int = 0,
 ) -> Made:
     """A column of loose grains against a wall, about to collapse along x.
 
@@ -346,17 +365,25 @@ def grain_column(
     return [floor(dim), *walls, lattice.grains(_SAND)]
 
 
-@generator("A silo", dim=2)
+@generator(
+    "A silo",
+    limits={
+        "n": checks.integer(1, 100_000),
+        "opening": checks.positive,
+        "angle": checks.number(above=0.0, at_most=85.0),
+    },
+    dim=2,
+)
 def silo(
-    n: Annotated[int, integer(1, 100_000)] = 150,
+    n: int = 150,
     *,
-    opening: Positive = 6.0,
-    angle: Annotated[float, number(above=0.0, at_most=85.0)] = 45.0,
-    radius: Positive = 0.005,
-    spread: Spread = 0.2,
-    across: Across = 12,
-    mu: NotNegative = 0.4,
-    seed: Seed = 0,
+    opening: float = 6.0,
+    angle: float = 45.0,
+    radius: float = 0.005,
+    spread: float = 0.2,
+    across: int = 12,
+    mu: float = 0.4,
+    seed: int = 0,
 ) -> Made:
     """A silo in the plane: loose grains above a hopper, whose outlet is a slot over a floor.
 
@@ -390,16 +417,24 @@ def silo(
     return [floor(2), *lattice.walls(), *hopper, lattice.grains(_SAND, up(2, high))]
 
 
-@generator("A drum that turns", dim=2)
+@generator(
+    "A drum that turns",
+    limits={
+        "n": checks.integer(1, 10_000),
+        "speed": checks.scalar,
+        "size": checks.number(above=1.0, at_most=1e4),
+    },
+    dim=2,
+)
 def rotating_drum(
-    n: Annotated[int, integer(1, 10_000)] = 120,
+    n: int = 120,
     *,
-    speed: Finite = 1.0,
-    radius: Positive = 0.005,
-    spread: Spread = 0.2,
-    size: Annotated[float, number(above=1.0, at_most=1e4)] = 16.0,
-    mu: NotNegative = 0.5,
-    seed: Seed = 0,
+    speed: float = 1.0,
+    radius: float = 0.005,
+    spread: float = 0.2,
+    size: float = 16.0,
+    mu: float = 0.5,
+    seed: int = 0,
 ) -> Made:
     """A drum in the plane, partly filled with loose grains, that turns about its axis.
 

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import (
-    Dim,
-    Finite,
-    FloatArray,
-    NotNegative,
-    Positive,
-    Power,
-    Share,
-    number,
-    one_of,
-    whole,
-)
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.scene.bodies import Body
 from cdopt.scene.generators import Made, edges, floor, generator, up
@@ -28,19 +17,22 @@ from cdopt.scene.scene import GRAVITY
 from cdopt.scene.shapes import Box, Capsule, Compound, HalfSpace, Part, Shape, Sphere
 
 WEIGHT = 10.0  # N
-SupportRadius = Annotated[float, number(above=0.0, at_most=0.2)]
 RODS = ("box", "capsule")
 _THICKNESS = 0.02  # of platforms, m
 _ROUND_OFF = 1e-9  # share by which supports that touch may seem to overlap
 _ALONG_Y = (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))  # turns x to y
 
 
+def _pair(name: str, value: object) -> FloatArray:
+    return checks.vector(name, value, 2)
+
+
 # --- one or two bodies ---------------------------------------------------------------------------
 
 
-@generator("A ball that bounces on a floor")
+@generator("A ball that bounces on a floor", limits={"height": checks.not_negative})
 def bouncing_ball(
-    restitution: float = 0.5, *, height: NotNegative = 1.0, radius: float = 0.1, dim: Dim = 2
+    restitution: float = 0.5, *, height: float = 1.0, radius: float = 0.1, dim: int = 2
 ) -> Made:
     """A ball of 1 kg falls from ``height`` m of clearance onto a floor; apexes follow e²ⁿ.
 
@@ -49,7 +41,7 @@ def bouncing_ball(
     return [floor(dim), Body(Sphere(radius), up(dim, height + radius), mass=1.0, name="ball")]
 
 
-@generator("A sphere on a floor")
+@generator("A sphere on a floor", limits={"gap": checks.scalar, "floor_speed": checks.scalar})
 def sphere_on_floor(
     *,
     radius: float = 0.1,
@@ -57,7 +49,7 @@ def sphere_on_floor(
     gap: float = 0.0,
     floor_speed: float = 0.0,
     restitution: float = 0.0,
-    dim: Dim = 2,
+    dim: int = 2,
 ) -> Made:
     """A sphere ``gap`` m over a floor, which may rise at ``floor_speed`` m/s.
 
@@ -67,14 +59,14 @@ def sphere_on_floor(
     return [floor(dim, floor_speed), ball]
 
 
-@generator("A box falls on a floor")
+@generator("A box falls on a floor", limits={"angle": checks.scalar, "gap": checks.scalar})
 def box_on_floor(
     *,
     size: object = None,
-    angle: Finite = 0.3,
+    angle: float = 0.3,
     gap: float = 0.01,
     mass: float = 1.0,
-    dim: Dim = 2,
+    dim: int = 2,
 ) -> Made:
     """A box, turned by ``angle`` rad in the x-z (in the plane x-y) plane, ``gap`` m over a floor.
 
@@ -86,16 +78,19 @@ def box_on_floor(
     return [floor(dim), Body(Box(sides), place, mass=mass, name="box", **_turned(angle, dim))]
 
 
-@generator("Two spheres collide")
+@generator(
+    "Two spheres collide",
+    limits={"masses": _pair, "speeds": _pair, "gap": checks.not_negative, "offset": checks.scalar},
+)
 def collision(
     restitution: float = 1.0,
     *,
     masses: tuple[float, float] = (1.0, 1.0),
     speeds: tuple[float, float] = (1.0, -1.0),
     radius: float = 0.1,
-    gap: NotNegative = 0.02,
-    offset: Finite = 0.0,
-    dim: Dim = 2,
+    gap: float = 0.02,
+    offset: float = 0.0,
+    dim: int = 2,
 ) -> Made:
     """Two spheres on their way along x, ``gap`` m apart, without gravity.
 
@@ -115,11 +110,14 @@ def collision(
     return spheres, {"gravity": np.zeros(dim)}
 
 
-@generator("A box on an incline")
+@generator(
+    "A box on an incline",
+    limits={"ratio": checks.not_negative, "mu": checks.number(above=0.0, at_most=2.0)},
+)
 def incline(
-    ratio: NotNegative = 0.9,
-    mu: Annotated[float, number(above=0.0, at_most=2.0)] = 0.5,
-    dim: Dim = 2,
+    ratio: float = 0.9,
+    mu: float = 0.5,
+    dim: int = 2,
 ) -> Made:
     """A box of 1 kg at rest on an incline of tan θ = ``ratio`` μ: it slides where that is above 1.
 
@@ -144,13 +142,23 @@ def incline(
     ]
 
 
-@generator("A ladder against a wall", dim=2)
+@generator(
+    "A ladder against a wall",
+    limits={
+        "angle": checks.number(above=0.0, at_most=89.0),
+        "height": checks.share,
+        "floor_friction": checks.scalar,
+        "wall_friction": checks.scalar,
+        "climber": checks.not_negative,
+    },
+    dim=2,
+)
 def ladder(
-    angle: Annotated[float, number(above=0.0, at_most=89.0)] = 60.0,
-    height: Share = 0.5,
+    angle: float = 60.0,
+    height: float = 0.5,
     floor_friction: float = 0.4,
     wall_friction: float = 0.2,
-    climber: NotNegative = 80.0,
+    climber: float = 80.0,
 ) -> Made:
     """A ladder of 5 m and 20 kg against a wall, and the weight of somebody on it.
 
@@ -193,14 +201,21 @@ def _turned(angle: float, dim: int) -> dict[str, Any]:
 # --- platforms, rods and tables ------------------------------------------------------------------
 
 
-@generator("A platform dropped onto three supports")
+@generator(
+    "A platform dropped onto three supports",
+    limits={
+        "middle_stiffness": checks.positive,
+        "support_radius": checks.number(above=0.0, at_most=0.2),
+        "drop": checks.not_negative,
+    },
+)
 def beam(
-    middle_stiffness: Positive = 1.0,
+    middle_stiffness: float = 1.0,
     *,
-    dim: Dim = 2,
-    support_radius: SupportRadius = 0.05,
-    drop: NotNegative = 0.01,
-    power: Power = 2.0,
+    dim: int = 2,
+    support_radius: float = 0.05,
+    drop: float = 0.01,
+    power: float = 2.0,
 ) -> Made:
     """A rigid platform of 10 N dropped onto fixed supports at 0, 1/2 and 1 m.
 
@@ -227,10 +242,12 @@ def beam(
     return _platform(supports, support_radius, drop, dim), {"materials": materials}
 
 
-@generator("A table top dropped onto four legs", dim=3)
-def table(
-    *, support_radius: SupportRadius = 0.05, drop: NotNegative = 0.01, power: Power = 2.0
-) -> Made:
+@generator(
+    "A table top dropped onto four legs",
+    limits={"support_radius": checks.number(above=0.0, at_most=0.2), "drop": checks.not_negative},
+    dim=3,
+)
+def table(*, support_radius: float = 0.05, drop: float = 0.01, power: float = 2.0) -> Made:
     """A square top of 10 N dropped onto four fixed supports, 1 m apart: each carries 2.5 N.
 
     ``support_radius`` in m, ``drop`` in radii, ``power`` of the scene. In space.
@@ -241,19 +258,30 @@ def table(
     return top, {"materials": _elastic({"leg": 1.0})}
 
 
-@generator("A rod on elastic supports", name="rod")
+@generator(
+    "A rod on elastic supports",
+    limits={
+        "load": checks.not_negative,
+        "load_at": checks.scalar,
+        "weight": checks.positive,
+        "rod": checks.one_of(RODS),
+        "thickness": checks.positive,
+        "support_radius": checks.positive,
+    },
+    name="rod",
+)
 def rod_on_supports(
     positions: object = (0.0, 0.4, 1.0),
     stiffness: object = 1.0,
     *,
-    load: NotNegative = 10.0,
+    load: float = 10.0,
     load_at: float = 0.3,
-    weight: Positive = 10.0,
-    rod: Annotated[str, one_of(RODS)] = "box",
-    thickness: Positive = 0.04,
-    support_radius: Positive = 0.05,
-    dim: Dim = 2,
-    power: Power = 2.0,
+    weight: float = 10.0,
+    rod: str = "box",
+    thickness: float = 0.04,
+    support_radius: float = 0.05,
+    dim: int = 2,
+    power: float = 2.0,
     restitution: float = 0.0,
 ) -> Made:
     """A rigid rod along x on fixed elastic supports, pressed down at one place.
@@ -302,19 +330,29 @@ def rod_on_supports(
     return _on_supports(body, bar, tops, k, None if dim == 2 else _ALONG_Y)
 
 
-@generator("", dim=3)
+@generator(
+    "",
+    limits={
+        "load": checks.not_negative,
+        "weight": checks.positive,
+        "height": checks.positive,
+        "leg_width": checks.positive,
+        "support_radius": checks.positive,
+    },
+    dim=3,
+)
 def table_with_legs(
     legs: object = 6,
     stiffness: object = 1.0,
     *,
-    load: NotNegative = 0.0,
+    load: float = 0.0,
     load_at: object = (0.0, 0.0),
-    weight: Positive = 10.0,
-    radius: Positive = 0.5,
-    height: Positive = 0.4,
-    leg_width: Positive = 0.04,
-    support_radius: Positive = 0.05,
-    power: Power = 2.0,
+    weight: float = 10.0,
+    radius: float = 0.5,
+    height: float = 0.4,
+    leg_width: float = 0.04,
+    support_radius: float = 0.05,
+    power: float = 2.0,
     restitution: float = 0.0,
 ) -> Made:
     """A rigid table, its top and legs one body, each leg on an elastic support of its own.
@@ -356,7 +394,7 @@ def table_with_legs(
 def _leg_positions(legs: object, radius: float) -> FloatArray:
     """(n, 2) of legs, m, from their number or their places."""
     if np.ndim(legs) == 0:  # type: ignore[arg-type]
-        count = whole("legs", legs, 3, 100)
+        count = checks.whole("legs", legs, 3, 100)
         angle = 2.0 * np.pi / count * np.arange(count)
         return radius * np.column_stack([np.cos(angle), np.sin(angle)])
     spots = checks.numbers("legs", legs, (None, 2), "m")
