@@ -141,6 +141,7 @@ def deviations(case: str, old: Record, new: Record, least: float = 1.0) -> Itera
             scale = np.exp2(old.scales[name] + 0.0)
             error = np.abs(b - a)
             allowed = how.limit * scale + how.floor + 2.0 / BITS * np.abs(a)
+            allowed = np.where(scale == np.inf, np.inf, allowed)
             if name.rpartition(" ")[2] in ("worst", "violation"):
                 error = np.maximum(b - a, 0.0)
             size = np.where(error == 0.0, 0.0, error / allowed)

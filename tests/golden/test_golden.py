@@ -63,7 +63,8 @@ def test_deviations_by_the_rule_of_each_quantity(name, old, new, failures, notes
 
 
 def test_a_number_that_is_not_determined_is_not_compared() -> None:
-    one, two = record.Record(), record.Record()
-    one.put("f", [1.0, 2.0], [1.0, np.inf])
-    two.put("f", [1.0, 9.0], [1.0, 1.0])
-    assert not list(record.deviations("case", one, two))
+    for name in ("f", "stored v", "nullity"):
+        one, two = record.Record(), record.Record()
+        one.put(name, [1.0, 2.0], [1.0, np.inf])
+        two.put(name, [1.0, 9.0], [1.0, 1.0])
+        assert not list(record.deviations("case", one, two))
