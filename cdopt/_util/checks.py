@@ -272,6 +272,11 @@ def _endless(value: object) -> bool:
     return isinstance(value, range) and bool(value[_LONGEST_RANGE:])
 
 
+def optional(check: Callable[[str, Any], Value], name: str, value: object) -> Value | None:
+    """None as it is, anything else by another check: ``optional(checks.power, "power", power)``."""
+    return None if value is None else check(name, value)
+
+
 def number(**limits: Any) -> Callable[[str, object], float]:
     """A check for tables of limits: one finite float, as by ``scalar``."""
     return partial(scalar, **limits)

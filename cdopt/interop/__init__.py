@@ -5,9 +5,6 @@
 MuJoCo model; ``siconos`` calls Siconos' solvers; ``petsc`` solves trusses on several processes.
 """
 
-from cdopt._util.arguments import guard
 from cdopt.interop import fclib, mujoco, petsc, quadratic_programs, siconos
 
 __all__ = ["fclib", "mujoco", "petsc", "quadratic_programs", "siconos"]
-
-guard(globals())

@@ -156,7 +156,7 @@ def read(path: str | Path, stiffness: Any = 1.0) -> FclibProblem:
         limits; when it has equality constraints (V and R, or G), which a ContactStep has not; or
         when W or M is not what it should be. Of "stiffness", when that is.
     """
-    arrays = read_arrays(path, _EXPECTED)
+    arrays = read_arrays(checks.path("path", path), _EXPECTED)
     try:
         kinds = {name.partition("/")[0] for name in arrays} & {"fclib_local", "fclib_global"}
         if len(kinds) != 1:
@@ -317,6 +317,11 @@ def write(
         "path", when no file can have it.
     SaveFailed : the disk is full or cannot be written.
     """
+    path = checks.path("path", path)
+    checks.instance("problem", problem, Step, FclibProblem)
+    if solution is not None:
+        checks.instance("solution", solution, StepSolution)
+    title, description = checks.text("title", title), checks.text("description", description)
     step = problem if isinstance(problem, Step) else problem.step
     stored = _in_impulses(problem) if isinstance(problem, Step) else problem
     answer = {} if solution is None else _solution(stored, step, solution)

@@ -74,7 +74,7 @@ def contact_step(
     data: Any,
     *,
     dt: float | None = None,
-    margin: checks.NotNegative = 0.0,
+    margin: float = 0.0,
     keep_overlap: bool = False,
     stiffness: Any = None,
     friction: bool = False,
@@ -109,6 +109,9 @@ def contact_step(
     Unsupported : MuJoCo is not installed, or the model has an active constraint that is no contact
         of rigid bodies, or friction that differs by direction; its name is in the message.
     """
+    margin = checks.not_negative("margin", margin)
+    keep_overlap = checks.flag("keep_overlap", keep_overlap)
+    friction = checks.flag("friction", friction)
     engine, model, now = _current(model, data)
     chosen, limits = _contacts(now, margin), _limits(engine, now)
     if not friction and np.any(now.contact.dim[chosen] > 1):

@@ -23,8 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from cdopt._util import files
-from cdopt._util.checks import Count, FloatArray, IntArray, Tolerance
+from cdopt._util import checks, files
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import BackendUnavailable
 from cdopt.backends.deadline import TIME_LIMIT
 from cdopt.backends.native import NativeBackend, Outcome, Run
@@ -81,8 +81,8 @@ class Ordering(NamedTuple):
 def write(
     truss: NoTensionTruss | TrussData,
     folder: str | Path,
-    accuracy: Tolerance = 1e-10,
-    max_steps: Count = 200,
+    accuracy: float = 1e-10,
+    max_steps: int = 200,
 ) -> Ordering:
     """Write a truss as ``petsc_process.py`` reads it, in units that make it of order one.
 
@@ -99,7 +99,10 @@ def write(
     InvalidInput : a number out of range, or no such folder.
     SaveFailed : the folder cannot be written.
     """
-    data, place = truss if isinstance(truss, TrussData) else truss.data, Path(folder)
+    checks.instance("truss", truss, NoTensionTruss, TrussData)
+    accuracy = checks.tolerance("accuracy", accuracy)
+    max_steps, place = checks.count("max_steps", max_steps), checks.path("folder", folder)
+    data = truss if isinstance(truss, TrussData) else truss.data
     scaled = data.scaled()
     block = block_size(None if data.dof_body is None else data.dof_body[scaled.used])
     entries = sp.coo_array(scaled.B)
@@ -160,11 +163,14 @@ class PETSc(NativeBackend):
     limit: ClassVar[str] = "max_steps"
     warm_starts: ClassVar[bool] = False
 
-    processes: Count = 2
-    accuracy: Tolerance = 1e-10
-    max_steps: Count = 200
+    processes: int = 2
+    accuracy: float = 1e-10
+    max_steps: int = 200
 
     def __post_init__(self) -> None:
+        checks.count("processes", self.processes)
+        checks.tolerance("accuracy", self.accuracy)
+        checks.count("max_steps", self.max_steps)
         missing = why_unavailable()
         if missing is not None:
             raise BackendUnavailable("petsc", missing)

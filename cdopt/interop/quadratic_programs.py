@@ -90,6 +90,8 @@ def program(problem: Formulation | cp.Problem, name: str = "") -> QuadraticProgr
     InvalidInput : something else.
     Unsupported : it is no quadratic program: it needs cones, or integers.
     """
+    checks.instance("problem", problem, Formulation, cp.Problem)
+    name = checks.text("name", name)
     stated = problem.problem if isinstance(problem, Formulation) else problem
     label = name or (problem.name if isinstance(problem, Formulation) else "")
     if not stated.is_qp() or stated.is_mixed_integer():
@@ -123,6 +125,7 @@ def write(path: str | Path, problem: QuadraticProgram | Formulation | cp.Problem
     InvalidInput, Unsupported : as in ``program``.
     """
     target = _checked(path)
+    checks.instance("problem", problem, QuadraticProgram, Formulation, cp.Problem)
     stated = problem if isinstance(problem, QuadraticProgram) else program(problem)
     solver = loaded(stated)
     with _aside() as place:
@@ -183,6 +186,7 @@ def loaded(stated: QuadraticProgram) -> Any:
     ------
     CdoptError : HiGHS refuses the program.
     """
+    checks.instance("stated", stated, QuadraticProgram)
     rows = sp.csr_array(sp.vstack([stated.A, stated.G]))
     model = highspy.HighsModel()
     lp = model.lp_
@@ -259,6 +263,7 @@ def _quiet() -> Any:
 
 
 def _checked(path: str | Path) -> Path:
-    if Path(path).suffix not in SUFFIXES:
+    target = checks.path("path", path)
+    if target.suffix not in SUFFIXES:
         raise InvalidInput("path", checks.describe(path), "a file that ends in .mps or .qps")
-    return Path(path)
+    return target

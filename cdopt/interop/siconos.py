@@ -141,8 +141,8 @@ class Siconos:
     """
 
     solver: str
-    accuracy: checks.Tolerance | None = None
-    time_limit: checks.Positive = 60.0
+    accuracy: float | None = None
+    time_limit: float = 60.0
 
     _names: ClassVar[tuple[str, ...]] = SOLVERS
     _prefix: ClassVar[str] = "siconos-"
@@ -150,6 +150,8 @@ class Siconos:
 
     def __post_init__(self) -> None:
         checks.choice("solver", self.solver, self._names)
+        checks.optional(checks.tolerance, "accuracy", self.accuracy)
+        checks.positive("time_limit", self.time_limit)
         reason = why_unavailable(self.solver, self._names is FRICTION_SOLVERS)
         if reason is not None:
             raise BackendUnavailable(self.name, reason)

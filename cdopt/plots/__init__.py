@@ -7,7 +7,6 @@ in axes of your own, ``ax=``. matplotlib is imported when a figure is made.
 
 import lazy_loader
 
-from cdopt._util.arguments import guard
 from cdopt.plots.admissible import admissible_region, force_ensemble, stiffness_influence
 from cdopt.plots.canvas import check_path, save
 from cdopt.plots.chains import collapse, force_chains, friction_forces, run_overview
@@ -49,8 +48,6 @@ __all__ = [
     "stiffness_influence",
     "story",
 ]
-
-guard(globals())
 
 # imported when first used
 __getattr__, _, _ = lazy_loader.attach(__name__, submodules=["explore", "page", "report"])

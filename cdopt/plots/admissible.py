@@ -53,9 +53,9 @@ def force_ensemble(
     ------
     InvalidInput : every force is determined, or an answer of another size.
     """
-    if not ensemble.parts:
+    if not checks.instance("ensemble", ensemble, Ensemble).parts:
         raise InvalidInput("ensemble", "an ensemble of one point", "forces that can differ")
-    answers = dict(answers or {})
+    answers = {} if answers is None else dict(checks.mapping("answers", answers))
     if len(answers) > len(_OTHERS):
         raise InvalidInput("answers", f"{len(answers)} of them", f"at most {len(_OTHERS)}")
     nc, known = ensemble.samples.shape[2], {**PALETTE, "compatible": COMPATIBLE}
@@ -146,6 +146,10 @@ def admissible_region(
     ------
     InvalidInput : no such contact, unbounded forces, or answers of other contacts.
     """
+    checks.instance("report", report, FrictionalIndeterminacy)
+    solutions = checks.instances("solutions", solutions, StepSolution)
+    networks = checks.instances("networks", networks, NetworkForces)
+    title = checks.text("title", title)
     corners = report.region(contact)
     figure, (panel,) = canvas.panels(1, 1, 4.2, foot=0.6, caption=0.1, ax=ax)
     name, looks = report.names[contact], [(look(s.backend), s) for s in solutions]
@@ -194,8 +198,10 @@ def stiffness_influence(
     InvalidInput : another number of names.
     Unsupported : derivatives are one-sided.
     """
+    checks.instance("sensitivity", sensitivity, Sensitivity)
     nc, matrix = sensitivity.nc, sensitivity.log_stiffness
-    labels = [str(name) for name in (range(nc) if names is None else names)]
+    known = range(nc) if names is None else checks.sequence("names", names)
+    labels = [str(name) for name in known]
     if len(labels) != nc:
         raise InvalidInput("names", f"{len(labels)}", f"{nc}, one per contact")
     top = float(np.abs(matrix).max(initial=0.0)) or 1.0

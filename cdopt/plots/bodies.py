@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import ConvexHull, cKDTree
 
-from cdopt._util.checks import BoolArray, FloatArray, IntArray, one_of
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame
 from cdopt.dynamics.records import in_space
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 AROUND = 24  # facets around a round piece
-View = Annotated[str, one_of(("side", "isometric", "perspective"))]
+VIEWS = ("side", "isometric", "perspective")
 
 Faces = Sequence[Sequence[int]]
 _ROOM = 1.06  # how much wider than the bodies a wall is drawn
@@ -273,6 +274,19 @@ class ContactSegments(NamedTuple):
         return np.concatenate([self.start, self.end])
 
 
+def placed_bodies(bodies: tuple[Scene, State]) -> tuple[Scene, State]:
+    """A scene and a state, after a check that the state fits the scene.
+
+    Raises
+    ------
+    InvalidInput : something else, or a state of another scene.
+    """
+    if not isinstance(bodies, tuple | list) or len(bodies) != 2:
+        raise InvalidInput("bodies", checks.describe(bodies), "a scene and its state")
+    scene = checks.instance("bodies[0]", bodies[0], Scene)
+    return scene, scene.check_state(bodies[1], "bodies[1]")
+
+
 def contact_segments(step: Step) -> ContactSegments:
     """Segments of a step's contacts, along their normals.
 
@@ -285,6 +299,7 @@ def contact_segments(step: Step) -> ContactSegments:
     ------
     InvalidInput : the step has no points or no normals.
     """
+    checks.instance("step", step, Step)
     if step.points is None or step.normals is None:
         missing = "points" if step.points is None else "normals"
         raise InvalidInput("step", f"no {missing}", "a step with points and normals to draw")
@@ -396,6 +411,7 @@ class Camera:
     @staticmethod
     def facing(points: FloatArray, view: str) -> Camera:
         """A camera that looks at the middle of points (n, 2 or 3), from far enough away."""
+        checks.choice("view", view, VIEWS)
         low, high = points.min(axis=0), points.max(axis=0)
         size = float(np.linalg.norm(high - low))
         return Camera(view, 0.5 * (low + high), _AWAY * max(size, 1e-12))

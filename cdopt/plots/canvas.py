@@ -306,6 +306,8 @@ def headline(host: Any, title: str, subtitle: str = "") -> Figure:
 
     Axes of the caller's get the title alone, in place of their own.
     """
+    checks.text("title", title)
+    checks.text("subtitle", subtitle)
     figure = figure_of(host)
     if host is not figure:
         if title:
@@ -390,7 +392,11 @@ def answers(
     ------
     InvalidInput : none has, there are no contacts, or the lengths differ.
     """
-    candidates = [*solutions, compatible]
+    if step is not None:
+        checks.instance("step", step, Step)
+    if compatible is not None:
+        checks.instance("compatible", compatible, StepSolution)
+    candidates = [*checks.instances("solutions", solutions, StepSolution), compatible]
     with_forces = [(s, s.f) for s in candidates if s is not None and s.f is not None]
     if not with_forces:
         raise InvalidInput("solutions", "none with forces", "at least one solution with forces")
@@ -415,7 +421,7 @@ def intervals_of(report: Indeterminacy, nc: int) -> tuple[FloatArray, FloatArray
     ------
     InvalidInput : a report of a step with another number of contacts.
     """
-    if report.nc != nc:
+    if checks.instance("report", report, Indeterminacy).nc != nc:
         raise InvalidInput("report", f"{report.nc:,} contacts", f"{nc:,}, as in the solutions")
     return report.lower, np.where(report.unbounded, np.inf, report.upper)
 
@@ -430,7 +436,7 @@ def check_path(path: str | Path) -> Path:
     ------
     InvalidInput : unknown extension, or no such folder.
     """
-    target = Path(path)
+    target = checks.path("path", path)
     if target.suffix.lower() not in FORMATS:
         raise InvalidInput("path", repr(str(path)), "a name ending in " + ", ".join(FORMATS))
     if not target.parent.is_dir():

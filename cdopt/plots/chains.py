@@ -24,11 +24,11 @@ from cdopt.plots.bodies import (
     Camera,
     ContactSegments,
     Solids,
-    View,
     box_of,
     contact_segments,
     draw_bodies,
     draw_discs,
+    placed_bodies,
 )
 from cdopt.plots.palette import BAND, EDGE, FRICTION, INK, QUIET, RULE, force_colours
 from cdopt.problem.contact_step import ContactStep, Step
@@ -57,7 +57,7 @@ def force_chains(
     compatible: StepSolution | None = None,
     *,
     report: Indeterminacy | None = None,
-    view: View = "side",
+    view: str = "side",
     bodies: tuple[Scene, State] | None = None,
     ax: Axes | None = None,
     title: str = "",
@@ -111,7 +111,8 @@ def _backdrop(
     """What bodies reach on paper, (2, 2) m, and a function that draws them in axes."""
     if bodies is None:
         return None, lambda axes: None
-    solids, state = Solids.of(bodies[0], bodies[1].position), bodies[1]
+    scene, state = placed_bodies(bodies)
+    solids = Solids.of(scene, state.position)
     draw = partial(draw_bodies, solids=solids, state=state, camera=camera)
     return box_of(solids, state, camera), draw
 
@@ -226,7 +227,7 @@ def friction_forces(
     step: Step,
     solutions: Sequence[StepSolution],
     *,
-    view: View = "side",
+    view: str = "side",
     bodies: tuple[Scene, State] | None = None,
     ax: Axes | None = None,
     title: str = "",
@@ -254,6 +255,7 @@ def friction_forces(
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import Normalize
 
+    checks.instance("step", step, Step)
     friction, points, normals = step.friction, step.points, step.normals
     if friction is None or friction.tangents is None:
         missing = "no friction" if friction is None else "no tangents"
@@ -312,7 +314,7 @@ _FAR = 0.07  # share of the structure's size by which the fastest point moves
 
 
 def collapse(
-    limit: LimitLoad, *, view: View = "side", title: str = "", subtitle: str = ""
+    limit: LimitLoad, *, view: str = "side", title: str = "", subtitle: str = ""
 ) -> Figure:
     """Two panels: forces at the limit load, and the mechanism, magnified.
 
@@ -328,6 +330,7 @@ def collapse(
     ------
     InvalidInput : a limit load of a step without its scene, or an infinite one.
     """
+    checks.instance("limit", limit, LimitLoad)
     if limit.bodies is None:
         raise InvalidInput("limit", "of a step without its scene", "limit_load(scene, ...)")
     if limit.mechanism is None:
@@ -400,6 +403,8 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     ------
     InvalidInput : no such frame.
     """
+    checks.instance("trajectory", trajectory, Trajectory)
+    title = checks.text("title", title)
     shown, scene = trajectory[checks.index("frame", frame, len(trajectory))], trajectory.scene
     state, dim = shown.state, scene.dim
     forces = {n: np.nan_to_num(f) for n, f in shown.forces.items() if not is_tangential(n)}

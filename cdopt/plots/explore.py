@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import ConvexHull, cKDTree
 
-from cdopt._util import documents
-from cdopt._util.arguments import guard
+from cdopt._util import checks, documents
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.documents import check_page
 from cdopt._util.errors import InvalidInput, SolveFailed
@@ -244,6 +243,7 @@ def check_bodies(scene: Scene) -> None:
     ------
     InvalidInput : more bodies that move than contacts that a page shows.
     """
+    checks.instance("scene", scene, Scene)
     _check_size(int(np.count_nonzero(~scene.bodies.fixed)), 0, "bodies that move")
 
 
@@ -265,6 +265,7 @@ def of_scene(scene: Scene) -> Exploration:
     ------
     InvalidInput : too large, bonds, or bodies that do not come to rest.
     """
+    check_bodies(scene)
     _check_size(detect(scene, scene.initial).nc, scene.dofs.nv)
     state, posed, network = at_rest(scene)
     i, free = network.contacts, np.flatnonzero(~scene.bodies.fixed)
@@ -292,6 +293,7 @@ def of_problem(problem: NamedProblem) -> Exploration:
     ------
     InvalidInput : too large, or no closed contacts.
     """
+    checks.instance("problem", problem, NamedProblem)
     if problem.step is not None:
         return of_step(problem.step, problem.power, name=problem.name, title=problem.title)
     truss = problem.truss
@@ -318,6 +320,8 @@ def of_step(
     ------
     InvalidInput : too large, or no closed contacts, or no classic answer.
     """
+    checks.instance("step", step, Step)
+    name, title = checks.text("name", name), checks.text("title", title)
     _check_size(step.nc, step.nv if isinstance(step, ContactStep) else 0)
     network = closed(step)[1]
     posed, i, names = CompatibleCD(step, power), network.contacts, step.contact_names
@@ -403,6 +407,7 @@ def of_friction(problem: NamedProblem) -> FrictionalExploration:
     ------
     InvalidInput : a truss, a problem without friction or in space, or more than 100 contacts.
     """
+    checks.instance("problem", problem, NamedProblem)
     step, bodies = problem.step, problem.bodies
     if not isinstance(step, ContactStep) or step.friction is None:
         raise InvalidInput("problem", problem.name, "a contact step with friction")
@@ -604,6 +609,7 @@ def page(posed: Exploration | FrictionalExploration) -> str:
     ----------
     posed : what is explored, by ``of_scene``, ``of_step``, ``of_problem`` or ``of_friction``.
     """
+    checks.instance("posed", posed, Exploration, FrictionalExploration)
     content, title = posed.content(), posed.title
     if isinstance(posed, FrictionalExploration):
         return documents.render("explore_friction.html", title=title, content=content)
@@ -623,6 +629,3 @@ def save_page(posed: Exploration | FrictionalExploration, path: str | Path) -> P
     InvalidInput : as ``check_page``, or a file that cannot be written.
     """
     return documents.save_page(page(posed), path)
-
-
-guard(globals())

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, integer, one_of
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import count
 from cdopt.hyperstatic import Indeterminacy
@@ -57,7 +58,9 @@ def story(
     ------
     InvalidInput : no solution has forces.
     """
-    compatible, summary = None, comparison.summary
+    if step is not None:
+        checks.instance("step", step, Step)
+    compatible, summary = None, checks.instance("comparison", comparison, SolutionSet).summary
     if isinstance(comparison, Comparison):
         compatible = comparison.compatible
     elif len(comparison) > 1:
@@ -110,6 +113,8 @@ def bounds_story(
     ------
     InvalidInput : no forces to draw at few contacts, no bounds at many, or lengths differ.
     """
+    checks.instance("report", report, Indeterminacy)
+    solutions = checks.instances("solutions", solutions, StepSolution)
     subtitle = report.summary if subtitle is None else subtitle
     if report.nc > BARS_UP_TO:
         return force_intervals(report, solutions, compatible, title=title, subtitle=subtitle)
@@ -253,7 +258,7 @@ def force_intervals(
     solutions: Sequence[StepSolution] = (),
     compatible: StepSolution | None = None,
     *,
-    order: Annotated[str, one_of(("force", "width"))] = "force",
+    order: str = "force",
     ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
@@ -278,6 +283,11 @@ def force_intervals(
     ------
     InvalidInput : the report knows no bounds, or lengths differ.
     """
+    checks.instance("report", report, Indeterminacy)
+    checks.choice("order", order, ("force", "width"))
+    solutions = checks.instances("solutions", solutions, StepSolution)
+    if compatible is not None:
+        checks.instance("compatible", compatible, StepSolution)
     lower, upper = canvas.intervals_of(report, report.nc)
     solved = canvas.answers(solutions, None, report.step) if len(solutions) else []
     middle = report.force if compatible is None or compatible.f is None else compatible.f
@@ -438,7 +448,7 @@ def force_histograms(
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,
-    bins: Annotated[int, integer(1, 1000)] = 30,
+    bins: int = 30,
     ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
@@ -460,6 +470,7 @@ def force_histograms(
     ------
     InvalidInput : no solution has forces, or lengths differ.
     """
+    bins = checks.count("bins", bins, 1000)
     figure, axes, shown, reference, top = _panels(solutions, compatible, ax)
     edges = np.linspace(0.0, top, bins + 1)
     for panel, (solution, f) in zip(axes, shown, strict=True):

@@ -55,6 +55,8 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     """
     from matplotlib.colors import to_hex
 
+    checks.instance("trajectory", trajectory, Trajectory)
+    title = checks.text("title", title)
     k3d = _k3d()
     count = len(trajectory)
     begin = checks.index("frame", frame, count) % count

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cdopt._util import checks
 from cdopt.backends.registry import SOLVERS
 
 
@@ -54,7 +55,7 @@ PALETTE: dict[str, Look] = {
 
 def look(backend: str) -> Look:
     """How a backend is drawn; those without a place in the palette are grey stars."""
-    return PALETTE.get(backend, Look(backend, QUIET, "*"))
+    return PALETTE.get(checks.text("backend", backend), Look(backend, QUIET, "*"))
 
 
 def force_colours() -> Any:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from cdopt._util.checks import FloatArray, IntArray, vector
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import significant
 from cdopt.plots import canvas
@@ -140,6 +141,13 @@ def floor_pressure(
     return canvas.headline(figure, title, subtitle)
 
 
+def _cell(method: str, cell: Cell) -> Cell:
+    """A material, a step and its forces, checked."""
+    material, step, f = checks.sequence(f"methods[{method!r}]", cell)[:3]
+    checks.instance(f"methods[{method!r}]", step, Step)
+    return checks.text(f"methods[{method!r}]", material), step, f
+
+
 def floor_pressure_grid(
     methods: Mapping[str, Sequence[Cell]],
     *,
@@ -160,15 +168,20 @@ def floor_pressure_grid(
     ------
     InvalidInput : no cells, rows of different lengths, or a step without supports.
     """
-    sizes = {len(cells) for cells in methods.values()}
+    rows = {
+        checks.text("methods", name): checks.sequence(f"methods[{name!r}]", row)
+        for name, row in checks.mapping("methods", methods).items()
+    }
+    unit, length = checks.text("unit", unit), checks.text("length", length)
+    sizes = {len(cells) for cells in rows.values()}
     if len(sizes) != 1 or sizes == {0}:
         expected = "for each method the same materials"
         raise InvalidInput("methods", f"rows of {sorted(sizes)} cells", expected)
-    cells = [(name, *cell) for name, row in methods.items() for cell in row]
+    cells = [(name, *_cell(name, cell)) for name, row in rows.items() for cell in row]
     known = {id(step): floor_of(step) for step in {id(s): s for _, _, s, _ in cells}.values()}
     floors = [known[id(step)] for _, _, step, _ in cells]
     pressures = [
-        floor.pressure(vector("f", f, step.nc, unit))
+        floor.pressure(checks.vector("f", f, step.nc, unit))
         for floor, (_, _, step, f) in zip(floors, cells, strict=True)
     ]
     figure, axes = _draw(floors, pressures, sizes.pop(), unit, length)

@@ -70,6 +70,8 @@ def write(
     InvalidInput : no records, or the folder cannot be written or has files of these names that
         are not cdopt's.
     """
+    title = checks.text("title", title)
+    first, more = checks.instances("first", first, Table), checks.instances("more", more, Table)
     results = study if isinstance(study, Results) else Results.read(study)
     if not results.records:
         raise InvalidInput("study", checks.describe(study), "a study with records")
@@ -115,8 +117,10 @@ def write_into(path: str | Path, study: Results) -> None:
     InvalidInput : as ``check_into``.
     SaveFailed : the disk is full or cannot be written.
     """
+    path = checks.path("path", path)
+    checks.instance("study", study, Results)
     known = {table.name: table for table in tables(study)}
-    text = _marked(Path(path), tuple(known))
+    text = _marked(path, tuple(known))
 
     def replacement(match: re.Match[str]) -> str:
         rows = known[match[1]].markdown(heading=False)
@@ -133,7 +137,8 @@ def check_into(path: str | Path, study: Results) -> None:
     InvalidInput : no such file, one that is no text, no mark in it, a mark without an end, or one
         with the name of no table.
     """
-    _marked(Path(path), tuple(table.name for table in tables(study)))
+    checks.instance("study", study, Results)
+    _marked(checks.path("path", path), tuple(table.name for table in tables(study)))
 
 
 def _marked(path: Path, known: tuple[str, ...]) -> str:

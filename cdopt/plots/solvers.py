@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, Tolerance
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import one_line
 from cdopt.backends.native import History
@@ -37,7 +38,7 @@ def complementarity(
     solutions: Sequence[StepSolution],
     compatible: StepSolution | None = None,
     *,
-    tol: Tolerance = TOLERANCE,
+    tol: float = TOLERANCE,
     ax: Axes | None = None,
     title: str = "",
     subtitle: str = "",
@@ -61,6 +62,8 @@ def complementarity(
     ------
     InvalidInput : no solution has forces and gaps, or lengths differ.
     """
+    checks.instance("step", step, Step)
+    tol = checks.tolerance("tol", tol)
     data = rigid_data(step)
     shown = [
         (s, f, s.gap) for s, f in canvas.answers(solutions, compatible, step) if s.gap is not None
@@ -136,6 +139,7 @@ def convergence(
     ------
     InvalidInput : no solution kept its history.
     """
+    solutions = checks.instances("solutions", solutions, StepSolution)
     runs = [(s, s.raw.residuals) for s in solutions if isinstance(s.raw, History)]
     runs = [(s, residuals) for s, residuals in runs if np.any(np.isfinite(residuals))]
     if not runs:

@@ -13,6 +13,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame, Trajectory
@@ -32,10 +33,10 @@ def save_surfaces(trajectory: Trajectory, path: str | Path) -> Path:
     InvalidInput : only spheres, a name that does not end in .vtkhdf, or a file that exists or
         cannot be written.
     """
-    target = Path(path)
+    target = checks.path("path", path)
     if target.suffix.lower() != ".vtkhdf":
         raise InvalidInput("path", repr(str(path)), "a name ending in .vtkhdf")
-    scene = trajectory.scene
+    scene = checks.instance("trajectory", trajectory, Trajectory).scene
     solids = Solids.of(scene, trajectory.q[..., : scene.dim])
     if not solids.pieces and not solids.walls.size:
         raise InvalidInput("trajectory", "spheres only", "a run with other bodies or walls")

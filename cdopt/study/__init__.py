@@ -9,7 +9,6 @@ cdopt.study.read("my-study")                        the records of a study
 
 import lazy_loader
 
-from cdopt._util.arguments import guard
 from cdopt.study.comparison import REFERENCE_BACKEND, choose_backends, compare, solve_named
 from cdopt.study.named_problem import RUN_SUFFIX as RUN_SUFFIX
 from cdopt.study.named_problem import NamedProblem, ProblemSource, open_problem, problems
@@ -46,8 +45,6 @@ __all__ = [
     "run",
     "solve_named",
 ]
-
-guard(globals())
 
 # imported when first used: all but bounds need pandas
 __getattr__, _, _ = lazy_loader.attach(

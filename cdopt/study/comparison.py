@@ -42,9 +42,9 @@ Finished = Callable[[str, StepSolution | CdoptError], None]
 def compare(
     step: Step | NamedProblem | str,
     backends: str | Backend | Sequence[str | Backend] | None = None,
-    power: checks.Power | None = None,
+    power: float | None = None,
     form: str | None = None,
-    tol: checks.Tolerance = TOLERANCE,
+    tol: float = TOLERANCE,
     *,
     law: str | None = None,
     compatible_backend: str | Backend | None = REFERENCE_BACKEND,
@@ -91,6 +91,9 @@ def compare(
         if step.step is None:
             raise Unsupported(f"compare({step.name!r})", "it is a truss", ("solve_named",))
         step = step.step
+    checks.instance("step", step, Step)
+    tol = checks.tolerance("tol", tol)
+    _check_calls(progress, finished)
     options: dict[str, Any] = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
     posed: ClassicCD | FrictionalCD
     compatible_cd = None
@@ -138,7 +141,7 @@ def solve_named(
     problem: NamedProblem,
     formulation: str | None = None,
     backends: Sequence[str] | None = None,
-    tol: checks.Tolerance = TOLERANCE,
+    tol: float = TOLERANCE,
     *,
     accuracy: float | None = None,
     compatible_backend: str = REFERENCE_BACKEND,
@@ -162,8 +165,12 @@ def solve_named(
     InvalidInput : a bad argument, such as an unknown backend or formulation.
     Unsupported : not a formulation of this kind of problem.
     """
+    checks.instance("problem", problem, NamedProblem)
+    tol = checks.tolerance("tol", tol)
+    _check_calls(progress, finished)
     every = ("compare", "classic", "compatible", "truss", *LAWS)
-    name = checks.choice("formulation", formulation or problem.formulations[0], every)
+    asked_form = problem.formulations[0] if formulation is None else formulation
+    name = checks.choice("formulation", asked_form, every)
     if name not in problem.formulations:
         kind = "a truss" if problem.step is None else "a contact step without friction"
         if problem.step is not None and problem.step.friction is not None:
@@ -171,7 +178,8 @@ def solve_named(
         reason = f"{problem.name} is {kind}"
         raise Unsupported(f"formulation {name!r}", reason, problem.formulations)
     posed = pose(problem, "classic" if name == "compare" else name)
-    names, left_out = _chosen(backends or None, posed)
+    named = None if backends is None else checks.instances("backends", backends, str)
+    names, left_out = _chosen(named or None, posed)
     asked = {} if accuracy is None else {"accuracy": accuracy}
     settings = [resolve(backend, **asked) if asked else backend for backend in names]
     options: dict[str, Any] = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
@@ -191,6 +199,15 @@ def solve_named(
         solutions = _answers(posed, settings, progress, finished, **options)
     solutions.left_out = MappingProxyType({**left_out, **solutions.left_out})
     return solutions
+
+
+def _check_calls(progress: object, finished: object) -> None:
+    """Refuse what cannot be called back."""
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        found = checks.describe(progress)
+        raise InvalidInput("progress", found, "True or False or a function")
+    if finished is not None:
+        checks.function("finished", finished)
 
 
 def pose(problem: NamedProblem, formulation: str) -> Posed:
@@ -294,6 +311,10 @@ def choose_backends(
     kinds : kinds of plain data that one of cdopt's own solvers must take.
     dofs : number of degrees of freedom, which solvers with dense matrices count too.
     """
+    contacts = checks.whole("contacts", contacts, 0)
+    dofs = checks.whole("dofs", dofs, 0)
+    checks.choice("problem_class", problem_class, ("QP", "SOCP"))
+    kinds = checks.instances("kinds", kinds, str)
     chosen: list[str] = []
     left_out: dict[str, str] = {}
     for name in available():

@@ -7,6 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,6 +55,10 @@ class NamedProblem:
     truss: TrussData | None = None
 
     def __post_init__(self) -> None:
+        if self.step is not None:
+            checks.instance("step", self.step, Step)
+        if self.truss is not None:
+            checks.instance("truss", self.truss, TrussData)
         if self.step is not None and self.step.power != self.power:
             object.__setattr__(self, "step", self.step.replace(power=self.power))
 
@@ -134,6 +139,7 @@ class NamedProblem:
 
         Contacts without ids get their numbers, so that starts are matched.
         """
+        order = checks.integers("order", order, (self.nc,), at_least=0, below=max(self.nc, 1))
         if self.step is not None:
             step = self.step
             if step.contact_ids is None:
@@ -151,7 +157,7 @@ class NamedProblem:
 
 
 def open_problem(
-    text: str, power: checks.Power | None = None, *, frictionless: bool = False
+    text: str, power: float | None = None, *, frictionless: bool = False
 ) -> NamedProblem:
     """The contact problem that a text names.
 
@@ -176,7 +182,9 @@ def open_problem(
     >>> cdopt.open_problem("supports:n=4").step
     ContactStep(4 contacts, 2 degrees of freedom, dt=0.001 s)
     """
-    kind, (path, _, number) = _kind(text), text.partition("#")
+    power = checks.optional(checks.power, "power", power)
+    frictionless = checks.flag("frictionless", frictionless)
+    kind, (path, _, number) = _kind(checks.text("problem", text)), text.partition("#")
     name, title, truss = Path(text).name, "", None
     step: Step | None
     if kind == "run":
@@ -251,9 +259,20 @@ class ProblemSource:
 
     source: str
     step: int | None = None
-    power: checks.Power | None = None
+    power: float | None = None
     digest: str = ""
     frictionless: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("source", "digest"):
+            checks.text(name, getattr(self, name))
+        plain: dict[str, Any] = {
+            "step": checks.optional(checks.count, "step", self.step),
+            "power": checks.optional(checks.power, "power", self.power),
+            "frictionless": checks.flag("frictionless", self.frictionless),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
 
     @property
     def label(self) -> str:
@@ -289,7 +308,7 @@ class ProblemSource:
         return dataclasses.replace(self, step=self.step - 1)
 
 
-def problems(source: str | Path, power: checks.Power | None = None) -> list[ProblemSource]:
+def problems(source: str | Path, power: float | None = None) -> list[ProblemSource]:
     """The problems that a text names: one, the members of a family, or all steps of a run.
 
     Parameters
@@ -307,7 +326,8 @@ def problems(source: str | Path, power: checks.Power | None = None) -> list[Prob
     """
     if not isinstance(source, str | Path) or not str(source):
         raise InvalidInput("problem", checks.describe(source), "a bank name or a file")
-    text = str(source)
+    text = checks.text("problem", str(source))
+    power = checks.optional(checks.power, "power", power)
     kind, (path, _, number) = _kind(text), text.partition("#")
     if kind == "run":
         digest, run = _digest(path), Trajectory.load(path)

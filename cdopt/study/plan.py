@@ -7,7 +7,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from types import NoneType
+from typing import Any
 
 import msgspec
 
@@ -59,16 +60,33 @@ class StudyRun:
     """
 
     problem: ProblemSource
-    formulation: Annotated[str, checks.one_of(FORMULATIONS)]
+    formulation: str
     backend: str
-    tolerance: checks.Tolerance | None = None
-    mode: Annotated[str, checks.one_of(MODES)] = "cold"
-    call: Annotated[str, checks.one_of(CALLS)] = "cvxpy"
-    seed: checks.Seed | None = None
-    repeats: checks.Count = 3
-    threads: checks.Count | None = None
+    tolerance: float | None = None
+    mode: str = "cold"
+    call: str = "cvxpy"
+    seed: int | None = None
+    repeats: int = 3
+    threads: int | None = None
     plugins: tuple[str, ...] = ()
     reference_backend: str = REFERENCE_BACKEND
+
+    def __post_init__(self) -> None:
+        checks.instance("problem", self.problem, ProblemSource)
+        checks.choice("formulation", self.formulation, FORMULATIONS)
+        checks.text("backend", self.backend)
+        checks.choice("mode", self.mode, MODES)
+        checks.choice("call", self.call, CALLS)
+        checks.text("reference_backend", self.reference_backend)
+        plain: dict[str, Any] = {
+            "tolerance": checks.optional(checks.tolerance, "tolerance", self.tolerance),
+            "seed": checks.optional(checks.seed, "seed", self.seed),
+            "repeats": checks.count("repeats", self.repeats),
+            "threads": checks.optional(checks.count, "threads", self.threads),
+            "plugins": checks.instances("plugins", self.plugins, str),
+        }
+        for name, value in plain.items():  # which identifiers are made of
+            object.__setattr__(self, name, value)
 
     @property
     def id(self) -> str:
@@ -124,19 +142,24 @@ class Plan:
     repeats: int = 3
     threads: int | None = None
     plugins: Sequence[str] = ()
-    time_limit: checks.Positive = 60.0
-    memory_limit: checks.Positive | None = None
+    time_limit: float = 60.0
+    memory_limit: float | None = None
     reference_backend: str = REFERENCE_BACKEND
 
     def __post_init__(self) -> None:
+        checks.positive("time_limit", self.time_limit)
+        checks.optional(checks.positive, "memory_limit", self.memory_limit)
         sources = [
             source
-            for entry in self.problems
+            for entry in checks.sequence("problems", self.problems)
             for source in ([entry] if isinstance(entry, ProblemSource) else problems(entry))
         ]
         object.__setattr__(self, "problems", sources)
         for name in (*_LISTS, "plugins"):
-            values = tuple(dict.fromkeys(getattr(self, name)))
+            entries = checks.sequence(name, getattr(self, name))
+            if name != "problems":
+                entries = checks.instances(name, entries, str, int, float, NoneType)
+            values = tuple(dict.fromkeys(entries))
             if "" in values or not (values or name == "plugins"):
                 raise InvalidInput(name, "an empty list, or an empty text in it", "entries")
             object.__setattr__(self, name, values)

@@ -351,7 +351,7 @@ def records_file(path: str | Path) -> Path:
     """
     if not isinstance(path, str | Path):
         raise InvalidInput("path", checks.describe(path), _EXPECTED)
-    file_path = Path(path)
+    file_path = checks.path("path", path)
     return file_path if file_path.suffix == ".jsonl" else file_path / FILE
 
 

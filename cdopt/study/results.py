@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt.study.plan import StudyRun
 from cdopt.study.record import Forces, Record, Stability, outcomes, read
@@ -47,7 +48,8 @@ class Results:
     @classmethod
     def of(cls, records: Iterable[Record]) -> Results:
         """The results of these records, in the order of first appearance."""
-        return cls(tuple({record.id: record for record in records}.values()))
+        known = {record.id: record for record in checks.instances("records", records, Record)}
+        return cls(tuple(known.values()))
 
     @classmethod
     def read(cls, path: str | Path) -> Results:

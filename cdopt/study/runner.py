@@ -101,6 +101,7 @@ def run(
         does not work.
     KeyboardInterrupt : all finished runs are on the disk; the same call continues.
     """
+    checks.instance("plan", plan, Plan)
     check_plugins(plan.plugins, plan.backends, plan.tolerances)
     with contextlib.ExitStack() as stack:
         records_by_id: dict[str, Record] = {}

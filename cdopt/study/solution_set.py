@@ -57,7 +57,12 @@ class Row:
     @classmethod
     def of(cls, solution: StepSolution, label: str, reference: FloatArray | None) -> Row:
         """The line of a ``solution``; distances are from the ``reference`` (nc,)."""
+        checks.instance("solution", solution, StepSolution)
+        label = checks.text("label", label)
         distance = _NAN
+        if reference is not None:
+            size = None if solution.f is None else solution.f.size
+            reference = checks.answer("reference", reference, size)
         if solution.f is not None and reference is not None and reference.any():
             distance = float(np.linalg.norm(solution.f - reference) / np.linalg.norm(reference))
         texts = label, solution.status, solution.ok, verdict(solution)
@@ -94,11 +99,11 @@ class SolutionSet(list[StepSolution]):
         failures: Mapping[str, CdoptError] = MappingProxyType({}),
         left_out: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        super().__init__(solutions)
-        self.title = title
-        self.tol = tol
-        self.failures = MappingProxyType(dict(failures))
-        self.left_out = MappingProxyType(dict(left_out))
+        super().__init__(checks.instances("solutions", solutions, StepSolution))
+        self.title = checks.text("title", title)
+        self.tol = checks.tolerance("tol", tol)
+        self.failures = MappingProxyType(dict(checks.mapping("failures", failures)))
+        self.left_out = MappingProxyType(dict(checks.mapping("left_out", left_out)))
 
     @property
     def labels(self) -> list[str]:
@@ -274,16 +279,22 @@ class Comparison(SolutionSet):
         solutions: Iterable[StepSolution] = (),
         *,
         step: Step,
-        power: checks.Power = HOOKE,
+        power: float = HOOKE,
         compatible: StepSolution | None = None,
         compatible_failure: CdoptError | None = None,
         data: Any = None,
         **fields: Any,
     ) -> None:
         super().__init__(solutions, **fields)
-        self.step = step
+        self.step = checks.instance("step", step, Step)
         self._data: Any = data or rigid_data(step)
-        self.power = power
+        self.power = checks.power("power", power)
+        for name, value, kind in (
+            ("compatible", compatible, StepSolution),
+            ("compatible_failure", compatible_failure, CdoptError),
+        ):
+            if value is not None:
+                checks.instance(name, value, kind)
         self.compatible = compatible
         self.compatible_failure = compatible_failure
         rough = (FrictionalStepData, FrictionalDelassusData)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdopt._util import documents, notebook
+from cdopt._util import checks, documents, notebook
+from cdopt._util.errors import InvalidInput
 from cdopt._util.files import write_text
 from cdopt._util.formatting import short
 
@@ -29,6 +30,10 @@ class Table:
     name : fit for a file. title, about : what stands above it.
     header : names of the columns, with units.
     rows : of cells; None where nothing is known, for which not-a-number may be given.
+
+    Raises
+    ------
+    InvalidInput : a row of another length than the header, or texts that are none.
     """
 
     name: str
@@ -38,8 +43,16 @@ class Table:
     rows: Sequence[tuple[Any, ...]]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "header", tuple(self.header))
-        rows = tuple(tuple(map(_plain, row)) for row in self.rows)
+        for name in ("name", "title", "about"):
+            checks.text(name, getattr(self, name))
+        object.__setattr__(self, "header", checks.instances("header", self.header, str))
+        rows = tuple(
+            tuple(map(_plain, checks.sequence(f"rows[{k}]", row)))
+            for k, row in enumerate(checks.sequence("rows", self.rows))
+        )
+        for k, row in enumerate(rows):
+            if len(row) != len(self.header):
+                raise InvalidInput(f"rows[{k}]", f"{len(row)} cells", f"{len(self.header)}")
         object.__setattr__(self, "rows", rows)
 
     def csv(self) -> str:
