@@ -33,10 +33,12 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from numba import njit
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.event import Listener, register
 
 from cdopt._util.errors import Unsupported
+from cdopt._util.forking import in_child
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Result = TypeVar("Result")
@@ -226,8 +228,13 @@ class _Layer:
 
 
 _LAYER = _Layer()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_LAYER.after_fork)
+in_child(_LAYER.after_fork)
+if hasattr(os, "register_at_fork"):  # a fork waits until no loop is being compiled
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
 def thread_count() -> int:

@@ -25,6 +25,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from cdopt._util.forking import in_child
+
 MB = 1024 * 1024
 SHARE = 0.7  # of the machine's memory that a process gets where no limit was named
 COMMAND = [sys.executable, "-P", "-X", "faulthandler", "-m", "cdopt._util.processes"]
@@ -205,8 +207,8 @@ def _end_all() -> None:
 
 
 atexit.register(_end_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_SERVERS.clear)  # they answer to the parent
+in_child(_SERVERS.clear)  # they answer to the parent
+in_child(_LOCK._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 # --- in the other processes ------------------------------------------------------------------

@@ -7,7 +7,6 @@ problem, would mix these up. So stating, compiling and reading back are done und
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import cvxpy as cp
 
+from cdopt._util.forking import in_child
 from cdopt.problem import ProblemData
 from cdopt.problem.solution import Iterate, WarmStart
 
@@ -23,8 +23,7 @@ ProblemClass = Literal["QP", "SOCP"]
 Claim = Literal["solved", "inaccurate", "infeasible", "unbounded", "failed"]
 
 POSING = threading.RLock()
-if hasattr(os, "register_at_fork"):  # nobody holds it in the child
-    os.register_at_fork(after_in_child=POSING._at_fork_reinit)  # type: ignore[attr-defined]
+in_child(POSING._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 if TYPE_CHECKING:

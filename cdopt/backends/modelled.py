@@ -48,6 +48,7 @@ FOREIGN_ERRORS = (  # what CVXPY and solvers raise where they fail
     ArithmeticError, MemoryError, ImportError,
 )  # fmt: skip
 OSQP_DEFAULTS = {"eps_abs": 1e-5, "eps_rel": 1e-5, "max_iter": 10_000, "polishing": True}  # CVXPY's
+_INTERRUPTED = "interrupted"  # what OSQP and SCS report after Ctrl-C, which Python is not told of
 _ENDLESS = 1e10  # seconds, OSQP's own default
 _Places = dict[str, IntArray]  # of P and A, where they have room: column by column
 _REFUSES = re.compile(  # what solvers say of a setting that they do not take
@@ -118,6 +119,8 @@ class ThroughCVXPY(ABC):
             stage, started = "solve", clock()
             raw = self._call(compiled, start, options, verbose)
             timings[stage] = clock() - started
+            if native_status(raw) == _INTERRUPTED:
+                raise KeyboardInterrupt
             stage, started = "read", clock()
             with POSING, warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
@@ -356,7 +359,7 @@ class OSQPSession(ThroughCVXPY):
         updates = self.updates
         try:
             result = super().run(posed, warm_start, verbose, time_limit)
-        except InvalidInput:
+        except (InvalidInput, KeyboardInterrupt):
             self._forget()
             raise
         if result.claim == "solved" and result.iterate is not None:

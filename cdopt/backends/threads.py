@@ -12,16 +12,17 @@ import contextlib
 import functools
 import os
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numba
 from threadpoolctl import ThreadpoolController
 
 from cdopt._util.compiled import thread_count
+from cdopt._util.forking import in_child
 
 SERIAL = 100_000  # contacts up to which a second thread gains less than it may lose
 _LOAD = Path("/proc/loadavg")  # its fourth field starts with the number of running threads
@@ -42,14 +43,16 @@ def threads_for(contacts: int, dofs: int | None = None) -> Iterator[int]:
     if dofs is not None and max(contacts, dofs) * dofs <= _LIMITLESS:
         yield 1
         return
-    before = thread_count()
-    _BLAS.limit()
-    try:
+    solve, before = _Solve(), thread_count()
+    try:  # first: Ctrl-C may come between any two lines
+        _BLAS.limit(solve)
         numba.set_num_threads(max(1, min(before, idle_cores())) if contacts > SERIAL else 1)
         yield thread_count()
     finally:
-        numba.set_num_threads(before)
-        _BLAS.release()
+        try:
+            _BLAS.release(solve)
+        finally:
+            numba.set_num_threads(before)
 
 
 @contextlib.contextmanager
@@ -85,45 +88,56 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _Solve:
+    """A solve that keeps BLAS to one thread, until it ends or nobody has it any more."""
+
+
 class _BlasLimit:
     """BLAS on one thread while at least one solve runs, in whatever Python thread.
 
     BLAS has one number of threads for the whole process: the first solve notes it, the last one
-    sets it again.
+    sets it again. A solve may be interrupted anywhere: its end is then noticed by the next one.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._limiter: Any = None
-        self._solves: Counter[int] = Counter()  # of each Python thread
+        self._solves: WeakKeyDictionary[_Solve, int] = WeakKeyDictionary()  # and Python threads
+        self._before: list[tuple[Any, int]] = []  # libraries, and threads that each of them had
 
-    def limit(self) -> None:
+    def limit(self, solve: _Solve) -> None:
         """A solve begins."""
         with self._lock:
-            if not self._solves:
+            self._solves[solve] = threading.get_ident()
+            if not self._before:
                 _release_control()
-                self._limiter = _libraries().limit(limits=1, user_api="blas")
-            self._solves[threading.get_ident()] += 1
+                libraries = [one for one in _libraries().lib_controllers if one.user_api == "blas"]
+                self._before = [(library, library.num_threads) for library in libraries]
+                for library in libraries:
+                    library.set_num_threads(1)
 
-    def release(self) -> None:
-        """A solve of the same Python thread ends."""
+    def release(self, solve: _Solve) -> None:
+        """A solve ends, or has ended."""
         with self._lock:
-            self._solves -= Counter([threading.get_ident()])
+            self._solves.pop(solve, None)
             self._restore_if_idle()
 
     def after_fork(self) -> None:
         """In the child, which has the one thread that forked: the others' solves are gone."""
         self._lock = threading.Lock()
         thread = threading.get_ident()
-        self._solves = +Counter({thread: self._solves[thread]})
+        self._solves = WeakKeyDictionary(
+            {solve: owner for solve, owner in self._solves.items() if owner == thread}
+        )
         self._restore_if_idle()
 
     def _restore_if_idle(self) -> None:
-        if not self._solves and self._limiter is not None:
-            _release_control()
-            self._limiter.restore_original_limits()
-            _release_control()
-            self._limiter = None
+        if self._solves:
+            return
+        _release_control()
+        for library, threads in self._before:
+            library.set_num_threads(threads)
+        _release_control()
+        self._before = []
 
 
 def _release_control() -> None:
@@ -137,5 +151,4 @@ def _release_control() -> None:
 
 
 _BLAS = _BlasLimit()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_BLAS.after_fork)
+in_child(_BLAS.after_fork)

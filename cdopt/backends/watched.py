@@ -21,6 +21,7 @@ import cvxpy as cp
 import numpy as np
 
 from cdopt._util.errors import CdoptError, portable
+from cdopt._util.forking import in_child
 from cdopt._util.processes import Worker, limit_memory, memory_limit
 from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
@@ -148,8 +149,7 @@ def _end_all() -> None:
 
 
 atexit.register(_end_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_IDLE.clear)  # they answer to the parent
+in_child(_IDLE.clear)  # they answer to the parent
 
 
 def _without_statement(posed: Problem) -> Problem:

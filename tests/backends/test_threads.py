@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numba
@@ -17,8 +18,9 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import cdopt
-from cdopt._util import compiled
+from cdopt._util import compiled, forking, processes
 from cdopt.backends import threads
+from cdopt.backends.base import POSING
 from cdopt.backends.native import natural_residual
 
 two_threads = pytest.mark.skipif(
@@ -253,6 +255,7 @@ PROGRAM = """
     import numpy as np
     import cdopt
     from cdopt.backends import threads
+from cdopt.backends.base import POSING
 
     threads.SERIAL, threads.idle_cores = 10_000, lambda: 64
     step = cdopt.bank.load(sys.argv[1]).step
@@ -299,6 +302,35 @@ def test_large_problems_in_two_threads_and_then_in_a_forked_child(
     if layer == "omp" and "No threading layer could be loaded" in done.stderr:
         pytest.skip("no OpenMP here")
     assert done.stdout == f"{contacts} fine\n", done.stderr[-2000:]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # fork warns of it
+def test_a_child_is_not_held_up_by_what_other_threads_were_doing() -> None:
+    """Locks that they held when it was forked are free in it."""
+    posed = cdopt.FrictionalCD(cdopt.bank.load("incline").step)
+    locks = [POSING, processes._LOCK, *(one.lock for one in forking._cached_properties())]
+    assert len(locks) > 2 or sys.version_info >= (3, 12)
+    held, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with threads.threads_for(threads.SERIAL), ExitStack() as stack:
+            for lock in locks:
+                stack.enter_context(lock)
+            held.set()
+            leave.wait(60.0)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait(60.0)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # ends it if it waits
+        solved = posed.solve("newton").ok and posed.solve("clarabel").ok
+        os._exit(0 if solved else 1)
+    leave.set()
+    other.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_forked_child_of_openmp_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
