@@ -18,7 +18,6 @@ stands still meanwhile.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -39,11 +38,11 @@ from numba.core.event import Listener, register
 
 from cdopt._util.errors import Unsupported
 from cdopt._util.forking import in_child
+from cdopt._util.kept_loops import LOGGER, LoopCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
-LOGGER = logging.getLogger("cdopt.compiling")
 _LOADING, _COMPILING = "numba:compiler_lock", "numba:compile"  # numba's events
 
 
@@ -56,12 +55,12 @@ def compiled(*, allocates: bool = False, **options: Any) -> Callable[[Function],
     options.setdefault("_nrt", allocates or options.get("parallel", False))
 
     def make(function: Function) -> Function:
-        loop: Function
-        try:
-            loop = njit(cache=True, error_model="numpy", **options)(function)
-        except RuntimeError:  # numba's, if it finds no folder for its files
-            loop = njit(error_model="numpy", **options)(function)
-            _STOPPED.kept = False
+        loop: Function = njit(error_model="numpy", **options)(function)
+        if isinstance(loop, Dispatcher):  # not where numba is switched off
+            try:
+                loop._cache = LoopCache(function)
+            except RuntimeError:  # numba's, if it finds no folder for its files
+                _STOPPED.kept = False
         return loop
 
     return make

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 import time
 
 import numba
@@ -68,3 +69,103 @@ def test_contact_points_have_the_same_bits_in_python(monkeypatch, seed) -> None:
     assert found.phi.size > 0
     for name in ("phi", "normals", "points", "contact_ids"):
         assert getattr(found, name).tobytes() == getattr(again, name).tobytes()
+
+
+LOOP = """
+from cdopt._util.compiled import compiled, seconds_compiling
+
+@compiled()
+def loop(x):
+    return 2 * x
+
+@compiled(allocates=True)
+def other(x):
+    return loop(x) + 1
+
+print(other(20) + 1, loop(3), seconds_compiling() > 0.0)
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A program with two loops in a folder of its own, run in a new process."""
+    (tmp_path / "program.py").write_text(LOOP)
+
+    def run(**environment):
+        done = subprocess.run(
+            [sys.executable, "program.py"], cwd=tmp_path, env={**os.environ, **environment},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        *values, compiling = done.stdout.split()
+        assert values == ["42", "6"]
+        return compiling == "True", done.stderr
+
+    run()
+    assert run() == (False, "")
+    return run
+
+
+def damaged(content: bytes, how: str) -> bytes:
+    """A file after it was cut short, emptied, overwritten or changed in one place."""
+    half = len(content) // 2
+    return {
+        "empty": b"",
+        "cut": content[:half],
+        "longer": content + b"x",
+        "zeros": bytes(len(content)),
+        "text": b"not what it was\n",
+        "one bit": content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :],
+        "first bit": bytes([content[0] ^ 1]) + content[1:],
+    }[how]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("how", ["empty", "cut", "longer", "zeros", "text", "one bit", "first bit"])
+def test_damaged_files_of_loops_are_written_again(program, tmp_path, how, suffix) -> None:
+    files = list(tmp_path.rglob(f"*{suffix}"))
+    assert len(files) == 2
+    for file in files:
+        file.write_bytes(damaged(file.read_bytes(), how))
+    compiled_again, said = program()
+    assert compiled_again
+    assert "damaged files of compiled loops" in said
+    assert "Traceback" not in said
+    assert program() == (False, "")
+
+
+@pytest.mark.slow
+def test_where_files_of_loops_cannot_be_read_or_written_they_are_compiled(program, tmp_path):
+    for file in tmp_path.rglob("*.nb?"):
+        file.unlink()
+        file.mkdir()
+    for _ in range(2):
+        compiled_again, said = program()
+        assert compiled_again
+        assert "cannot be read (Is a directory)" in said
+        assert "cannot be kept" in said
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of files")
+def test_a_full_disk_keeps_no_loops(tmp_path) -> None:
+    code = """
+        import resource, signal
+        from cdopt._util.compiled import compiled
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))  # files end there
+
+        @compiled()
+        def loop(x):
+            return 2 * x
+
+        print(loop(21))
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(code))
+    done = subprocess.run(
+        [sys.executable, "-B", "program.py"], cwd=tmp_path, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout == "42\n"
+    assert "compiled loops cannot be kept (File too large)" in done.stderr
+    assert not [*tmp_path.rglob("*.nb?"), *tmp_path.rglob("*.tmp*")]
