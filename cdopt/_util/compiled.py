@@ -58,7 +58,7 @@ def compiled(*, allocates: bool = False, **options: Any) -> Callable[[Function],
         loop: Function = njit(error_model="numpy", **options)(function)
         if isinstance(loop, Dispatcher):  # not where numba is switched off
             try:
-                loop._cache = LoopCache(function)
+                loop._cache = LoopCache(function)  # type: ignore[attr-defined]
             except RuntimeError:  # numba's, if it finds no folder for its files
                 _STOPPED.kept = False
         return loop

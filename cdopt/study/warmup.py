@@ -14,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import cdopt
-from cdopt._util.compiled import LOGGER, at_once, seconds_compiling
+from cdopt._util.compiled import at_once, seconds_compiling
+from cdopt._util.kept_loops import LOGGER
 from cdopt.backends.linalg.network import network
 from cdopt.backends.threads import SERIAL, all_cores, threads_for
 from cdopt.dynamics.elastic import SOLVERS
