@@ -32,13 +32,15 @@ def pytest_configure(config) -> None:
     """With ``-n``, compile all loops first: each worker would compile the same ones."""
     sources = Path(cdopt.__file__).parent.rglob("*.py")
     newest = max(source.stat().st_mtime for source in sources)
-    if not getattr(config.option, "numprocesses", None) or newest == config.cache.get(KEY, None):
+    cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
+    if not getattr(config.option, "numprocesses", None) or (cache and newest == cache.get(KEY, 0)):
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NUMBA_NUM_THREADS", "1")  # few tests need the loops that run in threads
         for _ in compile_all():
             pass
-    config.cache.set(KEY, newest)
+    if cache:
+        cache.set(KEY, newest)
 
 
 MANIFESTS = {name: cdopt.bank.manifest(name) for name in cdopt.bank.names()}
