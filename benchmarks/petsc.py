@@ -21,7 +21,6 @@ from benchmarks.record import Row
 from cdopt.backends.native import scaled_step
 from cdopt.formulations.base import Formulation
 from cdopt.interop import petsc
-from cdopt.problem import TrussData
 
 ON_TRUSSES = {"SNES newtonls": "snes", "TAO nls": "nls", "TAO lmvm": "lmvm"}
 ON_STEPS = {"TAO tron": "tron", "TAO bnls": "bnls", "TAO blmvm": "blmvm"}
@@ -42,16 +41,16 @@ def measure(
         "accuracy": ACCURACY if accuracy is None else accuracy,
         "budget": budget,
     }
-    if isinstance(data, TrussData):
+    if data.is_static:
         scaled = data.scaled()
         answer = _run(
             scaled.B,
             given
             | {
                 "load": scaled.load,
-                "opening": scaled.opening,
-                "stiffness": scaled.law.stiffness,
-                "power": scaled.law.power,
+                "opening": scaled.p,
+                "stiffness": scaled.elastic_law.stiffness,
+                "power": scaled.elastic_law.power,
                 "block": petsc.block_size(data.dof_body),
             },
         )
@@ -62,10 +61,10 @@ def measure(
     if isinstance(answer, str):
         return {"failed": answer}
     x, seconds = answer["x"], answer["seconds"].tolist()
-    if isinstance(data, TrussData):
-        motion = np.array(data.prescribed_u)
-        motion[scaled.used] += x / scaled.unit
-        forces = data.force * scaled.law.force(-scaled.B @ x - scaled.opening)
+    if data.is_static:
+        motion = np.array(data.free_motion)
+        motion[scaled.used] += x * scaled.unit
+        forces = data.force * scaled.elastic_law.force(-scaled.B @ x - scaled.p)
     else:
         forces = step.force * x
         motion = data.velocity(forces)

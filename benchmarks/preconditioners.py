@@ -39,7 +39,7 @@ def loaded(n: int) -> tuple[ContactNetwork, FloatArray, FloatArray]:
     )
     scaled, f = truss.data.scaled(), truss.solve("newton").f
     net = network(scaled.B, step.dof_body[scaled.used])
-    D = np.where(f > 1e-9 * f.max(), scaled.law.stiffness, 0.0)
+    D = np.where(f > 1e-9 * f.max(), scaled.elastic_law.stiffness, 0.0)
     return net, D, net.arranged(scaled.load)
 
 

@@ -18,7 +18,7 @@ from benchmarks.record import Row
 from cdopt.backends.gauss_seidel import Visits, gauss_seidel
 from cdopt.backends.linalg.sparse_rows import csr_parts
 from cdopt.backends.native import scaled_step
-from cdopt.problem import RigidStepData
+from cdopt.problem import rigid_data
 
 REPEATS, SWEEPS = 7, 50
 
@@ -27,7 +27,7 @@ def sweep(problem: str, quick: bool = False) -> list[Row]:
     """Seconds of one sweep, and the bytes it must move: every array once, forces and y twice."""
     step = build(problem).step
     memory = bandwidth(QUICK if quick else LONG, 1)
-    scaled = scaled_step(RigidStepData(step))
+    scaled = scaled_step(rigid_data(step))
     rows = csr_parts(scaled.rows)
     spread = rows if scaled.spread is scaled.rows else csr_parts(scaled.spread)
     inverse = 1.0 / scaled.diagonal

@@ -50,7 +50,7 @@ def test_certified_runs_agree_on_motion_and_load_while_forces_may_differ(name: s
     if isinstance(step, cdopt.DelassusStep):
         assert spread([step.N @ r.f for r in runs], data.speed) < 1e-4
     else:
-        momentum = data.mass.diagonal * data.dof_speed / step.dt
+        momentum = data.inertia.diagonal * data.dof_speed / step.dt
         assert spread([r.v_next for r in runs], data.dof_speed) < 1e-4
         assert spread([step.B.T @ r.f for r in runs], momentum) < 1e-4
     forces = spread([r.f for r in runs], data.force)

@@ -161,7 +161,7 @@ class SolveFailed(CdoptError):
     ----------
     backend : name of the backend that ran.
     status : the solver's own status.
-    problem : the plain data of the problem (RigidStepData or TrussData).
+    problem : the plain data of the problem, a ``ContactProblem``.
     proof : an InfeasibilityProof, or None when infeasibility is not proven.
     raw : whatever the solver returned, untouched.
     """

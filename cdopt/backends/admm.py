@@ -33,7 +33,7 @@ from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.factorisation import factorised
 from cdopt.backends.native import NativeBackend, Outcome, Run
-from cdopt.problem import FrictionalDelassusData, FrictionalStepData
+from cdopt.problem import ContactProblem
 from cdopt.problem import friction_cone as cone
 
 _CHECKS = 10  # iterations between two looks at the natural map and the clock
@@ -76,7 +76,7 @@ class ADMM(NativeBackend):
         if self.relaxation >= _RELAXED:
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
 
-    def _solve(self, data: FrictionalStepData | FrictionalDelassusData, run: Run) -> Outcome:
+    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
         step = ConeStep(data)
         split = Splitting(step, self.penalty, self.relaxation)
         f, limits = step.start(run.start), (self.accuracy, self.max_iterations, run.deadline)
@@ -104,7 +104,7 @@ class Splitting:
         """The best forces (contacts, d), iterations, and the natural map at each look."""
         step, w, mu, a = self.step, self.step.w[:, None], self.step.mu, self.relaxation
         rates = step.rates(step.effect(f))
-        z = step.data.shifted(rates)
+        z = step.shifted(rates)
         z = z + cone.project(-z, mu)
         best, best_forces, residuals = np.inf, f, list[float]()
         balance_at, pause, changes = _BALANCES, _BALANCES, 0
@@ -115,7 +115,7 @@ class Splitting:
                     best, best_forces = residuals[-1], f
                 if best <= accuracy or deadline.passed or k == most or not np.isfinite(best):
                     return best_forces, k, residuals
-            shift = step.data.shifted(rates) - rates
+            shift = step.shifted(rates) - rates
             aim = f + self.penalty * (z - step.p - shift) / w
             rates = step.rates(self.solve(step.effect(aim)))
             reached = rates + shift

@@ -57,12 +57,7 @@ from cdopt.backends.native import (
     starting_forces,
 )
 from cdopt.backends.threads import several
-from cdopt.problem import (
-    DelassusStepData,
-    FrictionalDelassusData,
-    FrictionalStepData,
-    RigidStepData,
-)
+from cdopt.problem import ContactProblem
 from cdopt.problem.friction_cone import project_contact
 from cdopt.problem.scaling import scaled
 
@@ -110,8 +105,8 @@ class APGD(NativeBackend):
     accuracy: checks.Tolerance = 1e-8
     history: bool = False
 
-    def _solve(self, data: RigidStepData | DelassusStepData, run: Run) -> Outcome:
-        if isinstance(data, FrictionalStepData | FrictionalDelassusData):
+    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
+        if data.d > 1:
             return self._with_friction(ConeStep(data), run)
         step = scaled_step(data)
         with run.iterating(data.nc):  # which sets the threads that the loops are made for

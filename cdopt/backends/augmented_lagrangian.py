@@ -16,7 +16,7 @@ problems better conditioned.) The multiplier y is the micro-displacement u itsel
 The inner solver is APGD (``cdopt.backends.apgd``), with w* in the proximal operator: its slope
 f^{1/(p−1)} is infinite at zero for p > 2, and no Lipschitz constant would bound it.
 
-Everything is in units of each part's load and overlap (``TrussData.scaled``).
+Everything is in units of each part's load and overlap (``ScaledProblem``).
 
 A rigid step is solved by the augmented Lagrangian of ``potential_newton``.
 """
@@ -43,9 +43,8 @@ from cdopt.backends.native import (
 )
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.newton import solve_network
-from cdopt.problem import DelassusStepData, RigidStepData, TrussData
+from cdopt.problem import ContactProblem, ScaledProblem
 from cdopt.problem.solution import Iterate, WarmStart
-from cdopt.problem.truss import ScaledTruss
 
 _MU_START, _MU_FACTOR, _MU_LEAST = 0.1, 0.1, 1e-6
 _ETA_START, _ETA_STEP = 0.1, 0.9  # the paper's α_η and β_η; α_ω = β_ω = 1
@@ -82,8 +81,8 @@ class AugmentedLagrangian(NativeBackend):
     accuracy: checks.Tolerance = 1e-8
     history: bool = False
 
-    def _solve(self, data: TrussData | RigidStepData | DelassusStepData, run: Run) -> Outcome:
-        if isinstance(data, RigidStepData | DelassusStepData):
+    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
+        if not data.is_static:
             return solve_network(data, run, self._rigid)
         return self._truss(data, run)
 
@@ -93,9 +92,9 @@ class AugmentedLagrangian(NativeBackend):
         limits = self.accuracy, self.max_outer, run.deadline
         return potential_newton.solve_rigid(problem, forces, *limits)
 
-    def _truss(self, data: TrussData, run: Run) -> Outcome:
+    def _truss(self, data: ContactProblem, run: Run) -> Outcome:
         truss, f = data.scaled(), starting_forces(data, run.start)
-        B, law = truss.B, truss.law
+        B, law = truss.B, truss.elastic_law
         y, excess = _start(truss, run.start), np.asarray(B.T @ f - truss.load)
         mu, steps, residuals, met = _MU_START, 0, list[float](), False
         omega, eta = mu, mu**_ETA_START
@@ -106,7 +105,7 @@ class AugmentedLagrangian(NativeBackend):
                 f, spent = inner.minimise(f, y, 1.0 / mu, omega, most, run.deadline)
                 steps, excess = steps + spent, np.asarray(B.T @ f - truss.load)
                 moved, left = y + excess / mu, float(np.abs(excess).max(initial=0.0))
-                off = np.abs(f - law.force(-np.asarray(B @ moved) - truss.opening))
+                off = np.abs(f - law.force(-np.asarray(B @ moved) - truss.p))
                 residuals.append(float(max(left, off.max(initial=0.0))))
                 run.report(f"outer {outer}, {steps:,} steps: mu {mu:.0e}, {residuals[-1]:.2e}")
                 met = residuals[-1] <= self.accuracy
@@ -118,21 +117,21 @@ class AugmentedLagrangian(NativeBackend):
                 else:
                     mu = max(mu * _MU_FACTOR, _MU_LEAST)
                     omega, eta = mu, mu**_ETA_START
-        u = np.array(data.prescribed_u)
-        u[truss.used] = moved / truss.unit
+        u = np.array(data.free_motion)
+        u[truss.used] = moved * truss.unit
         return Outcome(Iterate(u, data.force * f), met, steps, [np.array(residuals)])
 
 
 class _Inner:
     """The inner problems of a truss, min over f ≥ 0 of the augmented Lagrangian, by APGD."""
 
-    def __init__(self, truss: ScaledTruss) -> None:
+    def __init__(self, truss: ScaledProblem) -> None:
         B = self.B = truss.B
-        self.load, self.opening = truss.load, truss.opening
+        self.load, self.opening = truss.load, truss.p
         self.rows, self.columns = csr_parts(B), csr_parts(sp.csr_array(B.T))
         self.squares = np.asarray(B.multiply(B).sum(axis=1), dtype=np.float64).ravel()
-        self.slope = 1.0 / (truss.law.power - 1.0)
-        self.compliance = truss.law.stiffness**-self.slope
+        self.slope = 1.0 / (truss.elastic_law.power - 1.0)
+        self.compliance = truss.elastic_law.stiffness**-self.slope
 
     def minimise(
         self,
@@ -153,9 +152,9 @@ class _Inner:
         return descent.forces, descent.steps
 
 
-def _start(truss: ScaledTruss, start: WarmStart | None) -> FloatArray:
+def _start(truss: ScaledProblem, start: WarmStart | None) -> FloatArray:
     """Scaled displacements (m,) to start from: zero, or those of an earlier solution that fit."""
     earlier = None if start is None else start.motion
     if earlier is None or earlier.size <= int(truss.used.max(initial=-1)):
         return np.zeros(truss.used.size)
-    return np.asarray(earlier[truss.used] * truss.unit)
+    return np.asarray(earlier[truss.used] / truss.unit)

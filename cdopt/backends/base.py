@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import cvxpy as cp
 
 from cdopt._util.forking import in_child
-from cdopt.problem import ProblemData
+from cdopt.problem import ContactProblem
 from cdopt.problem.solution import Iterate, WarmStart
 
 ProblemClass = Literal["QP", "SOCP"]
@@ -68,7 +68,7 @@ class Problem(Protocol):
         """The CVXPY problem."""
 
     @property
-    def data(self) -> ProblemData:
+    def data(self) -> ContactProblem:
         """The plain data."""
 
     @property

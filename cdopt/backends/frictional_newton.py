@@ -30,10 +30,11 @@ from cdopt.backends.linalg.factorisation import factorised
 from cdopt.backends.linalg.network import network
 from cdopt.backends.native import Outcome, Run, outcome_of, starting_forces
 from cdopt.backends.potential_newton import line_search
-from cdopt.problem import FrictionalData, FrictionalStepData
+from cdopt.problem import ContactProblem, ScaledProblem
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.certificate import EPS
-from cdopt.problem.scaling import Entries, ScaledDelassus, ScaledDynamics
+from cdopt.problem.certificate import worst_residual
+from cdopt.problem.residual import EPS
+from cdopt.problem.scaling import Entries
 
 _FIRST = 16.0  # r w of the first outer step
 _GROWTH = 4.0  # of r, from one outer step to the next
@@ -86,15 +87,15 @@ class _Linear:
 class Motions(_Linear):
     """A step with matrices: x = w = v − v*, M w = Bᵀf, in the order of a contact network."""
 
-    def __init__(self, step: ScaledDynamics, d: int, body: IntArray) -> None:
+    def __init__(self, step: ScaledProblem, d: int, body: IntArray) -> None:
         """``body`` (nv,) is the body of each dof."""
-        self.net = network(step.B, body, step.M, d=d)
+        self.net = network(step.B, body, step.S, d=d)
         self.p, self.weight = step.p.reshape(-1, d), 1.0 / self.net.mass_diagonal
         self.change = lambda dx: self.net.gap(dx).reshape(self.p.shape)
         self.load = lambda f: self.net.load(f.ravel())
         self.inertia = self.net.inertia
         self.full = self.net.B.toarray() if self.net.m <= _FULL else None
-        self.full_mass = step.M.toarray() if self.full is not None else None
+        self.full_mass = sp.csr_array(step.S).toarray() if self.full is not None else None
 
     def work(self, x: FloatArray, inertia: FloatArray, change: FloatArray) -> float:
         """xᵀ M dx, a kinetic energy, from the ``inertia`` and the ``change`` of dx."""
@@ -131,8 +132,8 @@ class Motions(_Linear):
 class Reactions(_Linear):
     """A step known by N and p: x = h, forces that cause the rates g = N h + p, h = f."""
 
-    def __init__(self, step: ScaledDelassus, d: int) -> None:
-        N = self.N = step.N
+    def __init__(self, step: ScaledProblem, d: int) -> None:
+        N = self.N = sp.csr_array(step.N)
         self.p, self.weight = step.p.reshape(-1, d), N.diagonal()
         dense = N.shape[0] <= _DENSE or N.nnz > 0.1 * N.shape[0] ** 2
         self.full = N.toarray() if dense else None
@@ -167,22 +168,22 @@ def _blocks(H: FloatArray) -> sp.csr_array:
     return sp.csr_array(sp.bsr_array((H, np.arange(nc), np.arange(nc + 1)), shape=(nc * d, nc * d)))
 
 
-def solve_step(data: FrictionalData, run: Run, accuracy: float, max_steps: int) -> Outcome:
+def solve_step(data: ContactProblem, run: Run, accuracy: float, max_steps: int) -> Outcome:
     """Solve a step with friction; ``max_steps`` bounds the outer steps."""
-    mu, d = np.array(data.friction.mu), data.d
+    mu, d = np.array(data.cones.mu), data.d
     system: Motions | Reactions
-    if isinstance(data, FrictionalStepData):
+    if data.N is None:
         system = Motions(data.scaled(), d, data.bodies.label)
     else:
         system = Reactions(data.scaled(), d)
-    w = (data.mobility * data.force / data.speed)[::d]
+    w = data.mobility * (data.force / data.speed)[::d]
     f = cone.project(starting_forces(data, run.start, signed=True).reshape(-1, d), mu)
 
     def worst(f: FloatArray) -> float:
-        return data.worst_residual(data.force * f.ravel())
+        return worst_residual(data, data.force * f.ravel())
 
     proximal = Proximal(system, mu, w, data.law == "coulomb", run.deadline, accuracy, worst)
-    with run.iterating(data.nc, data.nv or data.nc):
+    with run.iterating(data.rows, data.nv or data.rows):
         f, residuals = proximal.solve(f, max_steps)
     least = min(residuals, default=0.0)
     met = least <= max(accuracy, _REACHABLE)

@@ -69,12 +69,7 @@ from cdopt.backends.native import (
     starting_forces,
 )
 from cdopt.backends.threads import several
-from cdopt.problem import (
-    DelassusStepData,
-    FrictionalDelassusData,
-    FrictionalStepData,
-    RigidStepData,
-)
+from cdopt.problem import ContactProblem
 from cdopt.problem import friction_cone as cone
 
 ORDERS = ("given", "reversed", "shuffled", "coloured")
@@ -132,10 +127,10 @@ class PGS(NativeBackend):
         if self.relaxation >= 2.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
 
-    def _solve(self, data: RigidStepData | DelassusStepData, run: Run) -> Outcome:
+    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
         scaled = scaled_step(data)
         if self.order == "coloured":
-            body = data.step.dof_body if isinstance(data, RigidStepData) else None
+            body = data.dof_body
             order, edges = coloured(scaled, body)
         else:
             order, edges = self._visits(data.nc), np.zeros(1, dtype=np.uint32)
@@ -393,13 +388,13 @@ class NSGS(PGS):
         if self.relaxation != 1.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "1: blocks are not relaxed")
 
-    def _solve(  # type: ignore[override]  # another kind of problem
+    def _solve(
         self,
-        data: FrictionalStepData | FrictionalDelassusData,
+        data: ContactProblem,
         run: Run,
     ) -> Outcome:
         step = ConeStep(data)
-        order = np.asarray(self._visits(data.contacts), dtype=np.int64)
+        order = np.asarray(self._visits(data.nc), dtype=np.int64)
         blocks, f = Blocks.of(step.step, data.d), step.start(run.start)
         with run.iterating(data.nc):
             f, sweeps, met, residuals = self._sweeps(step, blocks, order, f, run.deadline)

@@ -35,7 +35,7 @@ from cdopt.backends.native import (
     outcome_of,
     scaled_step,
 )
-from cdopt.problem import DelassusStepData, RigidStepData
+from cdopt.problem import ContactProblem
 
 _PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
 _TIE = 1e-13  # ratios this close, beside the largest, are equal
@@ -70,7 +70,7 @@ class LCP(NativeBackend):
     max_pivots: checks.Count = 10_000
     accuracy: checks.Tolerance = 1e-8
 
-    def _solve(self, data: RigidStepData | DelassusStepData, run: Run) -> Outcome:
+    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
         if data.nc > self.max_contacts:
             raise Unsupported(
                 f"lcp for {data.nc:,} contacts",

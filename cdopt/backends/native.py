@@ -26,7 +26,7 @@ from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Capability, Claim, Problem, RunResult
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.backends.threads import threads_for
-from cdopt.problem import DelassusStepData, ProblemData, RigidStepData
+from cdopt.problem import ContactProblem
 from cdopt.problem.scaling import rows_of, scaled, total_by
 from cdopt.problem.solution import Iterate, WarmStart
 
@@ -213,20 +213,22 @@ class NativeBackend(ABC):
         """One run on the plain data."""
 
 
-def _without_forces(data: ProblemData, status: str, claim: Claim) -> Outcome:
+def _without_forces(data: ContactProblem, status: str, claim: Claim) -> Outcome:
     """No forces, and the motion without them."""
-    iterate = Iterate(data.free_motion, np.zeros(data.nc))
+    iterate = Iterate(data.free_motion, np.zeros(data.rows))
     return Outcome(iterate, False, 0, status=status, claim=claim)
 
 
-def starting_forces(data: ProblemData, start: WarmStart | None, signed: bool = False) -> FloatArray:
+def starting_forces(
+    data: ContactProblem, start: WarmStart | None, signed: bool = False
+) -> FloatArray:
     """Scaled forces (nc,) to start from: zero, or an earlier solution's by contact name.
 
     They are at least zero, unless ``signed`` says that some are tangential.
     """
     if start is None:
-        return np.zeros(data.nc)
-    forces = start.forces_on(data.contact_ids, data.nc) / data.force
+        return np.zeros(data.rows)
+    forces = start.forces_on(data.contact_ids, data.nc, data.d) / data.force
     return forces if signed else np.maximum(forces, 0.0)
 
 
@@ -271,25 +273,24 @@ class ScaledStep:
         return ScaledStep(rows, spread, self.p[order], self.diagonal[order], self.force[order])
 
 
-def scaled_step(data: RigidStepData | DelassusStepData) -> ScaledStep:
+def scaled_step(data: ContactProblem) -> ScaledStep:
     """The step of ``data`` in scaled units; N is not formed when B and M are there."""
     root = np.sqrt(data.force / data.speed)
-    if isinstance(data, DelassusStepData):
-        rows = scaled(data.step.N, root, root)
-        spread = sp.csr_array(sp.eye_array(data.nc))
+    mass = data.inertia
+    if mass is None:
+        rows = scaled(data.products, root, root)
+        spread = sp.csr_array(sp.eye_array(data.rows))
         diagonal = rows.diagonal()
-    elif data.mass.is_diagonal:
-        column = np.sqrt(data.dt / data.mass.diagonal)
+    elif mass.is_diagonal:
+        column = np.sqrt(data.dt / mass.diagonal)
         rows = spread = scaled(data.B, root, column)
-        diagonal = total_by(rows_of(rows), rows.data**2, data.nc)
+        diagonal = total_by(rows_of(rows), rows.data**2, data.rows)
     else:
         rows = scaled(data.B, root)
-        solved = data.mass.solve_sparse(sp.csr_array(data.B.T)).T
+        solved = mass.solve_sparse(sp.csr_array(data.B.T)).T
         spread = scaled(sp.csr_array(solved), data.dt * root)
         diagonal = np.asarray(rows.multiply(spread).sum(axis=1), dtype=np.float64).ravel()
-    return ScaledStep(
-        rows, spread, data.step.p_vec / data.speed, np.maximum(diagonal, 0.0), data.force
-    )
+    return ScaledStep(rows, spread, data.p / data.speed, np.maximum(diagonal, 0.0), data.force)
 
 
 def natural_residual(diagonal: FloatArray, gradient: FloatArray, f: FloatArray) -> float:

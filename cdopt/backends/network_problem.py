@@ -18,13 +18,7 @@ import scipy.sparse as sp
 from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt.backends.linalg import ContactNetwork, network
-from cdopt.problem import (
-    DelassusStepData,
-    ElasticStepData,
-    ProblemData,
-    RigidStepData,
-    TrussData,
-)
+from cdopt.problem import ContactProblem
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.scaling import delassus_root
 from cdopt.problem.solution import Iterate, WarmStart
@@ -108,39 +102,28 @@ class NetworkProblem:
         return trusted(Iterate, motion, f * self.force)
 
 
-def network_problem(data: ProblemData) -> NetworkProblem:
-    """The conditions of a rigid step, an elastic step or a truss.
-
-    Raises
-    ------
-    TypeError : ``data`` is something else.
-    """
-    if isinstance(data, RigidStepData | ElasticStepData):
-        step = data.scaled()
-        net = network(step.B, data.step.dof_body, step.M)
-        mobility = np.ones(net.nc)
-        if step.law is None:
-            mobility = data.mobility * data.force / data.speed
-        return NetworkProblem(
-            net, np.zeros(net.m), step.p, mobility, step.law,
-            force=data.force, at_rest=data.free_motion, unit=data.dof_speed,
-        )  # fmt: skip
-    if isinstance(data, DelassusStepData):  # a root of N is the gap gradient of unit masses
-        unit = np.sqrt(data.force / data.speed)
-        root = delassus_root(data.step.N, _RANK_TOL)
+def network_problem(data: ContactProblem) -> NetworkProblem:
+    """The conditions of a problem without friction and sliders, in scaled units."""
+    problem, force = data.scaled(), data.force
+    if problem.N is not None:  # a root of N is the gap gradient of unit masses
+        unit = np.sqrt(force / data.speed)
+        root = delassus_root(data.products, _RANK_TOL)
         unit_mass = sp.csr_array(sp.eye_array(root.shape[1]))
         net = network(sp.csr_array(root * unit[:, None]), None, unit_mass)
-        p, mobility = data.step.p_vec / data.speed, data.mobility * data.force / data.speed
-        return NetworkProblem(net, np.zeros(net.m), p, mobility, force=data.force)
-    if isinstance(data, TrussData):
-        truss = data.scaled()
-        body = None if data.dof_body is None else data.dof_body[truss.used]
-        net = network(truss.B, body, index=truss.used)
-        return NetworkProblem(
-            net, net.arranged(truss.load), truss.opening, np.ones(net.nc), truss.law,
-            force=data.force, at_rest=data.free_motion, unit=1.0 / truss.unit, used=truss.used,
-        )  # fmt: skip
-    raise TypeError(f"no contact network in {type(data).__name__}")
+        mobility = data.mobility * force / data.speed
+        return NetworkProblem(net, np.zeros(net.m), problem.p, mobility, force=force)
+    body = data.dof_body
+    if data.is_static:
+        body = None if body is None else body[problem.used]
+        net = network(problem.B, body, index=problem.used)
+    else:
+        net = network(problem.B, body, problem.S)
+    rigid = problem.compliance is None
+    return NetworkProblem(
+        net, net.arranged(problem.load), problem.p,
+        data.mobility * force / data.speed if rigid else np.ones(net.nc), problem.compliance,
+        force=force, at_rest=data.free_motion, unit=problem.unit, used=problem.used,
+    )  # fmt: skip
 
 
 @dataclass

@@ -25,10 +25,7 @@ from cdopt.backends import (
 )
 from cdopt.backends.native import NativeBackend, Outcome, Run, starting_forces
 from cdopt.backends.network_problem import IterationResult, NetworkProblem, network_problem
-from cdopt.problem import FrictionalData, ProblemData, SlidingStepData
-from cdopt.problem.contact_law import NEAR_ONE
-
-_LOST = "; below p = 1.2 double precision does not hold the overlaps of forces under 10^(−16 (p−1))"
+from cdopt.problem import ContactProblem
 
 
 @dataclass(frozen=True)
@@ -49,9 +46,7 @@ class SecondOrder(NativeBackend):
     ``provenance["threads"]`` says how many threads ran.
 
     Powers from 1.2 on, without an upper limit: below, u in double precision does not hold the
-    overlaps of small forces. There ``Newton`` solves trusses of up to 240 dofs without prescribed
-    displacements in the forces, from p = 1.05 on. Few other answers are certified, and their
-    status says so.
+    overlaps of small forces. Few such answers are certified; the certificate states its resolution.
 
     Raises
     ------
@@ -65,7 +60,7 @@ class SecondOrder(NativeBackend):
     max_steps: checks.Count = 200
     history: bool = False
 
-    def _solve(self, data: ProblemData, run: Run) -> Outcome:
+    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
         return solve_network(data, run, self._iterate)
 
     @abstractmethod
@@ -75,7 +70,9 @@ class SecondOrder(NativeBackend):
         """Solve, from scaled forces of a rigid step, or else from the run's start."""
 
 
-def solve_network(data: ProblemData, run: Run, iterate: Callable[..., IterationResult]) -> Outcome:
+def solve_network(
+    data: ContactProblem, run: Run, iterate: Callable[..., IterationResult]
+) -> Outcome:
     """Pose the data on their contact network, ``iterate`` there, and return to physical units."""
     problem = network_problem(data)
     net = problem.net
@@ -85,7 +82,6 @@ def solve_network(data: ProblemData, run: Run, iterate: Callable[..., IterationR
     with run.iterating(net.nc, net.m):
         last = iterate(problem, forces, run)
     least = min(last.history, default=0.0)
-    near_one = problem.law is not None and problem.law.power < NEAR_ONE
     run.report(f"{last.steps:,} steps, {net.statistics}, residual {least:.1e}")
     return Outcome(
         problem.iterate(last.w, last.f),
@@ -93,7 +89,7 @@ def solve_network(data: ProblemData, run: Run, iterate: Callable[..., IterationR
         last.steps,
         [np.array(last.history)],
         str(net.statistics),
-        f"stopped at residual {least:.1e}{_LOST if near_one else ''}",
+        f"stopped at residual {least:.1e}",
     )
 
 
@@ -126,10 +122,10 @@ class Newton(SecondOrder):
         "elastic step with sliders",
     }
 
-    def _solve(self, data: ProblemData, run: Run) -> Outcome:
-        if isinstance(data, FrictionalData):
+    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
+        if data.d > 1:
             return frictional_newton.solve_step(data, run, self.accuracy, self.max_steps)
-        if isinstance(data, SlidingStepData):
+        if data.sliders is not None:
             return potential_newton.solve_sliding(data, run, self.accuracy, self.max_steps)
         return super()._solve(data, run)
 

@@ -37,15 +37,16 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import BoolArray, FloatArray
-from cdopt.backends import graded_newton, interior_point
+from cdopt.backends import interior_point
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg import ContactNetwork
 from cdopt.backends.linalg.network import System
 from cdopt.backends.native import Outcome, Run
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
-from cdopt.problem.contact_law import HOOKE, NEAR_ONE, PowerLaw
-from cdopt.problem.elastic import SlidingStepData, cut
+from cdopt.problem import ContactProblem
+from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.scaling import column_scale
+from cdopt.problem.sliders import cut
 from cdopt.problem.solution import Iterate
 
 LOG = logging.getLogger("cdopt.backends.newton")
@@ -81,10 +82,6 @@ def minimise(
     over, and Newton's method ends what it began.
     """
     net, law = problem.net, law_of(problem)
-    if law.power < NEAR_ONE and graded_newton.suits(problem):
-        run = graded_newton.minimise(problem, law, tol, limit, deadline)
-        if run.converged or deadline.passed:
-            return run
     before = net.statistics.iterations
     first = _bilateral(problem, law) if start is None else start.copy()
     spent = net.statistics.iterations - before
@@ -501,9 +498,13 @@ class Sliding:
     unit : (nv,) M_jj S_j of each dof, S its unit of speed: of the gradient, N s and N m s.
     """
 
-    def __init__(self, data: SlidingStepData) -> None:
-        self.data, self.dt, self.M = data, data.dt, data.mass.M
-        self.unit = data.mass.diagonal * data.dof_speed
+    def __init__(self, data: ContactProblem) -> None:
+        law, mass, sliders = data.compliance, data.inertia, data.sliders
+        if law is None or mass is None or sliders is None:
+            raise TypeError("no elastic step with sliders")
+        self.data, self.dt, self.M, self.law, self.sliders = data, data.dt, mass.M, law, sliders
+        self.start = data.rest
+        self.unit = mass.diagonal * data.dof_speed
 
     def overlap(self, v: FloatArray) -> FloatArray:
         """c (nc,), m."""
@@ -511,34 +512,35 @@ class Sliding:
 
     def gradient(self, v: FloatArray) -> FloatArray:
         """(nv,) N s."""
-        forces = self.data.law.force(self.overlap(v))
-        load = self.data.B.T @ forces + self.data.slider_load(v)
-        return np.asarray(self.M @ (v - self.data.free_motion) - self.dt * load)
+        forces = self.law.force(self.overlap(v))
+        load = self.data.B.T @ forces + self.sliders.load(v)
+        return np.asarray(self.M @ (v - self.start) - self.dt * load)
 
     def terms(self, v: FloatArray) -> FloatArray:
         """(nv,) N s, sizes of the terms of the gradient; of forces before they cancel."""
-        data, size, B, B_t = self.data, np.abs(v), abs(self.data.B), abs(self.data.B_t)
-        growth = np.repeat(data.growth * data.duration, data.start.shape[1])
-        tried = np.abs(data.start).ravel() + growth * (B_t @ size)
-        pressed = self.stiffness(v) * self.dt * (np.abs(data.step.bias) + B @ size)
-        moved = abs(self.M) @ (size + np.abs(data.free_motion))
+        data, size, sliders = self.data, np.abs(v), self.sliders
+        B, B_t = abs(data.B), abs(sliders.B_t)
+        growth = np.repeat(sliders.growth * sliders.duration, sliders.start.shape[1])
+        tried = np.abs(sliders.start).ravel() + growth * (B_t @ size)
+        pressed = self.stiffness(v) * self.dt * (np.abs(data.bias) + B @ size)
+        moved = abs(self.M) @ (size + np.abs(self.start))
         return np.asarray(moved + self.dt * (B.T @ pressed + B_t.T @ tried))
 
     def stiffness(self, v: FloatArray) -> FloatArray:
         """w″ (nc,), N/m."""
-        return capped_tangent(self.data.law, self.overlap(v))
+        return capped_tangent(self.law, self.overlap(v))
 
     def hessian(self, v: FloatArray) -> sp.csc_array:
         """(nv, nv) kg and kg m²."""
-        B, B_t = self.data.B, self.data.B_t
+        B, B_t = self.data.B, self.sliders.B_t
         H = self.M + B.T @ sp.csr_array(B * (self.dt**2 * self.stiffness(v))[:, None])
-        if self.data.cap.size:
+        if self.sliders.cap.size:
             H = H + B_t.T @ (self._slider_tangent(v) @ B_t)
         return sp.csc_array(H)
 
     def _slider_tangent(self, v: FloatArray) -> sp.bsr_array:
         """−Δt ∂f_t/∂(B_t v) (n m, n m)."""
-        data, y = self.data, self.data.tried(v)
+        data, y = self.sliders, self.sliders.tried(v)
         (n, m), (_, share) = y.shape, cut(y, data.cap)
         size = np.linalg.norm(y, axis=1)
         way = y / np.where(size > 0.0, size, 1.0)[:, None]
@@ -547,10 +549,10 @@ class Sliding:
         return sp.bsr_array((blocks, np.arange(n), np.arange(n + 1)), shape=(n * m, n * m))
 
 
-def solve_sliding(data: SlidingStepData, run: Run, accuracy: float, max_steps: int) -> Outcome:
+def solve_sliding(data: ContactProblem, run: Run, accuracy: float, max_steps: int) -> Outcome:
     """Solve an elastic step with sliders in at most ``max_steps`` Newton steps."""
     potential, start = Sliding(data), run.start
-    v, history, met = np.array(data.free_motion), list[float](), False
+    v, history, met = np.array(potential.start), list[float](), False
     if start is not None and start.motion is not None and start.motion.shape == v.shape:
         v = np.array(start.motion)
     with run.iterating(data.nc, data.nv):
@@ -573,7 +575,7 @@ def solve_sliding(data: SlidingStepData, run: Run, accuracy: float, max_steps: i
     how = f"Newton's method on elastic contacts with sliders, {steps:,} steps"
     run.report(f"{how}, residual {min(history):.1e}")
     status = f"stopped at residual {min(history):.1e}"
-    iterate = Iterate(v, data.law.force(potential.overlap(v)))
+    iterate = Iterate(v, potential.law.force(potential.overlap(v)))
     return Outcome(iterate, met, steps, [np.array(history)], how, status)
 
 

@@ -28,7 +28,6 @@ from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.modelled import Direct, Modelled
 from cdopt.backends.native import NativeBackend
 from cdopt.backends.registry import has_clock
-from cdopt.problem import RigidStepData
 from cdopt.problem.solution import WarmStart
 
 LIMITED_BY = "the end of its process"
@@ -83,9 +82,9 @@ def ready(backend: Backend, posed: Problem, time_limit: float | None) -> None:
 
 def _is_coupled(posed: Problem) -> bool:
     data = posed.data
-    if not isinstance(data, RigidStepData) or data.nv < _COUPLED:
+    if data.inertia is None or data.d > 1 or data.nv < _COUPLED:
         return False
-    return data.step.mass.is_coupled
+    return data.compliance is None and data.inertia.is_coupled
 
 
 def _portable(posed: Problem) -> bool:

@@ -92,7 +92,7 @@ def _with_friction(
         return _present("v_next", solution.v_next)
     slip = _present("slip", solution.slip)
     rates = np.column_stack([_present("gap", solution.gap), slip]).ravel()
-    return np.asarray(rates - frictional_data(step, law).step.p_vec)
+    return np.asarray(rates - frictional_data(step, law).p)
 
 
 def nullity(gradient: Any) -> float:

@@ -12,7 +12,7 @@ from cdopt.formulations.no_tension_truss import NoTensionTruss
 from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.formulations.reduced import ReducedTruss, Representatives, reduced
 from cdopt.formulations.variational_step import StepDamping, VariationalStep
-from cdopt.problem.elastic import Sliders
+from cdopt.problem.sliders import Sliders
 
 __all__ = [
     "ClassicCD",

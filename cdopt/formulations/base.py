@@ -25,10 +25,11 @@ from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
 from cdopt.backends.selection import require_capable, resolve
 from cdopt.formulations.statement import ForceForm, Statement, VelocityForm
-from cdopt.problem import DelassusStepData, ProblemData
+from cdopt.problem import ContactProblem
 from cdopt.problem.certificate import TOLERANCE, Certificate
-from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ROUND_OFF, ContactNames, DelassusStep, Step
+from cdopt.problem.existence import prove_infeasible
 from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 
 Certified = tuple[RunResult, Certificate | None]
@@ -49,7 +50,7 @@ class Formulation(ABC):
     extended : whether constraints were added with ``with_constraints``.
     """
 
-    data: ProblemData
+    data: ContactProblem
     form: str
     step: Step | None = None
     extended: bool = False
@@ -84,15 +85,15 @@ class Formulation(ABC):
         return self.statement.displacement
 
     @property
-    def _law(self) -> PowerLaw | None:
-        """The law of elastic contacts."""
-        law = getattr(self.data, "law", None)
-        return law if isinstance(law, PowerLaw) else None
+    def _power(self) -> float:
+        """The power of the law of elastic contacts; 2 where contacts are rigid."""
+        return HOOKE if self.data.compliance is None else self.data.compliance.power
 
     @property
     def _particulars(self) -> list[str]:
         """What the name says in brackets."""
-        return [f"{self.form} form", *([] if self._law is None else [f"p = {self._law.power:g}"])]
+        elastic = self.data.compliance is not None
+        return [f"{self.form} form", *([f"p = {self._power:g}"] if elastic else [])]
 
     @property
     def name(self) -> str:
@@ -109,7 +110,7 @@ class Formulation(ABC):
     @property
     def _quadratic(self) -> bool:
         """Whether the problem is a QP while nobody extends it."""
-        return self._law is None or self._law.power == HOOKE
+        return self._power == HOOKE
 
     @property
     def contact_ids(self) -> NDArray[Any] | None:
@@ -124,10 +125,6 @@ class Formulation(ABC):
             return self.step.names
         ids = self.contact_ids
         return None if ids is None else ContactNames(ids.size, ids)
-
-    def _row_names(self, contact_ids: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Names of the forces of an iterate, from those of the contacts."""
-        return contact_ids
 
     @abstractmethod
     def latex(self) -> str:
@@ -247,7 +244,7 @@ class Formulation(ABC):
             raise InvalidInput("solution", repr(solution), "a solution with an iterate")
         newton = Newton()
         require_capable(newton, self, f"polishing {self.name}")
-        start = WarmStart(iterate.forces, iterate.motion, self._row_names(solution.contact_ids))
+        start = WarmStart(iterate.forces, iterate.motion, solution.contact_ids)
         result, certificate = solve_certified(newton, self, start, False, None, tol)
         before, after = (
             np.inf if c is None else c.worst for c in (solution.certificate, certificate)
@@ -266,7 +263,7 @@ class Formulation(ABC):
 
     def _fail(self, backend: Backend, result: RunResult) -> None:
         """Look for a proof of infeasibility; raise if there is one, or no iterate to go by."""
-        proof = None if self.extended or result.out_of_time else self.data.prove_infeasible()
+        proof = None if self.extended or result.out_of_time else prove_infeasible(self.data)
         if proof is None and result.iterate is not None and result.claim != "failed":
             return
         why = "no answer, and infeasibility is not proven" if proof is None else self._why(proof)
@@ -376,7 +373,6 @@ def possible_form(form: str, step: Step) -> str:
 class StepFormulation(Formulation):
     """One step in force or velocity form, its contacts rigid or elastic."""
 
-    data: Any
     step: Any
 
     @staticmethod
@@ -390,7 +386,7 @@ class StepFormulation(Formulation):
         """The problem in the velocities, on the variables ``x``."""
 
     def _stated(self) -> Statement:
-        if self.form == "force" or isinstance(self.data, DelassusStepData):
+        if self.form == "force" or self.data.N is not None:
             return ForceForm(self.data, self._force_form)
         return VelocityForm(self.data, self._velocity_form)
 
@@ -407,4 +403,4 @@ class StepFormulation(Formulation):
     def _objective(self, iterate: Iterate) -> float:
         if self.form == "force":
             return float(self.data.force_objective(iterate.forces).sum())
-        return float(self.data.velocity_objective(iterate.motion, iterate.forces).sum())
+        return float(self.data.motion_objective(iterate.motion, iterate.forces).sum())

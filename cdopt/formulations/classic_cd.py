@@ -18,7 +18,7 @@ import cvxpy as cp
 
 from cdopt.formulations.base import Form, StepFormulation, possible_form
 from cdopt.formulations.statement import ForceForm, VelocityForm, align
-from cdopt.problem import ContactStep, RigidData, Step, rigid_data
+from cdopt.problem import ContactStep, Step, rigid_data
 
 
 class ClassicCD(StepFormulation):
@@ -46,8 +46,6 @@ class ClassicCD(StepFormulation):
     >>> solution.ok, float(solution.f.sum().round(6))
     (True, 10.0)
     """
-
-    data: RigidData
 
     def __init__(self, step: Step, form: Form = "force") -> None:
         step.require_frictionless("ClassicCD")

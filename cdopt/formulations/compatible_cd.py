@@ -33,10 +33,11 @@ from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm
 from cdopt.formulations.statement import align, conjugate_latex
-from cdopt.problem import RigidStepData, TrussData
+from cdopt.problem import truss_data
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import Step
+from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import delassus_root
 from cdopt.problem.solution import StepSolution, WarmStart
 
@@ -223,8 +224,8 @@ class CompatibleCD:
         if tol is None:
             worst = 0.0 if classic.certificate is None else classic.certificate.worst
             tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst if np.isfinite(worst) else 0.0)
-        exchange, products = data.exchange(motion, f), data.products
-        gap_tol = tol * exchange.speed + data.position_round_off
+        local, products = data.scales.local(motion, f), data.products
+        gap_tol = tol * local.speed + step_scales(data).position_round_off
         moving = np.bincount(products.indices, minlength=data.nc) > 0  # others stay unloaded
         closed: BoolArray = ((gap <= gap_tol) | (f > gap_tol / data.mobility)) & moving
         forces = np.where(closed, np.maximum(f, 0.0), 0.0)
@@ -236,7 +237,7 @@ class CompatibleCD:
             gap_tol,
             forces,
             np.asarray(products @ forces),
-            exchange.acting / data.dt,
+            local.acting / data.dt,
             lost / spread if spread > 0.0 else 0.0,
         )
 
@@ -244,22 +245,20 @@ class CompatibleCD:
         """Equation (36) on the closed network; with N alone, N f = N f_classic."""
         step, contacts, data = self.step, network.contacts, self.classic_cd.data
         more: dict[str, Any] = {}
-        if isinstance(data, RigidStepData):
+        if data.N is None:
             gradient, load = checks.freeze(data.B[contacts]), network.contact_load
             more = {"step_bodies": data.bodies, "step_acting": network.acting}
         else:  # Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic, better conditioned
             closed = sp.csr_array(step.N[contacts][:, contacts])
             gradient = checks.gap_gradient(delassus_root(closed, _RANK_TOL))
             load = np.asarray(gradient.T @ network.forces[contacts])
-        nv = gradient.shape[1]
-        truss = TrussData(
+        ids = step.contact_ids
+        truss = truss_data(
             gradient,
-            checks.vector("contact_load", load, nv, "N"),
+            checks.vector("contact_load", load, gradient.shape[1], "N"),
             PowerLaw(read_only(step.stiffness[contacts]), self.power),
-            read_only(np.ones(nv, dtype=bool)),
-            read_only(np.zeros(nv)),
-            None if step.contact_ids is None else read_only(step.contact_ids[contacts]),
-            step.dof_body,
+            contact_ids=None if ids is None else read_only(ids[contacts]),
+            dof_body=step.dof_body,
             **more,
         )
         return NoTensionTruss.of(truss, self.form)

@@ -26,8 +26,8 @@ from cdopt.formulations.friction_network import (
 )
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.problem import Step, StepSolution
-from cdopt.problem.frictional import Law
 from cdopt.problem.scaling import delassus_root
+from cdopt.problem.step_problems import Law
 
 
 class CompatibleFriction:

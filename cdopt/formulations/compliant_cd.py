@@ -22,7 +22,7 @@ from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.formulations.base import Form, StepFormulation
 from cdopt.formulations.statement import ForceForm, VelocityForm, align, conjugate_latex
-from cdopt.problem import ContactStep, ElasticStepData, Step
+from cdopt.problem import ContactStep, Step, elastic_data
 from cdopt.problem.contact_law import PowerLaw
 
 
@@ -34,7 +34,6 @@ class ElasticStep(StepFormulation):
     step : the step as it was given.
     """
 
-    data: ElasticStepData
     step: ContactStep
 
     def _take(self, step: Step, form: str) -> ContactStep:
@@ -100,11 +99,11 @@ class CompliantCD(ElasticStep):
         stiffness = step.stiffness * self.kappa
         if not np.all(np.isfinite(stiffness) & (stiffness > 0.0)):
             raise InvalidInput("kappa", f"{self.kappa:g}", "a factor that keeps stiffness finite")
-        self.data = ElasticStepData(step, PowerLaw(stiffness, power or step.power))
+        self.data = elastic_data(step, PowerLaw(stiffness, power or step.power))
 
     def latex(self) -> str:
         """The problem as mathematics."""
-        nc, nv, p = self.data.nc, self.data.nv, self.data.law.power
+        nc, nv, p = self.data.nc, self.data.nv, self._power
         if self.form == "velocity":
             return align(
                 rf"\min_{{v^+ \in \mathbb{{R}}^{{{nv}}}}}\quad & "

@@ -35,10 +35,11 @@ from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import TrussForm
-from cdopt.problem import FrictionalData, StepSolution
+from cdopt.problem import ContactProblem, StepSolution
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.frictional import interleaved
+from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale
+from cdopt.problem.step_problems import interleaved
 
 Flow = Annotated[str, checks.one_of(("coulomb", "associated"))]
 OPEN, SLIDING, RESTING = 0, 1, 2
@@ -90,20 +91,18 @@ class Faces(Frozen):
         return sp.csr_array(G[:, np.flatnonzero(used)])
 
 
-def faces_of(data: FrictionalData, motion: FloatArray | None, f: FloatArray, tol: float) -> Faces:
+def faces_of(data: ContactProblem, motion: FloatArray | None, f: FloatArray, tol: float) -> Faces:
     """Faces of an answer v⁺ (nv,) and f (nc d,); rates within ``tol`` of what acts are zero.
 
     A contact whose force is inside its cone, by more than the tolerance, rests whatever its rate;
     one that carries force is not open. So the load stays within reach of the faces.
     """
-    mu, w = data.friction.mu, data.mobility[:: data.d]
-    exchange = data.exchange(motion, f)
-    rows = data.gap(motion, f)
-    forces, rates = data.table(f), data.table(rows)
-    small = tol * data.table(exchange.speed).max(axis=1, initial=0.0)
-    small += np.linalg.norm(data.table(exchange.gap_round_off), axis=1)
+    cones, w, scales = data.cones, data.mobility, step_scales(data)
+    local, mu, rows = scales.local(motion, f), cones.mu, data.gap(motion, f)
+    forces, rates = cones.table(f), cones.table(rows)
+    small = tol * local.speed + cones.sizes(local.gap_round_off)
     inside = w * (mu * forces[:, 0] - np.linalg.norm(forces[:, 1:], axis=1)) > small
-    closed = (data.normal(rows)[:: data.d] <= small) | (w * forces[:, 0] > small)
+    closed = (scales.opening(rows) <= small) | (w * forces[:, 0] > small)
     speed = np.linalg.norm(rates[:, 1:], axis=1)
     slides = closed & (((speed > small) & ~inside) | (mu == 0.0))
     status = np.where(slides, SLIDING, np.where(closed, RESTING, OPEN))
@@ -111,7 +110,7 @@ def faces_of(data: FrictionalData, motion: FloatArray | None, f: FloatArray, tol
     ray[slides, 0] = 1.0
     moving = slides & (speed > small)
     ray[moving, 1:] = -(mu[moving] / speed[moving])[:, None] * rates[moving, 1:]
-    nearest = np.where(status[:, None] == RESTING, cone.project(forces, mu), 0.0)
+    nearest = np.where(status[:, None] == RESTING, cones.table(cones.project(f)), 0.0)
     along = np.sum(forces * ray, axis=1) / np.maximum(np.sum(ray**2, axis=1), 1.0)
     nearest[slides] = (np.maximum(along, 0.0)[:, None] * ray)[slides]
     missed = np.abs(data.products @ (nearest.ravel() - f)).max(initial=0.0)
@@ -145,7 +144,7 @@ def solved_faces(
                 problem=problem.data,
             )
     iterate, certificate = answer.iterate, answer.certificate
-    if iterate is None or certificate is None or iterate.forces.size != problem.data.nc:
+    if iterate is None or certificate is None or iterate.forces.size != problem.data.rows:
         raise InvalidInput("solution", "forces of other contacts", "a solution of this step")
     share = max(_LEAST, _FACTOR * certificate.worst) if tol is None else tol
     return answer, faces_of(problem.data, iterate.motion, iterate.forces, share)

@@ -34,16 +34,17 @@ from cdopt.formulations.base import Certified, Form, Solve, StepFormulation, pos
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.statement import Statement, StepForm, align, seed_dual
 from cdopt.problem import (
+    ContactProblem,
     DelassusStep,
-    FrictionalData,
     Step,
     WarmStart,
     frictional_data,
 )
-from cdopt.problem.certificate import Certificate
-from cdopt.problem.frictional import Law, Slater
-from cdopt.problem.scaling import ScaledDelassus, scaled
-from cdopt.problem.solution import Iterate, StepSolution, row_ids
+from cdopt.problem.certificate import Certificate, errors_elsewhere
+from cdopt.problem.existence import Slater, slater_number
+from cdopt.problem.scaling import scaled
+from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.step_problems import Law
 
 _PASSES = 200  # of the fixed point at most
 _SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain
@@ -83,7 +84,6 @@ class FrictionalCD(StepFormulation):
     (True, array([9.81]), array([[-4.905]]))
     """
 
-    data: FrictionalData
     step: Step
 
     def __init__(self, step: Step, law: Law = "coulomb", form: Form | None = None) -> None:
@@ -120,9 +120,6 @@ class FrictionalCD(StepFormulation):
     def _quadratic(self) -> bool:
         return not self.step.nc
 
-    def _row_names(self, contact_ids: Any) -> Any:
-        return row_ids(contact_ids, self.data.d)
-
     def _stated(self) -> Statement:
         if not self.step.nc:
             return ClassicCD(self.step.without_friction(), self.form).statement
@@ -151,7 +148,7 @@ class FrictionalCD(StepFormulation):
         >>> print(cdopt.FrictionalCD(slot).slater())
         Slater number 0: forces are unbounded, or there are none
         """
-        return self.data.slater()
+        return slater_number(self.data)
 
     def errors_elsewhere(self, solution: StepSolution) -> dict[str, float]:
         """Errors of a solution as Siconos, Inria's report RR-9118 and FCLib define them.
@@ -171,8 +168,8 @@ class FrictionalCD(StepFormulation):
         iterate = solution.iterate
         if iterate is None:
             raise InvalidInput("solution", repr(solution), "a solution with an iterate")
-        forces = checks.answer("solution", iterate.forces, self.data.nc)
-        return self.data.errors_elsewhere(iterate.motion if self.data.nv else None, forces)
+        forces = checks.answer("solution", iterate.forces, self.data.rows)
+        return errors_elsewhere(self.data, iterate.motion if self.data.nv else None, forces)
 
     def _run(
         self, once: Solve, backend: Backend, start: WarmStart | None, time_limit: float | None
@@ -194,9 +191,9 @@ class FrictionalCD(StepFormulation):
         data, deadline, settled = self.data, Deadline.after(time_limit), False
         best: Certified | None = None
         posed, since, timings, steps, passes = self, 0, dict[str, float](), 0, 0
-        last = np.zeros(data.contacts)
+        last = np.zeros(data.nc)
         if start is not None:
-            last = self._shift_of(Iterate(None, start.forces_on(data.contact_ids, data.nc)))
+            last = self._shift_of(Iterate(None, start.forces_on(data.contact_ids, data.nc, data.d)))
             posed = self.shifted(last)
         while True:
             result, certificate = once(posed, deadline.time_limit)
@@ -229,12 +226,12 @@ class FrictionalCD(StepFormulation):
     def _shift_of(self, answer: Iterate) -> FloatArray:
         """(nc,) m/s: what the law adds to the normal rates of an answer."""
         data = self.data
-        return data.shift(data.table(data.gap(answer.motion, answer.forces)))
+        return data.shift(data.gap(answer.motion, answer.forces))
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         data = self.data
-        forces = data.table(iterate.forces)
-        rates = data.table(data.gap(iterate.motion, iterate.forces))
+        forces = data.cones.table(iterate.forces)
+        rates = data.cones.table(data.gap(iterate.motion, iterate.forces))
         return {
             "f": forces[:, 0].copy(),
             "f_t": forces[:, 1:].copy(),
@@ -248,7 +245,7 @@ class FrictionalCD(StepFormulation):
         """Of the convex problem with the shift of the answer, in the form that is stated."""
         if self.form == "velocity":
             return super()._objective(iterate)
-        work = self._shift_of(iterate) @ self.data.table(iterate.forces)[:, 0]
+        work = self._shift_of(iterate) @ self.data.cones.normal(iterate.forces)
         return super()._objective(iterate) + float(work)
 
     def _provenance(self, *arguments: Any) -> dict[str, Any]:
@@ -279,20 +276,20 @@ def _worst(certificate: Certificate | None) -> float:
 class _ConeForm(StepForm):
     """What both forms share: the cones, and the shift s (contacts,) over the part's speed."""
 
-    def __init__(self, data: FrictionalData, state: Any, shift: FloatArray) -> None:
+    def __init__(self, data: ContactProblem, state: Any, shift: FloatArray) -> None:
         self.s = shift / data.speed[:: data.d]
-        self.mu = data.friction.mu
+        self.mu = data.cones.mu
         super().__init__(data, state)
 
     def _split(self, rows: Any) -> tuple[Any, Any]:
         """The normal rows and the tangential rows of an array with nc·d rows."""
-        tangential = np.arange(self.data.nc) % self.data.d > 0
+        tangential = np.arange(self.data.rows) % self.data.d > 0
         return rows[~tangential], rows[tangential]
 
     def _joined(self, normal: Any, tangential: Any) -> FloatArray:
         """Values of the normal rows (contacts,) and the others, as rows (nc,)."""
         many = self.data.d - 1
-        tangents = np.reshape(np.asarray(tangential, dtype=float), (self.data.contacts, many))
+        tangents = np.reshape(np.asarray(tangential, dtype=float), (self.data.nc, many))
         return np.column_stack([np.ravel(normal), tangents]).ravel()
 
 
@@ -306,27 +303,27 @@ class ConeForces(_ConeForm):
     def _declare(self) -> None:
         super()._declare()
         data, step = self.data, self.scaled
-        self.f_n = cp.Variable(data.contacts, name="f_n")
-        self.f_T = cp.Variable((data.contacts, data.d - 1), name="f_T")
+        self.f_n = cp.Variable(data.nc, name="f_n")
+        self.f_T = cp.Variable((data.nc, data.d - 1), name="f_T")
         self.forces = cp.multiply(cp.Constant(self._split(data.force)[0], name="f₀"), self.f_n)
-        if isinstance(step, ScaledDelassus):
-            self.f = cp.Variable(data.nc, name="f")
-            columns = cp.hstack([cp.reshape(self.f_n, (data.contacts, 1), order="C"), self.f_T])
+        if step.S is None:
+            self.f = cp.Variable(data.rows, name="f")
+            columns = cp.hstack([cp.reshape(self.f_n, (data.nc, 1), order="C"), self.f_T])
             self.balance = self.f == cp.vec(columns, order="C")
             return
-        unit = 1.0 / step.M.diagonal()
+        unit = 1.0 / step.S.diagonal()
         B_n, B_T = self._split(scaled(step.B, None, unit))
         load = cp.Constant(B_n.T, name="B_nᵀ") @ self.f_n
         load += cp.Constant(B_T.T, name="B_Tᵀ") @ cp.vec(self.f_T, order="C")
-        self.balance = cp.Constant(scaled(step.M, unit, None), name="M") @ self.w == load
+        self.balance = cp.Constant(scaled(step.S, unit, None), name="M") @ self.w == load
 
     @property
     def work(self) -> cp.Expression:
         """pᵀf + sᵀf_n."""
-        p_n, p_T = self._split(self.contact_weight * self.scaled.p)
+        p_n, p_T = self._split(self.row_weight * self.scaled.p)
         work = cp.Constant(p_n, name="p_n") @ self.f_n
         work += cp.Constant(p_T, name="p_T") @ cp.vec(self.f_T, order="C")
-        s = self._split(self.contact_weight)[0] * self.s
+        s = self.contact_weight * self.s
         return work + cp.Constant(s, name="s") @ self.f_n if s.any() else work
 
     def iterate(self) -> Iterate | None:
@@ -339,10 +336,10 @@ class ConeForces(_ConeForm):
     def seed(self, start: WarmStart) -> None:
         """Write forces, and the motion that they cause."""
         data = self.data
-        forces = start.forces_on(data.contact_ids, data.nc)
-        values = data.table(forces / data.force)
+        forces = start.forces_on(data.contact_ids, data.nc, data.d)
+        values = data.cones.table(forces / data.force)
         self.f_n.value, self.f_T.value = values[:, 0], values[:, 1:]
-        if isinstance(self.scaled, ScaledDelassus):
+        if self.scaled.N is not None:
             self.f.value = values.ravel()
         else:
             self._seed_motion(forces)
@@ -363,7 +360,7 @@ class ConeVelocities(_ConeForm):
         sliding = cp.Constant(B_T, name="B_T") @ self.w + cp.Constant(p_T, name="p_T")
         if self.s.any():
             normal = normal + cp.Constant(self.s, name="s")
-        return normal, cp.reshape(sliding, (data.contacts, data.d - 1), order="C")
+        return normal, cp.reshape(sliding, (data.nc, data.d - 1), order="C")
 
     def iterate(self) -> Iterate | None:
         """v⁺, and f from the multipliers (f_n, f_T/μ) of the cones."""
@@ -372,14 +369,14 @@ class ConeVelocities(_ConeForm):
         if motion is None or multipliers is None or multipliers[0] is None:
             return None
         normal, tangential = multipliers
-        sliding = self.mu[:, None] * np.reshape(tangential, (data.contacts, data.d - 1))
-        return Iterate(motion, data.force * self._joined(normal, sliding) / self.contact_weight)
+        sliding = self.mu[:, None] * np.reshape(tangential, (data.nc, data.d - 1))
+        return Iterate(motion, data.force * self._joined(normal, sliding) / self.row_weight)
 
     def seed(self, start: WarmStart) -> None:
         """Write the motion that forces cause, and the forces as multipliers."""
         data = self.data
-        forces = start.forces_on(data.contact_ids, data.nc)
+        forces = start.forces_on(data.contact_ids, data.nc, data.d)
         self._seed_motion(forces)
-        f = data.table(self.contact_weight * forces / data.force)
+        f = data.cones.table(self.row_weight * forces / data.force)
         sliding = f[:, 1:] / np.where(self.mu > 0.0, self.mu, np.inf)[:, None]
         seed_dual(self.problem.constraints[0], f[:, 0], sliding)

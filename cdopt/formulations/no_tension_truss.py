@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import BoolArray, FloatArray, read_only
+from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.statement import (
@@ -33,7 +33,7 @@ from cdopt.formulations.statement import (
     elastic_energy,
     seed_dual,
 )
-from cdopt.problem import TrussData, WarmStart
+from cdopt.problem import ContactProblem, WarmStart, truss_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.solution import Iterate
 
@@ -49,10 +49,8 @@ class NoTensionTruss(Formulation):
     contact_load : F̃ (nv,), the generalised force that the contacts must deliver, N and N·m:
         F̃ = Bᵀf. A beam of weight W resting on supports has contact_load +W upward.
     stiffness : k, one number or (nc,), positive. Only ratios matter to f; u scales with it.
-    power : p > 1 of the contact energy w(c) = (k/p) c₊ᵖ: 2 for Hooke, 5/2 for Hertz. From 1.05
-        to 1.2 `newton` certifies trusses of up to 240 dofs without prescribed displacements (24 of
-        24 random networks at each power); larger ones are refused there, as overlaps of small
-        forces are below the round-off of B u. Below 1.05 overlaps leave the range of a double.
+    power : p > 1 of the contact energy w(c) = (k/p) c₊ᵖ: 2 for Hooke, 5/2 for Hertz. Below 1.2
+        overlaps of small forces are less than the round-off of B u, and few answers are certified.
     form : "complementary" for (33) and (36), "potential" for the corrected (32).
     free_dofs : the index set Γ_N of free dofs, as indices or a mask; default all. On the
         others the displacement is prescribed and the contacts' sum is a reaction.
@@ -70,8 +68,6 @@ class NoTensionTruss(Formulation):
     array([3.333333, 3.333333, 3.333333])
     """
 
-    data: TrussData
-
     def __init__(
         self,
         B: Any,
@@ -86,23 +82,16 @@ class NoTensionTruss(Formulation):
     ) -> None:
         matrix = checks.gap_gradient(B)
         nc, nv = matrix.shape
-        free = free_mask(free_dofs, nv)
-        body = dof_body
-        if dof_body is not None:
-            body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
         self.form = form
-        self.data = TrussData(
+        self.data = truss_data(
             matrix,
             checks.vector("contact_load", contact_load, nv, "N"),
             PowerLaw(checks.per_contact("stiffness", stiffness, nc, positive=True), power),
-            free,
-            prescribed_motion(prescribed_u, free),
-            None if contact_ids is None else checks.labels("contact_ids", contact_ids, nc),
-            body,
+            **network_arguments(nc, nv, free_dofs, prescribed_u, contact_ids, dof_body),
         )
 
     @staticmethod
-    def of(data: TrussData, form: TrussForm = "complementary") -> NoTensionTruss:
+    def of(data: ContactProblem, form: TrussForm = "complementary") -> NoTensionTruss:
         """The truss of data that have been checked already."""
         truss = NoTensionTruss.__new__(NoTensionTruss)
         truss.form, truss.data = form, data
@@ -116,24 +105,24 @@ class NoTensionTruss(Formulation):
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
         if iterate.motion is None:
             raise InvalidInput("iterate", "no displacement", "u and f")
-        gap = -self.data.overlap(iterate.motion)
+        gap = self.data.gap(iterate.motion, iterate.forces)
         dual = iterate.motion if self.form == "complementary" else iterate.forces
         return {"u": iterate.motion, "gap": gap, "dual": dual}
 
     def _objective(self, iterate: Iterate) -> float:
         if self.form == "complementary" or iterate.motion is None:
-            return float(self.data.complementary_energy(iterate.forces).sum())
-        return float(self.data.potential_energy(iterate.motion).sum())
+            return float(self.data.force_objective(iterate.forces).sum())
+        return float(self.data.motion_objective(iterate.motion, iterate.forces).sum())
 
     def latex(self) -> str:
         """The problem as mathematics."""
         data = self.data
-        p = data.law.power
-        boundary = r", \qquad u = \bar u \text{ on } \Gamma_D" if not data.free.all() else ""
+        p, u = self._power, data.rest
+        boundary = "" if data.free is None else r", \qquad u = \bar u \text{ on } \Gamma_D"
         rows = r"(B^\mathsf{T} f)_j = \tilde F_j, \; j \in \Gamma_N"
         if not boundary:
             rows = r"B^\mathsf{T} f = \tilde F"
-        extra = r" + f^\mathsf{T} B \bar u" if np.any(data.prescribed_u) else ""
+        extra = r" + f^\mathsf{T} B \bar u" if np.any(u) else ""
         if self.form == "complementary":
             return align(
                 rf"\min_{{f \in \mathbb{{R}}^{{{data.nc}}}}}\quad & {conjugate_latex(p)}{extra}",
@@ -146,21 +135,24 @@ class NoTensionTruss(Formulation):
         )
 
 
-def free_mask(free_dofs: Any, nv: int) -> BoolArray:
-    """(nv,) which dofs are free."""
-    mask = np.full(nv, free_dofs is None)
+def network_arguments(
+    nc: int, nv: int, free_dofs: Any, prescribed_u: Any, contact_ids: Any, dof_body: Any
+) -> dict[str, Any]:
+    """The checked arguments of ``truss_data`` that say which dofs are free, and names."""
+    free = np.full(nv, free_dofs is None)
     if free_dofs is not None:
-        mask[checks.positions("free_dofs", free_dofs, nv)] = True
-    return read_only(mask)
-
-
-def prescribed_motion(prescribed_u: Any, free: BoolArray) -> FloatArray:
-    """(nv,) m: what is prescribed, zero on free dofs."""
-    given = np.zeros(free.size) if prescribed_u is None else prescribed_u
-    given = checks.vector("prescribed_u", given, free.size, "m")
+        free[checks.positions("free_dofs", free_dofs, nv)] = True
+    given = np.zeros(nv) if prescribed_u is None else prescribed_u
+    given = checks.vector("prescribed_u", given, nv, "m")
     if np.any(given[free] != 0.0):
         raise InvalidInput("prescribed_u", "a value on a free dof", "zeros on free dofs")
-    return given
+    named, known = contact_ids is not None, dof_body is not None
+    return {
+        "free": None if free.all() else read_only(free),
+        "prescribed_u": given,
+        "contact_ids": checks.labels("contact_ids", contact_ids, nc) if named else None,
+        "dof_body": checks.integers("dof_body", dof_body, (nv,), at_least=0) if known else None,
+    }
 
 
 # --- the two forms ---------------------------------------------------------------------
@@ -179,33 +171,35 @@ def _potential_form(x: PotentialForm) -> cp.Problem:
 class _TrussForm(Statement):
     """What both forms share; where no dof is in play, one without a contact is added."""
 
-    data: TrussData
-
     def _declare(self) -> None:
         data, truss = self.data, self.data.scaled()
+        self.law = truss.elastic_law
         if truss.used.size == 0:
             used, none = np.zeros(1, dtype=np.intp), sp.csr_array((data.nc, 1))
             truss = dataclasses.replace(truss, B=none, load=np.zeros(1), used=used, unit=np.ones(1))
         if data.nc == 0:
-            law, none = PowerLaw(np.ones(1), truss.law.power), sp.csr_array((1, truss.load.size))
-            truss = dataclasses.replace(truss, B=none, opening=np.zeros(1), law=law)
-        self.scaled = truss
+            law = PowerLaw(np.ones(1), self.law.power)
+            none = sp.csr_array((1, truss.load.size))
+            truss = dataclasses.replace(truss, B=none, p=np.zeros(1), compliance=law)
+        self.scaled, self.law = truss, truss.elastic_law
         self.B = cp.Constant(truss.B, name="B")
 
     def displacement_of(self, start: WarmStart) -> FloatArray | None:
         """Scaled displacement of a previous solution, if it has one of this length."""
         if start.motion is None or start.motion.shape != (self.data.nv,):
             return None
-        return start.motion[self.scaled.used] * self.scaled.unit
+        return start.motion[self.scaled.used] / self.scaled.unit
 
     def pair(self, u: Any, f: Any) -> Iterate | None:
         """The iterate of scaled u and f, in physical units; None where one is missing."""
         if u is None or f is None:
             return None
         data, used = self.data, self.scaled.used
-        motion = np.array(data.prescribed_u)
-        moved = np.asarray(u, dtype=float).ravel() / self.scaled.unit
-        motion[used] = np.where(data.free[used], moved, motion[used])
+        motion = np.array(data.rest)
+        moved = np.asarray(u, dtype=float).ravel() * self.scaled.unit
+        motion[used] = (
+            moved if data.free is None else np.where(data.free[used], moved, motion[used])
+        )
         return Iterate(motion, self.physical_forces(f))
 
 
@@ -222,12 +216,12 @@ class ComplementaryForm(_TrussForm):
     @property
     def conjugate_energy(self) -> cp.Expression:
         """Σ w*(f)."""
-        return conjugate_energy(self.scaled.law, self.f, self.contact_weight)
+        return conjugate_energy(self.law, self.f, self.contact_weight)
 
     @property
     def work(self) -> cp.Expression | float:
         """Work of prescribed displacements on the forces."""
-        opening = self.scaled.opening
+        opening = self.scaled.p
         if not np.any(opening):
             return 0.0
         return cp.Constant(self.contact_weight * opening, name="Bū") @ self.f
@@ -253,15 +247,15 @@ class PotentialForm(_TrussForm):
         used, nv = self.scaled.used, self.data.nv
         self.u = cp.Variable(used.size, name="u")
         self.c = cp.Variable(self.scaled.B.shape[0], nonneg=True, name="c")
-        ones = (1.0 / self.scaled.unit, (used, np.arange(used.size)))
+        ones = (self.scaled.unit, (used, np.arange(used.size)))
         onto = sp.csr_array(ones, shape=(nv, used.size))
-        prescribed = cp.Constant(self.data.prescribed_u, name="ū")
+        prescribed = cp.Constant(self.data.rest, name="ū")
         self.displacement = cp.Constant(onto, name="U₀") @ self.u + prescribed
 
     @property
     def elastic_energy(self) -> cp.Expression:
         """Σ w(c)."""
-        return elastic_energy(self.scaled.law, self.c, self.contact_weight)
+        return elastic_energy(self.law, self.c, self.contact_weight)
 
     @property
     def load(self) -> cp.Constant:
@@ -271,7 +265,7 @@ class PotentialForm(_TrussForm):
     @property
     def gap(self) -> cp.Expression:
         """B u, and what prescribed displacements add to it."""
-        gap, opening = self.B @ self.u, self.scaled.opening
+        gap, opening = self.B @ self.u, self.scaled.p
         return gap + cp.Constant(opening, name="Bū") if np.any(opening) else gap
 
     @property
@@ -290,6 +284,6 @@ class PotentialForm(_TrussForm):
         if u is None or start.motion is None:
             return
         self.u.value = u
-        overlap = np.maximum(self.data.overlap(start.motion) / self.data.length, 0.0)
+        overlap = np.maximum(self.data.overlap(start.motion, start.forces) / self.data.speed, 0.0)
         self.c.value = overlap if self.data.nc else np.zeros(1)
         seed_dual(self.problem.constraints[0], self.contact_weight * self.forces_of(start)[1])

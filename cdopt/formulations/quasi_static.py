@@ -12,23 +12,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import read_only
 from cdopt._util.errors import InfeasibilityProof
-from cdopt.backends.base import posed_once
-from cdopt.formulations.no_tension_truss import (
-    NoTensionTruss,
-    TrussForm,
-    free_mask,
-    prescribed_motion,
-)
+from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm, network_arguments
 from cdopt.formulations.statement import align, conjugate_latex
-from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.solution import Iterate
+from cdopt.problem import truss_data
+from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 
 class QuasiStatic(NoTensionTruss):
@@ -78,50 +70,29 @@ class QuasiStatic(NoTensionTruss):
     ) -> None:
         matrix = checks.gap_gradient(B)
         nc, nv = matrix.shape
-        gaps = checks.vector("phi", phi, nc, "m")
-        load = checks.vector("applied", applied, nv, "N")
-        if dof_body is not None:
-            dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
-            dof_body = np.append(dof_body, dof_body.max(initial=-1) + 1)
-        self._nv, free = nv, free_mask(free_dofs, nv)
-        super().__init__(  # one more dof, held at one, with the gaps Φ as its column
-            sp.csr_array(sp.hstack([matrix, sp.csr_array(gaps[:, None])])),
-            np.append(-load, 0.0),
-            stiffness,
-            power,
-            form,
-            free_dofs=np.append(free, False),
-            prescribed_u=np.append(prescribed_motion(prescribed_u, free), 1.0),
-            contact_ids=contact_ids,
-            dof_body=dof_body,
+        self.form = form
+        self.data = truss_data(
+            matrix,
+            read_only(-checks.vector("applied", applied, nv, "N")),
+            PowerLaw(checks.per_contact("stiffness", stiffness, nc, positive=True), power),
+            checks.vector("phi", phi, nc, "m"),
+            **network_arguments(nc, nv, free_dofs, prescribed_u, contact_ids, dof_body),
         )
-
-    @posed_once
-    def displacement(self) -> cp.Expression | None:
-        """CVXPY expression of u (nv,), m; None in complementary form."""
-        whole = self.statement.displacement
-        return None if whole is None else whole[: self._nv]
-
-    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        fields = super()._fields(iterate)
-        whole = "u" if self.form == "potential" else "dual"
-        moved = None if iterate.motion is None else iterate.motion[: self._nv]
-        return {**fields, whole: moved, "u": moved}
 
     def _why(self, proof: InfeasibilityProof) -> str:
         """The names of the bodies that nothing holds, and the proof."""
-        work = -self.data.contact_load[: self._nv] * proof.vector[: self._nv]
+        work = -self.data.contact_load * proof.vector
         body, what = self.data.dof_body, "bodies"
         if body is None:
             body, what = np.arange(work.size), "dofs"
-        driven = np.flatnonzero(np.bincount(body[: self._nv], work) > 0.0)  # others only follow
+        driven = np.flatnonzero(np.bincount(body, work) > 0.0)  # others only follow
         names = ", ".join(map(str, driven[:10])) + (", …" if driven.size > 10 else "")
         why = f"nothing holds {what} {names} against their loads"
         return f"the energy has no minimum: {why}; {proof}"
 
     def latex(self) -> str:
         """The problem as mathematics."""
-        p = self.data.law.power
+        p, nv = self._power, self.data.nv
         if self.form == "complementary":
             return align(
                 rf"\min_{{f \in \mathbb{{R}}^{{{self.data.nc}}}}}\quad & {conjugate_latex(p)} "
@@ -129,6 +100,6 @@ class QuasiStatic(NoTensionTruss):
                 r"\text{s.t.}\quad & B^\mathsf{T} f = -F, \quad f \ge 0",
             )
         return align(
-            rf"\min_{{u \in \mathbb{{R}}^{{{self._nv}}}}}\quad & \sum_i \tfrac{{k_i}}{{{p:.6g}}} "
+            rf"\min_{{u \in \mathbb{{R}}^{{{nv}}}}}\quad & \sum_i \tfrac{{k_i}}{{{p:.6g}}} "
             rf"(-\Phi - B u)_{{i,+}}^{{{p:.6g}}} - F^\mathsf{{T}} u"
         )

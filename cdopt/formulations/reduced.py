@@ -61,29 +61,28 @@ class ReducedTruss(QuasiStatic):
         form: TrussForm = "potential",
     ) -> None:
         data = truss.data
-        nv = data.nv - isinstance(truss, QuasiStatic)  # without the dof that holds the gaps
+        nv, law = data.nv, data.elastic_law
         matrix = checks.matrix("P", P, nv, None)
-        free = data.free[:nv]
+        free = np.ones(nv, dtype=bool) if data.free is None else data.free
         if matrix[np.flatnonzero(~free)].count_nonzero():
             raise InvalidInput("P", "entries at prescribed dofs", "zero rows there")
-        start = data.prescribed_u.copy()
+        start = np.array(data.rest)
         if offset is not None:
-            start[:nv] += np.where(free, checks.vector("offset", offset, nv, "m"), 0.0)
+            start += np.where(free, checks.vector("offset", offset, nv, "m"), 0.0)
         given = np.ones(data.nc) if weights is None else weights
         weight = checks.vector("weights", given, data.nc)
         if np.any(weight < 0.0):
             raise InvalidInput("weights", f"{weight.min():g}", "numbers ≥ 0")
-        self.truss, self.P, self.offset = truss, matrix, read_only(start[:nv])
+        self.truss, self.P, self.offset = truss, matrix, read_only(start)
         sampled = np.flatnonzero(weight > 0.0)
         B, gaps, stiffness = _merged(
-            sp.csr_array(data.B[sampled][:, :nv] @ matrix),
-            -data.overlap(start)[sampled],
-            (weight * data.law.stiffness)[sampled],
+            sp.csr_array(data.B[sampled] @ matrix),
+            data.gap(start, np.zeros(0))[sampled],
+            (weight * law.stiffness)[sampled],
         )
-        f = data.law.force(data.overlap(start))
-        ghost = data.load((weight - 1.0) * f)[:nv]
-        applied = -(matrix.T @ (data.contact_load[:nv] + ghost))
-        super().__init__(B, gaps, applied, stiffness, data.law.power, form)
+        ghost = data.load((weight - 1.0) * law.force(-data.gap(start, np.zeros(0))))
+        applied = -(matrix.T @ (data.contact_load + ghost))
+        super().__init__(B, gaps, applied, stiffness, law.power, form)
 
     def expanded(self, solution: StepSolution) -> FloatArray:
         """Displacement u = u₀ + P ū (nv,) of all dofs, m.
@@ -98,11 +97,13 @@ class ReducedTruss(QuasiStatic):
 
     def all_forces(self, solution: StepSolution) -> FloatArray:
         """f = w′ (nc,) of all contacts of the whole truss at the displacement u, N."""
-        return self.truss.data.law.force(self.truss.data.overlap(self._whole(solution)))
+        u = self.expanded(solution)
+        return self.truss.data.elastic_law.force(self.truss.data.overlap(u, np.zeros(0)))
 
     def energy(self, solution: StepSolution) -> float:
         """Σ w + F̃ᵀu of the whole truss at u, J: at least its minimum."""
-        return float(self.truss.data.potential_energy(self._whole(solution)).sum())
+        u = self.expanded(solution)
+        return float(self.truss.data.motion_objective(u, np.zeros(0)).sum())
 
     def unbalanced_energy(self, solution: StepSolution) -> FloatArray:
         """Estimate of the error, by dof of the whole truss (nv,), J.
@@ -112,24 +113,19 @@ class ReducedTruss(QuasiStatic):
         differs from the interpolated one (non-affine motion). With ``dof_body`` the blocks are
         those of the bodies, otherwise single dofs.
         """
-        data, nv = self.truss.data, self.P.shape[0]
-        c = data.overlap(self._whole(solution))
-        load = np.where(data.free, data.load(data.law.force(c)) - data.contact_load, 0.0)
-        stiffness = sp.coo_array(data.B.T @ sp.diags_array(data.law.tangent(c)) @ data.B)
+        data, law = self.truss.data, self.truss.data.elastic_law
+        free = np.ones(data.nv, dtype=bool) if data.free is None else data.free
+        c = data.overlap(self.expanded(solution), np.zeros(0))
+        load = np.where(free, data.load(law.force(c)) - data.contact_load, 0.0)
+        stiffness = sp.coo_array(data.B.T @ sp.diags_array(law.tangent(c)) @ data.B)
         body = np.arange(data.nv) if data.dof_body is None else data.dof_body
         row, column = stiffness.coords
-        inside = (body[row] == body[column]) & data.free[row] & data.free[column]
+        inside = (body[row] == body[column]) & free[row] & free[column]
         least = _LOOSE * float(stiffness.data.max(initial=0.0)) or 1.0
         entries = (stiffness.data[inside], (row[inside], column[inside]))
         blocks = sp.csc_array(sp.coo_array(entries, shape=stiffness.shape))
         moved = splu(sp.csc_array(blocks + least * sp.eye_array(data.nv))).solve(load)
-        return np.asarray(0.5 * load * moved)[:nv]
-
-    def _whole(self, solution: StepSolution) -> FloatArray:
-        """Displacement of all dofs, those that hold gaps included."""
-        u = self.truss.data.prescribed_u.copy()
-        u[: self.P.shape[0]] = self.expanded(solution)
-        return u
+        return np.asarray(0.5 * load * moved)
 
 
 def reduced(

@@ -20,9 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
-from cdopt.problem import ElasticStepData, ProblemData, SlidingStepData, WarmStart
+from cdopt.problem import ContactProblem, ScaledProblem, WarmStart
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.scaling import ScaledDelassus, ScaledDynamics, scaled
+from cdopt.problem.scaling import scaled
 from cdopt.problem.solution import Iterate
 
 _MAX_DENOM = 2**20  # exponents become fractions with at most this denominator: exact to 1e-12
@@ -41,7 +41,7 @@ class Statement(ABC):
     velocity: cp.Expression | None = None
     displacement: cp.Expression | None = None
 
-    def __init__(self, data: Any, state: Callable[[Any], cp.Problem]) -> None:
+    def __init__(self, data: ContactProblem, state: Callable[[Any], cp.Problem]) -> None:
         self.data = data
         self.weight = np.ones(data.parts.count)
         self._state = state
@@ -78,6 +78,11 @@ class Statement(ABC):
         return self.weight[self.data.parts.contact] if self.data.nc else np.ones(1)
 
     @property
+    def row_weight(self) -> FloatArray:
+        """(rows,) weight of each row."""
+        return self.data.cones.on_rows(self.contact_weight)
+
+    @property
     def dof_weight(self) -> FloatArray:
         """(nv,) weight of each dof."""
         return self.weight[self.data.parts.dof]
@@ -90,7 +95,7 @@ class Statement(ABC):
 
     def forces_of(self, start: WarmStart) -> tuple[FloatArray, FloatArray]:
         """Forces (nc,) of a previous solution in N, and as values of the variable f."""
-        data: ProblemData = self.data
+        data = self.data
         forces = start.forces_on(data.contact_ids, data.nc)
         return forces, np.maximum(forces / data.force, 0.0) if data.nc else np.zeros(1)
 
@@ -135,17 +140,17 @@ def seed_dual(constraint: cp.Constraint, *values: FloatArray) -> None:
 class StepForm(Statement):
     """What all forms share: the scaled step, its motion w = v⁺ − v* and its forces f."""
 
-    scaled: Any  # ScaledDynamics, or ScaledDelassus with N and p alone
+    scaled: ScaledProblem
     w: cp.Variable
     f: cp.Variable
 
     def _declare(self) -> None:
         step = self.data.scaled()
-        if not step.p.size and isinstance(step, ScaledDelassus):  # an open contact is added
-            step = ScaledDelassus(sp.csr_array(np.eye(1)), np.ones(1))
+        if not step.p.size and step.N is not None:  # an open contact is added
+            step = dataclasses.replace(step, N=sp.csr_array(np.eye(1)), p=np.ones(1))
         elif not step.p.size:
             B, law = sp.csr_array((1, self.data.nv)), PowerLaw(np.ones(1), HOOKE)
-            step = dataclasses.replace(step, B=B, p=np.ones(1), law=law)
+            step = dataclasses.replace(step, B=B, p=np.ones(1), compliance=law)
         self.scaled = step
         if self.data.nv:
             self.w = cp.Variable(self.data.nv, name="w")
@@ -161,29 +166,29 @@ class StepForm(Statement):
     @property
     def wMw(self) -> cp.Expression:
         """‖v⁺ − v*‖²_M."""
-        return self._quad_form(self.w, self.scaled.M, self.dof_weight, "M")
+        return self._quad_form(self.w, self.scaled.S, self.dof_weight, "M")
 
     @property
     def fNf(self) -> cp.Expression:
         """fᵀN f: wᵀM w with M w = Bᵀf, so that N is never formed; or N where it is known."""
-        if isinstance(self.scaled, ScaledDelassus):
-            return self._quad_form(self.f, self.scaled.N, self.contact_weight, "N")
+        if self.scaled.N is not None:
+            return self._quad_form(self.f, self.scaled.N, self.row_weight, "N")
         return self.wMw
 
     def _declare_velocity(self) -> None:
         """Make the expression of v⁺ (nv,)."""
         unit = cp.Constant(self.data.dof_speed, name="v₀")
-        self.velocity = cp.multiply(unit, self.w) + cp.Constant(self.data.free_motion, name="v*")
+        self.velocity = cp.multiply(unit, self.w) + cp.Constant(self.data.rest, name="v*")
 
     def motion(self) -> FloatArray | None:
         """v⁺ (nv,), m/s, that the variable w holds."""
         data, w = self.data, self.w.value
-        return None if w is None else np.asarray(data.free_motion + data.dof_speed * w)
+        return None if w is None else np.asarray(data.rest + data.dof_speed * w)
 
     def _seed_motion(self, forces: FloatArray) -> None:
         """Write the motion that forces (nc,) in N cause."""
         data = self.data
-        self.w.value = (data.velocity(forces) - data.free_motion) / data.dof_speed
+        self.w.value = (np.asarray(data.velocity(forces)) - data.rest) / data.dof_speed
 
 
 class ForceForm(StepForm):
@@ -195,10 +200,11 @@ class ForceForm(StepForm):
         self.f = cp.Variable(step.p.size, nonneg=True, name="f")
         self.forces = self.in_newtons(self.f)
         self.momentum: list[cp.Constraint] = []  # M w = Bᵀf, each row in units of its own mass
-        if isinstance(step, ScaledDynamics):
-            unit = 1.0 / step.M.diagonal()
-            diagonal = self.data.mass.is_diagonal
-            M = 1.0 if diagonal else cp.Constant(scaled(step.M, unit, None), name="M")
+        if step.S is not None and self.data.inertia is not None:
+            self._inertia = step.S.diagonal()
+            unit = 1.0 / self._inertia
+            diagonal = self.data.inertia.is_diagonal
+            M = 1.0 if diagonal else cp.Constant(scaled(step.S, unit, None), name="M")
             B_T = cp.Constant(scaled(step.B, None, unit).T, name="M⁻¹Bᵀ" if diagonal else "Bᵀ")
             self.momentum = [(self.w if diagonal else M @ self.w) == B_T @ self.f]
 
@@ -210,7 +216,7 @@ class ForceForm(StepForm):
     @property
     def conjugate_energy(self) -> cp.Expression:
         """Σ w*(f)."""
-        return conjugate_energy(self.scaled.law, self.f, self.contact_weight)
+        return conjugate_energy(self.scaled.elastic_law, self.f, self.contact_weight)
 
     def iterate(self) -> Iterate | None:
         """f, and the v⁺ that follows from it."""
@@ -224,7 +230,7 @@ class ForceForm(StepForm):
         forces, self.f.value = self.forces_of(start)
         if self.momentum:
             self._seed_motion(forces)
-            pace = self.w.value * self.scaled.M.diagonal()
+            pace = self.w.value * self._inertia
             seed_dual(self.momentum[0], -self.dof_weight * pace)
 
 
@@ -235,11 +241,11 @@ class VelocityForm(StepForm):
         super()._declare()
         self._declare_velocity()
         data = self.data
-        if isinstance(data, ElasticStepData):
+        if data.compliance is not None:
             self.c = cp.Variable(self.scaled.p.size, nonneg=True, name="c")
         self.slip: cp.Variable | None = None
-        if isinstance(data, SlidingStepData) and data.cap.size:
-            self.slip = cp.Variable(data.start.shape, name="s")
+        if data.sliders is not None and data.sliders.cap.size:
+            self.slip = cp.Variable(data.sliders.start.shape, name="s")
 
     @property
     def gap(self) -> cp.Expression:
@@ -250,21 +256,24 @@ class VelocityForm(StepForm):
     @property
     def elastic_energy(self) -> cp.Expression:
         """Σ w(c)."""
-        return elastic_energy(self.scaled.law, self.c, self.contact_weight)
+        return elastic_energy(self.scaled.elastic_law, self.c, self.contact_weight)
 
     @property
     def slider_energy(self) -> cp.Expression:
         """Σ ψ: least over the slip s of K/2 ‖s − y/K‖² + cap ‖s‖."""
-        data = self.data
-        n, m = data.start.shape
-        energy = self.weight * data.dt / data.duration / data.part_energy
-        length = data.duration * data.part_speed[data.slider_part]
-        moved = scaled(data.B_t, np.repeat(-data.duration / length, m), data.dof_speed)
-        begin = data.tried(data.free_motion) / (data.growth * length)[:, None]
+        data, sliders = self.data, self.data.sliders
+        if sliders is None:
+            raise ValueError("a step without sliders")
+        n, m = sliders.start.shape
+        energy = self.weight * data.dt / sliders.duration / data.part_energy
+        part = sliders.parts_of(data.parts)
+        length = sliders.duration * data.part_speed[part]
+        moved = scaled(sliders.B_t, np.repeat(-sliders.duration / length, m), data.dof_speed)
+        begin = sliders.tried(data.rest) / (sliders.growth * length)[:, None]
         stretch = cp.reshape(cp.Constant(moved, name="B_t") @ self.w, (n, m), order="C")
         stretch = stretch + cp.Constant(begin, name="t")
-        stiff = energy[data.slider_part] * data.growth * length**2
-        cap = cp.Constant(energy[data.slider_part] * data.cap * length, name="cap")
+        stiff = energy[part] * sliders.growth * length**2
+        cap = cp.Constant(energy[part] * sliders.cap * length, name="cap")
         root = cp.Constant(np.sqrt(stiff)[:, None] * np.ones(m), name="√K")
         spring = 0.5 * cp.sum_squares(cp.multiply(root, stretch - self.slip))
         size = cp.norm(self.slip, 2, axis=1) if m > 1 else cp.abs(self.slip)[:, 0]
@@ -274,8 +283,8 @@ class VelocityForm(StepForm):
         """v⁺, and f: of rigid contacts the multipliers, of elastic ones by their law."""
         data, motion = self.data, self.motion()
         multipliers = self.problem.constraints[0].dual_value
-        if motion is not None and isinstance(data, ElasticStepData):
-            return Iterate(motion, data.law.force(data.overlap(motion, np.zeros(data.nc))))
+        if motion is not None and data.compliance is not None:
+            return Iterate(motion, data.compliance.force(data.overlap(motion, np.zeros(data.nc))))
         if motion is None or multipliers is None:
             return None
         return Iterate(motion, self.physical_forces(multipliers / self.contact_weight))
@@ -285,8 +294,8 @@ class VelocityForm(StepForm):
         forces, f = self.forces_of(start)
         self._seed_motion(forces)
         seed_dual(self.problem.constraints[0], self.contact_weight * f)
-        if isinstance(self.data, ElasticStepData):
-            self.c.value = self.scaled.law.overlap(f)
+        if self.data.compliance is not None:
+            self.c.value = self.scaled.elastic_law.overlap(f)
         if self.slip is not None:
             self.slip.value = np.zeros(self.slip.shape)
 

@@ -36,11 +36,12 @@ from cdopt.backends.base import posed_once
 from cdopt.formulations.base import Form
 from cdopt.formulations.compliant_cd import ElasticStep
 from cdopt.formulations.statement import ForceForm, align, conjugate_latex
-from cdopt.problem import ElasticStepData, Sliders, SlidingStepData
+from cdopt.problem import Sliders, elastic_data
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import scaled
+from cdopt.problem.sliders import StepSliders
 from cdopt.problem.solution import Iterate, WarmStart
 
 LEAST_ALPHA = 1e-9  # a smaller one is zero to round-off in gaps
@@ -223,7 +224,7 @@ class VariationalStep(ElasticStep):
         law = PowerLaw(self.law.stiffness[self._unknown], self.law.power)
         self.sliders = sliders
         if sliders is None:
-            self.data = ElasticStepData(self._compliant(), law)
+            self.data = elastic_data(self._compliant(), law)
             return
         caps, columns, shape = sliders.cap.size, sliders.B_t.shape[1], (step.nc, step.nv)
         if (caps, columns) != shape:
@@ -234,7 +235,7 @@ class VariationalStep(ElasticStep):
             raise Unsupported("sliders with alpha 0 or in force form", why, instead)
         if np.any(sliders.cap[self.two_sided] > 0.0):
             raise InvalidInput("cap", "a force at a two-sided contact", "zero there")
-        self.data = SlidingStepData(self._compliant(), law, sliders, self.alpha, step.dt)
+        self.data = elastic_data(self._compliant(), law, StepSliders(sliders, self.alpha, step.dt))
 
     @posed_once
     def displacement(self) -> cp.Expression | None:
@@ -296,7 +297,7 @@ class VariationalStep(ElasticStep):
             return unknown
         k = np.where(bonds, self.law.stiffness, 0.0)
         reach = sp.csr_array(self.step.B * (self.alpha * self.step.dt * k)[:, None])
-        motion = cp.multiply(self.data.dof_speed, w) + self.data.free_motion
+        motion = cp.multiply(self.data.dof_speed, w) + self.data.rest
         pull = -reach @ motion - k * self.gaps
         if index.size == 0:
             return pull
@@ -356,10 +357,8 @@ class VariationalStep(ElasticStep):
 
     @property
     def _quadratic(self) -> bool:
-        data = self.data
-        round_cones = (
-            isinstance(data, SlidingStepData) and data.cap.size and data.start.shape[1] > 1
-        )
+        sliders = self.data.sliders
+        round_cones = sliders is not None and sliders.cap.size and sliders.start.shape[1] > 1
         return super()._quadratic and not round_cones
 
     def seed(self, start: WarmStart) -> None:

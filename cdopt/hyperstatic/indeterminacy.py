@@ -30,10 +30,10 @@ from cdopt.hyperstatic.bounds import (
 )
 from cdopt.hyperstatic.frictional import FrictionalIndeterminacy, frictional_indeterminacy
 from cdopt.hyperstatic.network import Block, Verdict, blocks, judge, self_stress_states
-from cdopt.problem import RigidStepData
 from cdopt.problem.contact_step import ContactStep, Step
-from cdopt.problem.frictional import Law
+from cdopt.problem.scales import step_scales
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step_problems import Law
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -482,14 +482,14 @@ def _parts_of(
         truss = problem.truss(network).data
         largest[index] = truss.force
         gradient = truss.scaled().B
-    rows = data.B if isinstance(data, RigidStepData) else data.step.N
+    rows = data.B if data.N is None else data.N
     gap = np.full(problem.step.nc, np.inf) if first.gap is None else first.gap
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
     largest[stuck] = data.force[stuck]
-    exchange = data.exchange(first.v_next, np.asarray(first.f))
-    acting = data.acting_force(exchange)
+    local = data.scales.local(first.v_next, np.asarray(first.f))
+    acting = step_scales(data).acting_force(local)
     unit = np.where(acting > 0.0, np.minimum(acting, largest), largest)
-    uncertain = _BLUR * worst * np.minimum(exchange.speed / data.mobility, largest)
+    uncertain = _BLUR * worst * np.minimum(local.speed / data.mobility, largest)
     nothing = sp.csr_array((stuck.size, gradient.shape[1]))
     parts = blocks(sp.csr_array(sp.vstack([gradient, nothing])), np.append(index, stuck))
     return parts, unit, np.maximum(max(tol, _BLUR * worst) * unit, uncertain)

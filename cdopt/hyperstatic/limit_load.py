@@ -35,10 +35,10 @@ from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
 from cdopt.collision import detect
 from cdopt.collision import step as contact_step
-from cdopt.problem import ContactStep, FrictionalStepData, frictional_data
+from cdopt.problem import ContactStep, frictional_data
 from cdopt.problem import friction_cone as cone
-from cdopt.problem.frictional import Law
 from cdopt.problem.scaling import column_scale, largest_by
+from cdopt.problem.step_problems import Law
 from cdopt.scene import Dofs, Scene, State
 
 _TOUCHING = 1e-6  # of the smallest half-width: so close are contacts of a scene,
@@ -202,10 +202,9 @@ def limit_load(
         raise InvalidInput("structure", "a step without friction", expected)
     if not load.any():
         raise InvalidInput("live", "no load", "a load that is not zero")
-    data = frictional_data(step, law)
-    if not isinstance(data, FrictionalStepData):
+    if not isinstance(step, ContactStep):
         raise Unsupported("limit load", "the step is known by N and p alone", ("ContactStep",))
-    program = _ConeProgram(data, load, solver, bodies is None)
+    program = _ConeProgram(step, law, load, solver, bodies is None)
     value, f, motion = program.solved()
     bound = np.inf if motion is None else -float(program.dead @ motion)
     residuals = program.residuals(value, bound, f, motion)
@@ -217,13 +216,19 @@ class _ConeProgram:
     """The cone program in units of the step: forces of the largest load, lengths of its columns."""
 
     def __init__(
-        self, data: FrictionalStepData, live: FloatArray, solver: str | None, may_be_open: bool
+        self,
+        step: ContactStep,
+        law: str,
+        live: FloatArray,
+        solver: str | None,
+        may_be_open: bool,
     ) -> None:
-        self.data, self.live, self.dead = data, live, np.asarray(data.step.F_ext)
-        self.mu, self.shape = data.friction.mu, (data.friction.mu.size, data.d)
+        data = self.data = frictional_data(step, law)
+        self.live, self.dead = live, np.asarray(step.F_ext)
+        self.mu, self.shape = data.cones.mu, (data.nc, data.d)
         reach = _CLOSED * data.dt * data.speed[:: data.d]
-        self.closed = (data.step.phi[:: data.d] <= reach) | (not may_be_open)
-        rows = _without_noise(data.step, np.repeat(self.closed, data.d))
+        self.closed = (step.phi <= reach) | (not may_be_open)
+        rows = _without_noise(data.B, step.mass.diagonal, np.repeat(self.closed, data.d))
         self.length = _unit(column_scale(rows))
         self.rows = sp.csr_array(rows * (1.0 / self.length)[None, :])
         self.live_force = float(np.abs(live / self.length).max())
@@ -305,7 +310,7 @@ class _ConeProgram:
         message, proof = "no multiple of the live load is balanced by forces in the cones", None
         if speed.value is not None and problem.value > 0.0:
             motion = checks.read_only(np.asarray(speed.value) / self.length)
-            rate = (self.data.step.B @ motion).reshape(self.shape)[self.closed]
+            rate = (self.data.B @ motion).reshape(self.shape)[self.closed]
             missed = np.linalg.norm(cone.project(-rate, self.mu[self.closed]), axis=1)
             violation = float(missed.max(initial=0.0))
             proof = InfeasibilityProof("limit load", motion, -float(self.dead @ motion), violation)
@@ -322,13 +327,13 @@ def _in_cones(most: cp.Expression, tangential: cp.Expression) -> cp.Constraint:
     return cp.SOC(most, tangential, axis=1)
 
 
-def _without_noise(step: ContactStep, closed: BoolArray) -> sp.csr_array:
+def _without_noise(B: sp.csr_array, mass: FloatArray, closed: BoolArray) -> sp.csr_array:
     """B of the rows ``closed`` without its round-off, which scaling would make equations of.
 
     Entries compare in the metric of the masses, so that units do not matter: b/√m.
     """
-    rows = sp.coo_array(step.B * closed[:, None])
-    size = np.abs(rows.data) / np.sqrt(step.mass.diagonal[rows.col])
+    rows = sp.coo_array(B * closed[:, None])
+    size = np.abs(rows.data) / np.sqrt(mass[rows.col])
     largest = largest_by(rows.row, size, rows.shape[0])
     sound = size > _ROUND_OFF * largest[rows.row]
     place = (rows.row[sound], rows.col[sound])

@@ -20,7 +20,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import NoTensionTruss
 from cdopt.hyperstatic.sensitivity import Sensitivity, certified
-from cdopt.problem import TrussData
+from cdopt.problem import truss_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 _ZERO = 1e-7  # singular values below this are zero; forces are over their root mean square
@@ -211,7 +211,6 @@ class _Model:
         return self._last[1]
 
     def _solved(self, load: FloatArray, law: PowerLaw) -> Sensitivity:
-        nc, nv = self.B.shape
-        free, fixed_at = read_only(np.ones(nv, dtype=bool)), read_only(np.zeros(nv))
-        truss = NoTensionTruss.of(TrussData(self.B, read_only(np.array(load)), law, free, fixed_at))
+        nc = self.B.shape[0]
+        truss = NoTensionTruss.of(truss_data(self.B, read_only(np.array(load)), law))
         return Sensitivity(truss, certified(truss.solve("newton")), np.arange(nc), nc)

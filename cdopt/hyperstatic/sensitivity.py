@@ -39,10 +39,10 @@ from cdopt.backends.base import Backend
 from cdopt.formulations import CompatibleCD, CompatibleFriction, FrictionNetwork, NoTensionTruss
 from cdopt.formulations.friction_network import NetworkForces
 from cdopt.hyperstatic import network
-from cdopt.problem.contact_law import HOOKE
+from cdopt.problem import ScaledProblem
+from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
-from cdopt.problem.truss import ScaledTruss
 
 _REFERENCE_BACKEND = "newton"
 TOUCHING = 1e-9  # overlap or force, over the network's, within which a contact just touches
@@ -112,7 +112,7 @@ class Sensitivity(Frozen):
     def overlap(self) -> FloatArray:
         """(n,) overlap −B u − opening of the closed contacts, over the network's."""
         scaled, u = self._scaled, np.asarray(self.solution.u)
-        return read_only(-(scaled.B @ (u[scaled.used] * scaled.unit)) - scaled.opening)
+        return read_only(-(scaled.B @ (u[scaled.used] / scaled.unit)) - scaled.p)
 
     @cached_property
     def loaded(self) -> BoolArray:
@@ -122,7 +122,7 @@ class Sensitivity(Frozen):
     @cached_property
     def touching(self) -> IntArray:
         """Indices of contacts without force and without gap, in every motion that goes with f."""
-        tol, p, loaded = self.tol, self._scaled.law.power, self._loaded
+        tol, p, loaded = self.tol, self._scaled_law.power, self._loaded
         near = ~loaded & (self.overlap >= -max(tol, tol ** (1.0 / (p - 1.0))))
         if near.any():
             rows = np.flatnonzero(loaded | near)
@@ -137,7 +137,7 @@ class Sensitivity(Frozen):
 
         For p > 2 contacts that just touch have no stiffness, and do no harm.
         """
-        return self.truss.data.law.power > HOOKE or self.touching.size == 0
+        return self._law.power > HOOKE or self.touching.size == 0
 
     # --- matrices ----------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class Sensitivity(Frozen):
     def stiffness(self) -> FloatArray:
         """(nc, nc): ∂f_i/∂k_j, N per unit of the stiffness that was given."""
         k = np.ones(self.nc)
-        k[self.contacts] = self.truss.data.law.stiffness
+        k[self.contacts] = self._law.stiffness
         return self.log_stiffness / k
 
     @cached_property
@@ -207,7 +207,11 @@ class Sensitivity(Frozen):
             self._require_load()
             change_of_load = checks.vector("load", load, data.B.shape[1], "N")
             scaled = change_of_load[used] / self._load_unit
-            lost = np.flatnonzero(data.free & ~data.in_play & (change_of_load != 0.0))
+            idle = (
+                np.ones(change_of_load.size, dtype=bool) if data.free is None else data.free.copy()
+            )
+            idle[used] = False
+            lost = np.flatnonzero(idle & (change_of_load != 0.0))
             if lost.size:
                 where = f"a load on dof {int(lost[0])}"
                 raise InvalidInput("load", where, "none on dofs that no contact acts on")
@@ -233,11 +237,19 @@ class Sensitivity(Frozen):
             load[self._scaled.used] = motion / self._load_unit
         return Gradient(self._on_all(kappa), load, float(kappa @ self._kappa(None, 1.0)))
 
-    # --- the tangent, in the units of ``TrussData.scaled`` -------------------------------
+    # --- the tangent, in the units of ``scaled`` -------------------------------------
 
     @property
-    def _scaled(self) -> ScaledTruss:
+    def _scaled(self) -> ScaledProblem:
         return self.truss.data.scaled()
+
+    @property
+    def _scaled_law(self) -> PowerLaw:
+        return self._scaled.elastic_law
+
+    @property
+    def _law(self) -> PowerLaw:
+        return self.truss.data.elastic_law
 
     @cached_property
     def _f(self) -> FloatArray:
@@ -246,18 +258,18 @@ class Sensitivity(Frozen):
     @cached_property
     def _loaded(self) -> BoolArray:
         """(n,) closed contacts that carry force; soft ones carry little."""
-        least = max(self.tol, self.tol ** (self._scaled.law.power - 1.0))
+        least = max(self.tol, self.tol ** (self._scaled_law.power - 1.0))
         return (self._f > least) | (self.overlap > self.tol)
 
     @cached_property
     def _c(self) -> FloatArray:
         """(n,) overlap of the loaded contacts by the law; one elsewhere."""
-        return np.where(self._loaded, self._scaled.law.overlap(self._f), 1.0)
+        return np.where(self._loaded, self._scaled_law.overlap(self._f), 1.0)
 
     @cached_property
     def _springs(self) -> FloatArray:
         """(n,) D; zero where a contact carries nothing."""
-        return np.where(self._loaded, (self._scaled.law.power - 1.0) * self._f / self._c, 0.0)
+        return np.where(self._loaded, (self._scaled_law.power - 1.0) * self._f / self._c, 0.0)
 
     def _push(self, kappa: FloatArray, load: FloatArray | float = 0.0) -> FloatArray:
         """df (n, …) from κ (n, …) = d log k + log c dp, and dF̃ (m, …)."""
@@ -310,15 +322,15 @@ class Sensitivity(Frozen):
     def _kappa(self, change: FloatArray | None, power: float) -> FloatArray:
         """κ (n,) = d log k + log c dp on the closed contacts."""
         data, logs = self.truss.data, np.log(self._c)
-        if np.any(data.prescribed_u):  # a common factor of k matters there, and so do metres
-            logs = np.where(self._loaded, logs + np.log(data.length), 0.0)
+        if np.any(data.p):  # a common factor of k matters there, and so do metres
+            logs = np.where(self._loaded, logs + np.log(data.speed), 0.0)
         return power * logs if change is None else change + power * logs
 
     # --- one side only ---------------------------------------------------------------------
 
     def _one_sided(self, kappa: FloatArray, load: FloatArray) -> FloatArray:
         """df (n,) for a small step along κ (n,) and dF̃ (m,), as ``along``."""
-        p, touching = self._scaled.law.power, np.isin(self.contacts, self.touching)
+        p, touching = self._scaled_law.power, np.isin(self.contacts, self.touching)
         bears = True
         if load.any():
             try:
@@ -359,7 +371,7 @@ class Sensitivity(Frozen):
         problem in the self-stress states, and non-negative least squares solve that exactly (C. L.
         Lawson & R. J. Hanson, *Solving Least Squares Problems*, chapter 23).
         """
-        loaded, law = np.flatnonzero(self._loaded), self._scaled.law
+        loaded, law = np.flatnonzero(self._loaded), self._scaled_law
         rows, n = np.append(loaded, touching), loaded.size
         pull = np.append((self._f * kappa)[loaded], np.zeros(touching.size))
         size = max(float(np.abs(pull).max(initial=0.0)), float(np.abs(load).max(initial=0.0)))
@@ -394,7 +406,7 @@ class Sensitivity(Frozen):
     def _load_unit(self) -> FloatArray:
         """(m,) F̃ per scaled load, on the dofs in play."""
         data, used = self.truss.data, self._scaled.used
-        return np.asarray(data.dof_lever[used] * data.part_force[data.parts.dof[used]])
+        return np.asarray(data.part_energy[data.parts.dof[used]] / data.dof_speed[used])
 
     def _on_all(self, values: Any) -> Any:
         """Values on closed contacts, nothing elsewhere."""
@@ -414,7 +426,7 @@ class Sensitivity(Frozen):
 
     def __repr__(self) -> str:
         kind = "two-sided" if self.two_sided else f"one-sided at {self.touching.size:,} contacts"
-        power, loaded = self.truss.data.law.power, int(np.count_nonzero(self.loaded))
+        power, loaded = self._law.power, int(np.count_nonzero(self.loaded))
         return f"Sensitivity({self.nc:,} contacts, {loaded:,} loaded, p = {power:g}: {kind})"
 
 

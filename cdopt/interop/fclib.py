@@ -50,8 +50,8 @@ from cdopt._util.errors import InvalidInput
 from cdopt.interop.hdf5 import read_arrays
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.friction import Friction
-from cdopt.problem.frictional import interleaved
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step_problems import interleaved
 
 LABEL = (
     "derived frictionless problem: normal rows only; "

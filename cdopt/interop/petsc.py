@@ -29,7 +29,7 @@ from cdopt._util.errors import BackendUnavailable
 from cdopt.backends.deadline import TIME_LIMIT
 from cdopt.backends.native import NativeBackend, Outcome, Run
 from cdopt.formulations import NoTensionTruss
-from cdopt.problem import TrussData
+from cdopt.problem import ContactProblem
 from cdopt.problem.solution import Iterate
 
 PROGRAM = Path(__file__).with_name("petsc_process.py")
@@ -79,7 +79,7 @@ class Ordering(NamedTuple):
 
 
 def write(
-    truss: NoTensionTruss | TrussData,
+    truss: NoTensionTruss | ContactProblem,
     folder: str | Path,
     accuracy: float = 1e-10,
     max_steps: int = 200,
@@ -99,11 +99,12 @@ def write(
     InvalidInput : a number out of range, or no such folder.
     SaveFailed : the folder cannot be written.
     """
-    checks.instance("truss", truss, NoTensionTruss, TrussData)
+    checks.instance("truss", truss, NoTensionTruss, ContactProblem)
     accuracy = checks.tolerance("accuracy", accuracy)
     max_steps, place = checks.count("max_steps", max_steps), checks.path("folder", folder)
-    data = truss if isinstance(truss, TrussData) else truss.data
+    data = truss if isinstance(truss, ContactProblem) else truss.data
     scaled = data.scaled()
+    law = scaled.elastic_law
     block = block_size(None if data.dof_body is None else data.dof_body[scaled.used])
     entries = sp.coo_array(scaled.B)
     of_body = sp.csr_array(
@@ -119,8 +120,8 @@ def write(
     B = sp.csr_array(scaled.B[contact][:, dof])
     B.sort_indices()
     arrays = {"indptr": B.indptr, "indices": B.indices, "data": B.data, "load": scaled.load[dof]}
-    arrays |= {"opening": scaled.opening[contact], "stiffness": scaled.law.stiffness[contact]}
-    stated = {"contacts": data.nc, "dofs": dof.size, "block": block, "power": scaled.law.power}
+    arrays |= {"opening": scaled.p[contact], "stiffness": law.stiffness[contact]}
+    stated = {"contacts": data.nc, "dofs": dof.size, "block": block, "power": law.power}
     stated |= {"accuracy": accuracy, "max_steps": max_steps}
     with files.named(place, "folder"):
         for name, values in arrays.items():
@@ -175,7 +176,7 @@ class PETSc(NativeBackend):
         if missing is not None:
             raise BackendUnavailable("petsc", missing)
 
-    def _solve(self, data: TrussData, run: Run) -> Outcome:
+    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
         with tempfile.TemporaryDirectory(prefix="cdopt-petsc-") as name:
             folder = Path(name)
             order = write(data, folder, self.accuracy, self.max_steps)
@@ -188,15 +189,15 @@ class PETSc(NativeBackend):
             scaled, f, u = data.scaled(), np.zeros(data.nc), np.zeros(order.dof.size)
             f[order.contact] = np.load(folder / "f.npy")
             u[order.dof] = np.load(folder / "u.npy")
-        motion: FloatArray = np.array(data.prescribed_u)
-        motion[scaled.used] += u / scaled.unit
+        motion: FloatArray = np.array(data.free_motion)
+        motion[scaled.used] += u * scaled.unit
         how = (
             f"PETSc {answer['version']} on {answer['processes']} processes, {answer['steps']} "
             f"steps, {answer['iterations']:,} iterations, residuals computed there "
             f"{max(answer['residuals'].values()):.1e}"
         )
         run.report(how)
-        iterate = Iterate(motion, data.part_force[data.parts.contact] * f)
+        iterate = Iterate(motion, data.force * f)
         return Outcome(iterate, bool(answer["met"]), int(answer["steps"]), how=how)
 
 

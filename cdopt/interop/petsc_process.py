@@ -222,7 +222,7 @@ class DistributedTruss:
     def certify(self) -> tuple[Any, dict[str, float]]:
         """Forces of this process, and the residuals of the whole network.
 
-        Those of ``cdopt.problem.truss.TrussData``, for one independent part.
+        Those of ``cdopt.certify``, for one independent part.
         """
         c, g = self.overlap(self.u), self.u.duplicate()
         f = self.force(c)

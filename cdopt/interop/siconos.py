@@ -42,13 +42,7 @@ from cdopt._util.errors import BackendUnavailable, Unsupported
 from cdopt._util.formatting import one_line
 from cdopt.backends.base import Backend, Capability, Problem, RunResult
 from cdopt.backends.native import scaled_step
-from cdopt.problem import (
-    DelassusStepData,
-    FrictionalData,
-    FrictionalDelassusData,
-    FrictionalStepData,
-    RigidStepData,
-)
+from cdopt.problem import ContactProblem
 from cdopt.problem.solution import Iterate, WarmStart
 
 _NAMES = """LEMKE PIVOT PIVOT_LUMOD PATHSEARCH BARD MURTY AVI_CAOFERRIS ENUM PGS RPGS PSOR CPG
@@ -166,10 +160,9 @@ class Siconos:
         """Rigid steps, or steps with friction, from zero."""
         return Capability(structured=frozenset({self._kind}))
 
-    def _question(self, data: Any) -> dict[str, Any]:
+    def _question(self, data: ContactProblem) -> dict[str, Any]:
         """The solver's whole name, and what only steps with friction have."""
-        rigid = isinstance(data, RigidStepData | DelassusStepData)
-        if not rigid or isinstance(data, FrictionalData):
+        if data.kind != self._kind:
             raise Unsupported(self.name, f"it solves rigid steps, not a {data.kind}")
         return {"solver": f"LCP_{self.solver}"}
 
@@ -188,11 +181,11 @@ class Siconos:
             too many contacts for a dense matrix, or for enumeration.
         """
         started = time.perf_counter()
-        data: Any = posed.data
+        data = posed.data
         question = self._question(data)
         most = _ENUMERATED if self.solver == "ENUM" else _LARGEST
-        if data.nc > most:
-            raise Unsupported(f"{self.name} for {data.nc:,} rows", f"it takes at most {most}")
+        if data.rows > most:
+            raise Unsupported(f"{self.name} for {data.rows:,} rows", f"it takes at most {most}")
         step = scaled_step(data)
         dense = np.asarray((step.rows @ step.spread.T).todense())
         tolerance = np.nan if self.accuracy is None else self.accuracy
@@ -244,8 +237,8 @@ class SiconosFriction(Siconos):
     _prefix: ClassVar[str] = "siconos-friction-"
     _kind: ClassVar[str] = "frictional step"
 
-    def _question(self, data: Any) -> dict[str, Any]:
-        if not isinstance(data, FrictionalStepData | FrictionalDelassusData):
+    def _question(self, data: ContactProblem) -> dict[str, Any]:
+        if data.kind != self._kind:
             raise Unsupported(self.name, f"it solves steps with friction, not a {data.kind}")
         law = "associated" if self.solver == _ASSOCIATED else "coulomb"
         if data.law != law:
@@ -255,7 +248,7 @@ class SiconosFriction(Siconos):
             where = "in the plane" if data.d == 2 else "in space"
             there = f"the installed Siconos has {', '.join(names)} there"
             raise Unsupported(f"{self.name} {where}", there)
-        return {"solver": f"{_KINDS[data.d - 2]}_{self.solver}", "mu": data.friction.mu}
+        return {"solver": f"{_KINDS[data.d - 2]}_{self.solver}", "mu": data.cones.mu}
 
 
 def makers() -> dict[str, Callable[[float | None], Backend]]:

@@ -299,7 +299,7 @@ def of_problem(problem: NamedProblem) -> Exploration:
     truss = problem.truss
     if truss is None:
         raise InvalidInput("problem", problem.name, "a contact step or a truss")
-    B, k = truss.B.toarray(), np.asarray(truss.law.stiffness)
+    B, k = truss.B.toarray(), np.asarray(truss.elastic_law.stiffness)
     _check_size(*B.shape)
     names = tuple(f"contact {i}" for i in range(len(B)))
     load = _factor(np.array(truss.contact_load))

@@ -1,7 +1,8 @@
-"""Contact problems as data: steps and trusses, their solutions and certificates.
+"""What has to hold in a contact problem, as data, and how well an answer fulfils it.
 
-Each kind of problem computes its own residuals and scales. Native solvers read these data;
-formulations state them in CVXPY.
+``ContactStep`` is one time step as other programs hand it over. ``ContactProblem`` has the
+conditions that every problem of this package shares; native solvers read it, formulations state it
+in CVXPY, and ``certify`` judges answers by it.
 """
 
 from cdopt._util.arguments import guard
@@ -13,21 +14,16 @@ from cdopt._util.errors import (
     SolveFailed,
     Unsupported,
 )
-from cdopt.problem.certificate import Certificate, ProblemData, Residual, certify
+from cdopt.problem.certificate import Certificate, certify
+from cdopt.problem.cones import Cones, FrictionCones, HalfLines
+from cdopt.problem.contact_problem import ContactProblem, ScaledProblem
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Origin, Step
-from cdopt.problem.elastic import ElasticStepData, Sliders, SlidingStepData
+from cdopt.problem.existence import Slater, prove_infeasible
 from cdopt.problem.friction import Friction
-from cdopt.problem.frictional import (
-    LAWS,
-    FrictionalData,
-    FrictionalDelassusData,
-    FrictionalStepData,
-    Slater,
-    frictional_data,
-)
-from cdopt.problem.rigid import DelassusStepData, RigidData, RigidStepData, StepData, rigid_data
+from cdopt.problem.residual import Residual
+from cdopt.problem.sliders import Sliders
 from cdopt.problem.solution import StepSolution, WarmStart
-from cdopt.problem.truss import TrussData
+from cdopt.problem.step_problems import LAWS, elastic_data, frictional_data, rigid_data, truss_data
 
 __all__ = [
     "LAWS",
@@ -36,32 +32,32 @@ __all__ = [
     "Certificate",
     "ContactStep",
     "DelassusStep",
-    "DelassusStepData",
-    "ElasticStepData",
     "Friction",
-    "FrictionalData",
-    "FrictionalDelassusData",
-    "FrictionalStepData",
     "InvalidInput",
     "Origin",
-    "ProblemData",
     "Residual",
-    "RigidData",
-    "RigidStepData",
     "SaveFailed",
     "Slater",
     "Sliders",
-    "SlidingStepData",
     "SolveFailed",
     "Step",
-    "StepData",
     "StepSolution",
-    "TrussData",
     "Unsupported",
     "WarmStart",
     "certify",
     "frictional_data",
+    "prove_infeasible",
     "rigid_data",
 ]
 
 guard(globals())
+
+__all__ += [  # made by this package
+    "Cones",
+    "ContactProblem",
+    "FrictionCones",
+    "HalfLines",
+    "ScaledProblem",
+    "elastic_data",
+    "truss_data",
+]

@@ -1,8 +1,7 @@
 """Certificates: residuals computed from the data and the answer alone.
 
-Each residual is an error divided by what acts at that contact or on that body, so that a light body
-beside a heavy one is judged as sharply as by itself. Each problem kind computes its own residuals
-(``ProblemData.residuals``); ``docs/residuals.md`` derives the scales.
+Each residual is an error divided by the local load, speed or energy, so that a light body next to a
+heavy one is judged as sharply as by itself (``scales``); ``docs/residuals.md`` derives the scales.
 
 The round-off of the terms of an error is subtracted from it. In the residual ``law``, where
 stiffness multiplies round-off, it may hide a wrong force: there round-off over the scale is the
@@ -11,48 +10,32 @@ residual's resolution, and a resolution above the tolerance makes the certificat
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from cdopt._util import checks, notebook
 from cdopt._util.arguments import trusted
-from cdopt._util.checks import FloatArray, read_only
-from cdopt._util.errors import InfeasibilityProof, InvalidInput
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import beside
-from cdopt._util.linear_program import linprog
 from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.contact_problem import ContactProblem, LocalScales
+from cdopt.problem.existence import attainment
+from cdopt.problem.residual import (
+    Condition,
+    Residual,
+    energy_round_off,
+    law_condition,
+    positive,
+    residuals_of,
+)
+from cdopt.problem.step_problems import loaded_by_sliders
 
 TOLERANCE = 1e-6
-EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, relative to its terms' sizes
-_PROOF = {"time_limit": 60.0}  # seconds
-_MARGIN = 1e-7  # the proof's value must be this clear of zero, in scaled units
-_NOTHING = 10.0  # a scale of at most this many times its round-off is no scale
-
-
-@dataclass(frozen=True)
-class Residual:
-    """One optimality condition.
-
-    Attributes
-    ----------
-    name : of the condition.
-    value : the largest error beyond round-off, divided by its scale.
-    scale : what acts there, in ``unit``.
-    unit : of the scale.
-    resolution : of ``law``, the largest round-off divided by its scale.
-    """
-
-    name: str
-    value: float
-    scale: float
-    unit: str
-    resolution: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -132,68 +115,8 @@ class Certificate:
         return "\n".join([self._verdict, *lines])
 
 
-class ProblemData(ABC):
-    """The data of a problem, with its residuals, proofs of infeasibility and scales.
-
-    A motion is v⁺ (nv,) of a step, in m/s and rad/s, or u (nv,) of a truss, in m. Forces f (nc,)
-    are in N. Every kind has
-
-    - ``nc``, ``nv`` : numbers of contacts and dofs, the latter zero with N and p alone;
-    - ``contact_ids`` : names of the contacts, or None;
-    - ``parts`` : independent parts of the contact network;
-    - ``free_motion`` : the motion without contact forces; None with N and p alone;
-    - ``part_force``, ``part_energy`` : (parts,) N and J, units of each part.
-    """
-
-    kind: ClassVar[str]
-    expected: ClassVar[str] = "the data of a formulation, such as ClassicCD(step).data"
-    nc: Any
-    nv: Any
-    contact_ids: Any
-    parts: Any
-    free_motion: Any
-    part_force: Any
-    part_energy: Any
-
-    @cached_property
-    def force(self) -> FloatArray:
-        """(nc,) N, unit of each contact's force: that of its part."""
-        return read_only(self.part_force[self.parts.contact])
-
-    def residuals_once(self, motion: FloatArray | None, forces: FloatArray) -> tuple[Residual, ...]:
-        """``residuals``, kept for the answer that they were computed of last."""
-        kept: Any = self.__dict__.get("_residuals")
-        answer: Any = np.array(forces), None if motion is None else np.array(motion)
-        if kept is None or not all(map(np.array_equal, kept, answer)):
-            kept = self.__dict__["_residuals"] = *answer, self.residuals(motion, forces)
-        residuals: tuple[Residual, ...] = kept[2]
-        return residuals
-
-    @abstractmethod
-    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
-        """By how much an answer violates each optimality condition."""
-
-    def attainment(
-        self, motion: FloatArray | None, f: FloatArray, worst: float
-    ) -> tuple[float | None, tuple[Residual, ...]]:
-        """Why forces that look right may be none: with friction an infimum need not be attained.
-
-        It is asked of answers whose ``worst`` residual is within the tolerance, and returns a
-        Slater number, or None, and further residuals.
-        """
-        return None, ()
-
-    @abstractmethod
-    def prove_infeasible(self) -> InfeasibilityProof | None:
-        """A proof that the problem has no solution; None when none is found."""
-
-    @abstractmethod
-    def scaled(self) -> Any:
-        """The same problem in units of its independent parts, without dimensions."""
-
-
 def certify(
-    data: ProblemData,
+    data: ContactProblem,
     motion: FloatArray | None,
     forces: FloatArray,
     tol: float = TOLERANCE,
@@ -202,9 +125,9 @@ def certify(
 
     Parameters
     ----------
-    data : the problem.
-    motion : v⁺ (nv,) of a step (None when only N and p are known), u (nv,) of a truss.
-    forces : f (nc,), N.
+    data : the problem, such as ``ClassicCD(step).data``.
+    motion : v⁺ (nv,) of a step (None when only N and p are known), u (nv,) of a static network.
+    forces : f (rows,), N; with friction d rows a contact, the normal one first.
     tol : residuals up to this count as met.
 
     Raises
@@ -212,112 +135,176 @@ def certify(
     InvalidInput : motion or forces have the wrong length, masked entries or no real numbers; tol
         is not in (0, 1].
     """
-    forces = checks.answer("forces", forces, data.nc)
+    data = checks.instance("data", data, ContactProblem)
+    forces = checks.answer("forces", forces, data.rows)
     if motion is not None:
         motion = checks.answer("motion", motion, data.nv)
     elif data.nv:
         raise InvalidInput("motion", "None", f"shape ({data.nv},)")
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     with np.errstate(all="ignore"):  # what is not a number fails its residual
-        certificate = trusted(Certificate, data.kind, data.residuals_once(motion, forces), tol)
+        certificate = trusted(Certificate, data.kind, residuals(data, motion, forces), tol)
         if not certificate.ok:
             return certificate
-        slater, doubts = data.attainment(motion, forces, certificate.worst)
+        slater, doubts = attainment(data, motion, forces, certificate.worst)
         return trusted(Certificate, data.kind, (*certificate.residuals, *doubts), tol, slater)
 
 
-# --- parts of residuals ----------------------------------------------------------------
+def residuals(
+    data: ContactProblem, motion: FloatArray | None, f: FloatArray
+) -> tuple[Residual, ...]:
+    """By how much an answer, a motion (nv,) and forces f (rows,), violates each condition.
 
-
-def positive(values: FloatArray) -> FloatArray:
-    """max(values, 0)."""
-    return np.maximum(values, 0.0)
-
-
-class Condition(NamedTuple):
-    """The errors (n,) of one optimality condition, what acts there, and the errors' round-off.
-
-    ``decides`` says that round-off may hide a wrong answer: then the resolution is computed.
+    They are kept for the answer that they were computed of last: a native solver asks for them
+    before its answer is certified.
     """
+    kept: Any = data.__dict__.get("_residuals")
+    answer: Any = np.array(f), None if motion is None else np.array(motion)
+    if kept is None or not all(map(np.array_equal, kept, answer)):
+        kept = data.__dict__["_residuals"] = *answer, _residuals(data, motion, f)
+    found: tuple[Residual, ...] = kept[2]
+    return found
 
-    name: str
-    unit: str
-    error: FloatArray
-    scale: FloatArray
-    round_off: FloatArray
-    decides: bool = False
+
+def worst_residual(data: ContactProblem, f: FloatArray) -> float:
+    """The largest residual of forces f (rows,), N, and the motion that they cause."""
+    return max(r.value for r in residuals(data, data.velocity(f), f))
 
 
-@np.errstate(all="ignore")
-def residuals_of(*conditions: Condition) -> tuple[Residual, ...]:
-    """Of each the largest error beyond round-off over its scale; not-a-number counts as largest.
+def _residuals(
+    data: ContactProblem, motion: FloatArray | None, f: FloatArray
+) -> tuple[Residual, ...]:
+    if data.sliders is not None:
+        motion = data.velocity(f) if motion is None else motion
+        data = loaded_by_sliders(data, np.asarray(motion))
+    local = data.scales.local(motion, f)
+    if data.compliance is not None:
+        return _elastic(data, data.compliance, local, motion, f)
+    conditions = _rigid if data.d == 1 else _with_friction
+    return conditions(data, local, motion, f)
 
-    Where the scale itself is round-off, an error of that size counts as zero.
+
+def _rigid(
+    data: ContactProblem, local: LocalScales, motion: FloatArray | None, f: FloatArray
+) -> tuple[Residual, ...]:
+    """f ≥ 0, g ≥ 0, fᵀg = 0: (20)–(22) of Olsen & Kamrin (2018).
+
+    With the local speed S_i at contact i and the energy E of a part:
+
+    - ``penetration``      max (−g_i)₊ / S_i
+    - ``tension``          max (−N_ii f_i)₊ / S_i
+    - ``complementarity``  max min(N_ii f_i, g_i)₊ / S_i
+    - ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b), where bodies are known
+    - ``duality gap``      |primal + Δt · dual| / E, the largest of all parts
     """
-    residuals = []
-    for name, unit, error, scale, round_off, decides in conditions:
-        value, size, resolution = 0.0, 1.0, 0.0
-        if error.size:
-            floor = _NOTHING * round_off
-            acts, ratio = scale > floor, positive(error - round_off) / scale
-            if not acts.all():
-                beyond = np.where(scale > 0.0, error / scale, np.inf)
-                ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
-            ratio[~np.isfinite(error + scale + floor)] = np.nan
-            at = int(ratio.argmax())
-            value, size = float(ratio[at]), float(scale[at])
-            if decides:
-                blurred = float(np.where(acts, round_off / scale, 0.0).max())
-                resolution = blurred if value == value else np.nan
-        residuals.append(trusted(Residual, name, value, size, unit, resolution))
-    return tuple(residuals)
+    gap, push = data.gap(motion, f), data.mobility * f
+    speed, round_off, zero = local.speed, local.gap_round_off, np.zeros(data.nc)
+    both = positive(np.minimum(push, gap))
+    return residuals_of(
+        Condition("penetration", "m/s", positive(-gap), speed, round_off),
+        Condition("tension", "m/s", positive(-push), speed, zero),
+        Condition("complementarity", "m/s", both, speed, round_off),
+        *local.balance,
+        _duality_gap(data, local, data.dt * f * gap, data.dt * np.abs(f) * round_off, zero),
+    )
 
 
-def tension(f: FloatArray, force: FloatArray) -> Condition:
-    """(−f)₊ over the force (nc,) in N that acts at each contact."""
-    return Condition("tension", "N", positive(-f), force, np.zeros(f.size))
+def _with_friction(
+    data: ContactProblem, local: LocalScales, motion: FloatArray | None, f: FloatArray
+) -> tuple[Residual, ...]:
+    """K ∋ f ⟂ g̃ ∈ K*, for forces of the rows (rows,).
+
+    With w = tr(N_ii)/d and the local speed S_i at contact i:
+
+    - ``penetration``    distance of g̃_i from K*, over S_i
+    - ``friction cone``  w_i times the distance of f_i from K, over S_i
+    - ``natural map``    ‖w_i f_i − P_K(w_i f_i − g̃_i)‖ / S_i
+    - ``momentum``, ``duality gap`` : as of a rigid step, the latter with fᵀg̃
+    """
+    cones, w, speed = data.cones, data.mobility, local.speed
+    rates = data.shifted(data.gap(motion, f))
+    round_off = cones.sensitivity * cones.sizes(local.gap_round_off)
+    natural = cones.sizes(cones.natural_map(f, rates, w))
+    work = data.dt * cones.table(f * rates).sum(axis=1)
+    size = data.dt * cones.sizes(f) * round_off
+    return residuals_of(
+        Condition("penetration", "m/s", cones.dual_distance(rates), speed, round_off),
+        Condition("friction cone", "m/s", w * cones.distance(f), speed, 0.0 * speed),
+        Condition("natural map", "m/s", natural, speed, round_off),
+        *local.balance,
+        _duality_gap(data, local, work, size, np.zeros(data.nc)),
+    )
 
 
-def law_condition(
-    law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatArray, force: FloatArray
+def _elastic(
+    data: ContactProblem,
+    law: PowerLaw,
+    local: LocalScales,
+    motion: FloatArray | None,
+    f: FloatArray,
+) -> tuple[Residual, ...]:
+    """f = w′(c), with c = −Δt (B v⁺ + b) or −(B u + gaps), and the local load F_i of a contact.
+
+    - ``law``          max |f_i − w′(c_i)| / F_i
+    - ``tension``      max (−f_i)₊ / F_i
+    - ``momentum``     as of a rigid step, or
+    - ``equilibrium``  max_j |Bᵀf − F̃|_j / (β_j Y_b) over free dofs, with Y_b the load of a body
+    - ``duality gap``  |primal + Δt · dual| / the energies, for each independent part
+    """
+    c, slack = data.overlap(motion, f), data.dt * local.gap_round_off
+    stored = law.energy(c) + law.conjugate(f)
+    by_law = law_condition(law, f, c, slack, local.force)
+    tension = Condition("tension", "N", positive(-f), local.force, np.zeros(f.size))
+    contacts = (tension, by_law) if data.is_static else (by_law, tension)
+    gap = _duality_gap(
+        data,
+        local,
+        stored - f * c,
+        energy_round_off(law, f, c, slack),
+        np.maximum(stored, local.least_stored),
+    )
+    order = (*local.balance, *contacts) if data.is_static else (*contacts, *local.balance)
+    return residuals_of(*order, gap)
+
+
+def _duality_gap(
+    data: ContactProblem,
+    local: LocalScales,
+    unbalanced: FloatArray,
+    round_off: FloatArray,
+    stored: FloatArray,
 ) -> Condition:
-    """|f − w′(c)| over the force (nc,) in N that acts there; the overlap is known to ± slack."""
-    at_c = law.force(c)
-    spread = np.maximum(law.force(c + slack) - at_c, at_c - law.force(c - slack))
-    return Condition("law", "N", np.abs(f - at_c), force, spread + EPS * np.abs(f), True)
+    """The condition of the duality gap, P + Δt D, written so that it does not cancel.
 
-
-def energy_round_off(law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatArray) -> FloatArray:
-    """(nc,) J, of w(c) + w*(f) − f c, for an overlap known to ± slack."""
-    stored = law.energy(c)
-    summed = stored + law.conjugate(f) + np.abs(f * c)
-    return EPS * summed + (law.energy(c + slack) - stored) + np.abs(f) * slack
-
-
-# --- proofs that a problem has no solution, which two matrix products verify ---------------
-#
-# A truss is infeasible exactly when some motion u has B u ≥ 0 and F̃ᵀu < 0: no contact resists it,
-# and the load drives it. It is an unbounded ray of (32). A rigid step is infeasible exactly when
-# multipliers g ≥ 0 have Bᵀg = 0 and gᵀ bias < 0: a body squeezed between fixed walls.
-
-
-def descending_ray(
-    cost: FloatArray,
-    rows: sp.csr_array,
-    violation: Callable[[FloatArray], FloatArray],
-    **program: Any,
-) -> tuple[FloatArray, float] | None:
-    """A vector x of negative costᵀx that meets its conditions, and by how much it misses them.
-
-    HiGHS finds it; ``program`` has constraints and bounds, as ``scipy.optimize.linprog`` takes
-    them. The ``violation`` of the products with the ``rows`` (m, n) must be at most 1e-7 in scaled
-    units: a problem whose answers are all 1e7 times its own scale looks infeasible.
+    Each contact's share of the gap, its round-off, and its elastic energy are (nc,) in J:
+    ``unbalanced``, ``round_off`` and ``stored``.
     """
-    if not (np.isfinite(rows.data).all() and np.isfinite(cost).all()):
-        return None
-    x = linprog(cost, options=_PROOF, **program).x
-    if x is None:
-        return None
-    x = np.clip(x, *program["bounds"])
-    value, missed = float(cost @ x), float(violation(rows @ x).max(initial=0.0))
-    return (x, missed) if value < -_MARGIN and missed <= _MARGIN * abs(value) else None
+    at, parts = data.parts.contact, data.parts
+    return Condition(
+        "duality gap",
+        "J",
+        np.abs(parts.total(at, unbalanced) + local.imbalance),
+        parts.total(at, stored) + local.part_energy,
+        parts.total(at, round_off) + local.imbalance_round_off,
+    )
+
+
+def errors_elsewhere(
+    data: ContactProblem, motion: FloatArray | None, f: FloatArray
+) -> dict[str, float]:
+    """Errors that other programs report, of an answer with friction, v⁺ (nv,) and f (rows,).
+
+    All are ‖r − P_K(r − g̃)‖ with the impulses r = Δt f, over a scale, with u = g and q = p:
+
+    - ``siconos`` : max(‖q‖, ‖r‖, ‖u‖)
+    - ``rr-9118`` : ‖q‖ (V. Acary, M. Brémond, O. Huber, Inria RR-9118, 2017)
+    - ``fclib``   : 1 + √‖q‖, as FCLib's MERIT_1 is written
+
+    They add m/s to N s, and depend on the units.
+    """
+    rates, impulses, q = data.gap(motion, f), data.dt * f, float(np.linalg.norm(data.p))
+    error = data.cones.natural_map(impulses, data.shifted(rates), np.ones(data.nc))
+    size = float(np.linalg.norm(error))
+    largest = max(q, float(np.linalg.norm(impulses)), float(np.linalg.norm(rates)))
+    scales = {"siconos": largest, "rr-9118": q, "fclib": 1.0 + np.sqrt(q)}
+    return {name: size / scale if size else 0.0 for name, scale in scales.items()}

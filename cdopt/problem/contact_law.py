@@ -14,7 +14,6 @@ from cdopt._util.checks import FloatArray
 
 HOOKE = 2.0
 HERTZ = 2.5
-NEAR_ONE = 1.2  # powers below it: B u in double precision does not hold overlaps of small forces
 
 
 def force_and_tangent(k: float, c: float, power: float) -> tuple[float, float]:

@@ -4,7 +4,7 @@ The cone of a contact is K_μ = {(f_n, f_T) : ‖f_T‖ ≤ μ f_n}. Its dual, t
 K*_μ = {(g_n, g_T) : g_n ≥ μ ‖g_T‖}. With μ = 0 both are those of frictionless contacts. Arrays
 hold one contact a row, normal component first: (nc, 2) in the plane, (nc, 3) in space.
 
-The law of Coulomb is K_μ ∋ f ⟂ g + μ ‖g_T‖ e_n ∈ K*_μ (G. de Saxcé & Z.-Q. Feng, Mathematical and
+Coulomb's law is K_μ ∋ f ⟂ g + μ ‖g_T‖ e_n ∈ K*_μ (G. de Saxcé & Z.-Q. Feng, Mathematical and
 Computer Modelling 28, 1998). Without the shift μ ‖g_T‖ it is the associated law.
 """
 
@@ -113,10 +113,15 @@ def distance(y: FloatArray, mu: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.norm(y - project(y, mu), axis=1))
 
 
+def shift(g: FloatArray, mu: FloatArray) -> FloatArray:
+    """(nc,) μ ‖g_T‖ of contact rates g (nc, d)."""
+    return mu * _sizes(g)
+
+
 def shifted(g: FloatArray, mu: FloatArray) -> FloatArray:
     """g + μ ‖g_T‖ e_n (nc, d), de Saxcé's shift of the contact rates g."""
     result = g.copy()
-    result[:, 0] += mu * _sizes(g)
+    result[:, 0] += shift(g, mu)
     return result
 
 
@@ -134,7 +139,7 @@ def shift_derivative(g: FloatArray, mu: FloatArray) -> FloatArray:
 def natural_map(f: FloatArray, g: FloatArray, mu: FloatArray, mobility: FloatArray) -> FloatArray:
     """w f − P_K(w f − g) (nc, d), m/s: zero exactly where K_μ ∋ f ⟂ g ∈ K*_μ.
 
-    g are contact rates, for the law of Coulomb the ``shifted`` ones, w > 0 is (nc,) in m/(s·N).
+    g are contact rates, for Coulomb's law the ``shifted`` ones, w > 0 is (nc,) in m/(s·N).
     """
     push = mobility[:, None] * f
     return push - project(push - g, mu)

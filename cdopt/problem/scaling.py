@@ -1,4 +1,4 @@
-"""Parts and bodies of a contact network, scaled problems, and sums over sparse entries.
+"""Parts and bodies of a contact network, scaled matrices, and sums over sparse entries.
 
 Parts that share no degree of freedom are separate problems. Each is measured in its own units.
 Every scale is homogeneous in the data: a change of units multiplies it, and a scaled problem does
@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt.problem.contact_law import PowerLaw
 
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
 _FEW = 300  # ties up to which plain Python finds components in less time than SciPy
@@ -50,10 +49,6 @@ class Parts:
         overall = float(logs.sum() / max(number.sum(), 1))
         return np.exp(np.where(number > 0, logs / np.maximum(number, 1), overall))
 
-    def repeated(self, d: int) -> Parts:
-        """The same for d rows of each contact, one after the other."""
-        return self if d == 1 else Parts(read_only(self.contact.repeat(d)), self.dof, self.count)
-
 
 def network_parts(
     B: sp.csr_array, coupling: sp.csr_array | None = None, tied: BoolArray | None = None
@@ -77,7 +72,7 @@ def network_parts(
 def matrix_parts(N: sp.csr_array, d: int = 1) -> Parts:
     """Parts of contacts that a Delassus matrix N (nc d, nc d) couples; d rows a contact."""
     label, count = components(rows_of(N) // d, N.indices // d, N.shape[0] // d)
-    return Parts(read_only(label), np.zeros(0, dtype=np.int64), count).repeated(d)
+    return Parts(read_only(label), np.zeros(0, dtype=np.int64), count)
 
 
 def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, int]:
@@ -152,15 +147,13 @@ class BodyBlocks:
         """(count,) largest value of each body's degrees of freedom, at least zero."""
         return largest_by(self.label, values, self.count)
 
-    def at_contacts(self, B: sp.csr_array, mass: FloatArray, d: int = 1) -> ContactBodies:
-        """The bodies of each contact of B (nc, nv), with masses (nv,); of d rows a contact."""
+    def at_contacts(self, B: sp.csr_array, mass: FloatArray) -> ContactBodies:
+        """The bodies of each contact of B (nc, nv), with masses (nv,)."""
         pair = rows_of(B) * max(self.count, 1) + self.label[B.indices]
         pairs, entry = np.unique(pair, return_inverse=True)
         mobility = total_by(entry, B.data**2 / mass[B.indices], pairs.size)
         contact, body = np.divmod(pairs, max(self.count, 1))
-        rows = (contact * d + np.arange(d)[:, None]).ravel()
-        entries = np.tile(body, d), np.tile(mobility, d)
-        return ContactBodies(rows, *entries, B.shape[0] * d, self.count)
+        return ContactBodies(contact, body, mobility, B.shape[0], self.count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +172,7 @@ class ContactBodies:
         return total_by(self.contact, self.mobility, self.nc)
 
     def speeds(self, energy: FloatArray) -> FloatArray:
-        """(nc,) m/s, how fast what acts on a contact's bodies would change its gap.
+        """(nc,) m/s, how fast the local loads of a contact's bodies would change its gap.
 
         A body whose change of motion has the ``energy`` (count,) in kg m²/s² has the gap speed
         w √energy. Of several bodies it is the mean weighted by mobility: the lighter one counts.
@@ -225,28 +218,7 @@ class ContactBodies:
         return np.maximum(np.maximum(energy, pushed), lent)
 
 
-# --- scaled problems ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ScaledDynamics:
-    """A step in units of its parts: speeds, forces and energies of order one, and Δt = 1.
-
-    In these units it is again a step: M w = Bᵀf with w = v⁺ − v*, and gaps B w + p.
-    """
-
-    M: sp.csr_array
-    B: sp.csr_array
-    p: FloatArray
-    law: PowerLaw | None = None  # of forces by overlaps −(B w + p); None where contacts are rigid
-
-
-@dataclass(frozen=True, eq=False)
-class ScaledDelassus:
-    """A step known by N (nc, nc) and p (nc,) alone, in units of its parts."""
-
-    N: sp.csr_array
-    p: FloatArray
+# --- scaled matrices ----------------------------------------------------------------------
 
 
 def scaled(

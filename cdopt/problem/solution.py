@@ -16,8 +16,9 @@ from cdopt._util import archive, formatting, notebook
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, portable
 from cdopt._util.frozen import Frozen
-from cdopt.problem.certificate import Certificate, Residual
+from cdopt.problem.certificate import Certificate
 from cdopt.problem.contact_step import ContactNames
+from cdopt.problem.residual import Residual
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,7 @@ class WarmStart(Frozen):
 
     Attributes
     ----------
-    forces : f (nc,), N.
+    forces : f (rows,), N; with friction d rows a contact, the normal one first.
     motion : displacement u (nv,) of a truss, m, or None. Steps start from the motion that the
         forces cause.
     contact_ids : (nc,) names of the contacts, or None.
@@ -45,10 +46,11 @@ class WarmStart(Frozen):
     motion: FloatArray | None = None
     contact_ids: NDArray[Any] | None = None
 
-    def forces_on(self, contact_ids: NDArray[Any] | None, nc: int) -> FloatArray:
-        """Forces (nc,) on other contacts, matched by their names; zero on new contacts.
+    def forces_on(self, contact_ids: NDArray[Any] | None, nc: int, d: int = 1) -> FloatArray:
+        """Forces (nc d,) on other contacts, matched by their names; zero on new contacts.
 
-        Without names on both sides, order decides.
+        Without names on both sides, order decides. Where only one side has friction, the normal
+        forces are kept.
 
         Raises
         ------
@@ -56,25 +58,18 @@ class WarmStart(Frozen):
         """
         if self.contact_ids is None or contact_ids is None:
             count = self.forces.size
-            if count != nc:
-                expected = f"{nc:,}, or contact_ids of both steps"
+            if count != nc * d:
+                expected = f"{nc * d:,}, or contact_ids of both steps"
                 raise InvalidInput("warm_start", f"{count:,} forces without contact_ids", expected)
             return np.array(self.forces)
-        forces = np.zeros(nc)
+        count = self.contact_ids.size
+        rows = self.forces.reshape(count, self.forces.size // max(count, 1))
+        forces, many = np.zeros((nc, d)), min(d, rows.shape[1])
         kinds = {self.contact_ids.dtype.kind, contact_ids.dtype.kind}
         if len(kinds) == 1 or kinds <= {"i", "u"}:  # a number is no text
             _, here, there = np.intersect1d(contact_ids, self.contact_ids, return_indices=True)
-            forces[here] = self.forces[there]
-        return forces
-
-
-def row_ids(contact_ids: NDArray[Any] | None, d: int) -> NDArray[Any] | None:
-    """Names of the rows from those of the contacts."""
-    if contact_ids is None:
-        return None
-    if contact_ids.dtype.kind in "iu":
-        return np.asarray((contact_ids[:, None] * d + np.arange(d)).ravel())
-    return np.array([f"{name}:{k}" for name in contact_ids.tolist() for k in range(d)])
+            forces[here, :many] = rows[there, :many]
+        return forces.ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +77,7 @@ class Iterate(Frozen):
     """A primal–dual pair as a backend returned it.
 
     The motion is v⁺ (nv,) of a step in m/s and rad/s, Δq/h of a variational step, or u (nv,) of a
-    truss in m; forces f (nc,) are in N.
+    truss in m; forces f (rows,) are in N.
     """
 
     motion: FloatArray | None
@@ -243,7 +238,7 @@ class StepSolution(Frozen):
         if self.f_t is None:
             return WarmStart(self.f, self.u, self.contact_ids)
         rows = np.column_stack([self.f, self.f_t])
-        return WarmStart(rows.ravel(), None, row_ids(self.contact_ids, rows.shape[1]))
+        return WarmStart(rows.ravel(), None, self.contact_ids)
 
     def save(self, path: str | Path) -> None:
         """Write the solution to an ``.npz`` file, all but ``raw``."""

@@ -32,7 +32,7 @@ from cdopt.backends import Backend, resolve
 from cdopt.backends.modelled import Direct
 from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic import indeterminacy
-from cdopt.problem import LAWS, ProblemData
+from cdopt.problem import LAWS, ContactProblem, prove_infeasible
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
@@ -111,7 +111,7 @@ def _measure(run: StudyRun) -> Iterator[str | Findings]:
     yield findings
     if outcome == "gave up":
         yield "proof"
-        proof = question.data.prove_infeasible()
+        proof = prove_infeasible(question.data)
         if proof is not None:
             findings = replace(findings, outcome="infeasible", message=str(proof))
             yield findings
@@ -275,7 +275,7 @@ class _Question:
         return cls(run.formulation, truss, contacts, total)
 
     @property
-    def data(self) -> ProblemData:
+    def data(self) -> ContactProblem:
         """The plain data; of a compatible step, those of its classic problem."""
         posed = pose(self.problem, self.formulation)
         return posed.classic_cd.data if isinstance(posed, CompatibleCD) else posed.data

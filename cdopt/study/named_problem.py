@@ -24,7 +24,7 @@ from cdopt.dynamics.simulate import at_rest
 from cdopt.formulations import NoTensionTruss
 from cdopt.hyperstatic import touching_step
 from cdopt.interop import fclib
-from cdopt.problem import LAWS, TrussData
+from cdopt.problem import LAWS, ContactProblem, truss_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.scene import Scene, State
@@ -52,13 +52,13 @@ class NamedProblem:
     title: str
     power: float
     step: Step | None = None
-    truss: TrussData | None = None
+    truss: ContactProblem | None = None
 
     def __post_init__(self) -> None:
         if self.step is not None:
             checks.instance("step", self.step, Step)
         if self.truss is not None:
-            checks.instance("truss", self.truss, TrussData)
+            checks.instance("truss", self.truss, ContactProblem)
         if self.step is not None and self.step.power != self.power:
             object.__setattr__(self, "step", self.step.replace(power=self.power))
 
@@ -89,7 +89,7 @@ class NamedProblem:
         return [str(name) for name in (range(self.nc) if ids is None else ids)]
 
     @property
-    def truss_data(self) -> TrussData:
+    def truss_data(self) -> ContactProblem:
         """The data of a truss.
 
         Raises
@@ -147,11 +147,16 @@ class NamedProblem:
             return dataclasses.replace(self, step=step.select(order))
         data = self.truss_data
         ids = np.arange(data.nc) if data.contact_ids is None else data.contact_ids
-        truss = dataclasses.replace(
-            data,
-            B=checks.freeze(sp.csr_array(data.B[order])),
-            law=PowerLaw(checks.read_only(data.law.stiffness[order]), data.law.power),
-            contact_ids=checks.read_only(ids[order]),
+        law = data.elastic_law
+        truss = truss_data(
+            checks.freeze(sp.csr_array(data.B[order])),
+            data.contact_load,
+            PowerLaw(checks.read_only(law.stiffness[order]), law.power),
+            checks.read_only(data.bias[order]),
+            data.free,
+            data.free_motion,
+            checks.read_only(ids[order]),
+            data.dof_body,
         )
         return dataclasses.replace(self, truss=truss)
 

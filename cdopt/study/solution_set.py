@@ -16,10 +16,10 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import CdoptError, InfeasibilityProof, SolveFailed, Unsupported
 from cdopt._util.formatting import beside, count, one_line, plain, seconds, short
 from cdopt.hyperstatic.network import DENSE_LIMIT, equilibrated, rank_of
-from cdopt.problem import FrictionalDelassusData, FrictionalStepData, RigidStepData, rigid_data
+from cdopt.problem import ContactProblem, rigid_data
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 
 if TYPE_CHECKING:
@@ -282,12 +282,12 @@ class Comparison(SolutionSet):
         power: float = HOOKE,
         compatible: StepSolution | None = None,
         compatible_failure: CdoptError | None = None,
-        data: Any = None,
+        data: ContactProblem | None = None,
         **fields: Any,
     ) -> None:
         super().__init__(solutions, **fields)
         self.step = checks.instance("step", step, Step)
-        self._data: Any = data or rigid_data(step)
+        self._data: ContactProblem = data or rigid_data(step)
         self.power = checks.power("power", power)
         for name, value, kind in (
             ("compatible", compatible, StepSolution),
@@ -297,8 +297,7 @@ class Comparison(SolutionSet):
                 checks.instance(name, value, kind)
         self.compatible = compatible
         self.compatible_failure = compatible_failure
-        rough = (FrictionalStepData, FrictionalDelassusData)
-        self.law: str | None = self._data.law if isinstance(self._data, rough) else None
+        self.law: str | None = self._data.law if self._data.d > 1 else None
 
     @property
     def distances(self) -> list[float]:
@@ -326,7 +325,7 @@ class Comparison(SolutionSet):
         """
         if not self.certified:
             return _NAN
-        moving = isinstance(self._data, RigidStepData)
+        moving = self._data.N is None
         unit = self._data.dof_speed if moving else self._data.speed
         motions = np.array([s.v_next if moving else s.gap for s in self.certified])
         return float(np.max(np.ptp(motions, axis=0) / unit, initial=0.0))
@@ -397,10 +396,10 @@ class Comparison(SolutionSet):
         loaded = mean > DISAGREE * self._scale
         if self.law is not None:
             tangential = np.linalg.norm(np.mean(np.array([s.f_t for s in answers]), axis=0), axis=1)
-            inside = loaded & (tangential < 0.99 * self._data.friction.mu * mean)
+            inside = loaded & (tangential < 0.99 * self._data.cones.mu * mean)
             loaded = np.repeat(inside, self._data.d)
-        step = self._data.step
-        known, tol = (step.N, _RANK_N) if isinstance(step, DelassusStep) else (step.B, _RANK)
+        data = self._data
+        known, tol = (data.B, _RANK) if data.N is None else (data.N, _RANK_N)
         B, _ = equilibrated(known[np.flatnonzero(loaded)])
         try:
             rank = rank_of(B, tol * math.sqrt(max(B.shape[0], 1)))

@@ -71,7 +71,7 @@ def test_units_do_not_matter() -> None:
     data = truss.data
     plain = truss.solve(NAME)
     scaled = cdopt.NoTensionTruss(
-        data.B, 1e9 * data.contact_load, 1e-4 * data.law.stiffness, data.law.power
+        data.B, 1e9 * data.contact_load, 1e-4 * data.elastic_law.stiffness, data.elastic_law.power
     ).solve(NAME)
     assert scaled.iterations == pytest.approx(plain.iterations, abs=50)
     np.testing.assert_allclose(scaled.f / 1e9, plain.f, atol=1e-7 * plain.f.max())

@@ -61,7 +61,7 @@ def test_a_limit_leaves_an_iterate_and_no_answer(
     assert stopped.f is None
     assert not stopped.ok
     assert not stopped.certificate.ok
-    assert stopped.iterate.forces.shape == (posed.data.nc,)
+    assert stopped.iterate.forces.shape == (posed.data.rows,)
     assert stopped.iterations == next(iter(limit.values())) or "max_outer" in limit
 
 

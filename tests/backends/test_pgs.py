@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import cdopt
 from cdopt.backends.gauss_seidel import coloured
 from cdopt.backends.native import ScaledStep, scaled_step
-from cdopt.problem import RigidStepData
+from cdopt.problem import rigid_data
 
 COLOURS = 64  # at most
 
@@ -116,7 +116,7 @@ def test_no_two_contacts_of_a_colour_meet_in_a_body(
 
 def test_spheres_have_as_many_colours_as_neighbours() -> None:
     step = cdopt.bank.load("pyramid-hooke:n=8").step
-    order, edges = coloured(scaled_step(RigidStepData(step)), step.dof_body)
+    order, edges = coloured(scaled_step(rigid_data(step)), step.dof_body)
     pairs = step.bodies
     moving = np.unique(step.dof_body)
     most = max(int((pairs == body).any(axis=1).sum()) for body in moving)

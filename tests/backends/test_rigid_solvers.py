@@ -62,7 +62,7 @@ def test_the_bank_is_solved_with_the_motion_and_load_of_an_interior_point(
     if solution.v_next is not None:
         unit = data.dof_speed
         np.testing.assert_allclose(solution.v_next / unit, expected.v_next / unit, atol=1e-5)
-        momentum = data.mass.diagonal * unit / step.dt
+        momentum = data.inertia.diagonal * unit / step.dt
         loads = [step.B.T @ s.f / momentum for s in (solution, expected)]
         np.testing.assert_allclose(*loads, atol=1e-5)
 

@@ -34,7 +34,7 @@ def answer(truss: cdopt.NoTensionTruss) -> cdopt.StepSolution:
 def refined(truss: cdopt.NoTensionTruss, closed: np.ndarray) -> np.ndarray:
     """Forces of these contacts if they alone act, solved again and again in extended precision."""
     data = truss.data
-    B, k = data.B[closed], data.law.stiffness[closed]
+    B, k = data.B[closed], data.elastic_law.stiffness[closed]
     rows, long = sp.coo_array(B), np.longdouble
     K = B.T @ sp.diags_array(k) @ B
     shift = 1e-8 * float(k.min())  # for what no closed contact moves; refinement takes it out
@@ -76,7 +76,7 @@ def test_round_off_hides_no_wrong_force(
     held = cdopt.certify(truss.data, answer.u, wrong)
     assert held["law"] > 1e-8
     u = answer.u.copy()
-    stiff = np.argmax(truss.data.law.stiffness * (answer.f > 0.0))
+    stiff = np.argmax(truss.data.elastic_law.stiffness * (answer.f > 0.0))
     u[truss.data.B[[stiff]].indices[0]] *= 1.0 + 1e-9
     assert cdopt.certify(truss.data, u, answer.f)["law"] > 1e-9
 

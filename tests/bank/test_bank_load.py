@@ -25,7 +25,7 @@ def test_every_problem_loads_and_offers_its_formulations(name: str) -> None:
         refused, offered = "classic", ("coulomb", "associated")
     else:
         assert problem.step is None
-        assert problem.formulation("truss").data.law.power == problem.power
+        assert problem.formulation("truss").data.elastic_law.power == problem.power
         refused, offered = "classic", ("truss",)
     with pytest.raises(cdopt.Unsupported) as caught:
         problem.formulation(refused)

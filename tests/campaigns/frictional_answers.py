@@ -167,8 +167,8 @@ class Problem:
         if self.law == "associated":
             change = np.sqrt(np.bincount(body, mass * (w - self.motion) ** 2))
             return frictionless.relative(np.maximum(off, change), self.acts)
-        f, g = f.reshape(-1, self.d), self.data.table(self.data.gap(w, f))
-        mobility = self.data.mobility[:: self.d]
+        f, g = f.reshape(-1, self.d), self.data.cones.table(self.data.gap(w, f.ravel()))
+        mobility = self.data.mobility
         share = np.sqrt(np.add.reduceat(B**2 / mass, np.arange(0, B.shape[1], 3), axis=1))
         share = np.sqrt(np.sum(share.reshape(-1, self.d, share.shape[1]) ** 2, axis=1))
         speed = (share * self.acts).max(axis=1)

@@ -210,7 +210,7 @@ def moving_problem(rng: np.random.Generator, elastic: bool) -> Problem | None:
         mean = np.mean(np.sum(B * B / mass, axis=1))
         cd = cdopt.CompliantCD(step, 2.0, kappa=10.0 ** rng.uniform(-2, 6) / (mean * dt * dt))
         data = cd.data
-        N = N + np.diag(1 / (h * exactly(data.law.stiffness)))
+        N = N + np.diag(1 / (h * exactly(data.elastic_law.stiffness)))
     else:
         data = rigid_data(step)
     f = complementary(N, p)

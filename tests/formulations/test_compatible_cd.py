@@ -60,8 +60,8 @@ def test_compatible_forces_are_admissible_and_cheapest(seed: int, power: float) 
     assert network.projected < 1e-4
     assert (solution.f >= -1e-7 * (1.0 + np.abs(solution.f).max())).all()
     truss, closed = formulation.truss(network).data, network.contacts
-    ours = truss.complementary_energy(solution.f[closed]).sum()
-    theirs = truss.complementary_energy(solution.classic.f[closed]).sum()
+    ours = truss.force_objective(solution.f[closed]).sum()
+    theirs = truss.force_objective(solution.classic.f[closed]).sum()
     assert ours <= theirs * (1 + 1e-6) + 1e-12
 
 

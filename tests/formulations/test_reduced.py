@@ -150,8 +150,8 @@ class Indented:
 
     def energy(self, u: Any) -> float:
         data = self.truss.data
-        rest = data.potential_energy(data.prescribed_u).sum()
-        return float(data.potential_energy(np.append(u, 1.0)).sum() - rest)
+        rest = data.motion_objective(data.rest, np.zeros(0)).sum()
+        return float(data.motion_objective(u, np.zeros(0)).sum() - rest)
 
     def error(self, model: cdopt.ReducedTruss, solution: StepSolution) -> float:
         """Missing share of the energy of indentation."""
@@ -165,7 +165,8 @@ def test_every_particle_as_a_representative_is_the_whole_crystal() -> None:
     assert abs(it.error(model, solution)) < 1e-12
     np.testing.assert_allclose(model.all_forces(solution), it.whole.f, atol=1e-12)
     assert it.minimum == pytest.approx(
-        model.energy(solution) - it.truss.data.potential_energy(it.truss.data.prescribed_u).sum()
+        model.energy(solution)
+        - it.truss.data.motion_objective(it.truss.data.rest, np.zeros(0)).sum()
     )
 
 
@@ -229,17 +230,17 @@ def test_contacts_of_an_element_become_one() -> None:
     truss = QuasiStatic(crystal.B, np.zeros(len(crystal.pairs)), np.zeros(crystal.x.size))
     model = reduced(truss, Representatives.spread(crystal.x, 100.0).matrix())
     assert model.data.nc < 0.2 * len(crystal.pairs)
-    assert model.data.law.stiffness.sum() == pytest.approx(len(crystal.pairs))
+    assert model.data.elastic_law.stiffness.sum() == pytest.approx(len(crystal.pairs))
     moved = np.random.default_rng(0).standard_normal(model.P.shape[1])
-    assert model.data.potential_energy(np.append(moved, 1.0)).sum() == pytest.approx(
-        truss.data.potential_energy(np.append(model.P @ moved, 1.0)).sum(), rel=1e-12
+    assert model.data.motion_objective(moved, np.zeros(0)).sum() == pytest.approx(
+        truss.data.motion_objective(model.P @ moved, np.zeros(0)).sum(), rel=1e-12
     )
 
 
 def test_contacts_with_other_gaps_stay_apart() -> None:
     truss = QuasiStatic([[1.0], [1.0], [1.0]], [0.0, -1.0, 0.0], [-1.0], [1.0, 1.0, 2.0])
     model = reduced(truss, [[1.0]])
-    assert sorted(model.data.law.stiffness) == [1.0, 3.0]
+    assert sorted(model.data.elastic_law.stiffness) == [1.0, 3.0]
     np.testing.assert_allclose(model.expanded(model.solve("newton")), [0.0], atol=1e-12)
 
 

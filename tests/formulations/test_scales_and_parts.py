@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
 import cdopt
-from cdopt.problem import RigidStepData, TrussData
+from cdopt.problem import ContactProblem, rigid_data
 from cdopt.problem.certificate import certify
 from cdopt.problem.scaling import matrix_parts, network_parts
 
@@ -71,13 +71,13 @@ def test_scales_of_a_step_are_those_of_its_definition(seed, diagonal) -> None:
     step = random_step(seed)
     if diagonal:
         step = step.replace(M=sp.diags_array(step.M.diagonal()))
-    data, N, p = RigidStepData(step), step.N.toarray(), step.p_vec
+    data, N, p = rigid_data(step), step.N.toarray(), step.p_vec
     np.testing.assert_allclose(data.mobility, np.diag(N), rtol=1e-12)
     if p.min() < -1e-12 * np.abs(p).max():
         assert data.part_speed == pytest.approx([-p.min()])
     mean = np.exp(np.log(np.diag(N)).mean())
     assert data.part_force == pytest.approx(data.part_speed / mean)
-    M, B = data.scaled().M, data.scaled().B
+    M, B = data.scaled().S, data.scaled().B
     s, E = data.dof_speed, data.part_energy[0]
     np.testing.assert_allclose(M.toarray(), step.M.toarray() * np.outer(s, s) / E, rtol=1e-12)
     np.testing.assert_allclose(B.toarray(), step.B.toarray() * s / data.part_speed, rtol=1e-12)
@@ -86,21 +86,21 @@ def test_scales_of_a_step_are_those_of_its_definition(seed, diagonal) -> None:
 
 def test_speeds_fall_back_from_closing_to_moving_to_gaps() -> None:
     rising = beam(phi=[1e-3, 2e-3, 3e-3], v=[0.5, 0.0], F_ext=[0.0, 0.0])
-    assert RigidStepData(rising).part_speed == pytest.approx([0.5])
+    assert rigid_data(rising).part_speed == pytest.approx([0.5])
     still = rising.replace(v=[0.0, 0.0])
-    assert RigidStepData(still).part_speed == pytest.approx([3.0])
+    assert rigid_data(still).part_speed == pytest.approx([3.0])
     nothing = still.replace(phi=np.zeros(3))
-    assert RigidStepData(nothing).part_speed == pytest.approx([1.0])
+    assert rigid_data(nothing).part_speed == pytest.approx([1.0])
 
 
 def test_columns_of_round_off_move_nothing_and_others_stay() -> None:
     rows = np.array([[1.0, -0.5, 1e-14], [1.0, 0.0, 0.0], [1.0, 0.5, -1e-14]])
-    data = RigidStepData(beam(B=rows, M=np.eye(3), v=np.zeros(3), F_ext=[-10.0, 0.0, 0.0]))
+    data = rigid_data(beam(B=rows, M=np.eye(3), v=np.zeros(3), F_ext=[-10.0, 0.0, 0.0]))
     np.testing.assert_array_equal(data.B.toarray(), rows * [1.0, 1.0, 0.0])
     whole = beam()
-    assert RigidStepData(whole).B is whole.B
+    assert rigid_data(whole).B is whole.B
     kept = rows * [1.0, 1.0, 1e6]
-    other = RigidStepData(beam(B=kept, M=np.eye(3), v=np.zeros(3), F_ext=[-10.0, 0.0, 0.0]))
+    other = rigid_data(beam(B=kept, M=np.eye(3), v=np.zeros(3), F_ext=[-10.0, 0.0, 0.0]))
     np.testing.assert_array_equal(other.B.toarray(), kept)
 
 
@@ -110,7 +110,7 @@ def test_the_certificate_of_a_step_is_its_definition_written_out(seed) -> None:
     """The dense mass matrix makes one body of all dofs."""
     step, rng = random_step(seed), np.random.default_rng(seed)
     v, f, dt = rng.standard_normal(step.nv), rng.standard_normal(step.nc), step.dt
-    data = RigidStepData(step)
+    data = rigid_data(step)
     certificate = certify(data, v, f)
     M, B, N = step.M.toarray(), step.B.toarray(), step.N.toarray()
     gap, push, mass, jump = B @ v + step.bias, np.diag(N) * f, np.diag(M), v - step.v_star
@@ -142,10 +142,10 @@ def test_the_certificate_of_a_step_is_its_definition_written_out(seed) -> None:
 def test_the_certificate_of_a_truss_is_its_definition_written_out(seed, power) -> None:
     rng = np.random.default_rng(seed)
     B, load, k = rng.standard_normal((6, 3)), rng.standard_normal(3), rng.uniform(0.5, 2.0, 6)
-    data: TrussData = cdopt.NoTensionTruss(B, load, k, power, dof_body=[0, 0, 1]).data
+    data: ContactProblem = cdopt.NoTensionTruss(B, load, k, power, dof_body=[0, 0, 1]).data
     u, f = rng.standard_normal(3), rng.standard_normal(6)
     certificate, c = certify(data, u, f), -B @ u
-    lever, law = np.abs(B).max(axis=0), data.law
+    lever, law = np.abs(B).max(axis=0), data.elastic_law
     acting = np.maximum(np.abs(B).T @ np.abs(f), np.abs(load)) / lever
     Y = np.array([acting[:2].max(), acting[2]])
     F = np.full(6, Y.min())

@@ -37,12 +37,12 @@ def test_a_written_truss_is_the_truss_in_another_order(name: str, tmp_path: Path
     back[np.ix_(order.contact, order.dof)] = B.toarray()
     np.testing.assert_array_equal(back, scaled.B.toarray())
     np.testing.assert_array_equal(arrays["load"], scaled.load[order.dof])
-    np.testing.assert_array_equal(arrays["stiffness"], scaled.law.stiffness[order.contact])
+    np.testing.assert_array_equal(arrays["stiffness"], scaled.elastic_law.stiffness[order.contact])
     assert stated["block"] == (3 if "pyramid" in name else 2)
     bodies = order.dof.reshape(-1, stated["block"])
     assert np.all(np.diff(bodies, axis=1) == 1)
     assert stated["accuracy"] == 1e-8
-    assert stated["power"] == posed.data.law.power
+    assert stated["power"] == posed.data.elastic_law.power
 
 
 def test_bad_settings_and_a_missing_installation(monkeypatch, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def arch() -> cdopt.ContactStep:
 
 
 def test_a_step_of_a_scene_has_the_scenes_exponent(arch: cdopt.ContactStep) -> None:
-    assert cdopt.CompatibleCD(arch).power == cdopt.CompliantCD(arch).data.law.power == 3.0
+    assert cdopt.CompatibleCD(arch).power == cdopt.CompliantCD(arch).data.elastic_law.power == 3.0
     assert cdopt.CompatibleCD(arch, 2.0).power == 2.0
     assert cdopt.CompatibleCD(cdopt.bank.load("pyramid-hertz:n=3").step).power == 2.5
     assert arch.replace(power=2.0).B is arch.B

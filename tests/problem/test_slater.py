@@ -60,12 +60,9 @@ def test_an_infimum_that_is_not_attained_is_never_ok(known: str) -> None:
         data = frictional_data(wedge(3, np.tan(ANGLE), 0.0, force), "associated")
         if known == "matrices":
             return cdopt.FrictionalCD(wedge(3, np.tan(ANGLE), 0.0, force), "associated")
-        step = data.step
-        N = DT * (step.B @ step.B.T).toarray()
-        friction = cdopt.Friction(data.friction.mu)
-        return cdopt.FrictionalCD(
-            cdopt.DelassusStep(N, step.p_vec, friction=friction), "associated"
-        )
+        N = DT * (data.B @ data.B.T).toarray()
+        friction = cdopt.Friction(data.cones.mu)
+        return cdopt.FrictionalCD(cdopt.DelassusStep(N, data.p, friction=friction), "associated")
 
     pushed, pressed = posed([0.0, 1.0, 0.0]), posed([0.0, 1.0, -1.0])
     assert pushed.slater().value == 0.0

@@ -41,7 +41,7 @@ def test_the_data_are_those_of_the_source(tmp_path: Path) -> None:
     np.testing.assert_array_equal(opened.step.B.toarray(), step.B.toarray())
     assert opened.contact_names == ["left", "middle", "right"]
     fan = open_problem("fan", power=2.0).truss
-    assert fan.law.power == 2.0
+    assert fan.elastic_law.power == 2.0
     np.testing.assert_array_equal(fan.contact_load, bank.load("fan").contact_load)
     fclib_problem = open_problem(str(FCLIB), power=3.0)
     assert "with friction" in fclib_problem.title

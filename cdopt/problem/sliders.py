@@ -1,20 +1,7 @@
-"""Steps with inertia and elastic contacts as data, and with sliders beside them.
-
-A slider is a tangential spring whose force is cut at a cap known beforehand. Its force on the
-bodies is B_tᵀ f_t. With the spring's force t at the start of a step, its growth K per metre and
-the sliding s of the contact in the step
-
-    f_t = P(t − K s),    P y the nearest force to y with ‖f_t‖ ≤ cap,
-
-which is minus the gradient of Huber's convex function: quadratic while the slider sticks, and
-linear beyond:
-
-    ψ(s) = (1/2K) [‖y‖² − (‖y‖ − cap)₊²],    y = t − K s.
-"""
+"""Sliders: tangential springs whose largest force is constant in a step."""
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,102 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
-from cdopt.problem.certificate import (
-    Residual,
-    energy_round_off,
-    law_condition,
-    positive,
-    residuals_of,
-    tension,
-)
-from cdopt.problem.contact_law import PowerLaw
-from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.rigid import MatrixStepData
-from cdopt.problem.scaling import Parts, ScaledDynamics, network_parts
-
-
-@dataclass(frozen=True, eq=False)
-class ElasticStepData(MatrixStepData):
-    """Compliant contact dynamics: M (v⁺ − v*) = Δt Bᵀf, f = w′(c), c = −Δt (B v⁺ + bias).
-
-    Residuals, with F_i the smaller of the forces that the bodies of contact i exchange, or what
-    it makes of all that closes in the step if less:
-
-    - ``law``              max |f_i − w′(c_i)| / F_i
-    - ``tension``          max (−f_i)₊ / F_i
-    - ``momentum`` and ``duality gap`` as for the rigid step
-
-    Attributes
-    ----------
-    step : the step.
-    law : stiffness (nc,) in N/m^(p−1) and power.
-    """
-
-    step: ContactStep
-    law: PowerLaw
-
-    kind = "elastic step"
-
-    def overlap(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
-        """c (nc,), m, at the end of the step: −Δt times the gap rate."""
-        return -self.dt * self.gap(v_next, f)
-
-    def velocity_objective(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
-        """½ ‖v⁺ − v*‖²_M + Σ w(c) (parts,), J."""
-        stored = self.law.energy(self.overlap(v_next, f))
-        kinetic = super().velocity_objective(v_next, f)
-        return kinetic + self.parts.total(self.parts.contact, stored)
-
-    def force_objective(self, f: FloatArray) -> FloatArray:
-        """½ fᵀN f + pᵀf + (1/Δt) Σ w*(f) (parts,), N m/s."""
-        stored = self.parts.total(self.parts.contact, self.law.conjugate(f))
-        return super().force_objective(f) + stored / self.dt
-
-    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
-        """The optimality conditions at an answer v⁺ (nv,) in m/s and f (nc,) in N."""
-        law, exchange = self.law, self.exchange(motion, f)
-        c, slack = self.overlap(motion, f), self.dt * exchange.gap_round_off
-        closing = law.force(self.dt * (positive(-self.step.p_vec) + exchange.speed))
-        force = np.minimum(self.acting_force(exchange), closing)
-        stored = law.energy(c) + law.conjugate(f)
-        round_off = energy_round_off(law, f, c, slack)
-        return residuals_of(
-            law_condition(law, f, c, slack, force),
-            tension(f, force),
-            *exchange.momentum,
-            self.duality_gap(exchange, stored - f * c, round_off, stored),
-        )
-
-    def prove_infeasible(self) -> None:
-        """None: elastic steps always have an answer."""
-
-    def _diagonal(self) -> FloatArray:
-        """N_ii (nc,) of a diagonal M: enough for a scale, without a solve for each contact."""
-        return self.dt * self._diagonal_mobility[0]
-
-    @cached_property
-    def part_force(self) -> FloatArray:
-        """(parts,) N: the force that stops the part's speed at a contact of mean mobility.
-
-        Or, if that is less, what its stiffest contact makes of all that closes in one step:
-        contacts may yield before they stop what closes.
-        """
-        stiffest = self.parts.largest(self.parts.contact, self.law.stiffness)
-        yielding = PowerLaw(stiffest, self.law.power).force(self.part_speed * self.dt)
-        stopping = self.stopping_force
-        return read_only(np.where(yielding > 0.0, np.minimum(stopping, yielding), stopping))
-
-    @cached_property
-    def _scaled(self) -> ScaledDynamics:
-        """With the law between forces and overlaps in units of their parts: F, and V Δt."""
-        law = PowerLaw(self.law.force(self.speed * self.dt) / self.force, self.law.power)
-        return dataclasses.replace(super()._scaled, law=law)
-
-
-# --- sliders -----------------------------------------------------------------------------
+from cdopt.problem.scaling import Parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,23 +123,20 @@ def cut(tried: FloatArray, cap: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 @dataclass(frozen=True, eq=False)
-class SlidingStepData(ElasticStepData):
-    """An elastic step with sliders: M (v⁺ − v*) = Δt (Bᵀf + B_tᵀf_t), f_t = P(t − K s).
+class StepSliders:
+    """The sliders of a step: those with a force, on bodies that move.
 
-    Given the motion, f_t is what the law of the sliders says. So the residuals are those of the
-    elastic step that B_tᵀf_t loads. Arrays of n sliders leave out those of no force.
+    Arrays have n sliders of m tangents each.
 
     Attributes
     ----------
-    sliders : of the step, validated.
-    alpha, duration : of ``sliders.forces``; they slide by ``duration`` times v⁺.
+    sliders : of all contacts, validated.
+    alpha, duration : of ``Sliders.forces``; they slide by ``duration`` times v⁺.
     """
 
     sliders: Sliders
     alpha: float
     duration: float
-
-    kind = "elastic step with sliders"
 
     @cached_property
     def _used(self) -> IntArray:
@@ -276,35 +168,20 @@ class SlidingStepData(ElasticStepData):
         drift = self.duration * self.sliders.rate[self._used]
         return np.asarray(self.sliders.trial[self._used] - self.growth[:, None] * drift)
 
-    @cached_property
-    def slider_part(self) -> IntArray:
+    def parts_of(self, parts: Parts) -> IntArray:
         """(n,) the independent part of each slider."""
         first = self.B_t.indptr[:-1][:: self.start.shape[1]]
-        return np.asarray(self.parts.dof[self.B_t.indices[first]])
-
-    @cached_property
-    def parts(self) -> Parts:
-        """Independent parts of the network of contacts and sliders."""
-        touched = abs(self.B_t)
-        return network_parts(self.B, sp.csr_array(abs(self.mass.M) + touched.T @ touched))
+        return np.asarray(parts.dof[self.B_t.indices[first]])
 
     def tried(self, v: FloatArray) -> FloatArray:
         """t − K s (n, m) of a motion v (nv,) in m/s, N."""
         moved = self.duration * (self.B_t @ v).reshape(self.start.shape)
         return np.asarray(self.start - self.growth[:, None] * moved)
 
-    def slider_load(self, v: FloatArray) -> FloatArray:
+    def load(self, v: FloatArray) -> FloatArray:
         """B_tᵀ f_t (nv,), N and N·m, of a motion v (nv,) in m/s."""
         return np.asarray(self.B_t.T @ cut(self.tried(v), self.cap)[0].ravel())
 
-    def velocity_objective(self, v_next: FloatArray | None, f: FloatArray) -> FloatArray:
-        """½ ‖v⁺ − v*‖²_M + Σ w(c) + (Δt/h) Σ ψ (parts,), J, h the duration."""
-        y = self.tried(self.velocity(f) if v_next is None else v_next)
-        psi = self.dt / self.duration * huber(y, self.growth, self.cap)
-        return super().velocity_objective(v_next, f) + self.parts.total(self.slider_part, psi)
-
-    def residuals(self, motion: FloatArray | None, f: FloatArray) -> tuple[Residual, ...]:
-        """Those of the elastic step with the sliders' forces as loads."""
-        v = self.velocity(f) if motion is None else motion
-        loaded = self.step.replace(F_ext=self.step.F_ext + self.slider_load(v))
-        return ElasticStepData(loaded, self.law).residuals(v, f)
+    def power(self, v: FloatArray) -> FloatArray:
+        """ψ(s) over the duration (n,), W, of a motion v (nv,) in m/s."""
+        return huber(self.tried(v), self.growth, self.cap) / self.duration

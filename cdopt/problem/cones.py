@@ -1,0 +1,177 @@
+"""The cones K of contact forces, one a contact, as one product: the contact law of a problem.
+
+Forces and rates are arrays (rows,) in the order of the contacts, the normal row of each first. A
+law is K ∋ f ⟂ g ∈ K*; Coulomb's law has de Saxcé's rates g + shift(g) e_n in place of g.
+
+A further kind of cone is one more class here. Nothing else in this room needs to know it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt.problem import friction_cone as cone
+
+
+class Cones(ABC):
+    """A product of ``nc`` cones of ``d`` rows each.
+
+    Attributes
+    ----------
+    nc : number of contacts.
+    d : rows of each.
+    mu : (nc,) friction coefficients, zero without friction.
+    """
+
+    nc: int
+    d: int
+    mu: FloatArray
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all contacts."""
+        return self.nc * self.d
+
+    def table(self, rows: FloatArray) -> FloatArray:
+        """Values of the rows as one line a contact (nc, d)."""
+        return rows.reshape(self.nc, self.d)
+
+    def normal(self, rows: FloatArray) -> FloatArray:
+        """(nc,) the values of the normal rows."""
+        return rows[:: self.d]
+
+    def sizes(self, rows: FloatArray) -> FloatArray:
+        """(nc,) Euclidean norm of the rows of each contact."""
+        return np.abs(rows) if self.d == 1 else np.linalg.norm(self.table(rows), axis=1)
+
+    def on_rows(self, values: FloatArray) -> FloatArray:
+        """Values of the contacts (nc,) on each of their rows (rows,)."""
+        return values if self.d == 1 else values.repeat(self.d)
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> FloatArray:
+        """(nc,) by how much an error of rates may change ``shifted`` rates, relative."""
+
+    @property
+    @abstractmethod
+    def stretch(self) -> FloatArray:
+        """(rows,) factors by which points of Lorentz cones become those of K."""
+
+    @abstractmethod
+    def take(self, contacts: IntArray) -> Cones:
+        """The cones of these contacts (n,)."""
+
+    @abstractmethod
+    def project(self, y: FloatArray) -> FloatArray:
+        """The nearest point of K to y (rows,)."""
+
+    @abstractmethod
+    def projection_derivative(self, y: FloatArray) -> FloatArray:
+        """An element (nc, d, d) of the generalised derivative of ``project`` at y (rows,)."""
+
+    @abstractmethod
+    def shift(self, g: FloatArray) -> FloatArray:
+        """(nc,) de Saxcé's shift of the normal rates: the least g_n with (g_n, g_T) in K*.
+
+        Where g_n is at least the shift, g is in the dual cone.
+        """
+
+    def shifted(self, g: FloatArray) -> FloatArray:
+        """Rates g + shift(g) e_n (rows,)."""
+        result = g.copy()
+        result[:: self.d] += self.shift(g)
+        return result
+
+    def distance(self, f: FloatArray) -> FloatArray:
+        """(nc,) distance of forces f (rows,) from K."""
+        return self.sizes(f - self.project(f))
+
+    def dual_distance(self, g: FloatArray) -> FloatArray:
+        """(nc,) distance of rates g (rows,) from K*: the size of P_K(−g), by Moreau."""
+        return self.sizes(self.project(-g))
+
+    def natural_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
+        """(rows,) w f − P_K(w f − g) in m/s: zero exactly where K ∋ f ⟂ g ∈ K*.
+
+        ``mobility`` is w > 0 (nc,) in m/(s·N).
+        """
+        push = self.on_rows(mobility) * f
+        return push - self.project(push - g)
+
+
+class HalfLines(Cones):
+    """f ≥ 0 and g ≥ 0: contacts without friction, of one row each."""
+
+    def __init__(self, nc: int) -> None:
+        self.nc, self.d, self.mu = nc, 1, np.zeros(nc)
+
+    @property
+    def sensitivity(self) -> FloatArray:
+        """Ones."""
+        return np.ones(self.nc)
+
+    @property
+    def stretch(self) -> FloatArray:
+        """Ones."""
+        return np.ones(self.nc)
+
+    def take(self, contacts: IntArray) -> HalfLines:
+        """As many half-lines."""
+        return HalfLines(contacts.size)
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """max(y, 0)."""
+        return np.maximum(y, 0.0)
+
+    def projection_derivative(self, y: FloatArray) -> FloatArray:
+        """One where y is positive."""
+        return np.where(y > 0.0, 1.0, 0.0)[:, None, None]
+
+    def shift(self, g: FloatArray) -> FloatArray:
+        """None."""
+        return np.zeros(self.nc)
+
+
+class FrictionCones(Cones):
+    """Coulomb's cones ‖f_T‖ ≤ μ f_n, in the plane (d = 2) and in space (d = 3).
+
+    Parameters
+    ----------
+    mu : (nc,) friction coefficients.
+    d : rows a contact.
+    """
+
+    def __init__(self, mu: FloatArray, d: int) -> None:
+        self.mu, self.nc, self.d = mu, int(mu.size), d
+
+    @property
+    def sensitivity(self) -> FloatArray:
+        """(nc,) 1 + μ."""
+        return 1.0 + self.mu
+
+    @property
+    def stretch(self) -> FloatArray:
+        """(rows,) 1 on normal rows, μ on tangential ones."""
+        stretch = self.mu.repeat(self.d)
+        stretch[:: self.d] = 1.0
+        return stretch
+
+    def take(self, contacts: IntArray) -> FrictionCones:
+        """The cones of these contacts (n,)."""
+        return FrictionCones(self.mu[contacts], self.d)
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """The nearest point of K to y (rows,)."""
+        return cone.project(self.table(y), self.mu).ravel()
+
+    def projection_derivative(self, y: FloatArray) -> FloatArray:
+        """An element (nc, d, d) of its generalised derivative."""
+        return cone.projection_derivative(self.table(y), self.mu)
+
+    def shift(self, g: FloatArray) -> FloatArray:
+        """(nc,) μ‖g_T‖."""
+        return cone.shift(self.table(g), self.mu)

@@ -1,0 +1,440 @@
+"""The one problem of this package: conditions on a contact network.
+
+    F̃ + S w = Gᵀ f        balance         S: the inertia M/Δt; zero for statics
+    g = G w + p + c(f)     rates or gaps   c(f): compliance of the contacts; zero for rigid ones
+    K ∋ f ⟂ g̃ ∈ K*        contact law     g̃ = g, or de Saxcé's shifted g for Coulomb's law
+
+In code G is ``B``, the gap gradient, with d rows a contact, and w is the motion less the one
+without contact forces: v⁺ − v* of a step, u − ū of a static network. A static network has Δt = 1,
+so that its rates in m/s are its gaps in m. A step may be known by N = G S⁻¹Gᵀ and p alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
+from cdopt.problem.cones import Cones
+from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.mass import MassMatrix
+from cdopt.problem.residual import Condition
+from cdopt.problem.scaling import BodyBlocks, Entries, Parts
+from cdopt.problem.sliders import StepSliders
+
+
+@dataclass(frozen=True, eq=False)
+class ContactProblem:
+    """The conditions on one contact network, as native solvers and the certificate use them.
+
+    Forces f and rates g are arrays (rows,), d rows a contact, the normal one first. A motion is v⁺
+    (nv,) of a step in m/s and rad/s, or u (nv,) of a static network in m; None with N and p alone.
+
+    Attributes
+    ----------
+    kind : "rigid step", "frictional step", "elastic step", "elastic step with sliders", "truss".
+    cones : K, the cones of the contacts.
+    B : G (rows, nv), the gap gradient; without columns where only N and p are known.
+    p : (rows,) m/s, rates of the free motion.
+    bias : (rows,) m/s, b of the rates B v⁺ + b; p where only N and p are known.
+    contact_load : F̃ (nv,), N and N·m, zero of a step; not used on dofs that are not free.
+    rest : (nv,) the motion without contact forces, where w = 0: v* of a step, the prescribed
+        displacement of a static network, zero on its free dofs.
+    scale_by : makes the units and local scales of the problem.
+    dt : time step Δt, s; one for a static network.
+    inertia : the mass matrix M; None of a static network, and with N and p alone.
+    N : (rows, rows) m/(s·N), the Delassus matrix where it is given; else None.
+    compliance : the power law of elastic contacts; None of rigid ones.
+    law : "associated" with g̃ = g, or "coulomb" with de Saxcé's shifted rates.
+    free : (nv,) which dofs are free; None where all are.
+    start : (nv,) m/s, the motion at the start of the step; None of a static network.
+    sliders : tangential springs with constant caps, or None.
+    dof_body : (nv,) the body of each dof, or None.
+    contact_ids : (nc,) names of the contacts, or None.
+    points : (nc, 2) or (nc, 3) m, contact points, or None.
+    step_bodies : of a static network made of a step, the bodies of the step; else None.
+    step_acting : (nv,) N and N·m, of a static network made of a step, the local loads there: a
+        falling body whose contacts hardly press is judged by its weight; else None.
+    """
+
+    kind: str
+    cones: Cones
+    B: sp.csr_array
+    p: FloatArray
+    bias: FloatArray
+    contact_load: FloatArray
+    rest: FloatArray
+    scale_by: Callable[[ContactProblem], Scales] = field(repr=False)
+    dt: float = 1.0
+    inertia: MassMatrix | None = None
+    N: sp.csr_array | None = None
+    compliance: PowerLaw | None = None
+    law: str = "associated"
+    free: BoolArray | None = None
+    start: FloatArray | None = None
+    sliders: StepSliders | None = None
+    dof_body: IntArray | None = None
+    contact_ids: NDArray[Any] | None = None
+    points: FloatArray | None = None
+    step_bodies: BodyBlocks | None = None
+    step_acting: FloatArray | None = None
+
+    expected: ClassVar[str] = "the data of a formulation, such as ClassicCD(step).data"
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return self.cones.nc
+
+    @property
+    def d(self) -> int:
+        """Rows a contact: 1 without friction, 2 in the plane, 3 in space."""
+        return self.cones.d
+
+    @property
+    def rows(self) -> int:
+        """Number of rows, of forces and of rates."""
+        return self.cones.rows
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom; zero with N and p alone."""
+        return int(self.B.shape[1])
+
+    @property
+    def free_motion(self) -> FloatArray | None:
+        """``rest``, the motion without contact forces; None with N and p alone."""
+        return self.rest if self.N is None else None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the network has no inertia."""
+        return self.inertia is None and self.N is None
+
+    @property
+    def elastic_law(self) -> PowerLaw:
+        """``compliance``, of elastic contacts.
+
+        Raises
+        ------
+        ValueError : the contacts are rigid.
+        """
+        if self.compliance is None:
+            raise ValueError("rigid contacts have no elastic law")
+        return self.compliance
+
+    # --- the terms of the conditions -------------------------------------------------------
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The entries of B."""
+        return Entries(self.B)
+
+    @cached_property
+    def products(self) -> sp.csr_array:
+        """Bᵀ (nv, rows), or N (rows, rows): what self-balanced forces keep at zero."""
+        return sp.csr_array(self.B.T) if self.N is None else self.N
+
+    @cached_property
+    def delassus(self) -> sp.csr_array:
+        """N (rows, rows), m/(s·N): as given, or Δt B M⁻¹ Bᵀ of a step.
+
+        Raises
+        ------
+        ValueError : a static network, which has none.
+        """
+        if self.N is not None:
+            return self.N
+        if self.inertia is None:
+            raise ValueError("a static network has no Delassus matrix")
+        product = sp.csr_array(self.B @ self.inertia.solve_sparse(sp.csr_array(self.B.T)))
+        return freeze(sp.csr_array((product + product.T) * (0.5 * self.dt)))
+
+    def load(self, f: FloatArray) -> FloatArray:
+        """Bᵀ f (nv,), N and N·m: what forces f (rows,) in N do to the bodies."""
+        return self.entries.load(f)
+
+    def velocity(self, f: FloatArray) -> FloatArray | None:
+        """The motion (nv,) of forces f (rows,) in N: v* + Δt M⁻¹Bᵀf.
+
+        Of a static network, whose forces determine no motion, that without forces; None with N and
+        p alone.
+        """
+        if self.inertia is None:
+            return self.free_motion
+        return np.asarray(self.rest + self.dt * self.inertia.solve(self.load(f)))
+
+    def gap(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
+        """g without compliance (rows,), m/s: B v + b, or N f + p with N and p alone.
+
+        ``motion`` (nv,) None is the one that forces f (rows,) cause.
+        """
+        if self.N is not None:
+            return np.asarray(self.N @ f + self.p)
+        motion = self.velocity(f) if motion is None else motion
+        return self.entries.times(np.asarray(motion)) + self.bias
+
+    def shifted(self, rates: FloatArray) -> FloatArray:
+        """g̃ (rows,), m/s: the rates that the law sets orthogonal to the forces."""
+        return self.cones.shifted(rates) if self.law == "coulomb" else rates
+
+    def shift(self, rates: FloatArray) -> FloatArray:
+        """(nc,) m/s: what the law adds to the normal rates of ``rates`` (rows,)."""
+        return self.cones.shift(rates) if self.law == "coulomb" else np.zeros(self.nc)
+
+    def overlap(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
+        """c = −Δt g (rows,), m, at the end of a step; of a static network −(B u + gaps)."""
+        return -self.dt * self.gap(motion, f)
+
+    def reactions(self, f: FloatArray) -> FloatArray:
+        """(Bᵀ f) on the dofs that are not free, in their order, N and N·m."""
+        return self.load(f)[:0] if self.free is None else self.load(f)[~self.free]
+
+    # --- the two objectives, by part -------------------------------------------------------
+
+    def force_objective(self, f: FloatArray) -> FloatArray:
+        """½ fᵀN f + pᵀf + (1/Δt) Σ w*(f) (parts,): N m/s of a step, J of a static network.
+
+        Equations (22), (33) and (36) of Olsen & Kamrin (2018).
+        """
+        parts, linear = self.scales.parts, self.p * f
+        objective = parts.total(self.row_part, linear)
+        if self.compliance is not None:
+            objective += parts.total(self.row_part, self.compliance.conjugate(f)) / self.dt
+        if self.N is not None:
+            objective += parts.total(self.row_part, 0.5 * f * (self.N @ f))
+        elif self.inertia is not None:
+            load = self.load(f)
+            half = 0.5 * self.dt * self.inertia.solve(load) * load
+            objective += parts.total(parts.dof, half)
+        return objective
+
+    def motion_objective(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
+        """½ ‖w‖²_M + F̃ᵀu + Σ w(c) (parts,), J, and the energy of sliders.
+
+        With N and p alone ½ Δt fᵀN f. ``motion`` (nv,) None is the one that forces f (rows,) cause.
+        Equation (32) of Olsen & Kamrin (2018), corrected, for a static network.
+        """
+        parts = self.scales.parts
+        if self.N is not None:
+            return parts.total(self.row_part, 0.5 * self.dt * f * (self.N @ f))
+        motion = np.asarray(self.velocity(f) if motion is None else motion)
+        energy = np.zeros(parts.count)
+        if self.inertia is not None:
+            jump = motion - self.rest
+            energy += parts.total(parts.dof, 0.5 * jump * self.inertia.times(jump))
+        else:
+            work = self.contact_load * motion
+            work = work if self.free is None else np.where(self.free, work, 0.0)
+            energy += parts.total(parts.dof, work)
+        if self.compliance is not None:
+            stored = self.compliance.energy(self.overlap(motion, f))
+            energy += parts.total(self.row_part, stored)
+        if self.sliders is not None:
+            part = self.sliders.parts_of(parts)
+            energy += parts.total(part, self.dt * self.sliders.power(motion))
+        return energy
+
+    # --- units -----------------------------------------------------------------------------
+
+    @cached_property
+    def scales(self) -> Scales:
+        """The units of the problem, and the local scales of its certificate."""
+        return self.scale_by(self)
+
+    @property
+    def parts(self) -> Parts:
+        """Independent parts of the contact network."""
+        return self.scales.parts
+
+    @property
+    def bodies(self) -> BodyBlocks:
+        """The bodies that the degrees of freedom belong to."""
+        return self.scales.bodies
+
+    @cached_property
+    def row_part(self) -> IntArray:
+        """(rows,) the part of each row."""
+        return read_only(self.parts.contact.repeat(self.d))
+
+    @property
+    def part_force(self) -> FloatArray:
+        """(parts,) N, unit of the forces of each part."""
+        return self.scales.part_force
+
+    @property
+    def part_speed(self) -> FloatArray:
+        """(parts,) m/s, unit of the rates of each part; m of a static network."""
+        return self.scales.part_speed
+
+    @property
+    def part_energy(self) -> FloatArray:
+        """(parts,) J, unit of the energies of each part."""
+        return self.scales.part_energy
+
+    @cached_property
+    def force(self) -> FloatArray:
+        """(rows,) N, unit of each row's force: that of its part."""
+        return read_only(self.part_force[self.row_part])
+
+    @cached_property
+    def speed(self) -> FloatArray:
+        """(rows,) m/s, unit of each row's rate: that of its part."""
+        return read_only(self.part_speed[self.row_part])
+
+    @property
+    def dof_speed(self) -> FloatArray:
+        """(nv,) m/s or rad/s, unit of each dof's motion; m or rad of a static network."""
+        return self.scales.dof_speed
+
+    @property
+    def mobility(self) -> FloatArray:
+        """(nc,) m/(s·N), w: the rate of a contact per unit of its own force."""
+        return self.scales.mobility
+
+    def scaled(self) -> ScaledProblem:
+        """The same problem in units of its independent parts, without dimensions; made once."""
+        return self._scaled
+
+    @cached_property
+    def _scaled(self) -> ScaledProblem:
+        return self.scales.scaled()
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledProblem:
+    """A problem in units of its parts: forces, rates and energies of order one, and Δt = 1.
+
+    A motion is ``rest`` plus ``unit`` times w on the dofs ``used``; forces are ``force``
+    times f.
+
+    Attributes
+    ----------
+    B : G (rows, m) on the m dofs used.
+    S : (m, m) the inertia; None of a static network, and with N and p alone.
+    N : (rows, rows) where only N and p are known; else None.
+    load : F̃ (m,), zero of a step.
+    p : (rows,) rates, or gaps, of the free motion.
+    compliance : the law of elastic contacts, of forces by overlaps −(B w + p); None of rigid ones.
+    used : (m,) the dofs that contacts or loads act on; all of a step.
+    unit : (m,) the motion of each w.
+    """
+
+    B: sp.csr_array
+    load: FloatArray
+    p: FloatArray
+    S: sp.csr_array | None = None
+    N: sp.csr_array | None = None
+    compliance: PowerLaw | None = None
+    used: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    unit: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def elastic_law(self) -> PowerLaw:
+        """``compliance``, of elastic contacts.
+
+        Raises
+        ------
+        ValueError : the contacts are rigid.
+        """
+        if self.compliance is None:
+            raise ValueError("rigid contacts have no elastic law")
+        return self.compliance
+
+
+@dataclass(frozen=True, eq=False)
+class LocalScales:
+    """The scales of one answer's certificate: the speeds, loads and energies at each place.
+
+    None is taken over the whole network, so that a fast or heavy body lends its scale to no other
+    (compare the componentwise backward error of Oettli & Prager, Numerische Mathematik 6, 1964).
+
+    Attributes
+    ----------
+    gap_round_off : (rows,) m/s, of the rates.
+    part_energy : (parts,) J, energy of each independent part; zero where stored energies count.
+    imbalance : (parts,) J, the share of the duality gap of what balance lacks: ½ ‖M(v⁺ − v*) −
+        Δt Bᵀf‖² by M⁻¹, or (F̃ − Bᵀf)ᵀu.
+    imbalance_round_off : (parts,) J.
+    balance : the condition of balance, where bodies are known.
+    speed : (nc,) m/s, how fast the local loads would change each gap, at most the unit of its part;
+        without entries for a static network.
+    force : (nc,) N, the local load of each contact; without entries for rigid contacts.
+    least_stored : (nc,) J, the least energy stored at a contact that counts; zero for a step.
+    body_energy : (bodies,) kg m²/s², the energies behind the speeds; without entries where bodies
+        are not known.
+    acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j on each dof, with a_j the larger change of its speed by
+        contacts or loads; without entries where bodies are not known.
+    """
+
+    gap_round_off: FloatArray
+    part_energy: FloatArray
+    imbalance: FloatArray
+    imbalance_round_off: FloatArray
+    balance: tuple[Condition, ...] = ()
+    speed: FloatArray = field(default_factory=lambda: np.zeros(0))
+    force: FloatArray = field(default_factory=lambda: np.zeros(0))
+    least_stored: FloatArray | float = 0.0
+    body_energy: FloatArray = field(default_factory=lambda: np.zeros(0))
+    acting: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+
+class Scales(ABC):
+    """The units of a problem and the local scales of its certificate.
+
+    ``problem`` is the one they belong to. There is one subclass for each way in which a network is
+    known: a step with matrices, a step by N and p, a static network.
+    """
+
+    def __init__(self, problem: ContactProblem) -> None:
+        self.problem = problem
+
+    @cached_property
+    @abstractmethod
+    def parts(self) -> Parts:
+        """Independent parts of the contact network."""
+
+    @cached_property
+    @abstractmethod
+    def bodies(self) -> BodyBlocks:
+        """The bodies that the degrees of freedom belong to."""
+
+    @cached_property
+    @abstractmethod
+    def part_speed(self) -> FloatArray:
+        """(parts,) m/s."""
+
+    @cached_property
+    @abstractmethod
+    def part_force(self) -> FloatArray:
+        """(parts,) N."""
+
+    @cached_property
+    def part_energy(self) -> FloatArray:
+        """(parts,) J: work of the part's force over its speed in one time step."""
+        return read_only(self.part_force * self.part_speed * self.problem.dt)
+
+    @cached_property
+    @abstractmethod
+    def dof_speed(self) -> FloatArray:
+        """(nv,) m/s or rad/s, unit of each dof's motion."""
+
+    @cached_property
+    @abstractmethod
+    def mobility(self) -> FloatArray:
+        """(nc,) m/(s·N)."""
+
+    @abstractmethod
+    def local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
+        """The local scales of an answer, a motion (nv,) or None and forces f (rows,) in N."""
+
+    @abstractmethod
+    def scaled(self) -> ScaledProblem:
+        """The problem in these units."""

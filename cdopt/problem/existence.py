@@ -1,0 +1,305 @@
+"""Whether a problem has an answer: proofs of infeasibility, Slater number, attainment.
+
+A static network is infeasible exactly when some motion u has B u ≥ 0 and F̃ᵀu < 0: no contact
+resists it, and the load drives it. It is an unbounded ray of (32). A rigid step is infeasible
+exactly when multipliers g ≥ 0 have Bᵀg = 0 and gᵀb < 0: a body between fixed walls that close in.
+With friction forces in the cones take the place of multipliers. Two matrix products verify a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.cone_program import ConeProgram
+from cdopt._util.errors import InfeasibilityProof
+from cdopt._util.frozen import Frozen
+from cdopt._util.linear_program import linprog
+from cdopt.problem.contact_problem import ContactProblem
+from cdopt.problem.residual import EPS, Residual, positive
+from cdopt.problem.scales import StaticScales, step_scales
+from cdopt.problem.scaling import column_scale
+
+_PROOF = {"time_limit": 60.0}  # seconds
+_CLEAR = 1e-7  # the proof's value must be this clear of zero, in scaled units
+_MODERATE = 3.0  # forces over the local loads that need no second look,
+_GROWTH = -0.25  # or the worst residual to this power: so little do unbounded forces grow
+_SHRINKS = 2.0  # the least forces of no attained answer do, when less accuracy is asked for
+MARGIN = 1e-7  # a Slater number is zero within this; products of a proof are, relative to it
+_SECONDS = 60.0  # of one cone program
+_SMALL = 1e-6  # an error of forces, relative to the local loads,
+_LARGER = 1e-4, 0.3  # and bounds of another, which must not matter much
+
+
+def prove_infeasible(data: ContactProblem) -> InfeasibilityProof | None:
+    """A proof that the problem ``data`` has no solution; None when none was obtained.
+
+    Elastic steps always have one. Of Coulomb's law only normal forces are tried: such a proof
+    excludes every law, and others exclude nothing.
+    """
+    if data.is_static:
+        return _unresisted_motion(data)
+    if data.compliance is not None:
+        return None
+    if data.d == 1:
+        every = sp.csr_array(sp.eye_array(data.rows, format="csr"))
+        return _closing_in(data, data.products, every)
+    if data.law == "coulomb":
+        normal = sp.csr_array(sp.eye_array(data.rows, format="csr")[:: data.d])
+        return _closing_in(data, sp.csr_array(data.products @ normal.T), normal)
+    slater = slater_number(data)
+    if slater.forces is None or not slater.infeasible:
+        return None
+    forces = slater.forces.ravel()
+    value = float(data.bias @ forces)
+    return InfeasibilityProof(data.kind, read_only(forces), value, slater.violation)
+
+
+def _unresisted_motion(data: ContactProblem) -> InfeasibilityProof | None:
+    """A motion u with B u ≥ 0 and F̃ᵀu < 0, if there is any."""
+    scales = data.scales
+    if not isinstance(scales, StaticScales):
+        raise TypeError(type(scales).__name__)
+    used = np.flatnonzero(scales.in_play)
+    if used.size == 0:
+        return None
+    lever = scales.dof_lever[used]
+    B = sp.csr_array(data.B[:, used] * (1.0 / lever)[None, :])
+    load = data.contact_load[used] / (lever * data.part_force[data.parts.dof][used])
+    ray = _descending_ray(load, B, np.negative, A_ub=-B, b_ub=np.zeros(data.nc), bounds=(-1.0, 1.0))
+    if ray is None:
+        return None
+    motion, violation = ray
+    u = np.zeros(data.nv)
+    u[used] = motion / lever
+    return InfeasibilityProof(data.kind, read_only(u), float(data.contact_load @ u), violation)
+
+
+def _closing_in(
+    data: ContactProblem, rows: sp.csr_array, directions: sp.csr_array
+) -> InfeasibilityProof | None:
+    """Self-balanced forces with forceᵀ bias < 0, if there are any.
+
+    Forces are g ≥ 0 times the ``directions`` (k, rows), one a line; ``rows`` (m, k) multiply g.
+    """
+    bias = data.bias
+    if not np.any(directions @ bias < 0.0):
+        return None
+    reach = column_scale(sp.csr_array(rows.T))
+    used = np.flatnonzero(reach > 0.0)
+    balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
+    height = data.parts.largest(data.row_part, positive(-bias))[data.row_part]
+    ray = _descending_ray(
+        directions @ (bias / np.where(height > 0.0, height, 1.0)),
+        balance,
+        np.abs,
+        A_eq=balance,
+        b_eq=np.zeros(used.size),
+        bounds=(0.0, 1.0),
+    )
+    if ray is None:
+        return None
+    forces, violation = np.asarray(directions.T @ ray[0]), ray[1]
+    return InfeasibilityProof(data.kind, read_only(forces), float(bias @ forces), violation)
+
+
+def _descending_ray(
+    cost: FloatArray,
+    rows: sp.csr_array,
+    violation: Callable[[FloatArray], FloatArray],
+    **program: Any,
+) -> tuple[FloatArray, float] | None:
+    """A vector x of negative costᵀx that meets its conditions, and by how much it misses them.
+
+    HiGHS computes it; ``program`` has constraints and bounds, as ``scipy.optimize.linprog`` takes
+    them. The ``violation`` of the products with the ``rows`` (m, n) must be at most 1e-7 in scaled
+    units: a problem whose answers are all 1e7 times its own scale looks infeasible.
+    """
+    if not (np.isfinite(rows.data).all() and np.isfinite(cost).all()):
+        return None
+    x = linprog(cost, options=_PROOF, **program).x
+    if x is None:
+        return None
+    x = np.clip(x, *program["bounds"])
+    value, missed = float(cost @ x), float(violation(rows @ x).max(initial=0.0))
+    return (x, missed) if value < -_CLEAR and missed <= _CLEAR * abs(value) else None
+
+
+# --- whether forces that look right are some ---------------------------------------------
+
+
+def attainment(
+    data: ContactProblem, motion: FloatArray | None, f: FloatArray, worst: float
+) -> tuple[float | None, tuple[Residual, ...]]:
+    """Whether forces that look right are those of an infimum that is not attained.
+
+    It is asked of answers with friction whose ``worst`` residual is within the tolerance. Forces
+    that approach such an infimum grow as their worst residual gets less. So only forces f (rows,)
+    above a multiple of the local loads, the larger the less the residual, are looked at. They are
+    right where the Slater number of their part is positive, and where the least forces for the same
+    ``motion`` (nv,) hardly depend on their accuracy; in the plane cones are polyhedral, and every
+    infimum is attained.
+
+    Returns
+    -------
+    The Slater number, where it was computed, and a residual where the answer is none.
+    """
+    if data.d <= 2 or not data.nc:
+        return None, ()
+    acts, at = step_scales(data).acting_energy(motion, f), data.parts.contact
+    energy = data.dt * data.parts.total(at, data.mobility * data.cones.sizes(f) ** 2)
+    size = np.sqrt(energy / np.where(acts > 0.0, acts, np.inf))
+    part = int(np.argmax(size))
+    large = float(size[part])
+    if large <= max(_MODERATE, max(worst, EPS * (1.0 + large)) ** _GROWTH):
+        return None, ()
+    contacts = np.flatnonzero(at == part)
+    slater = slater_number(data, contacts)
+    if slater.bounded:
+        return slater.value, ()
+    shrunk = forces_shrink(data, motion, f, contacts, worst)
+    doubts = (Residual("attainment", shrunk, float(acts[part]), "J"),)
+    return slater.value, doubts if shrunk > _SHRINKS else ()
+
+
+# --- the Slater number -------------------------------------------------------------------
+#
+# For some motion v let every contact open faster than x S along its normal, with S the speed of its
+# part: B v + b − x S e_n ∈ K*_μ. The Slater number is the largest such x. By duality it is
+#
+#     minimise bᵀf    subject to    f ∈ K_μ,  Bᵀf = 0,  Σ S f_n = 1,
+#
+# infinite where no forces balance themselves. Its sign says what may be expected.
+#
+# - Positive: the associated law has forces, and they are bounded; so has Coulomb's law (A.
+#   Klarbring & J.-S. Pang, SIAM J. Optim. 8, 1998; V. Acary, F. Cadoux, C. Lemaréchal & J. Malick,
+#   ZAMM 91, 2011).
+# - Zero: forces are unbounded along the f that attains it, or the infimum is not attained: the set
+#   Bᵀ K_μ need not be closed (G. Pataki, Math. Oper. Res. 32, 2007), and forces then grow without
+#   limit as the accuracy increases.
+# - Negative: the associated law has no solution, and f proves it by two products.
+#
+# The cone programs are solved by Clarabel. Whatever it says, f is projected onto the cones, and its
+# products are computed again from the data.
+
+
+@dataclass(frozen=True, eq=False)
+class Slater(Frozen):
+    """How far the feasible set of a step with friction is from having no interior.
+
+    Attributes
+    ----------
+    value : the largest x with g − x S e_n ∈ K*_μ for some motion, without unit; infinite where no
+        forces balance themselves; NaN where the cone program was not solved.
+    forces : (nc, d) N, self-balanced forces that attain it, with Σ S f_n = 1; None where it is
+        infinite or NaN. Where ``value`` is zero, they may be added to the forces of any answer.
+    violation : the largest entry of Bᵀf, relative to its terms.
+    """
+
+    value: float
+    forces: FloatArray | None = None
+    violation: float = 0.0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the feasible set has an interior, so that forces exist and are bounded."""
+        return self.value > MARGIN
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether the forces prove that the associated law has no solution."""
+        return self.value < -MARGIN and self.violation <= MARGIN * -self.value
+
+    def __str__(self) -> str:
+        if np.isnan(self.value):
+            return "Slater number not known: the cone program was not solved"
+        if self.bounded:
+            return f"Slater number {self.value:.3g}: forces exist and are bounded"
+        if self.infeasible:
+            return f"Slater number {self.value:.3g}: the associated law has no solution"
+        return "Slater number 0: forces are unbounded, or there are none"
+
+
+def slater_number(data: ContactProblem, contacts: IntArray | None = None) -> Slater:
+    """The Slater number of these contacts of a step with friction; by default of all."""
+    contacts = np.arange(data.nc) if contacts is None else contacts
+    if not contacts.size:
+        return Slater(np.inf)
+    cones, d = data.cones.take(contacts), data.d
+    columns, stretch = _rows_of(contacts, d), cones.stretch
+    n, speed = columns.size, data.speed[columns]
+    rows = sp.csr_array(data.products[:, columns] * (1.0 / speed)[None, :])
+    reach = column_scale(sp.csr_array(rows.T))
+    used = np.flatnonzero(reach > 0.0)
+    balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
+    cost = data.bias[columns] / speed
+    total = np.where(np.arange(n) % d == 0, 1.0, 0.0)[None, :]
+    equal = sp.vstack([balance * stretch[None, :], sp.csr_array(total)])
+    right = np.append(np.zeros(used.size), 1.0)
+    identity, dims = sp.eye_array(n), [d] * contacts.size
+    parts = cost * stretch, equal, right, identity, np.zeros(n), dims
+    answer = ConeProgram(*parts, seconds=_SECONDS).solve()
+    if answer.status == "PrimalInfeasible":
+        return Slater(np.inf)
+    if not answer.useful:
+        return Slater(np.nan, violation=np.inf)
+    power = cones.project(stretch * answer.x)
+    power /= cones.normal(power).sum() or 1.0
+    value = float(cost @ power)
+    violation = float(np.abs(balance @ power).max(initial=0.0))
+    if violation > MARGIN:  # no self-balanced forces
+        return Slater(np.nan, violation=np.inf)
+    value = 0.0 if abs(value) <= MARGIN else value
+    return Slater(value, read_only(cones.table(power / speed)), violation)
+
+
+def forces_shrink(
+    data: ContactProblem, motion: FloatArray | None, f: FloatArray, contacts: IntArray, worst: float
+) -> float:
+    """By which factor the least forces for the motion shrink when they may be less accurate.
+
+    The forces f (rows,) of an answer are replaced by the least ones that have the same effect on
+    the bodies and do the same work, but for a small error, and for a larger one, which exceeds
+    that of motions with this ``worst`` residual. Of an attained answer the two differ little.
+    Where an infimum is not attained, nothing but the accuracy bounds the forces that approach it.
+    """
+    cones = data.cones.take(contacts)
+    columns, stretch = _rows_of(contacts, data.d), cones.stretch
+    root = np.sqrt(cones.on_rows(data.mobility[contacts]))
+    rates = data.shifted(data.gap(motion, f))[columns]
+    rates = rates + cones.project(-rates)  # Moreau: the nearest point of K*
+    effect = sp.csr_array(step_scales(data).effect[:, columns] * (1.0 / root)[None, :])
+    effect = sp.csr_array(effect[np.diff(effect.indptr) > 0])
+    y = root * cones.project(f[columns])
+    unit = np.linalg.norm(effect @ y) or 1.0
+    target, work = effect @ (y / unit), rates / root / unit
+    done = max(float(work @ (y / unit)), 0.0)
+    n, m = columns.size, target.size
+    on_forces = [  # in cones; then: Σ w ‖f‖² ≤ size², ‖effect − target‖ ≤ slack, work
+        sp.eye_array(n),
+        sp.csr_array((1, n)),
+        sp.diags_array(stretch),
+        sp.csr_array((1, n)),
+        effect * stretch[None, :],
+        sp.csr_array((-work * stretch)[None, :]),
+    ]
+    on_size = sp.csr_array(([1.0], ([n], [0])), shape=(2 * n + m + 3, 1))
+    inside, cost = sp.hstack([sp.vstack(on_forces), on_size]), np.append(np.zeros(n), 1.0)
+    dims = [data.d] * contacts.size + [n + 1, m + 1, 1]
+    sizes = []
+    for slack in (_SMALL, float(np.clip(10.0 * np.sqrt(worst), *_LARGER))):
+        shift = np.concatenate([np.zeros(2 * n + 1), [slack], -target, [done + slack]])
+        free = sp.csr_array((0, n + 1)), np.zeros(0)
+        answer = ConeProgram(cost, *free, inside, shift, dims, seconds=_SECONDS).solve()
+        sizes.append(float(answer.x[-1]) if answer.useful else np.inf)
+    return sizes[0] / sizes[1] if sizes[1] > 0.0 else 1.0
+
+
+def _rows_of(contacts: IntArray, d: int) -> IntArray:
+    """The rows (n d,) of these contacts (n,)."""
+    return np.asarray((contacts[:, None] * d + np.arange(d)).ravel())

@@ -1,0 +1,625 @@
+"""The units and local scales of a problem: of a step with matrices, a step by N and p, statics.
+
+Each residual of a certificate is an error over the load, speed or energy at that contact or on that
+body, so that a light body next to a heavy one is judged as sharply as by itself.
+``docs/residuals.md`` derives the scales.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util.checks import BoolArray, FloatArray, read_only
+from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.contact_problem import ContactProblem, LocalScales, ScaledProblem, Scales
+from cdopt.problem.mass import MassMatrix
+from cdopt.problem.residual import EPS, Condition, positive
+from cdopt.problem.scaling import (
+    BodyBlocks,
+    ContactBodies,
+    Entries,
+    Parts,
+    column_scale,
+    largest_by,
+    matrix_parts,
+    network_parts,
+    rows_of,
+    scaled,
+    smallest_by,
+    total_by,
+)
+
+_NEGLIGIBLE = 1e-12  # a closing speed below this share of the opening ones is round-off
+_ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancelled to make it
+_NEIGHBOUR = 1e-2  # a body without load takes this share of the loads next to it,
+BACKGROUND = 1e-6  # or this share of the speed of its part, where there is no load next to it
+_RESOLVED = 1e7  # times round-off: the least scale where there is no load, so that noise is none
+_STATIC_ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
+_FLOOR = 1e-3  # of the energy of the local load of a contact, where it stores less
+_LENT = 1e-3  # of the smallest load, where there is no load
+_NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
+_NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
+
+
+# --- steps -------------------------------------------------------------------------------
+
+
+class StepScales(Scales):
+    """A step: its speeds are those at which contacts close in free motion."""
+
+    @abstractmethod
+    def _closing_speeds(self) -> FloatArray:
+        """``part_speed``, zero where there is no motion at all."""
+
+    @abstractmethod
+    def _diagonal(self) -> FloatArray:
+        """N_ii (rows,), zero where the row moves nothing."""
+
+    @abstractmethod
+    def acting_force(self, local: LocalScales) -> FloatArray:
+        """(nc,) N, the local load of each contact."""
+
+    @abstractmethod
+    def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
+        """(parts,) J, of an answer, a motion (nv,) or None and forces f (rows,)."""
+
+    @property
+    @abstractmethod
+    def effect(self) -> sp.csr_array:
+        """Bᵀ or N with its lines so scaled that ‖effect f‖² is about fᵀN f."""
+
+    @cached_property
+    def position_round_off(self) -> FloatArray:
+        """(nc,) m/s, round-off of positions x in a gap over Δt, 8ε|x|/Δt; zero without points.
+
+        |x| is the largest coordinate of the points of a part: its bodies lie between them.
+        """
+        points, parts = self.problem.points, self.parts
+        if points is None:
+            return np.zeros(self.problem.nc)
+        size = parts.largest(parts.contact, np.abs(points).max(axis=1, initial=0.0))
+        return read_only(EPS * size[parts.contact] / self.problem.dt)
+
+    # How a contact opens. Of the associated law it is g_n − μ‖g_T‖: there sliding opens contacts.
+
+    def opening(self, rates: FloatArray) -> FloatArray:
+        """(nc,) m/s, how fast contacts open at ``rates`` (rows,); below 0 they close."""
+        problem = self.problem
+        opening = problem.cones.normal(rates)
+        if problem.d > 1 and problem.law == "associated":
+            opening = opening - problem.cones.shift(rates)
+            round_off = EPS * self.opening_size(rates)
+            opening = np.where(np.abs(opening) <= round_off, 0.0, opening)
+        return opening
+
+    def opening_size(self, rates: FloatArray) -> FloatArray:
+        """(nc,) m/s, sizes of the terms of ``opening``: |g_n|, of the associated law + μ‖g_T‖."""
+        problem = self.problem
+        size = np.abs(problem.cones.normal(rates))
+        if problem.d > 1 and problem.law == "associated":
+            size = size + problem.cones.shift(rates)
+        return size
+
+    @cached_property
+    def part_speed(self) -> FloatArray:
+        """(parts,) m/s: fastest closing of the free motion.
+
+        Where nothing closes, the fastest gap rate B v*, so that a far gap (Φ/Δt is large) does
+        not blunt the scale; where nothing moves either, the largest |p|. Never below the
+        round-off of the terms that p is made of.
+        """
+        speed = self._closing_speeds()
+        return read_only(np.where(speed > 0.0, speed, float(speed.max(initial=0.0)) or 1.0))
+
+    @cached_property
+    def mobility(self) -> FloatArray:
+        """(nc,) m/(s·N), w = tr(N_ii)/d of each contact: N_ii without friction; positive."""
+        diagonal = self._diagonal().reshape(-1, self.problem.d).mean(axis=1)
+        mean = self.parts.geometric_mean(diagonal)[self.parts.contact]
+        return read_only(np.where(diagonal > 0.0, diagonal, mean))
+
+    @cached_property
+    def part_force(self) -> FloatArray:
+        """(parts,) N: the force that stops the part's speed at a contact of mean mobility."""
+        return read_only(self.part_speed / self.parts.geometric_mean(self.mobility))
+
+
+class MatrixScales(StepScales):
+    """A step with matrices.
+
+    √E_b is the change of motion of body b in this step: E_b = Σ M_jj a_j² over its dofs, with a_j
+    the larger of |v⁺ − v*|_j and Δt |M⁻¹F_ext|_j. The local speed S_i is the gap speed that this
+    means at contact i.
+    """
+
+    def __init__(self, problem: ContactProblem) -> None:
+        super().__init__(problem)
+        self._mass, self._motion, self._start = _inertia_of(problem)
+
+    @property
+    def _coupling(self) -> sp.csr_array | None:
+        return None if self._mass.is_diagonal else self._mass.ties
+
+    @cached_property
+    def _reach(self) -> sp.csr_array:
+        """(nc, nv) how far a dof moves a contact in any direction: of one row a contact B."""
+        B, nc, d = self.problem.B, self.problem.nc, self.problem.d
+        if d == 1:
+            return B
+        squares = sp.csr_array((B.data**2, B.indices, B.indptr), B.shape)
+        ends = np.arange(0, nc * d + 1, d)
+        gather = sp.csr_array((np.ones(nc * d), np.arange(nc * d), ends), (nc, nc * d))
+        reach = sp.csr_array(gather @ squares)
+        reach.data = np.sqrt(reach.data)
+        return reach
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Independent parts of the network of contacts, and of sliders."""
+        coupling, sliders = self._coupling, self.problem.sliders
+        if sliders is not None:
+            touched = abs(sliders.B_t)
+            coupling = sp.csr_array(abs(self._mass.M) + touched.T @ touched)
+        return network_parts(self._reach, coupling)
+
+    @cached_property
+    def bodies(self) -> BodyBlocks:
+        """The bodies that the degrees of freedom belong to."""
+        mass, body = self._mass.diagonal, self.problem.dof_body
+        return BodyBlocks.of(self._reach, mass, self._coupling, body)
+
+    @cached_property
+    def _contact_bodies(self) -> ContactBodies:
+        """The bodies of each contact, with its mobility in all directions."""
+        return self.bodies.at_contacts(self._reach, self._mass.diagonal)
+
+    # --- the local scales of an answer -----------------------------------------------------
+
+    @np.errstate(all="ignore")  # what is not a number fails its residual
+    def local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
+        """The local scales of an answer v⁺ (nv,) and f (rows,)."""
+        problem, dt, parts, bodies = self.problem, self.problem.dt, self.parts, self.bodies
+        mass, root, blocks = self._mass.diagonal, np.sqrt(self._mass.diagonal), bodies.label
+        v_next = np.asarray(problem.velocity(f) if motion is None else motion)
+        jump = v_next - self._motion
+        change = np.maximum(np.abs(jump), np.abs(self._motion - self._start))
+        motion_energy = mass * change**2
+        pushed = dt * problem.entries.load_size(f)
+        if (
+            problem.dof_body is None
+        ):  # dofs in which forces cancel may be those of a body that moves
+            change = np.maximum(change, pushed / mass)
+        gap_round_off = EPS * (np.abs(problem.bias) + problem.entries.times_size(v_next))
+        speed, energy = self._gap_speeds(bodies.total(mass * change**2), gap_round_off)
+        least = parts.total(parts.dof, energy[blocks] / np.bincount(blocks)[blocks])
+        imbalance = self._mass.times(jump) - dt * problem.load(f)
+        momenta = self._mass.times_size(np.abs(v_next) + np.abs(self._motion))
+        error, round_off = np.abs(imbalance) / root, EPS * (pushed + momenta) / root
+        acting, force = pushed + mass * change, np.zeros(0)
+        if problem.compliance is not None:
+            closing = problem.compliance.force(dt * (positive(-problem.p) + speed))
+            force = np.minimum(self._forces(acting, energy), closing)
+        return LocalScales(
+            gap_round_off,
+            np.maximum(parts.total(parts.dof, motion_energy), _NEIGHBOUR**2 * least),
+            parts.total(parts.dof, 0.5 * imbalance * self._mass.solve(imbalance)),
+            parts.total(parts.dof, round_off**2),
+            (Condition("momentum", "m/s √kg", error, np.sqrt(energy)[blocks], round_off),),
+            speed,
+            force,
+            body_energy=energy,
+            acting=acting,
+        )
+
+    def acting_force(self, local: LocalScales) -> FloatArray:
+        """(nc,) N, the local load of each contact: the smaller of those of its bodies."""
+        return self._forces(local.acting, local.body_energy)
+
+    def _forces(self, acting: FloatArray, energy: FloatArray) -> FloatArray:
+        """(nc,) N, of the loads ``acting`` (nv,) in N s and body energies (bodies,) kg m²/s²."""
+        momenta = acting / np.sqrt(self._mass.diagonal)
+        exchanged = np.maximum(self.bodies.total(momenta**2), energy)
+        return self._contact_bodies.impulses(exchanged) / self.problem.dt
+
+    def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
+        """(parts,) J, of an answer ``motion`` (nv,) and f (rows,): changes of motion, and loads."""
+        jump = np.asarray(self.problem.velocity(f) if motion is None else motion) - self._motion
+        change = np.maximum(np.abs(jump), np.abs(self._motion - self._start))
+        return self.parts.total(self.parts.dof, self._mass.diagonal * change**2)
+
+    @property
+    def effect(self) -> sp.csr_array:
+        """√Δt M^(−1/2) Bᵀ, of the diagonal of M."""
+        root = np.sqrt(self.problem.dt / self._mass.diagonal)
+        return sp.csr_array(self.problem.products * root[:, None])
+
+    def _gap_speeds(
+        self, energy: FloatArray, gap_round_off: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """(nc,) m/s, the local gap speeds, and (bodies,) kg m²/s², the energies behind them.
+
+        ``energy`` is Σ M_jj a_j² over each body's dofs. It is raised to a small share of what the
+        contacts that close would make, each by itself. A body without load, none of whose
+        contacts closes, takes a small share of the loads on its neighbours; in a part of such
+        bodies alone the part's speed counts.
+        """
+        idle, speed = self.idle_parts[self.parts.contact], self.part_speed[self.parts.contact]
+        noise = _RESOLVED * gap_round_off.reshape(-1, self.problem.d)
+        most = np.where(idle, np.maximum(speed, noise.max(axis=1, initial=0.0)), speed)
+        least = np.where(idle, np.maximum(speed, noise.min(axis=1, initial=np.inf)), speed)
+        background = np.where(idle, 1.0, BACKGROUND) * least
+        energy = self._contact_bodies.least_energies(
+            energy, self.idle_bodies, self._closing_rate, _NEIGHBOUR, background
+        )
+        return np.minimum(self._contact_bodies.speeds(energy), most), energy
+
+    @cached_property
+    def _closing_rate(self) -> FloatArray:
+        """(nc,) m/s, how fast contacts close in free motion, zero if by no more than round-off."""
+        opening = self.opening(self.problem.p)
+        return np.where(opening < -EPS * self._free_terms, -opening, 0.0)
+
+    @cached_property
+    def _free_terms(self) -> FloatArray:
+        """(nc,) m/s: size of the terms of ``opening`` in free motion, |bias| + |B| |v*|."""
+        problem = self.problem
+        return self.opening_size(np.abs(problem.bias) + problem.entries.times_size(self._motion))
+
+    @cached_property
+    def idle_bodies(self) -> BoolArray:
+        """(bodies,) those without load, none of whose contacts closes in free motion."""
+        loaded = self.bodies.largest(np.abs(self._motion - self._start)) > 0.0
+        return ~loaded & ~self._contact_bodies.touched(self._closing_rate > 0.0)
+
+    @cached_property
+    def idle_parts(self) -> BoolArray:
+        """(parts,) those in which no body bears a load and no contact closes in free motion."""
+        parts, busy = self.parts, ~self.idle_bodies[self.bodies.label]
+        acting = np.bincount(parts.contact[self._closing_rate > 0.0], minlength=parts.count)
+        return acting + np.bincount(parts.dof[busy], minlength=parts.count) == 0
+
+    # --- units -----------------------------------------------------------------------------
+
+    def _closing_speeds(self) -> FloatArray:
+        p, bias, parts, size_of = self.problem.p, self.problem.bias, self.parts, self.opening_size
+        each = (self._closing_rate, size_of(p), size_of(p - bias), self._free_terms)
+        closing, size, rate, terms = (parts.largest(parts.contact, values) for values in each)
+        opening = np.where(rate > _NEGLIGIBLE * size, rate, size)
+        speed = np.where(closing > _NEGLIGIBLE * size, closing, opening)
+        return np.maximum(speed, _ROUND_OFF * terms)
+
+    def _diagonal(self) -> FloatArray:
+        """N_ii (rows,); of elastic contacts with the diagonal of M: that is enough for a scale."""
+        B, dt = self.problem.B, self.problem.dt
+        if self._mass.is_diagonal or self.problem.compliance is not None:
+            share = B.data**2 / self._mass.diagonal[B.indices]
+            return dt * total_by(rows_of(B), share, self.problem.rows)
+        product = self._mass.solve_sparse(sp.csr_array(B.T)).T.tocsr()
+        return dt * np.asarray(B.multiply(product).sum(axis=1)).ravel()
+
+    @cached_property
+    def part_force(self) -> FloatArray:
+        """(parts,) N: the force that stops the part's speed at a contact of mean mobility.
+
+        Of elastic contacts, if that is less, what the stiffest one makes of all that closes in one
+        step: contacts may yield before they stop what closes.
+        """
+        stopping = self.part_speed / self.parts.geometric_mean(self.mobility)
+        law = self.problem.compliance
+        if law is None:
+            return read_only(stopping)
+        stiffest = self.parts.largest(self.parts.contact, law.stiffness)
+        yielding = PowerLaw(stiffest, law.power).force(self.part_speed * self.problem.dt)
+        return read_only(np.where(yielding > 0.0, np.minimum(stopping, yielding), stopping))
+
+    @cached_property
+    def dof_speed(self) -> FloatArray:
+        """(nv,) m/s or rad/s: speed of each degree of freedom.
+
+        What moves a gap at the part's speed, or what takes the part's energy if that is less: a
+        lever too short to matter must not lend its dof a speed it never has.
+        """
+        part = self.parts.dof
+        with np.errstate(divide="ignore"):  # a dof that touches nothing keeps what its energy gives
+            moving = self.part_speed[part] / column_scale(self.problem.B)
+        kinetic = np.sqrt(self.part_energy[part] / self._mass.diagonal)
+        return read_only(np.minimum(moving, kinetic))
+
+    def scaled(self) -> ScaledProblem:
+        """The step in units of the forces, speeds and energies of its parts."""
+        problem, s, law = self.problem, self.dof_speed, self.problem.compliance
+        if law is not None:
+            law = PowerLaw(law.force(problem.speed * problem.dt) / problem.force, law.power)
+        return ScaledProblem(
+            B=scaled(problem.B, 1.0 / problem.speed, s),
+            load=np.zeros(s.size),
+            p=problem.p / problem.speed,
+            S=scaled(self._mass.M, s / self.part_energy[self.parts.dof], s),
+            compliance=law,
+            used=np.arange(s.size),
+            unit=s,
+        )
+
+
+def step_scales(problem: ContactProblem) -> StepScales:
+    """The scales of a step.
+
+    Raises
+    ------
+    TypeError : the problem is static.
+    """
+    if not isinstance(problem.scales, StepScales):
+        raise TypeError(f"the scales of a {problem.kind} are not those of a step")
+    return problem.scales
+
+
+def _inertia_of(problem: ContactProblem) -> tuple[MassMatrix, FloatArray, FloatArray]:
+    """The mass matrix, and the motions (nv,) without contacts and at the start of the step."""
+    if problem.inertia is None or problem.start is None:
+        raise TypeError("a problem without inertia")
+    return problem.inertia, problem.rest, problem.start
+
+
+class DelassusScales(StepScales):
+    """A step known by N and p alone.
+
+    The local speed S_i is the largest of −p_i and of the speed that forces make at the contact,
+    Σ_j |N_ij||f_j| or, if less, √(N_ii fᵀN f): that bounds |N f|_i by Cauchy and Schwarz and does
+    not count forces that cancel. The energy of a part is Δt fᵀN f; where nothing closes, at least
+    Δt Σ S_i²/N_ii, so that forces of round-off are not measured by themselves.
+    """
+
+    def __init__(self, problem: ContactProblem) -> None:
+        super().__init__(problem)
+        self._N: sp.csr_array = problem.products
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Independent parts of the contact network."""
+        return matrix_parts(self._N, self.problem.d)
+
+    @cached_property
+    def bodies(self) -> BodyBlocks:
+        """None."""
+        return BodyBlocks(np.zeros(0, dtype=np.int64), 0)
+
+    @cached_property
+    def dof_speed(self) -> FloatArray:
+        """Without entries: there are no degrees of freedom."""
+        return np.zeros(0)
+
+    def local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
+        """The local scales of forces f (rows,) in N; there is no ``motion`` (nv,).
+
+        With friction at least a small share of the speed of the part: forces of round-off on an
+        open contact must not be measured by themselves.
+        """
+        problem, N, parts, at = self.problem, self._N, self.parts, self.problem.row_part
+        summed, work, unit = Entries(N).times_size(f), f * (N @ f), problem.speed
+        of_part = parts.total(at, work)[at]
+        bound = np.sqrt(positive(N.diagonal() * of_part))
+        closing = problem.cones.on_rows(positive(-self.opening(problem.p)))
+        speed = np.maximum(closing, np.minimum(np.minimum(summed, bound), unit))
+        speed = np.where(self.idle_parts[at], unit, speed)
+        energy, mobility = parts.total(at, problem.dt * work), problem.cones.on_rows(self.mobility)
+        least = parts.total(at, problem.dt * speed**2 / mobility)
+        moved = (energy > 0.0) & ~self.idle_parts  # forces of round-off move idle parts
+        if problem.d > 1:
+            speed = np.maximum(speed, BACKGROUND * unit)
+        zero = np.zeros(parts.count)
+        return LocalScales(
+            EPS * (np.abs(problem.p) + summed),
+            np.where(moved, energy, np.maximum(energy, least)),
+            zero,
+            zero,
+            speed=problem.cones.table(speed).max(axis=1, initial=0.0),
+        )
+
+    def acting_force(self, local: LocalScales) -> FloatArray:
+        """(nc,) N, the local load of each contact: the force that stops its local speed."""
+        return local.speed / self.mobility
+
+    def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
+        """(parts,) J: of the motion that forces f (rows,) make; there is no ``motion`` (nv,)."""
+        return self.local(motion, f).part_energy
+
+    @property
+    def effect(self) -> sp.csr_array:
+        """N, each row over √w of its contact."""
+        root = np.sqrt(self.problem.cones.on_rows(self.mobility))
+        return sp.csr_array(self._N * (1.0 / root)[:, None])
+
+    @cached_property
+    def idle_parts(self) -> BoolArray:
+        """(parts,) those in which no contact closes in free motion."""
+        closing = (self.opening(self.problem.p) < 0.0).astype(np.float64)
+        return self.parts.largest(self.parts.contact, closing) == 0.0
+
+    def _closing_speeds(self) -> FloatArray:
+        p, parts = self.problem.p, self.parts
+        closing = parts.largest(parts.contact, -self.opening(p))
+        largest = parts.largest(parts.contact, self.opening_size(p))
+        return np.where(closing > _NEGLIGIBLE * largest, closing, largest)
+
+    def _diagonal(self) -> FloatArray:
+        return np.asarray(self._N.diagonal())
+
+    def scaled(self) -> ScaledProblem:
+        """The step in units of the forces and speeds of its parts."""
+        problem = self.problem
+        N = scaled(self._N, problem.force, 1.0 / problem.speed)
+        N = sp.csr_array((N + N.T) * 0.5)
+        return ScaledProblem(problem.B, np.zeros(0), problem.p / problem.speed, N=N)
+
+
+# --- statics -----------------------------------------------------------------------------
+
+
+class StaticScales(Scales):
+    """A static network of elastic contacts.
+
+    The local load of a body, Y_b, is the largest max(|B|ᵀ|f|, |F̃|)_j / β_j of its dofs, with the
+    lever β_j of each; that of a contact, F_i, the smaller Y_b of its bodies.
+    """
+
+    def __init__(self, problem: ContactProblem) -> None:
+        super().__init__(problem)
+        if problem.compliance is None:
+            raise TypeError("a static network of rigid contacts")
+        self._law: PowerLaw = problem.compliance
+        every = np.ones(problem.nv, dtype=bool)
+        self._free: BoolArray = every if problem.free is None else problem.free
+
+    @cached_property
+    def bodies(self) -> BodyBlocks:
+        """The bodies that the dofs belong to."""
+        body = self.problem.dof_body
+        if self.problem.step_bodies is not None:
+            return self.problem.step_bodies
+        return BodyBlocks.stated(np.arange(self.problem.nv) if body is None else body)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Independent parts of the network; prescribed dofs tie nothing together."""
+        return network_parts(self.problem.B, tied=self._free)
+
+    @cached_property
+    def dof_lever(self) -> FloatArray:
+        """β_j (nv,): gap per unit of the dof; the largest one where a dof touches no contact."""
+        beta = column_scale(self.problem.B)
+        longest = float(beta.max(initial=0.0)) or 1.0
+        return read_only(np.where(beta > 0.0, beta, longest))
+
+    @cached_property
+    def in_play(self) -> BoolArray:
+        """(nv,) free dofs that enter equilibrium: those that contacts act on, and loaded ones.
+
+        A column of B whose levers are all round-off compared with the largest of B acts on nothing,
+        provided that its load is round-off too.
+        """
+        beta, load = column_scale(self.problem.B), np.abs(self.problem.contact_load)
+        touched, most = beta > 0.0, load.max(where=self._free, initial=0.0)
+        noise = (beta <= _NO_LEVER * beta.max(initial=0.0)) & (load <= _NO_LOAD * most)
+        return read_only(self._free & np.where(touched, ~noise, load != 0.0))
+
+    @cached_property
+    def _driven(self) -> FloatArray:
+        """(nc,) N, forces that gaps and prescribed displacements make by themselves."""
+        return self._law.force(-self.problem.p)
+
+    # --- the local scales of an answer -----------------------------------------------------
+
+    def local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
+        """The local scales of an answer u (nv,) in m and f (nc,) in N."""
+        problem, parts, free, used = self.problem, self.parts, self._free, self.in_play
+        u = np.asarray(problem.rest if motion is None else motion)
+        acting, exchanged, force = self._loads(f)
+        load = problem.load(f)
+        work = np.where(free, (problem.contact_load - load) * u, 0.0)
+        sizes = problem.entries.load_size(f) + np.abs(problem.contact_load)
+        round_off = EPS * parts.total(parts.dof, np.where(free, sizes, 0.0) * np.abs(u))
+        error = np.abs(load - problem.contact_load) / self.dof_lever
+        scale = exchanged[self.bodies.label]
+        balance = Condition("equilibrium", "N", error[used], scale[used], EPS * acting[used])
+        return LocalScales(
+            _STATIC_ROUND_OFF * (problem.entries.times_size(u) + np.abs(problem.bias)),
+            np.zeros(parts.count),
+            parts.total(parts.dof, work),
+            round_off,
+            (balance,),
+            force=force,
+            least_stored=_FLOOR * self._law.conjugate(force),
+        )
+
+    def _loads(self, f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Local loads of dofs, bodies and contacts under forces f (nc,), all in N at a contact.
+
+        Returns
+        -------
+        (nv,) max(|B|ᵀ|f|, |F̃|)_j / β_j of each dof, or its load in the step; (bodies,) the
+        largest over the body's dofs; (nc,) the smallest of the contact's bodies. A body without
+        load takes at least a small share of the smallest load; without any load it is one newton.
+        For contacts between bodies that do not move, the gaps count as one body more.
+        """
+        problem, bodies, used = self.problem, self.bodies, self.in_play
+        contact, body = problem.entries.row, bodies.label[problem.entries.column]
+        loads = np.where(used, np.abs(problem.contact_load), 0.0)
+        if problem.step_acting is not None:
+            loads = np.maximum(loads, problem.step_acting)
+        applied = np.maximum(
+            bodies.largest(loads / self.dof_lever),
+            largest_by(body, self._driven[contact], bodies.count),
+        )
+        gaps, apart = np.abs(problem.bias), problem.bias != 0.0
+        pressed = float(self._driven.max(where=apart, initial=0.0))
+        everywhere = np.append(applied, pressed)
+        least = float(np.min(everywhere, where=everywhere > 0.0, initial=np.inf))
+        acting = np.maximum(problem.entries.load_size(f), loads) / self.dof_lever
+        exchanged = np.maximum(bodies.largest(acting), applied)
+        floor = _LENT * least if np.isfinite(least) else 1.0
+        exchanged = np.where(applied > 0.0, exchanged, np.maximum(exchanged, floor))
+        free = bodies.largest(used.astype(np.float64)) > 0.0
+        acts = problem.entries.value != 0.0
+        contact, body = contact[acts], body[acts]
+        force = smallest_by(contact, np.where(free, exchanged, np.inf)[body], problem.nc)
+        if not np.all(force > 0.0):  # of contacts that no free body moves
+            of_gaps = max(float(gaps @ np.abs(f)) / (float(gaps.max()) or 1.0), pressed)
+            of_gaps = of_gaps if pressed > 0.0 else max(of_gaps, floor)
+            fixed = np.full(problem.nc, np.inf)
+            np.minimum.at(fixed, contact, exchanged[body])
+            fixed = np.where(apart, np.minimum(fixed, of_gaps), fixed)
+            force = np.where(force > 0.0, force, np.where(fixed < np.inf, fixed, 0.0))
+        return acting, exchanged, force
+
+    # --- units -----------------------------------------------------------------------------
+
+    @cached_property
+    def part_force(self) -> FloatArray:
+        """(parts,) N: the largest load as a contact would feel it.
+
+        With gaps or prescribed displacements that press, the force that they would cause if larger.
+        Parts without load take the largest of the others.
+        """
+        parts = self.parts
+        loads = np.where(self.in_play, np.abs(self.problem.contact_load / self.dof_lever), 0.0)
+        caused = parts.largest(parts.contact, self._driven)
+        force = np.maximum(parts.largest(parts.dof, loads), caused)
+        return read_only(np.where(force > 0.0, force, float(force.max(initial=0.0)) or 1.0))
+
+    @cached_property
+    def _part_stiffness(self) -> FloatArray:
+        """(parts,) N/m^(p−1): geometric mean of the contact stiffness."""
+        return read_only(self.parts.geometric_mean(self._law.stiffness))
+
+    @cached_property
+    def part_speed(self) -> FloatArray:
+        """(parts,) m: overlap of a contact of mean stiffness under the part's force."""
+        return read_only(PowerLaw(self._part_stiffness, self._law.power).overlap(self.part_force))
+
+    @cached_property
+    def mobility(self) -> FloatArray:
+        """(nc,) m/N, the part's overlap over its force."""
+        return read_only((self.part_speed / self.part_force)[self.parts.contact])
+
+    @cached_property
+    def dof_speed(self) -> FloatArray:
+        """(nv,) m or rad: what moves a gap by the part's overlap."""
+        return read_only(self.part_speed[self.parts.dof] / self.dof_lever)
+
+    def scaled(self) -> ScaledProblem:
+        """The network in units of each part's force and overlap."""
+        problem, used = self.problem, np.flatnonzero(self.in_play)
+        lever, part = self.dof_lever[used], self.parts.dof[used]
+        ratio = self._law.stiffness / self._part_stiffness[self.parts.contact]
+        return ScaledProblem(
+            B=scaled(problem.B[:, used], None, 1.0 / lever),
+            load=problem.contact_load[used] / (lever * self.part_force[part]),
+            p=problem.p / problem.speed,
+            compliance=PowerLaw(ratio, self._law.power),
+            used=used,
+            unit=self.dof_speed[used],
+        )

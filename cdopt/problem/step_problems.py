@@ -1,0 +1,212 @@
+"""Steps and static networks as contact problems: rigid, with friction, elastic, or at rest."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cdopt._util.arguments import trusted
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, one_of, read_only
+from cdopt._util.frozen import frozen_rows
+from cdopt.problem.cones import Cones, FrictionCones, HalfLines
+from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.contact_problem import ContactProblem
+from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
+from cdopt.problem.scales import DelassusScales, MatrixScales, StaticScales
+from cdopt.problem.scaling import BodyBlocks, rows_of, total_by
+from cdopt.problem.sliders import StepSliders
+
+LAWS = ("coulomb", "associated")
+Law = Annotated[str, one_of(LAWS)]
+_IDLE = 1e-20  # a dof with less than this share of every contact's mobility moves none of them
+
+
+def rigid_data(step: Step) -> ContactProblem:
+    """The problem of classic contact dynamics on the normal rows of a step."""
+    cones = HalfLines(step.nc)
+    if isinstance(step, DelassusStep):
+        return _with_delassus("rigid step", cones, step, step.N, step.p_vec)
+    step = _with_bodies(step)
+    return _with_matrices("rigid step", cones, step, step.B, step.bias)
+
+
+def frictional_data(step: Step, law: Law) -> ContactProblem:
+    """The problem of a step with friction under a law of ``LAWS``."""
+    friction = step.friction
+    if friction is None:
+        raise ValueError("a step without friction")
+    cones = FrictionCones(friction.mu, friction.d)
+    if isinstance(step, DelassusStep):
+        return _with_delassus("frictional step", cones, step, step.N_rows, step.p_rows, law)
+    step = _with_bodies(step)
+    B = interleaved(step.B, friction.B_t, friction.d)
+    bias = np.column_stack([step.bias, friction.rate]).ravel()
+    return _with_matrices("frictional step", cones, step, B, bias, law=law)
+
+
+def _with_bodies(step: Step) -> ContactStep:
+    if not isinstance(step, ContactStep):
+        raise TypeError(type(step).__name__)
+    return step
+
+
+def elastic_data(
+    step: ContactStep, compliance: PowerLaw, sliders: StepSliders | None = None
+) -> ContactProblem:
+    """The problem of a step on elastic contacts.
+
+    ``compliance`` has the stiffness (nc,) in N/m^(p−1), ``sliders`` are its springs with caps.
+    """
+    kind = "elastic step" if sliders is None else "elastic step with sliders"
+    cones, more = HalfLines(step.nc), {"compliance": compliance, "sliders": sliders}
+    return _with_matrices(kind, cones, step, step.B, step.bias, **more)
+
+
+def truss_data(
+    B: sp.csr_array,
+    contact_load: FloatArray,
+    compliance: PowerLaw,
+    gaps: FloatArray | None = None,
+    free: BoolArray | None = None,
+    prescribed_u: FloatArray | None = None,
+    contact_ids: NDArray[Any] | None = None,
+    dof_body: IntArray | None = None,
+    step_bodies: BodyBlocks | None = None,
+    step_acting: FloatArray | None = None,
+) -> ContactProblem:
+    """The problem of a static network: Bᵀf = F̃ on free dofs, f = w′(c), c = −(B u + gaps).
+
+    Equations (32), (33) and (36) of Olsen & Kamrin (2018), with the sign of (32) corrected.
+
+    Parameters
+    ----------
+    B : (nc, nv). contact_load : F̃ (nv,), N and N·m; not used on dofs that are not free.
+    compliance : stiffness (nc,) in N/m^(p−1) and power.
+    gaps : (nc,) m, at u = 0; by default all contacts touch.
+    free : (nv,) mask of the free dofs; by default all.
+    prescribed_u : (nv,) displacement of the others, m; zero on free dofs.
+    contact_ids : (nc,) names of the contacts.
+    dof_body : (nv,) the body of each dof.
+    step_bodies, step_acting : bodies, and local loads (nv,), of the step that it was made of, as
+        in ``ContactProblem``.
+    """
+    nc, nv = B.shape
+    gaps = np.zeros(nc) if gaps is None else gaps
+    u = np.zeros(nv) if prescribed_u is None else prescribed_u
+    opened = total_by(rows_of(B), B.data * u[B.indices], nc)
+    return trusted(
+        ContactProblem,
+        "truss",
+        HalfLines(nc),
+        B,
+        read_only(opened + gaps),
+        gaps,
+        contact_load,
+        read_only(u),
+        StaticScales,
+        compliance=compliance,
+        free=free,
+        dof_body=dof_body,
+        contact_ids=contact_ids,
+        step_bodies=step_bodies,
+        step_acting=step_acting,
+    )
+
+
+def _with_matrices(
+    kind: str, cones: Cones, step: ContactStep, B: sp.csr_array, bias: FloatArray, **more: Any
+) -> ContactProblem:
+    """A step of bodies with inertia, whose rows (rows, nv) are B."""
+    rest = step.v_star
+    p = step.p_vec if cones.d == 1 else np.asarray(B @ rest + bias)
+    return trusted(
+        ContactProblem,
+        kind,
+        cones,
+        _without_idle(B, step.mass.diagonal),
+        read_only(p),
+        read_only(bias),
+        np.zeros(step.nv),
+        rest,
+        MatrixScales,
+        step.dt,
+        inertia=step.mass,
+        start=step.v,
+        dof_body=step.dof_body,
+        contact_ids=step.contact_ids,
+        points=step.points,
+        **more,
+    )
+
+
+def _with_delassus(
+    kind: str,
+    cones: Cones,
+    step: DelassusStep,
+    N: sp.csr_array,
+    p: FloatArray,
+    law: str = "associated",
+) -> ContactProblem:
+    """A step known by N (rows, rows) and p (rows,) alone."""
+    return trusted(
+        ContactProblem,
+        kind,
+        cones,
+        sp.csr_array((cones.rows, 0)),
+        p,
+        p,
+        np.zeros(0),
+        np.zeros(0),
+        DelassusScales,
+        step.dt,
+        N=N,
+        law=law,
+        contact_ids=step.contact_ids,
+        points=step.points,
+    )
+
+
+def _without_idle(B: sp.csr_array, mass: FloatArray) -> sp.csr_array:
+    """B (rows, nv) without columns that move no gap but for round-off.
+
+    These are rotations of spheres, whose levers are zero up to 1e-16: they would tie the forces
+    like any other.
+    """
+    moving, rows = np.zeros(B.shape[1], dtype=bool), rows_of(B)
+    share = B.data**2 / mass[B.indices]
+    total = total_by(rows, share, B.shape[0])
+    moving[B.indices[share > _IDLE * total[rows]]] = True
+    if moving[B.indices].all():
+        return B
+    return freeze(sp.csr_array(B * np.where(moving, 1.0, 0.0)[None, :]))
+
+
+def loaded_by_sliders(data: ContactProblem, motion: FloatArray) -> ContactProblem:
+    """The elastic step with the forces of its sliders at a ``motion`` (nv,) as loads.
+
+    Given the motion, these forces are what the law of the sliders says.
+    """
+    if data.sliders is None or data.inertia is None:
+        raise TypeError("a problem without sliders")
+    rest = data.rest + data.dt * data.inertia.solve(data.sliders.load(motion))
+    p = data.entries.times(rest) + data.bias
+    return dataclasses.replace(data, kind="elastic step", sliders=None, rest=rest, p=p)
+
+
+def interleaved(B: sp.csr_array, B_t: sp.csr_array, d: int) -> sp.csr_array:
+    """Normal rows B (nc, nv) and tangential ones, the d of a contact together (nc d, nv).
+
+    Both are in canonical order without zeros.
+    """
+    (nc, nv), many = B.shape, d - 1
+    begins = np.column_stack([B.indptr[:-1], B.nnz + B_t.indptr[:-1].reshape(nc, many)]).ravel()
+    counts = np.column_stack([np.diff(B.indptr), np.diff(B_t.indptr).reshape(nc, many)]).ravel()
+    indptr = np.append(0, np.cumsum(counts))
+    place = np.arange(indptr[-1]) + np.repeat(begins - indptr[:-1], counts)
+    data = np.concatenate([B.data, B_t.data])[place]
+    indices = np.concatenate([B.indices, B_t.indices])[place]
+    return frozen_rows(data, indices, indptr, (counts.size, nv))
