@@ -112,10 +112,10 @@ def read_bytes(
     return content
 
 
-def read_text(path: str | Path, expected: str, argument: str = "path") -> str:
-    """The text in a UTF-8 file without a byte order mark."""
+def read_text(path: str | Path, expected: str, argument: str = "path", at_most: int = TEXT) -> str:
+    """The text in a UTF-8 file of ``at_most`` so many bytes, without a byte order mark."""
     try:
-        text = read_bytes(path, expected, argument, TEXT).decode("utf-8")
+        text = read_bytes(path, expected, argument, at_most).decode("utf-8")
     except UnicodeDecodeError as error:
         raise _fault(path, f"no UTF-8 text: {error.reason}", expected, argument) from error
     if text.startswith("\ufeff"):

@@ -186,6 +186,9 @@ class NativeBackend(ABC):
                 except _BREAKDOWN as error:
                     status = f"numerical breakdown: {type(error).__name__}: {error}"
                     outcome, raw = _without_forces(data, status, "failed"), error
+                except MemoryError as error:
+                    status = f"out of memory: {error or 'no size told'}"
+                    outcome, raw = _without_forces(data, status, "failed"), error
         late = not outcome.met and raw is None and deadline.passed
         if getattr(self, "history", False) and raw is None:
             raw = History(read_only(np.concatenate([np.zeros(0), *outcome.residuals])))

@@ -201,8 +201,8 @@ class Formulation(ABC):
         Raises
         ------
         InvalidInput, BackendUnavailable, Unsupported : before solving.
-        SolveFailed : the solver failed or left no iterate, or infeasibility is proven; after the
-            time limit no proof is sought.
+        SolveFailed : the solver failed, left no iterate or ran out of memory, or infeasibility is
+            proven; after the time limit no proof is sought.
         """
         chosen = resolve(backend or ("clarabel" if self.extended else "newton"), **options)
         start = warm_start.warm_start() if isinstance(warm_start, StepSolution) else warm_start
@@ -213,11 +213,14 @@ class Formulation(ABC):
         def once(posed: Formulation, left: float | None) -> Certified:
             return solve_certified(chosen, posed, start, verbose, left, tol)
 
-        result, certificate = self._run(once, chosen, start, time_limit)
-        record = self._provenance(chosen, result, tol, start is not None, time_limit)
-        solution = self._solution(chosen.name, result, certificate, record, started)
-        if check and not (solution.claimed or solution.ok):
-            self._fail(chosen, result)
+        try:
+            result, certificate = self._run(once, chosen, start, time_limit)
+            record = self._provenance(chosen, result, tol, start is not None, time_limit)
+            solution = self._solution(chosen.name, result, certificate, record, started)
+            if check and not (solution.claimed or solution.ok):
+                self._fail(chosen, result)
+        except MemoryError as error:
+            raise self._out_of_memory(chosen.name, error) from error
         return solution
 
     def _run(
@@ -261,8 +264,15 @@ class Formulation(ABC):
             timings={**solution.timings, "polish": result.timings["solve"]},
         )
 
+    def _out_of_memory(self, backend: str, error: MemoryError) -> SolveFailed:
+        status = f"out of memory with {self.data.nc:,} contacts"
+        message = f"{self.name} by {backend}: {status}; {error or 'no size is told'}"
+        return SolveFailed(message, backend=backend, status=status, problem=self.data, raw=error)
+
     def _fail(self, backend: Backend, result: RunResult) -> None:
         """Look for a proof of infeasibility; raise if there is one, or no iterate to go by."""
+        if isinstance(result.raw, MemoryError):
+            raise self._out_of_memory(backend.name, result.raw)
         proof = None if self.extended or result.out_of_time else prove_infeasible(self.data)
         if proof is None and result.iterate is not None and result.claim != "failed":
             return

@@ -7,7 +7,7 @@ blocks are fixed are stated beside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,10 @@ from cdopt.scene.shapes import Polygon, Polyhedron
 _PATH = re.compile(r"(?P<path>.+\.(?:obj|stl|json))(?P<stated>:.*)?", re.IGNORECASE)
 _ENCLOSED = 1e-5  # share of the hull's volume that a convex mesh may miss
 _FACET = 50  # bytes in a binary STL
+_MESH, _LIST = 2**25, 2**24  # bytes of a mesh, and of a JSON list of blocks
+_MOST = 500_000  # vertices, and triangles, of a file; of a block a fifth
+_BLOCKS = 50_000  # of a file
+_LINE = 100_000  # characters of a line of OBJ
 
 
 class _Block(msgspec.Struct, forbid_unknown_fields=True):
@@ -83,8 +87,10 @@ def load_assembly(
 
     Raises
     ------
-    InvalidInput : a file that is none of these, a block that is not convex or whose mesh is not
-        closed, no density for a free block, no fixed block, or an unknown name.
+    InvalidInput : a file that is none of these or too large (meshes of more than 32 MiB, lists of
+        more than 16 MiB, 500,000 vertices or triangles, or 50,000 blocks), a block that is not
+        convex or whose mesh is not closed, no density for a free block, no fixed block, or an
+        unknown name.
 
     >>> import json, pathlib, tempfile, cdopt
     >>> floor, block = [[-1, -1], [1, -1], [1, 0], [-1, 0]], [[0, 0], [0.4, 0], [0.4, 1], [0, 1]]
@@ -171,15 +177,15 @@ def _read(place: Path) -> _Assembly:
     """The blocks of a file; of a mesh those corners of each that stick out."""
     kind = place.suffix.lower()
     if kind == ".json":
-        text = files.read_text(place, "an assembly", str(place))
+        text = files.read_text(place, "an assembly", str(place), _LIST)
         try:
             return msgspec.json.decode(text, type=_Assembly)
         except msgspec.DecodeError as error:
             raise InvalidInput(str(place), str(error), "a JSON file of blocks") from error
     if kind == ".obj":
-        meshes = _obj(files.read_text(place, "a mesh", str(place)), place)
+        meshes = _obj(files.read_text(place, "a mesh", str(place), _MESH), place)
     elif kind == ".stl":
-        meshes = _stl(files.read_bytes(place, "a mesh", str(place)), place)
+        meshes = _stl(files.read_bytes(place, "a mesh", str(place), _MESH), place)
     else:
         raise InvalidInput("path", str(place), "a file named .obj, .stl or .json")
     if len(meshes) == 1:
@@ -190,6 +196,9 @@ def _read(place: Path) -> _Assembly:
 def _corners(mesh: FloatArray, name: str) -> list[list[float]]:
     """Corners of a convex mesh."""
     vertices = np.unique(mesh.reshape(-1, 3), axis=0)
+    if len(vertices) > _MOST // 5:
+        found = f"{len(vertices):,} vertices"
+        raise InvalidInput(name, found, f"at most {_MOST // 5:,} in a block")
     hull = _hull(vertices, name)
     a, b, c = np.moveaxis(mesh - vertices.mean(axis=0), 1, 0)
     share = abs(float(np.sum(a * np.cross(b, c)))) / 6.0 / hull.volume
@@ -202,15 +211,18 @@ def _corners(mesh: FloatArray, name: str) -> list[list[float]]:
 
 def _obj(text: str, place: Path) -> dict[str, FloatArray]:
     """The groups of a Wavefront OBJ file."""
-    vertices: list[list[float]] = []
-    groups: dict[str, list[list[int]]] = {}
-    name = place.stem
-    for number, line in enumerate(text.splitlines(), 1):
+    vertices: list[tuple[float, ...]] = []
+    groups: dict[str, list[tuple[int, ...]]] = {}
+    name, triangles = place.stem, 0
+    for number, line in enumerate(_lines(text), 1):
+        if len(line) > _LINE:
+            found = f"line {number} of {len(line):,} characters"
+            raise InvalidInput(str(place), found, f"lines of at most {_LINE:,}")
         kind, *words = line.split("#")[0].split() or [""]
         try:
             if kind == "v":
                 x, y, z = map(float, words[:3])
-                vertices.append([x, y, z])
+                vertices.append((x, y, z))
             elif kind in ("o", "g"):
                 name = " ".join(words) or name
             elif kind == "f":
@@ -218,24 +230,46 @@ def _obj(text: str, place: Path) -> dict[str, FloatArray]:
                 loop = [k - 1 if k > 0 else len(vertices) + k for k in corners]
                 if len(loop) < 3 or not all(0 <= k < len(vertices) for k in loop):
                     raise ValueError("corners that are not there")
-                fan = [[loop[0], b, c] for b, c in pairwise(loop[1:])]
+                fan = [(loop[0], b, c) for b, c in pairwise(loop[1:])]
                 groups.setdefault(name, []).extend(fan)
+                triangles += len(fan)
         except ValueError as error:
             found = f"line {number}: {line.strip()[:40]!r}"
             raise InvalidInput(str(place), found, "vertices and faces of OBJ") from error
+        _require_size(place, max(len(vertices), triangles), len(groups))
     if not groups:
         raise InvalidInput(str(place), "no faces", "groups with faces")
     return {title: np.array(vertices)[np.array(faces)] for title, faces in groups.items()}
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text, one at a time."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        start = end + 1
+
+
+def _require_size(place: Path, parts: int, blocks: int) -> None:
+    """Refuse more vertices, triangles or blocks than an assembly can have."""
+    if parts > _MOST or blocks > _BLOCKS:
+        found = f"more than {_BLOCKS:,} blocks" if blocks > _BLOCKS else f"more than {_MOST:,}"
+        expected = f"at most {_MOST:,} vertices and triangles, in at most {_BLOCKS:,} blocks"
+        raise InvalidInput(str(place), found, expected)
 
 
 def _stl(content: bytes, place: Path) -> dict[str, FloatArray]:
     """The solids of an STL file, of text or binary."""
     facets = int.from_bytes(content[80:84], "little")
     if len(content) == 84 + _FACET * facets:
+        _require_size(place, facets, 1)
         record = np.dtype([("numbers", "<f4", 12), ("attribute", "<u2")])
         numbers = np.frombuffer(content, record, facets, 84)["numbers"].astype(float)
         return {place.stem: numbers.reshape(-1, 4, 3)[:, 1:]}
     solids: dict[str, FloatArray] = {}
+    _require_size(place, content.count(b"vertex") // 3, content.count(b"solid") // 2)
     for part in re.split(r"(?m)^\s*solid\b", content.decode("ascii", "replace"))[1:]:
         name = part.partition("\n")[0].strip()
         if not name or name in solids:

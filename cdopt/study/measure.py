@@ -60,7 +60,8 @@ def measure(run: StudyRun) -> Iterator[str | Findings]:
         outcome = "missing" if isinstance(error, BackendUnavailable) else "refused"
         yield Findings(outcome, str(error))
     except SolveFailed as error:
-        yield Findings("infeasible" if error.proof is not None else "error", str(error))
+        outcome = "memory" if isinstance(error.raw, MemoryError) else "error"
+        yield Findings("infeasible" if error.proof is not None else outcome, str(error))
     except MemoryError as error:
         yield Findings("memory", f"MemoryError: {error}")
 
