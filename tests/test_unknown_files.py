@@ -256,6 +256,65 @@ def test_qps_files_are_read_without_touching_their_folder(tmp_path: Path) -> Non
     assert contents(tmp_path) == before
 
 
+def test_saving_replaces_no_file_of_another_kind(tmp_path: Path) -> None:
+    step, scene = cdopt.bank.load("beam-uniform").step, cdopt.scene.beam()
+    savers = {
+        ".npz": step.save, ".toml": scene.save,
+        ".mps": lambda path: qps.write(path, cdopt.ClassicCD(step)),
+        ".hdf5": lambda path: write_fclib(path, step),
+    }  # fmt: skip
+    for own, save in savers.items():
+        save(tmp_path / f"a{own}")
+        save(tmp_path / f"a{own}")  # of its own kind it is replaced
+    before = contents(tmp_path)
+    for own, save in savers.items():
+        for other in (*savers, ".vtkhdf", ".jsonl", ".obj"):
+            if other != own:
+                with pytest.raises(cdopt.InvalidInput, match=r"another kind|ends in \.mps"):
+                    save(tmp_path / f"a{other}")
+    assert contents(tmp_path) == before
+    (tmp_path / "bare").write_bytes((tmp_path / "a.npz").read_bytes())
+    (tmp_path / "text.npz").write_text("precious")
+    for path, save in ((tmp_path / "bare", scene.save), (tmp_path / "text.npz", step.save)):
+        before = contents(tmp_path)
+        with pytest.raises(cdopt.InvalidInput, match="of another kind, which is not replaced"):
+            save(path)
+        assert contents(tmp_path) == before
+
+
+def test_halves_of_characters_are_refused(tmp_path: Path) -> None:
+    step, half = cdopt.bank.load("beam-uniform").step, "\ud800"
+    for save in (
+        lambda: step.save(f"{tmp_path}/{half}.npz"),
+        lambda: cdopt.scene.beam().save(f"{half}.toml"),
+        lambda: qps.write(f"{half}.qps", cdopt.ClassicCD(step)),
+        lambda: write_fclib(tmp_path / "a.hdf5", step, title=half),
+        lambda: cdopt.ContactStep.load(f"{half}.npz"), lambda: cdopt.scene.load(f"{half}.toml"),
+    ):  # fmt: skip
+        with pytest.raises(cdopt.InvalidInput) as caught:
+            save()
+        str(caught.value).encode()  # the message itself can be written
+    assert not list(tmp_path.iterdir())
+
+
+def test_meshes_are_counted_before_they_are_kept(tmp_path: Path) -> None:
+    many = 600_000  # a face of so many corners took a hundred bytes for each
+    for name, content, told in (
+        ("face.obj", b"v 0 0 0\nf " + b"1 " * many, "line 2 of 1,200,002 characters"),
+        ("vertices.obj", b"v 0 0 0\n" * many, "more than 500,000"),
+        ("groups.obj", b"v 0 0 0\n" + b"".join(b"g %d\nf 1 1 1\n" % k for k in range(50_001)),
+         "more than 50,000 blocks"),
+        ("text.stl", b"solid\n" + b"vertex 0 0 0\n" * 3 * many, "more than 500,000"),
+        ("solids.stl", b"solid a\n" * 100_002, "more than 50,000 blocks"),
+        ("binary.stl", bytes(80) + many.to_bytes(4, "little") + bytes(50 * many), "500,000"),
+        ("list.json", b'{"blocks": [' + b" " * 2**24 + b"]}", "at most 16777216 bytes"),
+    ):  # fmt: skip
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(cdopt.InvalidInput, match=told):
+            cdopt.scene.load(path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
 def test_a_full_disk_leaves_what_was_there(run: Path, tmp_path: Path, code: int) -> None:

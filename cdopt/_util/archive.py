@@ -42,7 +42,7 @@ def save(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
             entries[name] = np.asarray(value)
     stream = io.BytesIO()
     np.savez_compressed(stream, allow_pickle=False, **entries)
-    files.write_bytes(path, stream.getvalue())
+    files.write_bytes(path, stream.getvalue(), kind=files.ARRAYS)
 
 
 def load(path: str | Path, kinds: tuple[str, ...]) -> tuple[str, dict[str, Any]]:

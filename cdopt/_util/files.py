@@ -20,6 +20,7 @@ import tomllib
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ _WRONG_PATH = (
     errno.ELOOP,
     errno.EEXIST,
 )
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -88,7 +89,7 @@ def opened(
     """A regular file, open to read bytes; parameters and errors as in ``regular``."""
     checked, _ = regular(path, expected, argument)
     try:
-        stream = io.BufferedReader(io.FileIO(os.open(checked, _READ), "rb"))
+        stream = io.BufferedReader(io.FileIO(os.open(checked, _OPEN), "rb"))
     except OSError as error:
         raise _fault(path, _reason(error), expected, argument) from error
     with stream:
@@ -146,9 +147,7 @@ def staged(path: str | Path, argument: str = "path") -> Iterator[Path]:
     It is on the disk before it is renamed, and so is the renaming. A link of this name is
     replaced, not followed. After an error, what was there before is still there.
     """
-    if not isinstance(path, str | Path) or "\0" in str(path):
-        raise InvalidInput(argument, describe(path), "the path of a file to write")
-    target = Path(path)
+    target = checks.path(argument, path)
     with named(target, argument):
         mode = target.lstat().st_mode if os.path.lexists(target) else None
         if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
@@ -168,15 +167,67 @@ def staged(path: str | Path, argument: str = "path") -> Iterator[Path]:
         synchronise(target.parent)
 
 
-def write_bytes(path: str | Path, content: Content, argument: str = "path") -> None:
-    """Save these bytes as a file, all of them or none; errors as in ``staged``."""
+@dataclass(frozen=True)
+class Kind:
+    """A kind of files that cdopt saves.
+
+    Attributes
+    ----------
+    name : in words. endings : of the names of its files. mark : how its files begin, if they do.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    mark: bytes = b""
+
+
+ARRAYS = Kind("arrays", (".npz",), b"PK")
+SCENES = Kind("scenes", (".toml",))
+CONTACT_PROBLEMS = Kind("FCLib's contact problems", (".hdf5", ".h5"), b"\x89HDF")
+PROGRAMS = Kind("quadratic programs", (".mps", ".qps"))
+_SAVED = (ARRAYS, SCENES, CONTACT_PROBLEMS, PROGRAMS)
+_READ = {".vtkhdf", ".jsonl", ".json", ".obj", ".stl", ".dump", ".lammpstrj", ".data", ".lmp"}
+
+
+def require_kind(path: str | Path, kind: Kind, argument: str = "path") -> None:
+    """Refuse a name of another kind of files, and to replace a file that is of another kind.
+
+    Raises
+    ------
+    InvalidInput : the name or the file that is there is not of this kind.
+    """
+    target = checks.path(argument, path)
+    others = _READ.union(*(other.endings for other in _SAVED)) - set(kind.endings)
+    expected = f"a name ending in {' or '.join(kind.endings)}, of {kind.name}"
+    if target.suffix.lower() in others:
+        raise _fault(path, "a name of files of another kind", expected, argument)
+    try:
+        with target.open("rb") if target.is_file() else io.BytesIO() as file:
+            beginning = file.read(8)
+    except OSError:  # which saving tells
+        return
+    foreign = any(beginning.startswith(other.mark) for other in _SAVED if other.mark)
+    if kind.mark:
+        foreign = beginning != b"" and not beginning.startswith(kind.mark)
+    if foreign:
+        raise _fault(path, "a file of another kind, which is not replaced", expected, argument)
+
+
+def write_bytes(
+    path: str | Path, content: Content, argument: str = "path", kind: Kind | None = None
+) -> None:
+    """Save these bytes, all of them or none; errors as in ``staged`` and ``require_kind``."""
+    if kind is not None:
+        require_kind(path, kind, argument)
     with staged(path, argument) as draft:
         write_into(draft, content)
 
 
-def write_text(path: str | Path, text: str, argument: str = "path") -> None:
-    """Save a text in UTF-8; errors as in ``staged``."""
-    write_bytes(path, text.encode("utf-8"), argument)
+def write_text(
+    path: str | Path, text: str, argument: str = "path", kind: Kind | None = None
+) -> None:
+    """Save a text in UTF-8; errors as in ``staged`` and ``require_kind``."""
+    write_bytes(path, checks.text("text", text).encode("utf-8"), argument, kind)
 
 
 def write_into(path: Path, content: Content) -> None:

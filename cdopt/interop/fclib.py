@@ -330,8 +330,8 @@ def write(
         parts = {"M": stored.step.M, "H": stored.H, "vectors/f": stored.step.F_ext}
         parts |= {"vectors/w": stored.w, "vectors/mu": stored.mu}
     texts = {
-        "title": title or stored.title,
-        "description": description or stored.description,
+        "title": checks.text("title", title) or stored.title,
+        "description": checks.text("description", description) or stored.description,
         "math_info": stored.math_info,
     }
     image = io.BytesIO()
@@ -347,7 +347,7 @@ def write(
             root[f"info/{name}"] = np.bytes_(text.encode() + b"\x00")
         for name, values in answer.items():
             file[f"solution/{name}"] = values
-    files.write_bytes(path, image.getvalue())
+    files.write_bytes(path, image.getvalue(), kind=files.CONTACT_PROBLEMS)
 
 
 def _in_impulses(step: Step) -> FclibProblem:

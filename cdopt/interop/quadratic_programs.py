@@ -131,7 +131,7 @@ def write(path: str | Path, problem: QuadraticProgram | Formulation | cp.Problem
     with _aside() as place:
         if solver.writeModel(str(place)) == highspy.HighsStatus.kError or not place.is_file():
             raise SaveFailed(str(target), "HiGHS could not write its temporary file")
-        files.write_bytes(target, place.read_bytes())
+        files.write_bytes(target, place.read_bytes(), kind=files.PROGRAMS)
 
 
 def read(path: str | Path) -> QuadraticProgram:

@@ -299,7 +299,7 @@ class Step(_Declared):
     # --- files -------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the step to an ``.npz`` file, without loss."""
+        """Write the step to an ``.npz`` file, without loss; a file of another kind stays."""
         content = self._arguments()
         for prefix in _OBJECTS:
             one = content.pop(prefix)

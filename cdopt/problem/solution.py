@@ -241,7 +241,7 @@ class StepSolution(Frozen):
         return WarmStart(rows.ravel(), None, self.contact_ids)
 
     def save(self, path: str | Path) -> None:
-        """Write the solution to an ``.npz`` file, all but ``raw``."""
+        """Write the solution to an ``.npz`` file, all but ``raw``; a file of another kind stays."""
         arrays, record = self._stored()
         archive.save(path, _KIND, {**arrays, "record": np.array(json.dumps(record))})
 

@@ -443,10 +443,10 @@ class Scene(Frozen):
 
         Raises
         ------
-        InvalidInput : a path that no file can have.
+        InvalidInput : a path that no file can have, or a file of another kind.
         SaveFailed : the disk is full or cannot be written.
         """
-        files.write_text(path, self.to_toml())
+        files.write_text(path, self.to_toml(), kind=files.SCENES)
 
     def __repr__(self) -> str:
         free = int(np.count_nonzero(~self.bodies.fixed))
