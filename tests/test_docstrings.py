@@ -18,7 +18,7 @@ import pytest
 
 import cdopt
 from cdopt.backends import Backend
-from cdopt.dynamics import Integrator, Interrupted, Method, StepFailed
+from cdopt.dynamics import Interrupted, Method, StepFailed, Stepper
 from cdopt.formulations import Formulation
 from cdopt.scene import Shape
 
@@ -33,7 +33,7 @@ COMMON = {  # what these words mean everywhere; docs/api/index.md tells it once
 }  # fmt: skip
 BARE = (Exception.__init__, KeyboardInterrupt.__init__, object.__init__)
 OBVIOUS = ("self", "cls")
-PROTOCOLS = (Backend, Method, Integrator, Formulation, Shape)
+PROTOCOLS = (Backend, Method, Stepper, Formulation, Shape)
 
 
 @dataclass(frozen=True)

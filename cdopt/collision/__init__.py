@@ -27,10 +27,12 @@ from cdopt.collision.contacts import (
 )
 from cdopt.collision.dissipation import damping_drive, damping_matrix
 from cdopt.collision.motion import TURNINGS, advance, move
+from cdopt.collision.pair_friction import PairFriction
 
 __all__ = [
     "TURNINGS",
     "Contacts",
+    "PairFriction",
     "VerletList",
     "advance",
     "applied_loads",

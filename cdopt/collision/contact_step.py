@@ -149,13 +149,20 @@ def friction(
     scene.check_state(state)
     contacts.check_scene(scene)
     chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
-    return _friction(scene, state, contacts, mu, chosen)
+    return _friction(scene, state, contacts, _coefficients(scene, contacts, mu), chosen)
 
 
-def _friction(scene: Scene, state: State, contacts: Contacts, mu: Any, dofs: Dofs) -> Friction:
-    """``friction`` of arguments that were checked."""
+def _coefficients(scene: Scene, contacts: Contacts, mu: Any) -> FloatArray:
+    """μ (nc,) of contacts, of one number, (nc,) or True."""
     if mu is True:
         mu = scene.contact_friction(contacts.bodies)
+    return checks.per_contact("friction", mu, contacts.nc, at_least=0.0)
+
+
+def _friction(
+    scene: Scene, state: State, contacts: Contacts, mu: FloatArray, dofs: Dofs
+) -> Friction:
+    """``friction`` with μ (nc,), of arguments that were checked."""
     directions = _tangents(contacts.normals)
     many = scene.dim - 1
     flat = directions.reshape(-1, scene.dim)
@@ -163,7 +170,7 @@ def _friction(scene: Scene, state: State, contacts: Contacts, mu: Any, dofs: Dof
     points = np.repeat(contacts.points, many, axis=0)
     rows = approach_rows(state, pairs, flat, points, dofs.number, scene.box)
     return Friction(
-        checks.per_contact("friction", mu, contacts.nc, at_least=0.0),
+        mu,
         frozen_rows(*rows, (contacts.nc * many, dofs.nv)),
         read_only(prescribed_rate(scene, state, pairs, flat, points).reshape(contacts.nc, many)),
         read_only(np.ones(contacts.nc)),
@@ -230,7 +237,8 @@ def step(
     scene.check_state(state)
     contacts.check_scene(scene)
     contacts = _without_overlaps(scene, contacts, overlaps)
-    arguments = arguments_of_step(scene, state, contacts, chosen, dt, turning, friction)
+    mu = None if friction is None else _coefficients(scene, contacts, friction)
+    arguments = arguments_of_step(scene, state, contacts, chosen, dt, turning, mu)
     return ContactStep(**arguments, v_min=v_min)
 
 
@@ -241,11 +249,14 @@ def arguments_of_step(
     dofs: Dofs,
     dt: float,
     turning: str,
-    friction: float | FloatArray | bool | None,
+    mu: FloatArray | None,
 ) -> dict[str, Any]:
-    """Arguments of ``ContactStep`` but ``v_min``, of contacts as ``detect`` gives them."""
+    """Arguments of ``ContactStep`` but ``v_min``, of contacts as ``detect`` gives them.
+
+    ``mu`` (nc,) are their coefficients of friction; None for none.
+    """
     middle, keeps = halfway(scene, state, dt, turning, dofs), turning == MOMENTUM
-    rough = None if friction is None else _friction(scene, state, contacts, friction, dofs)
+    rough = None if mu is None else _friction(scene, state, contacts, mu, dofs)
     names = ("phi", "stiffness", "restitution", "gap_rate", "bodies", "normals", "points")
     return {
         **{name: getattr(contacts, name) for name in (*names, "contact_ids")},

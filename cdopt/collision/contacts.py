@@ -201,17 +201,6 @@ def contact_stiffness(scene: Scene, pairs: IntArray) -> FloatArray:
     return np.asarray(series)
 
 
-def tangential_ratio(scene: Scene, pairs: IntArray) -> FloatArray:
-    """Mindlin's k_t/k_n (n,) of pairs (n, 2), 2(1−ν)/(2−ν) of two alike, else halves in series."""
-    nu = np.array([material.poisson for material in scene.materials] + [0.0])
-    ratio = (2.0 * (1.0 - nu) / (2.0 - nu))[scene.bodies.material[pairs]]
-    with np.errstate(divide="ignore"):
-        yields = 1.0 / scene.half_stiffness[pairs]
-    series = (yields / ratio).sum(axis=1)
-    rigid = series == 0.0
-    return np.asarray(np.where(rigid, 1.0, yields.sum(axis=1) / np.where(rigid, 1.0, series)))
-
-
 def effective_mass(scene: Scene, pairs: IntArray) -> FloatArray:
     """m_eff (nc,) of pairs (nc, 2) of bodies, 1/m_eff = 1/m_i + 1/m_j, kg.
 

@@ -9,7 +9,7 @@ coordination of a step, and ``analysis`` those of a run, with its energies and m
 from cdopt._util.arguments import guard
 from cdopt.dynamics import analysis
 from cdopt.dynamics.analysis import RunSummary
-from cdopt.dynamics.contact_dynamics import (
+from cdopt.dynamics.contact_methods import (
     ClassicSteps,
     CompatibleFrictionSteps,
     CompatibleSteps,
@@ -22,12 +22,24 @@ from cdopt.dynamics.elastic import (
 )
 from cdopt.dynamics.equilibrium import Equilibrium, equilibrium
 from cdopt.dynamics.measures import Coordination, Distribution, Measures, measures, stress
-from cdopt.dynamics.records import Frame, Integrator, Method, Stage, StepContext, StepTaken
-from cdopt.dynamics.simulate import METHODS, Interrupted, StepFailed, simulate
+from cdopt.dynamics.method import (
+    Advance,
+    Failure,
+    Method,
+    Moment,
+    Stage,
+    StepContext,
+    Stepper,
+    StepRecord,
+)
+from cdopt.dynamics.records import Frame
+from cdopt.dynamics.run import Interrupted, StepFailed
+from cdopt.dynamics.simulate import METHODS, simulate
 from cdopt.dynamics.trajectory import Diagnostics, Trajectory
 
 __all__ = [
     "METHODS",
+    "Advance",
     "ClassicSteps",
     "CompatibleFrictionSteps",
     "CompatibleSteps",
@@ -35,18 +47,20 @@ __all__ = [
     "Diagnostics",
     "Distribution",
     "Equilibrium",
+    "Failure",
     "Frame",
     "FrictionalSteps",
-    "Integrator",
     "Interrupted",
     "Measures",
     "Method",
+    "Moment",
     "QuasiStaticSteps",
     "RunSummary",
     "Stage",
     "StepContext",
     "StepFailed",
-    "StepTaken",
+    "StepRecord",
+    "Stepper",
     "Trajectory",
     "VariationalSteps",
     "VelocityVerletSteps",

@@ -1,42 +1,64 @@
-"""Contact dynamics, classic or compatible, without friction or with it, as methods in time.
+"""Contact dynamics, classic or compatible, without friction or with it: one method in time.
 
 Algorithm 1 of Olsen & Kamrin (2018): contacts → step → v⁺ → q⁺ = q + Δt L(q) v⁺. The
 compatible forces do not change the motion. How bodies in space turn is a setting; by default,
 unlike the paper, their angular momentum is kept. With friction each step is a ``FrictionalCD``, of
-the law of Coulomb or of the associated one. Steps of the law of Coulomb need not have an answer:
+Coulomb's law or of the associated one. Steps of Coulomb's law need not have an answer:
 one without a certified answer is taken in halves, quarters and so on, with the gaps and velocities
 of each moment and B of the start of the step.
+
+``ContactDynamics`` takes the steps. Which problems it solves in each is the choice of the methods
+(``contact_methods``): ``Frictionless`` or ``Frictional``, with compatible forces or without.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, NotNegative, Tolerance, integer, one_of
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt.backends.base import Backend
 from cdopt.backends.modelled import at_work
-from cdopt.backends.selection import resolve
-from cdopt.collision import TURNINGS, Contacts, advance
-from cdopt.collision.contact_step import arguments_of_step
+from cdopt.collision import (
+    TURNINGS,
+    Contacts,
+    PairFriction,
+    VerletList,
+    advance,
+    detect,
+    safe_margins,
+)
+from cdopt.collision.contact_step import PUSHED, TOUCHING, arguments_of_step, warn_of_overlaps
 from cdopt.collision.contacts import from_start
-from cdopt.dynamics.impacts import Solved, in_sequence, take
-from cdopt.dynamics.records import Stage, StepContext, StepTaken
+from cdopt.dynamics.impacts import Slip, Solved, in_sequence, take
+from cdopt.dynamics.method import (
+    Advance,
+    Arrays,
+    Failure,
+    Moment,
+    Stage,
+    StepContext,
+    StepRecord,
+    no_motion,
+    without_memory,
+)
+from cdopt.dynamics.records import Checkpoint, ContactState, is_tangential
 from cdopt.formulations import ClassicCD, CompatibleCD, CompatibleFriction, FrictionalCD
 from cdopt.formulations.friction_network import NetworkForces
-from cdopt.problem import LAWS
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.friction import Friction
 from cdopt.problem.solution import StepSolution, WarmStart
 from cdopt.scene import Scene, State
 
 LOG = logging.getLogger("cdopt.dynamics")
-FIRST_BACKEND = "apgd"  # at n = 20 mid-fall 0.1 s a step, where the others take 5 s and more
 _GAIN = 1e-6  # share of the kinetic energy that impacts may add without a warning
 _GAINED = (
     "impacts add %.2g J to %.2g J of kinetic energy in a step: with friction, Newton's law of "
@@ -44,10 +66,14 @@ _GAINED = (
 )
 _CARRIES = 1e-6  # of the largest force of a step: less counts as no force
 _LIMIT = 1e-6  # share of μ f_n by which friction may miss it and count as sliding
+_HITS = 4  # bodies in a row that may take over the speed of the first in one step
+
+
+# --- common settings ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ContactDynamics:
+class ContactSettings:
     """What all methods of contact dynamics share.
 
     Parameters
@@ -55,7 +81,7 @@ class _ContactDynamics:
     warm_start : start each solve from the forces of the step before, contact by contact. Off by
         default: results then depend on the state alone. OSQP then keeps its set-up too, as long
         as the contacts stay (``cdopt.backends.OSQPSession``); a run that is resumed sets it up
-        anew, and agrees with one that was not interrupted within OSQP's accuracy.
+        again, and agrees with one that was not interrupted within OSQP's accuracy.
     tol : tolerance of the certificates. Interior point and splitting solvers leave 1e-5 to 1e-4
         at their defaults where contacts neither press nor part, as in free fall: widen it for
         them, or ask them for more accuracy.
@@ -72,13 +98,29 @@ class _ContactDynamics:
     """
 
     warm_start: bool = False
-    tol: Tolerance = TOLERANCE
-    v_min: NotNegative = 0.0
-    turning: Annotated[str, one_of(TURNINGS)] = TURNINGS[0]
-    impacts: Annotated[int, integer(1, 100_000)] = 16
+    tol: float = TOLERANCE
+    v_min: float = 0.0
+    turning: str = TURNINGS[0]
+    impacts: int = 16
     push_overlaps: bool = True
 
-    classic: ClassVar[str] = "f"  # name of the forces of the first problem
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        checked = {
+            "warm_start": checks.flag("warm_start", self.warm_start),
+            "tol": checks.tolerance("tol", self.tol),
+            "v_min": checks.not_negative("v_min", self.v_min),
+            "turning": checks.choice("turning", self.turning, TURNINGS),
+            "impacts": checks.count("impacts", self.impacts, 100_000),
+            "push_overlaps": checks.flag("push_overlaps", self.push_overlaps),
+        }
+        self._put(**checked)
+
+    def _put(self, **checked: object) -> None:
+        """Put checked values in place, while the object is made."""
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""
@@ -86,311 +128,368 @@ class _ContactDynamics:
         solvers = {name: shown.pop(name) for name in list(shown) if name.endswith("backend")}
         return {name: repr(solver) for name, solver in solvers.items() if solver} | shown
 
-    def step(self, run: StepContext, state: State, contacts: Contacts) -> StepTaken:
-        """One step.
+
+# --- the steps -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KnownForces:
+    """Forces of a step, from which the next one starts: by name, of contacts ``ids`` (n,)."""
+
+    ids: IntArray
+    forces: Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True)
+class RigidMoment(Moment):
+    """A moment of contact dynamics, with the contacts of the state for the next step.
+
+    ``known`` are forces for a warm start, ``slip`` what compatible forces with friction remember.
+    """
+
+    contacts: Contacts
+    known: KnownForces | None = None
+    slip: Slip | None = None
+
+    def stored(self) -> Arrays:
+        """The arrays by name; the contacts are found again."""
+        arrays = {"remembered": np.array(int(self.known is not None))}
+        if self.known is not None:
+            arrays |= {"ids": self.known.ids, **self.known.forces}
+        return arrays | ({} if self.slip is None else self.slip.stored())
+
+
+class Problems(Protocol):
+    """What is solved in a contact step, and the names of what comes of it."""
+
+    classic: str  # name of the normal forces of the problem for the motion
+    forces: tuple[str, ...]
+    stages: tuple[str, ...]
+    measures: tuple[str, ...]
+    remembers: bool  # whether a step needs more of the one before than its state
+    substeps: int  # into how many a step is split at most
+
+    def solve(self, step: ContactStep, before: RigidMoment) -> Solved:
+        """The answer to one contact step.
 
         Raises
         ------
         SolveFailed : no iterate, or a step proven infeasible.
         """
-        started, scene = clock(), run.scene
+
+    def counts(self, step: ContactStep, answer: Solved) -> dict[str, float]:
+        """Further measures of the answer to a whole step."""
+
+    def known(self, ids: IntArray, answer: Solved, before: RigidMoment) -> KnownForces | None:
+        """The forces of contacts ``ids`` from which the next step may start."""
+
+
+class ContactDynamics:
+    """Contact dynamics on one scene: contacts, their problem, v⁺, and where bodies are then."""
+
+    each_step = True
+
+    def __init__(self, context: StepContext, settings: ContactSettings, problems: Problems) -> None:
+        scene = context.scene
         if scene.bonds.size:
             methods = ("variational", "velocity-verlet", "quasi-static")
             raise Unsupported("contact dynamics", "the scene has bonds, which pull", methods)
-        push, friction = self.push_overlaps, run.friction
-        how = (run.dt, self.v_min, self.turning, friction, push)
-        problem = rigid_step(scene, state, contacts, *how)
-        seconds = clock() - started
-        answer = self._taken(run, problem)
-        if self.warm_start:
-            self._remember(run, contacts, answer.forces)
-        return StepTaken(
-            state=advance(
-                scene,
-                state,
-                answer.motion,
-                run.dt,
-                turning=self.turning,
-                mean=None if answer.count == 1 else answer.mean,
-                dofs=scene.dofs if friction is None else scene.full_dofs,
+        self.context, self.problems, self._chosen = context, problems, settings
+        self.name, self.settings = settings.name, settings.settings()
+        self.forces, self.stages = problems.forces, problems.stages
+        self.measures = problems.measures
+        self._dofs = scene.dofs if context.friction is None else scene.full_dofs
+        self._neighbours = VerletList(scene)
+        start, what = scene.start_overlaps, PUSHED if scene.overlaps == "resolve" else TOUCHING
+        warn_of_overlaps(scene, start.bodies, start.phi, what)
+
+    def begin(self, state: State) -> Advance[RigidMoment]:
+        """An initial state, whose frame has no contacts: no step has found any."""
+        contacts, seconds = self._detect(state)
+        none, vectors = np.zeros(0), np.zeros((0, state.dim))
+        return Advance(
+            RigidMoment(0, state, contacts),
+            StepRecord(
+                ContactState(none.astype(np.int64), none, vectors, vectors, none, 0.0),
+                {name: vectors if is_tangential(name) else none for name in self.forces},
+                stages={},
+                measures=dict.fromkeys(self.measures, 0.0),
+                overlap=deepest(contacts),
+                seconds_detect=seconds,
             ),
-            forces=answer.forces,
-            stages=answer.stages,
-            measures={**answer.measures, "impacts": answer.count, "plastic": answer.plastic},
-            seconds_assemble=seconds,
-            solution=answer.solution,
         )
 
-    def _taken(self, run: StepContext, problem: ContactStep) -> Solved:
-        """The answer to a contact step, from impact to impact where these follow one another."""
-        return take(problem, lambda part: self._once(run, part), self.classic, self.impacts)
+    def restore(self, saved: Checkpoint) -> RigidMoment:
+        """The moment that was saved.
 
-    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
-        """The answer to one contact problem."""
-        raise NotImplementedError
+        Raises
+        ------
+        InvalidInput : a copy by an earlier version, without the forces of the last step.
+        """
+        arrays = saved.memory
+        if self.problems.remembers and saved.step and not arrays:
+            raise without_memory(saved, ("ids", *self.forces))
+        forces = {name: arrays[name] for name in ("f", "f_classic", "f_t") if name in arrays}
+        contacts, _ = self._detect(saved.state)
+        known = KnownForces(arrays["ids"], forces) if "ids" in arrays else None
+        return RigidMoment(saved.step, saved.state, contacts, known, Slip.restored(arrays))
 
-    def _remember(
-        self, run: StepContext, contacts: Contacts, forces: dict[str, FloatArray]
+    def advance(self, moment: RigidMoment, steps: int) -> Advance[RigidMoment]:
+        """Take one step, however many may be taken."""
+        context, contacts, state = self.context, moment.contacts, moment.state
+        chosen, started = self._chosen, clock()
+        how = (context.dt, chosen.v_min, chosen.turning, context.friction, chosen.push_overlaps)
+        problem = rigid_step(context.scene, state, contacts, *how)
+        seconds = clock() - started
+        try:
+            answer = self._solved(problem, moment)
+        except SolveFailed as error:
+            failure = Failure(str(error), error, state, contacts.nc)
+            return Advance(moment, None, failure)
+        after = advance(
+            context.scene,
+            state,
+            answer.motion,
+            context.dt,
+            turning=chosen.turning,
+            mean=None if answer.count == 1 else answer.mean,
+            dofs=self._dofs,
+        )
+        measures = answer.measures | {"impacts": answer.count, "plastic": answer.plastic}
+        record = StepRecord(
+            contacts, answer.forces, answer.stages, measures, seconds_assemble=seconds
+        )
+        if context.strict and not record.ok:
+            failure = Failure(_why(record), answer.solution, after, contacts.nc, record)
+            return Advance(moment, None, failure)
+        step = moment.step + 1
+        after = after.at(step * context.dt)
+        found, detecting = self._detect(after)
+        record = replace(record, overlap=deepest(found), seconds_detect=detecting)
+        slip = moment.slip if answer.slip is None else answer.slip
+        return Advance(RigidMoment(step, after, found, self._known(moment, answer), slip), record)
+
+    def _solved(self, step: ContactStep, moment: RigidMoment) -> Solved:
+        """The answer to a step, in parts and from impact to impact where it takes these."""
+        problems, impacts = self.problems, self._chosen.impacts
+
+        def solve(part: ContactStep) -> Solved:
+            return problems.solve(part, moment)
+
+        def whole(part: ContactStep) -> Solved:
+            return take(part, solve, problems.classic, impacts)
+
+        parts = problems.substeps
+        answer = whole(step) if parts == 1 else in_sequence(step, whole, parts)
+        return replace(answer, measures=answer.measures | problems.counts(step, answer))
+
+    def _known(self, moment: RigidMoment, answer: Solved) -> KnownForces | None:
+        """What a warm start of the next step takes from this one."""
+        if not self._chosen.warm_start:
+            return None
+        return self.problems.known(moment.contacts.contact_ids, answer, moment)
+
+    def _detect(self, state: State) -> tuple[Contacts, float]:
+        """Contacts for a step from this state, and how long it took."""
+        started, scene = clock(), self.context.scene
+        margin = safe_margins(scene, state, self.context.dt)
+        contacts = detect(scene, state, margin, self._neighbours)
+        if scene.body_restitution.any():  # a body that is hit may fly on within the step
+            for _ in range(_HITS):
+                wider = margin.copy()
+                pairs = contacts.bodies[~scene.bodies.fixed[contacts.bodies].any(axis=1)]
+                for i, j in (pairs.T, pairs.T[::-1]):
+                    np.maximum.at(wider, i, margin[j])
+                if np.array_equal(wider, margin):
+                    break
+                margin = wider
+                contacts = detect(scene, state, margin, self._neighbours)
+        return contacts, clock() - started
+
+
+def _why(record: StepRecord) -> str:
+    """Which certificates of a step fail."""
+    return "; ".join(
+        f"{name}: residual {stage.residual:.1e}, the solver says {stage.status!r}"
+        for name, stage in record.stages.items()
+        if not stage.ok
+    )
+
+
+def deepest(contacts: Contacts | ContactState) -> float:
+    """The deepest overlap, m."""
+    return max(0.0, -float(contacts.phi.min(initial=0.0)))
+
+
+# --- without friction ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CompatibleForces:
+    """How the second problem is solved."""
+
+    backend: Backend
+    closed_tol: float | None
+
+
+class Frictionless:
+    """Half-lines: ``ClassicCD``, with compatible forces ``CompatibleCD``."""
+
+    substeps = 1
+
+    def __init__(
+        self,
+        context: StepContext,
+        settings: ContactSettings,
+        backend: Backend,
+        second: CompatibleForces | None = None,
     ) -> None:
-        """Keep the forces for the next step, but those that are not known."""
-        known = {name: f for name, f in forces.items() if np.isfinite(f).all()}
-        run.memory = {"ids": contacts.contact_ids, **known}
+        self._context, self._settings, self._second = context, settings, second
+        self._backend, self._session = backend, False
+        self.remembers = settings.warm_start
+        self.classic = "f" if second is None else "f_classic"
+        self.forces: tuple[str, ...] = ("f",) if second is None else ("f", "f_classic")
+        self.stages: tuple[str, ...] = ("classic",) if second is None else ("classic", "forces")
+        closed = () if second is None else ("closed", "closed_tol", "projected")
+        self.measures: tuple[str, ...] = (*closed, "impacts", "plastic")
 
-    def _solve(self, run: StepContext, name: str, problem: Any, backend: Any, **more: Any) -> Any:
-        """Solve a problem whose forces are ``name``, from those of the step before if asked to."""
-        start = None
-        if self.warm_start and name in run.memory:
-            start = WarmStart(run.memory[name], contact_ids=run.memory["ids"])
-        return problem.solve(backend, tol=self.tol, warm_start=start, check=run.strict, **more)
-
-    def _first(
-        self, run: StepContext, problem: ClassicCD, backend: Any
-    ) -> tuple[StepSolution, FloatArray, FloatArray]:
-        """The classic solution, v⁺ and f; with warm starts OSQP keeps its set-up."""
-        if self.warm_start:
-            backend = run.workspace.setdefault("classic", at_work(backend))
-        solution: StepSolution = self._solve(run, self.classic, problem, backend)
-        if solution.f is None or solution.v_next is None:
-            return (solution, *_last_iterate(solution))
-        return solution, solution.v_next, solution.f
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClassicSteps(_ContactDynamics):
-    """Classic contact dynamics, equation (22).
-
-    Parameters
-    ----------
-    backend : solves each step; ``classic_backend`` is another word for it.
-
-    Raises
-    ------
-    InvalidInput, BackendUnavailable : a setting that cannot be used.
-    """
-
-    backend: str | Backend | None = None
-    classic_backend: str | Backend | None = None
-
-    name: ClassVar[str] = "classic-cd"
-    forces: ClassVar[tuple[str, ...]] = ("f",)
-    stages: ClassVar[tuple[str, ...]] = ("classic",)
-    measures: ClassVar[tuple[str, ...]] = ("impacts", "plastic")
-
-    def __post_init__(self) -> None:
-        names = ("backend", "classic_backend")
-        stated = [(name, getattr(self, name)) for name in names]
-        solvers = [resolved(name, value) for name, value in stated if value is not None]
-        if solvers and solvers[0] != solvers[-1]:
-            raise InvalidInput("backend", "two solvers for one problem", " or ".join(names))
-        object.__setattr__(self, "backend", (solvers or [resolve(FIRST_BACKEND)])[0])
-        object.__setattr__(self, "classic_backend", None)
-
-    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
+    def solve(self, step: ContactStep, before: RigidMoment) -> Solved:
+        """The answer to one contact step."""
+        if self._second is not None:
+            return self._compatible(step, before, self._second)
         started = clock()
-        solution, motion, f = self._first(run, ClassicCD(problem), self.backend)
-        stages = {"classic": _stage(solution, clock() - started)}
+        solution, motion, f = self._first(ClassicCD(step), before)
+        stages = {"classic": Stage.of(solution, clock() - started)}
         return Solved(motion, motion, {"f": f}, stages, {}, solution)
 
-
-@dataclass(frozen=True, kw_only=True)
-class CompatibleSteps(_ContactDynamics):
-    """Compatible contact dynamics: classic motion, forces of the rigid limit of elastic contacts.
-
-    Parameters
-    ----------
-    backend : solves the second problem, for the forces.
-    classic_backend : solves the first, for the motion.
-    closed_tol : as in ``CompatibleCD``.
-
-    Raises
-    ------
-    InvalidInput, BackendUnavailable : a setting that cannot be used.
-
-    Notes
-    -----
-    Olsen & Kamrin (2018), Algorithm 1.
-    """
-
-    backend: str | Backend = "newton"
-    classic_backend: str | Backend = FIRST_BACKEND
-    closed_tol: Tolerance | None = None
-
-    name: ClassVar[str] = "compatible-cd"
-    forces: ClassVar[tuple[str, ...]] = ("f", "f_classic")
-    stages: ClassVar[tuple[str, ...]] = ("classic", "forces")
-    measures: ClassVar[tuple[str, ...]] = (
-        "closed",
-        "closed_tol",
-        "projected",
-        "impacts",
-        "plastic",
-    )
-    classic: ClassVar[str] = "f_classic"
-
-    def __post_init__(self) -> None:
-        for name in ("backend", "classic_backend"):
-            object.__setattr__(self, name, resolved(name, getattr(self, name)))
-
-    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
+    def _compatible(
+        self, step: ContactStep, before: RigidMoment, second: CompatibleForces
+    ) -> Solved:
         started = clock()
-        both = CompatibleCD(problem, power=run.scene.power, closed_tol=self.closed_tol)
-        first, motion, classic = self._first(run, both.classic_cd, self.classic_backend)
-        between, second = clock(), None
-        f, closed = np.full(problem.nc, np.nan), {}
+        both = CompatibleCD(step, power=self._context.scene.power, closed_tol=second.closed_tol)
+        first, motion, classic = self._first(both.classic_cd, before)
+        between, last = clock(), None
+        f, closed = np.full(step.nc, np.nan), {}
         if first.f is not None:
-            second = self._solve(run, "f", both, self.backend, classic=first)
-            f, closed = f if second.f is None else second.f, second.provenance["closed"]
+            last = both.solve(
+                second.backend,
+                tol=self._settings.tol,
+                warm_start=self._warm("f", before),
+                check=self._context.strict,
+                classic=first,
+            )
+            f, closed = f if last.f is None else last.f, last.provenance["closed"]
         keys = {"closed": "contacts", "closed_tol": "tol", "projected": "projected"}
         return Solved(
             motion=motion,
             mean=motion,
             forces={"f": f, "f_classic": classic},
             stages={
-                "classic": _stage(first, between - started),
-                "forces": _stage(second, clock() - between),
+                "classic": Stage.of(first, between - started),
+                "forces": Stage.of(last, clock() - between),
             },
             measures={name: float(closed.get(key, np.nan)) for name, key in keys.items()},
-            solution=second or first,
+            solution=last or first,
         )
 
+    def _first(
+        self, problem: ClassicCD, before: RigidMoment
+    ) -> tuple[StepSolution, FloatArray, FloatArray]:
+        """The classic solution, v⁺ and f; with warm starts OSQP keeps its set-up."""
+        if self._settings.warm_start and not self._session:
+            self._backend, self._session = at_work(self._backend), True
+        solution = problem.solve(
+            self._backend,
+            tol=self._settings.tol,
+            warm_start=self._warm(self.classic, before),
+            check=self._context.strict,
+        )
+        if solution.f is None or solution.v_next is None:
+            return (solution, *_last_iterate(solution))
+        return solution, solution.v_next, solution.f
 
-@dataclass(frozen=True, kw_only=True)
-class FrictionalSteps(_ContactDynamics):
-    """Contact dynamics with friction.
+    def _warm(self, name: str, before: RigidMoment) -> WarmStart | None:
+        """Forces of the step before, if asked for and known."""
+        known = before.known
+        if known is None or name not in known.forces:
+            return None
+        return WarmStart(known.forces[name], contact_ids=known.ids)
 
-    Parameters
-    ----------
-    law : "coulomb", or "associated" for the convex law, whose sliding contacts separate.
-    backend : solves each step; by default "newton", and without friction that of "classic-cd".
-    warm_start : start each step from the forces of the step before, contact by contact, in the
-        directions that these have in space.
-    substeps : into how many a step without a certified answer is split at most, a power of two; 1
-        for none. The diagnostics ``substeps`` counts them.
+    def counts(self, step: ContactStep, answer: Solved) -> dict[str, float]:
+        """No further measures."""
+        return {}
 
-    Notes
-    -----
-    The diagnostics ``carrying`` counts the contacts with a force, and ``sliding`` those of them
-    whose friction is at its limit μ f.
+    def known(self, ids: IntArray, answer: Solved, before: RigidMoment) -> KnownForces:
+        """The forces of this step, but those that are no numbers."""
+        finite = {name: f for name, f in answer.forces.items() if np.isfinite(f).all()}
+        return KnownForces(ids, finite)
 
-    Raises
-    ------
-    InvalidInput, BackendUnavailable : a setting that cannot be used.
-    """
 
-    law: Annotated[str, one_of(LAWS)] = "coulomb"
-    backend: str | Backend | None = None
-    warm_start: bool = True
-    substeps: Annotated[int, integer(1, 2**20)] = 64
+# --- with friction ---------------------------------------------------------------------------
 
-    name: ClassVar[str] = "contact-dynamics"
-    frictional: ClassVar[bool] = True
-    forces: ClassVar[tuple[str, ...]] = ("f", "f_t")
-    stages: ClassVar[tuple[str, ...]] = ("friction",)
-    measures: ClassVar[tuple[str, ...]] = ("impacts", "plastic", "substeps", "carrying", "sliding")
 
-    def __post_init__(self) -> None:
-        if self.backend is not None:
-            object.__setattr__(self, "backend", resolved("backend", self.backend))
-        if self.substeps & (self.substeps - 1):
-            raise InvalidInput("substeps", str(self.substeps), "a power of two")
+@dataclass(frozen=True)
+class FrictionalProblem:
+    """How a step with friction is stated and solved; as in ``FrictionalSteps``."""
 
-    def without_friction(self) -> ClassicSteps | CompatibleSteps:
-        """The same method for a scene without friction."""
-        return ClassicSteps(backend=self.backend, **self._common())
+    law: str
+    backend: Backend
+    substeps: int
+    compatible: bool  # whether its forces are resolved by compatibility
 
-    def _common(self) -> dict[str, Any]:
-        """Settings that the methods without friction have, too."""
-        names = ("tol", "v_min", "turning", "impacts", "push_overlaps")
-        return {name: getattr(self, name) for name in names}
 
-    @property
-    def _solver(self) -> Backend:
-        return resolve(self.backend or "newton")
+class Frictional:
+    """Coulomb's cones: ``FrictionalCD``, with compatible forces ``CompatibleFriction``."""
 
-    def settings(self) -> dict[str, Any]:
-        """The settings as plain values."""
-        return super().settings() | {"backend": repr(self._solver)}
+    def __init__(
+        self, context: StepContext, settings: ContactSettings, problem: FrictionalProblem
+    ) -> None:
+        self._context, self._settings, self._problem = context, settings, problem
+        self.substeps, self._gained, compatible = problem.substeps, False, problem.compatible
+        self.remembers = settings.warm_start or compatible
+        self.classic = "f_classic" if compatible else "f"
+        classic = ("f_classic", "f_classic_t") if compatible else ()
+        self.forces: tuple[str, ...] = ("f", "f_t", *classic)
+        self.stages: tuple[str, ...] = ("friction", "forces") if compatible else ("friction",)
+        self.measures: tuple[str, ...] = ("impacts", "plastic", "substeps", "carrying", "sliding")
 
-    def _taken(self, run: StepContext, problem: ContactStep) -> Solved:
-        whole = super()._taken
-        answer = in_sequence(problem, lambda part: whole(run, part), self.substeps)
-        friction: Any = problem.friction
-        f = answer.forces[self.classic]
-        size = np.linalg.norm(answer.forces[f"{self.classic}_t"], axis=1)
-        carrying = f > _CARRIES * f.max(initial=0.0)
-        sliding = carrying & (size >= (1.0 - _LIMIT) * friction.mu * f)
-        counts = {"substeps": answer.parts, "carrying": carrying.sum(), "sliding": sliding.sum()}
-        measures = {name: float(count) for name, count in counts.items()}
-        return replace(answer, measures=answer.measures | measures)
-
-    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
-        started, start = clock(), None
-        if self.warm_start and "ids" in run.memory:
-            before = (run.memory[name] for name in ("ids", "f", "f_t"))
-            start = WarmStart(_rows(problem, *before).ravel())
-        solution = FrictionalCD(problem, self.law).solve(
-            self._solver, tol=self.tol, warm_start=start, check=run.strict
+    def solve(self, step: ContactStep, before: RigidMoment) -> Solved:
+        """The answer to one contact step."""
+        started, known, start = clock(), before.known, None
+        if known is not None:
+            normal, sliding = known.forces["f"], known.forces["f_t"]
+            start = WarmStart(_rows(step, known.ids, normal, sliding).ravel())
+        solution = FrictionalCD(step, self._problem.law).solve(
+            self._problem.backend,
+            tol=self._settings.tol,
+            warm_start=start,
+            check=self._context.strict,
         )
         motion, all_rows = _last_iterate(solution)
-        _warn_of_gain(run, problem, motion)
-        forces = _by_name(problem, all_rows.reshape(problem.nc, run.scene.dim), self.classic)
-        stages = {"friction": _stage(solution, clock() - started)}
-        return Solved(motion, motion, forces, stages, {}, solution)
+        self._warn_of_gain(step, motion)
+        rows = all_rows.reshape(step.nc, self._context.scene.dim)
+        forces = _by_name(step, rows, self.classic)
+        stages = {"friction": Stage.of(solution, clock() - started)}
+        answer = Solved(motion, motion, forces, stages, {}, solution)
+        if not self._problem.compatible:
+            return answer
+        return self._compatible(step, before.slip, answer, solution)
 
-    def _remember(
-        self, run: StepContext, contacts: Contacts, forces: dict[str, FloatArray]
-    ) -> None:
-        f, f_t = forces[self.classic], forces[f"{self.classic}_t"]
-        if np.isfinite(f).all() and np.isfinite(f_t).all():
-            run.memory = {**run.memory, "ids": contacts.contact_ids, "f": f, "f_t": f_t}
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompatibleFrictionSteps(FrictionalSteps):
-    """Contact dynamics with friction, its forces resolved by compatibility, with their history.
-
-    The motion is that of "contact-dynamics", whose forces are "f_classic". Contacts carry their
-    micro-slip from step to step, by their ids and in the directions that it has in space; one
-    that is new starts without force. Where contacts slide in a motion by the law of Coulomb, the
-    forces of that step are those of Haar and Kármán's principle (``CompatibleFriction``).
-
-    Notes
-    -----
-    The certificate of the forces is the balance of the network, relative to the largest load.
-    """
-
-    name: ClassVar[str] = "compatible-friction"
-    forces: ClassVar[tuple[str, ...]] = ("f", "f_t", "f_classic", "f_classic_t")
-    stages: ClassVar[tuple[str, ...]] = ("friction", "forces")
-    classic: ClassVar[str] = "f_classic"
-
-    def without_friction(self) -> CompatibleSteps:
-        """The same method for a scene without friction."""
-        chosen: dict[str, Any] = {} if self.backend is None else {"classic_backend": self.backend}
-        return CompatibleSteps(**chosen, **self._common())
-
-    def step(self, run: StepContext, state: State, contacts: Contacts) -> StepTaken:
-        """One step, whose micro-slip is kept once it is taken.
-
-        Raises
-        ------
-        SolveFailed : no iterate, or a step proven infeasible.
-        """
-        taken = super().step(run, state, contacts)
-        run.memory = {**run.memory, **run.workspace.pop("trial", {})}
-        return taken
-
-    def _once(self, run: StepContext, problem: ContactStep) -> Solved:
-        answer, started = super()._once(run, problem), clock()
-        solution = answer.solution
-        rows, stage = np.full((problem.nc, run.scene.dim), np.nan), _stage(None, 0.0)
-        if not problem.nc:
-            stage = Stage(0.0, True, True, 0, 0.0, "no contacts")
-            run.workspace["trial"] = {}
-        elif isinstance(solution, StepSolution) and solution.ok:
+    def _compatible(
+        self, step: ContactStep, slip: Slip | None, answer: Solved, solution: StepSolution
+    ) -> Solved:
+        """The answer with the forces of a network that remembers the ``slip``."""
+        started = clock()
+        rows = np.full((step.nc, self._context.scene.dim), np.nan)
+        stage = Stage.of(None, 0.0)
+        if not step.nc:
+            stage, slip = Stage(0.0, True, True, 0, 0.0, "no contacts"), None
+        elif solution.ok:
+            history = None if slip is None else _history(step, slip)
             compatible = CompatibleFriction(
-                problem, self.law, history=_history(run, problem), sliders="haar-karman"
+                step, self._problem.law, history=history, sliders="haar-karman"
             )
+            slip = None
             try:
                 network = compatible.solve(solution)
             except SolveFailed as error:
@@ -399,61 +498,79 @@ class CompatibleFrictionSteps(FrictionalSteps):
                 rows = np.column_stack([network.f, network.f_t])
                 seconds = clock() - started
                 stage = Stage(network.residual, network.ok, True, -1, seconds, network.label)
-                trial = _by_name(problem, network.trial, "trial")
-                run.workspace["trial"] = {
-                    "trial_ids": np.asarray(problem.contact_ids),
-                    "trial_n": trial["trial"],
-                    "trial_t": trial["trial_t"],
-                }
-        forces = _by_name(problem, rows, "f") | answer.forces
-        return replace(answer, forces=forces, stages=answer.stages | {"forces": stage})
+                trial = _by_name(step, network.trial, "trial")
+                ids = np.asarray(step.contact_ids)
+                slip = Slip(ids, trial["trial"], trial["trial_t"])
+        else:
+            slip = None
+        forces, stages = _by_name(step, rows, "f") | answer.forces, {"forces": stage}
+        return replace(answer, forces=forces, stages=answer.stages | stages, slip=slip)
+
+    def counts(self, step: ContactStep, answer: Solved) -> dict[str, float]:
+        """Parts of the step, contacts that carry a force, and those at the limit of friction."""
+        f = answer.forces[self.classic]
+        size = np.linalg.norm(answer.forces[f"{self.classic}_t"], axis=1)
+        carrying = f > _CARRIES * f.max(initial=0.0)
+        sliding = carrying & (size >= (1.0 - _LIMIT) * _friction(step).mu * f)
+        counts = {"substeps": answer.parts, "carrying": carrying.sum(), "sliding": sliding.sum()}
+        return {name: float(count) for name, count in counts.items()}
+
+    def known(self, ids: IntArray, answer: Solved, before: RigidMoment) -> KnownForces | None:
+        """The forces of the motion's problem; where they are no numbers, those known before."""
+        forces = {"f": answer.forces[self.classic], "f_t": answer.forces[f"{self.classic}_t"]}
+        if all(np.isfinite(f).all() for f in forces.values()):
+            return KnownForces(ids, forces)
+        return before.known
+
+    def _warn_of_gain(self, step: ContactStep, motion: FloatArray) -> None:
+        """Log, once in a run, that impacts with restitution add energy where nothing else does."""
+        still = not step.gap_rate.any() and step.phi.min(initial=0.0) >= 0.0
+        if self._gained or not step.impacting.any() or not still:
+            return
+        before, after = (0.5 * v @ step.mass.times(v) for v in (step.v_star, motion))
+        if after > (1.0 + _GAIN) * before:
+            self._gained = True
+            LOG.warning(_GAINED, after - before, before)
 
 
-def _history(run: StepContext, problem: ContactStep) -> NetworkForces | None:
+def _history(step: ContactStep, slip: Slip) -> NetworkForces:
     """Trial forces of the step before, along the normals and tangents of this one."""
-    if "trial_ids" not in run.memory:
-        return None
-    before = (run.memory[name] for name in ("trial_ids", "trial_n", "trial_t"))
-    trial = _rows(problem, *before)
+    trial = _rows(step, slip.ids, slip.normal, slip.tangential)
     return NetworkForces(
         f=trial[:, 0],
         f_t=trial[:, 1:],
-        u=np.zeros(problem.nv),
+        u=np.zeros(step.nv),
         flow="coulomb",
         label="history",
         residual=0.0,
         trial=trial,
-        contact_ids=problem.contact_ids,
+        contact_ids=step.contact_ids,
     )
 
 
-def _warn_of_gain(run: StepContext, problem: ContactStep, motion: FloatArray) -> None:
-    """Log, once in a run, that impacts with restitution add energy where nothing else does."""
-    still = not problem.gap_rate.any() and problem.phi.min(initial=0.0) >= 0.0
-    if "gain" in run.workspace or not problem.impacting.any() or not still:
-        return
-    before, after = (0.5 * v @ problem.mass.times(v) for v in (problem.v_star, motion))
-    if after > (1.0 + _GAIN) * before:
-        run.workspace["gain"] = True
-        LOG.warning(_GAINED, after - before, before)
+def _friction(step: ContactStep) -> Friction:
+    """The friction that a step of these has."""
+    if step.friction is None:
+        raise InvalidInput("step", "a step without friction", "one with friction")
+    return step.friction
 
 
-def _rows(problem: ContactStep, ids: Any, normal: FloatArray, sliding: FloatArray) -> FloatArray:
+def _rows(step: ContactStep, ids: IntArray, normal: FloatArray, sliding: FloatArray) -> FloatArray:
     """Rows (nc, d) of a step from forces (n,) and vectors (n, dim) of contacts ``ids``; else 0."""
-    friction: Any = problem.friction
-    rows = np.zeros((problem.nc, friction.d))
-    if problem.nc:
-        now = np.asarray(problem.contact_ids)
+    friction = _friction(step)
+    rows = np.zeros((step.nc, friction.d))
+    if step.nc:
+        now = np.asarray(step.contact_ids)
         _, here, there = np.intersect1d(now, ids, return_indices=True)
         rows[here, 0] = normal[there]
         rows[here, 1:] = np.einsum("ix,ikx->ik", sliding[there], friction.tangents[here])
     return rows
 
 
-def _by_name(problem: ContactStep, rows: FloatArray, name: str) -> dict[str, FloatArray]:
+def _by_name(step: ContactStep, rows: FloatArray, name: str) -> dict[str, FloatArray]:
     """Normal forces (nc,), and tangential ones as vectors (nc, dim), of rows (nc, d)."""
-    friction: Any = problem.friction
-    if not problem.nc:
+    friction = _friction(step)
+    if not step.nc:
         return {name: np.zeros(0), f"{name}_t": np.zeros((0, friction.d))}
     vectors = np.einsum("ik,ikx->ix", rows[:, 1:], friction.tangents)
     return {name: rows[:, 0].copy(), f"{name}_t": vectors}
@@ -466,7 +583,7 @@ def rigid_step(
     dt: float,
     v_min: float,
     turning: str,
-    friction: float | bool | None = None,
+    friction: PairFriction | None = None,
     push: bool = True,
 ) -> ContactStep:
     """The contact step that a run of contact dynamics solves; arguments as in ``collision.step``.
@@ -475,11 +592,13 @@ def rigid_step(
 
     ``scene.overlaps`` says what is done with those of the start.
     """
-    touching = from_start(scene, contacts)
+    touching, mu = from_start(scene, contacts), None
     if not push:
         touching = touching._at_gaps(np.maximum(touching.phi, 0.0))
+    if friction is not None:
+        mu = read_only(friction.coefficients(scene, contacts.bodies))
     dofs = scene.dofs if friction is None else scene.full_dofs
-    arguments = arguments_of_step(scene, state, touching, dofs, dt, turning, friction)
+    arguments = arguments_of_step(scene, state, touching, dofs, dt, turning, mu)
     return ContactStep._of(**arguments, v_min=v_min)
 
 
@@ -489,37 +608,3 @@ def _last_iterate(solution: StepSolution) -> tuple[FloatArray, FloatArray]:
     if last is None or last.motion is None or not np.isfinite(last.motion).all():
         raise no_motion(solution)
     return last.motion, last.forces
-
-
-def no_motion(solution: StepSolution) -> SolveFailed:
-    """The exception of a step after which a run has no motion to go on with."""
-    return SolveFailed(
-        f"{solution.formulation} by {solution.backend}: the solver says "
-        f"{solution.status!r} and leaves no motion to go on with",
-        backend=solution.backend,
-        status=solution.status,
-        raw=solution.raw,
-    )
-
-
-def _stage(solution: StepSolution | None, seconds: float) -> Stage:
-    """The numbers of a solve; None was not begun, because the first left no forces."""
-    if solution is None:
-        return Stage(np.inf, False, False, -1, seconds, "not begun")
-    certificate = solution.certificate
-    return Stage(
-        residual=np.inf if certificate is None else certificate.worst,
-        ok=certificate is not None and certificate.ok and solution.f is not None,
-        claimed=solution.claimed,
-        iterations=-1 if solution.iterations is None else solution.iterations,
-        seconds=seconds,
-        status=solution.status,
-    )
-
-
-def resolved(name: str, backend: Any) -> Backend:
-    """The settings object of a name; errors name the argument."""
-    try:
-        return resolve(backend)
-    except InvalidInput as error:
-        raise InvalidInput(name, error.found, error.expected) from error

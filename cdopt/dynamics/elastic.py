@@ -8,46 +8,39 @@ has neither inertia nor damping.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from cdopt._util.arguments import trusted
-from cdopt._util.checks import FloatArray, NotNegative, Positive, integer, number, one_of
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
-from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.base import Backend
-from cdopt.collision import VerletList, detect, move
+from cdopt.collision import PairFriction, VerletList
 from cdopt.collision.contacts import contact_stiffness
 from cdopt.collision.motion import cross_matrices
-from cdopt.dynamics.contact_dynamics import resolved
-from cdopt.dynamics.equilibrium import TRAVEL, contact_state, equilibrium, unbalanced
-from cdopt.dynamics.frozen_friction import FrictionalIncrements, SlidingSprings
-from cdopt.dynamics.records import ContactState, Stage, StepContext, StepTaken
-from cdopt.dynamics.relinearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Passes, Relinearised
-from cdopt.dynamics.spheres import (
-    DIVERGED,
-    DONE,
-    FORCED,
-    NOT_CERTIFIED,
-    PAPER,
-    TOO_DEEP,
-    TOO_FAST,
-    Integration,
-    Scheme,
-    SphereStepper,
-    is_native,
+from cdopt.dynamics.elastic_steps import (
+    ElasticKind,
+    ElasticMoment,
+    PassesRun,
+    SphereMoment,
+    SphereRun,
+    Taken,
 )
-from cdopt.dynamics.spheres.system import FrictionLaw, Memory
+from cdopt.dynamics.equilibrium import TRAVEL, RestSettings, SmoothIncrements
+from cdopt.dynamics.frictional_rest import FrictionalIncrements
+from cdopt.dynamics.linearised import Increments
+from cdopt.dynamics.method import Stage, StepContext, Stepper, resolved
+from cdopt.dynamics.spheres import FORCED, PAPER, Scheme, SphereStepper, is_native
+from cdopt.dynamics.variational import VariationalPasses
 from cdopt.formulations.variational_step import LEAST_ALPHA
 from cdopt.geometry.rotations import matrices
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
-from cdopt.scene import Scene, State
+from cdopt.scene import Scene
 
 SPLITS = {"paper": PAPER, "forced": FORCED}
 SOLVERS = ("cg", "direct")
@@ -60,165 +53,50 @@ _TOO_COARSE = (
     "in each; %.2g s resolves them (t_c/16)"
 )
 _LIMIT = 60  # Newton iterations of a step: five are many
-_WHY = {
-    DIVERGED: "Newton's iteration came to a residual of {residual:.1e} and no further",
-    NOT_CERTIFIED: "the residual, {residual:.1e} of what acts on a body, is above the tolerance",
-    TOO_DEEP: OVERLAP_TOO_DEEP,
-    TOO_FAST: STEP_TOO_LONG,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ElasticSteps:
     """What the methods with elastic contacts have in common: friction, springs and energies."""
 
-    stiffness_ratio: Positive | None = None
-    rough: bool = field(default=False, init=False, repr=False)
+    stiffness_ratio: float | None = None
 
+    name: ClassVar[str]
     frictional: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = ("step",)
     energies: ClassVar[tuple[str, ...]] = ("elastic", "dissipated", "work", "scheme_error")
 
-    @property
-    def forces(self) -> tuple[str, ...]:
-        """Names of the forces of a step."""
-        return ("f", "f_t") if self.rough else ("f",)
+    def __post_init__(self) -> None:
+        if self.stiffness_ratio is not None:
+            self._put(stiffness_ratio=checks.positive("stiffness_ratio", self.stiffness_ratio))
 
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """Names of the energies of a step."""
-        return (*self.energies, "friction", "tangential") if self.rough else self.energies
-
-    def with_friction(self) -> Self:
-        """The same settings for a run with friction."""
-        rough = copy(self)
-        object.__setattr__(rough, "rough", True)
-        return rough
+    def _put(self, **checked: object) -> None:
+        """Put checked values in place, while the object is made."""
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     def settings(self) -> dict[str, Any]:
-        """The settings as plain values, those left out that have no part in the run."""
-        shown = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
-        ratio = {"stiffness_ratio": shown.pop("stiffness_ratio")}
+        """The settings as plain values, those left out that are not stated."""
+        shown = {part.name: getattr(self, part.name) for part in fields(self)}
         if shown.get("backend") is not None:
             shown["backend"] = repr(shown["backend"])
-        known = {name: value for name, value in shown.items() if value is not None}
-        return known | (ratio if self.rough else {})
+        return {name: value for name, value in shown.items() if value is not None}
 
-    def _law(self, run: StepContext) -> FrictionLaw | None:
-        """Friction of the run."""
-        if not self.rough:
-            return None
-        return FrictionLaw(True if run.friction is None else run.friction, self.stiffness_ratio)
+    def _kind(self, context: StepContext) -> ElasticKind:
+        """Names and settings of a run; the ratio of stiffness has no part in one without friction.
 
-    def _begun(self, run: StepContext, state: State, contacts: ContactState) -> StepTaken:
-        """The initial state, from which energies count."""
-        run.memory["energy"] = np.array([0.0, 0.0, -contacts.energy, 0.0][: 3 + self.rough])
-        return self._taken(run, state, contacts)
-
-    def _taken(
-        self,
-        run: StepContext,
-        state: State,
-        contacts: ContactState,
-        stage: Stage | None = None,
-        steps: int = 0,
-        failure: str = "",
-        solution: object = None,
-        energy: Any = 0.0,
-    ) -> StepTaken:
-        """Steps that took and made ``energy``, as in ``Passes``."""
-        run.memory["energy"] = total = np.asarray(run.memory["energy"] + np.asarray(energy))
-        lost, work, error = total[:3].tolist()
-        elastic, forces = contacts.energy, {"f": contacts.forces}
-        measures = {"elastic": elastic, "dissipated": lost, "work": work}
-        measures["scheme_error"] = error + elastic
-        if contacts.tangential is not None:
-            forces["f_t"] = contacts.tangential
-            measures |= {"friction": float(total[3]), "tangential": contacts.energy_t}
-        return trusted(
-            StepTaken,
-            state=state,
-            forces=forces,
-            stages={} if stage is None else {"step": stage},
-            measures=measures,
-            seconds_assemble=0.0,
-            steps=steps,
-            contacts=contacts,
-            failure=failure,
-            solution=solution,
-        )
-
-    # --- steps of compiled loops -------------------------------------------------------
-
-    def _stepper(self, run: StepContext) -> SphereStepper:
-        """The run's compiled steps, made when first asked for, from the springs in its memory."""
-        work, memory = run.workspace, run.memory
-        if "stepper" not in work:
-            require_elastic(run.scene)
-            work["stepper"] = SphereStepper(run.scene, self._law(run))
-        stepper: SphereStepper = work["stepper"]
-        if "springs" in memory and memory["springs"] is not work.get("springs"):
-            stepper.memory = Memory(memory["spring_ids"], memory["springs"])
-            work["springs"] = memory["springs"]
-        return stepper
-
-    def _remember(self, run: StepContext) -> None:
-        """Put the springs of friction into the run's memory."""
-        if self.rough:
-            springs = self._stepper(run).memory
-            run.memory["spring_ids"], run.memory["springs"] = springs.ids, springs.values
-            run.workspace["springs"] = springs.values
-
-    def _integrated(self, run: StepContext, ended: Integration, stage: Stage | None) -> StepTaken:
-        """What compiled loops did."""
-        spheres = self._stepper(run)
-        self._remember(run)
-        contacts, failure = spheres.contacts(ended.state), _failure(spheres, ended, run.dt)
-        return self._taken(
-            run, ended.state, contacts, stage, ended.done, failure, energy=ended.energy
-        )
-
-    # --- steps posed one after the other -----------------------------------------------
-
-    def _contacts(self, run: StepContext, state: State) -> ContactState:
-        """Contacts of a state, with the forces of friction."""
-        contacts = contact_state(run.scene, state, _neighbours(run))
-        return _sliding_springs(run).shown(contacts) if self.rough else contacts
-
-    def _begin_posed(self, run: StepContext, state: State) -> StepTaken:
-        """The initial state, without springs."""
-        if self.rough:
-            run.memory |= SlidingSprings.none(run.scene.dim).stored()
-        return self._begun(run, state, self._contacts(run, state))
-
-    def _one_by_one(
-        self, run: StepContext, state: State, steps: int, step: Callable[[State], Passes]
-    ) -> StepTaken:
-        """Up to so many steps; one that fails, or is not certified, leaves those before it."""
-        started, worst, passes, done, failure = clock(), 0.0, 0, 0, ""
-        ok, claimed, energy = True, True, np.zeros(3 + self.rough)
-        evidence: object = None
-        while done < steps and not failure:
-            try:
-                taken = step(state)
-            except SolveFailed as error:
-                failure, evidence = str(error), error
-                break
-            failure, evidence = taken.failure, taken.solution
-            if not failure and run.strict and not taken.ok:
-                failure = _WHY[NOT_CERTIFIED].format(residual=taken.residual)
-                if taken.solution is not None:
-                    said = f"the solver says {taken.solution.status!r}"
-                    failure = f"the certificate fails at {taken.residual:.1e}: {said}"
-            if not failure:
-                state, done, passes = taken.state, done + 1, passes + taken.passes
-                energy, worst = energy + taken.energy, max(worst, taken.residual)
-                ok, claimed = ok and taken.ok, claimed and taken.claimed
-                if taken.springs is not None:
-                    run.memory |= taken.springs.stored()
-        stage = Stage(worst, ok, claimed, passes, clock() - started, "")
-        contacts, evidence = self._contacts(run, state), evidence if failure else None
-        return self._taken(run, state, contacts, stage, done, failure, evidence, energy)
+        Raises
+        ------
+        InvalidInput : a scene that elastic contacts do not describe.
+        """
+        require_elastic(context.scene)
+        shown = self.settings()
+        shown.pop("stiffness_ratio", None)
+        friction = context.friction
+        if friction is not None:
+            friction = replace(friction, ratio=self.stiffness_ratio)
+            shown["stiffness_ratio"] = self.stiffness_ratio
+        return ElasticKind(self.name, shown, self.stages, self.energies, friction)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,17 +142,27 @@ class VariationalSteps(_ElasticSteps):
     and by 0.2 % at the paper's t_c/16. With powers other than 2 only bonds are checked.
     """
 
-    alpha: NotNegative = 0.5
-    damping: Annotated[str, one_of(SPLITS)] = "forced"
-    path: Annotated[str, one_of(PATHS)] = "auto"
+    alpha: float = 0.5
+    damping: str = "forced"
+    path: str = "auto"
     backend: str | Backend | None = None
-    solver: Annotated[str, one_of(SOLVERS)] | None = None
-    tol: Annotated[float, number(above=0.0, at_most=1e-2)] = 1e-12
+    solver: str | None = None
+    tol: float = 1e-12
     allow_long_steps: bool = False
 
     name: ClassVar[str] = "variational"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        self._put(
+            alpha=checks.not_negative("alpha", self.alpha),
+            damping=checks.choice("damping", self.damping, SPLITS),
+            path=checks.choice("path", self.path, PATHS),
+            tol=checks.scalar("tol", self.tol, above=0.0, at_most=1e-2),
+            allow_long_steps=checks.flag("allow_long_steps", self.allow_long_steps),
+        )
+        if self.solver is not None:
+            checks.choice("solver", self.solver, SOLVERS)
         if not self.alpha < 1.0 or 0.0 < self.alpha < LEAST_ALPHA:
             expected = f"0, or a number in [{LEAST_ALPHA:g}, 1)"
             raise InvalidInput("alpha", f"{self.alpha:g}", expected)
@@ -283,80 +171,63 @@ class VariationalSteps(_ElasticSteps):
             if getattr(self, name) is None:
                 continue
             if self.path == "auto":
-                object.__setattr__(self, "path", path)
+                self._put(path=path)
             elif self.path != path:
                 both = f"{getattr(self, name)!r} with path {self.path!r}"
                 raise InvalidInput(name, both, f"path {path!r}, which uses it")
         if self.path != "cvxpy":
-            object.__setattr__(self, "solver", self.solver or "cg")
+            self._put(solver=self.solver or "cg")
         if self.path != "native":
-            object.__setattr__(self, "backend", resolved("backend", self.backend or "newton"))
+            self._put(backend=resolved("backend", self.backend or "newton"))
 
-    def with_friction(self) -> Self:
-        """The same settings for a run with friction.
-
-        Raises
-        ------
-        Unsupported : α = 0.
-        """
-        if self.alpha == 0.0:
-            why = "forces at the start of the step know nothing of its slip"
-            raise Unsupported("friction with alpha 0", why, ("alpha=0.5",))
-        return super().with_friction()
-
-    def begin(self, run: StepContext, state: State) -> StepTaken:
-        """Measures of the initial state.
+    def start(self, context: StepContext) -> Stepper[Any]:
+        """A stepper for a run.
 
         Raises
         ------
         InvalidInput : a scene without stiffness, or with Newton's restitution; a time step that
             does not resolve its collisions.
-        Unsupported : shapes that the path does not know.
+        Unsupported : shapes that the path does not know; friction with α = 0.
         """
-        require_elastic(run.scene)
-        longest = _longest(run.scene, self._law(run))
-        if run.dt >= longest and not self.allow_long_steps:
+        kind, scene = self._kind(context), context.scene
+        if kind.friction is not None and self.alpha == 0.0:
+            why = "forces at the start of the step know nothing of its slip"
+            raise Unsupported("friction with alpha 0", why, ("alpha=0.5",))
+        self._check_length(context, kind.friction)
+        if self.path == "native" or (self.path == "auto" and is_native(scene)):
+            return SphereRun(context, kind, self._loops(context))
+        backend = resolved("backend", self.backend or "newton")
+        settings = context.dt, self.alpha, self.damping, backend, self.tol, kind.friction
+        increments = VariationalPasses(scene, *settings)
+        return PassesRun(context, kind, increments, VerletList(scene))
+
+    def _check_length(self, context: StepContext, friction: PairFriction | None) -> None:
+        """Refuse time steps that do not resolve collisions, and warn of coarse ones."""
+        dt, longest = context.dt, _longest(context.scene, friction)
+        if dt >= longest and not self.allow_long_steps:
             expected = (
                 f"less than {longest:.3g} s, beyond which collisions are not resolved and make "
                 f"energy, or allow_long_steps=True"
             )
-            raise InvalidInput("dt", f"{run.dt:g} s", expected)
-        if run.dt > _COARSE * longest:
-            best = 0.5 * np.pi * longest / _ADVISED
-            LOG.warning(_TOO_COARSE, run.dt, best)
-        if self._posed(run):
-            return self._begin_posed(run, state)
-        contacts = self._stepper(run).contacts(state)
-        self._remember(run)
-        return self._begun(run, state, contacts)
+            raise InvalidInput("dt", f"{dt:g} s", expected)
+        if dt > _COARSE * longest:
+            LOG.warning(_TOO_COARSE, dt, 0.5 * np.pi * longest / _ADVISED)
 
-    def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
-        """Up to so many steps."""
-        if self._posed(run):
-            law = self._law(run)
-            if "linearised" not in run.workspace:
-                backend = resolved("backend", self.backend)
-                settings = run.dt, self.alpha, self.damping, backend, self.tol, law
-                run.workspace["linearised"] = Relinearised(run.scene, *settings)
-            work: Relinearised = run.workspace["linearised"]
-
-            def step(state: State) -> Passes:
-                return work.step(state, None if law is None else _sliding_springs(run))
-
-            return self._one_by_one(run, state, steps, step)
-        accept, started = max(self.tol, TOLERANCE), clock()
+    def _loops(self, context: StepContext) -> Any:
+        """The compiled loops of a run."""
+        accept = max(self.tol, TOLERANCE)
         direct, split = self.solver == "direct", SPLITS[self.damping]
-        scheme = Scheme(run.dt, self.alpha, split, self.tol, _LIMIT, direct, accept, run.strict)
-        ended = self._stepper(run).variational(state, steps, scheme)
-        seconds = clock() - started
-        stage = Stage(ended.residual, ended.residual <= accept, True, ended.newton, seconds, "")
-        return self._integrated(run, ended, stage)
+        how = self.alpha, split, self.tol, _LIMIT, direct, accept, context.strict
+        scheme = Scheme(context.dt, *how)
 
-    def _posed(self, run: StepContext) -> bool:
-        """Whether this run takes the CVXPY path."""
-        if self.path == "auto" and "posed" not in run.workspace:
-            run.workspace["posed"] = not is_native(run.scene)
-        return self.path == "cvxpy" or (self.path == "auto" and bool(run.workspace["posed"]))
+        def loops(spheres: SphereStepper, moment: SphereMoment, steps: int) -> Taken:
+            """Up to so many steps."""
+            started = clock()
+            ended = spheres.variational(moment.state, steps, scheme)
+            certified, seconds = ended.residual <= accept, clock() - started
+            return Taken(ended, Stage(ended.residual, certified, True, ended.newton, seconds, ""))
+
+        return loops
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -380,10 +251,11 @@ class VelocityVerletSteps(_ElasticSteps):
     """
 
     name: ClassVar[str] = "velocity-verlet"
+    rolling: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = ()
 
-    def begin(self, run: StepContext, state: State) -> StepTaken:
-        """Measures of the initial state.
+    def start(self, context: StepContext) -> Stepper[SphereMoment]:
+        """A stepper for a run.
 
         Raises
         ------
@@ -391,21 +263,20 @@ class VelocityVerletSteps(_ElasticSteps):
             beyond what is stable.
         Unsupported : shapes other than spheres and half-spaces.
         """
-        spheres = self._stepper(run)
-        longest = _longest(run.scene, spheres.law)
-        if run.dt >= longest:
-            expected = f"less than {longest:.3g} s, beyond which it is unstable"
-            raise InvalidInput("dt", f"{run.dt:g} s", expected)
-        run.memory["force"] = spheres.forces(state)
-        self._remember(run)
-        return self._begun(run, state, spheres.contacts(state))
+        kind, dt = self._kind(context), context.dt
 
-    def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
-        """Up to so many steps."""
-        spheres = self._stepper(run)
-        ended, force = spheres.velocity_verlet(state, steps, run.dt, run.memory["force"])
-        run.memory["force"] = force
-        return self._integrated(run, ended, None)
+        def loops(spheres: SphereStepper, moment: SphereMoment, steps: int) -> Taken:
+            """Up to so many steps, from the forces of the moment."""
+            force = spheres.forces(moment.state) if moment.force is None else moment.force
+            ended, force = spheres.velocity_verlet(moment.state, steps, dt, force)
+            return Taken(ended, force=force)
+
+        run = SphereRun(context, kind, loops, forces_first=True)
+        longest = _longest(context.scene, kind.friction)
+        if dt >= longest:
+            expected = f"less than {longest:.3g} s, beyond which it is unstable"
+            raise InvalidInput("dt", f"{dt:g} s", expected)
+        return run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -413,7 +284,7 @@ class QuasiStaticSteps(_ElasticSteps):
     """From equilibrium to equilibrium: fixed bodies move as prescribed, time only counts.
 
     With friction contacts have tangential springs with a memory, cut to μ f_n; a step is an
-    increment, ``cdopt.dynamics.frozen_friction``. Measures with friction: ``friction``, what it
+    increment, ``cdopt.dynamics.frictional_rest``. Measures with friction: ``friction``, what it
     took, and ``tangential``, the part of ``elastic`` in springs of friction, J.
 
     Parameters
@@ -431,70 +302,37 @@ class QuasiStaticSteps(_ElasticSteps):
     """
 
     backend: str | Backend = "newton"
-    tol: Annotated[float, number(above=0.0, at_most=1e-2)] = 1e-10
-    limit: Annotated[int, integer(1)] = 200
-    travel: Positive = TRAVEL
+    tol: float = 1e-10
+    limit: int = 200
+    travel: float = TRAVEL
 
     name: ClassVar[str] = "quasi-static"
     energies: ClassVar[tuple[str, ...]] = ("elastic",)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "backend", resolved("backend", self.backend))
+        super().__post_init__()
+        self._put(
+            backend=resolved("backend", self.backend),
+            tol=checks.scalar("tol", self.tol, above=0.0, at_most=1e-2),
+            limit=checks.count("limit", self.limit),
+            travel=checks.positive("travel", self.travel),
+        )
 
-    def begin(self, run: StepContext, state: State) -> StepTaken:
-        """Measures of the initial state.
+    def start(self, context: StepContext) -> Stepper[ElasticMoment]:
+        """A stepper for a run.
 
         Raises
         ------
         InvalidInput : a scene without stiffness, or with Newton's restitution.
         """
-        require_elastic(run.scene)
-        return self._begin_posed(run, state)
-
-    def integrate(self, run: StepContext, state: State, steps: int) -> StepTaken:
-        """Up to so many equilibria."""
-        scene, near, law = run.scene, _neighbours(run), self._law(run)
-        backend = resolved("backend", self.backend)
-
-        def rest(state: State) -> Passes:
-            """The next equilibrium."""
-            if law is not None:
-                settings = law, backend, self.tol, self.limit, self.travel, near
-                increments = FrictionalIncrements(scene, *settings)
-                settled = increments.rest(state, run.dt, _sliding_springs(run))
-                return self._passes(settled, settled.residual, settled.lost, settled.springs)
-            still = np.where(scene.bodies.fixed[:, None], state.v, 0.0)
-            moved = State(state.t + run.dt, move(state, still, run.dt), still)
-            smooth = equilibrium(
-                scene,
-                moved,
-                backend=backend,
-                tol=self.tol,
-                limit=self.limit,
-                travel=self.travel,
-                neighbours=near,
-            )
-            return self._passes(smooth, unbalanced(scene, smooth))
-
-        return self._one_by_one(run, state, steps, rest)
-
-    def _passes(
-        self, rest: Any, residual: float, lost: float = 0.0, springs: SlidingSprings | None = None
-    ) -> Passes:
-        """A rest as a step; its only energy is what friction took, ``lost`` J."""
-        ok, energy = residual <= max(self.tol, TOLERANCE), np.full(3 + self.rough, lost)
-        return Passes(rest.state, rest.passes, residual, ok, True, None, "", energy, springs)
-
-
-def _neighbours(run: StepContext) -> VerletList:
-    neighbours: VerletList = run.workspace.setdefault("neighbours", VerletList(run.scene))
-    return neighbours
-
-
-def _sliding_springs(run: StepContext) -> SlidingSprings:
-    """The springs in the memory of a run whose steps are posed."""
-    names = [part.name for part in fields(SlidingSprings)]
-    return SlidingSprings(*(run.memory[f"spring_{name}"] for name in names))
+        kind, scene, near = self._kind(context), context.scene, VerletList(context.scene)
+        settings = RestSettings(
+            resolved("backend", self.backend), self.tol, self.limit, self.travel
+        )
+        increments: Increments = SmoothIncrements(scene, context.dt, settings, near)
+        if kind.friction is not None:
+            increments = FrictionalIncrements(scene, context.dt, kind.friction, settings, near)
+        return PassesRun(context, kind, increments, near)
 
 
 def require_elastic(scene: Scene) -> None:
@@ -514,7 +352,7 @@ def require_elastic(scene: Scene) -> None:
         )
 
 
-def _longest(scene: Scene, law: FrictionLaw | None = None) -> float:
+def _longest(scene: Scene, law: PairFriction | None = None) -> float:
     """2/ω, s, ω of the stiffest linear spring between any two bodies; infinite without any.
 
     Contacts count for the two lightest bodies of each material, hit where they give way most; with
@@ -557,23 +395,3 @@ def _turned_away(scene: Scene) -> FloatArray:
         size = np.linalg.norm(levers, ord=2, axis=(1, 2)) ** 2
     np.maximum.at(most, body, size)
     return most
-
-
-def _failure(spheres: SphereStepper, ended: Integration, h: float) -> str:
-    """Why steps ended early; "" if they did not."""
-    if ended.outcome == DONE:
-        return ""
-    why = _WHY[ended.outcome].format(residual=ended.missed)
-    label = spheres.scene.bodies.label
-    if ended.outcome == TOO_FAST:
-        speed = np.linalg.norm(ended.state.velocity, axis=1)
-        k = int(np.argmax(speed))
-        why += f": {label(k)}, {h * speed[k]:.3g} m"
-    coming = State(0.0, move(ended.state, ended.state.v, h), ended.state.v)
-    contacts = detect(spheres.scene, coming, spheres.skin)
-    if contacts.nc:
-        worst = int(np.argmin(contacts.phi))
-        i, j = contacts.bodies[worst]
-        pair = f"{label(i)} with {label(j)}, gap {contacts.phi[worst]:.3g} m"
-        why += f"; the deepest contact is of {pair}"
-    return f"{why}; the time step may be too large"

@@ -19,53 +19,48 @@ is zero. Where the whole is not positive semidefinite, an equilibrium is unstabl
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import eigsh, splu
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray, Positive, integer
+from cdopt._util.checks import FloatArray, Positive, integer
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.selection import resolve
-from cdopt.collision import (
-    Contacts,
-    VerletList,
-    detect,
-    external_forces,
-    gap_gradient,
-    mass_matrix,
-    move,
+from cdopt.collision import Contacts, VerletList, external_forces, gap_gradient, move
+from cdopt.dynamics.configuration import (
+    MARGIN,
+    ROUND_OFF,
+    Configuration,
+    Unknowns,
+    half_width,
+    levers,
+    named,
+    slope,
+    trifling,
 )
-from cdopt.dynamics.records import ContactState
+from cdopt.dynamics.friction_springs import SlidingSprings
+from cdopt.dynamics.linearised import Passes, gone, settle, shortened
 from cdopt.formulations import CompliantCD, QuasiStatic
-from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.certificate import TOLERANCE
+from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep
-from cdopt.scene import SHAPES, Dofs, HalfSpace, Scene, Sphere, State
-from cdopt.scene.pairs import outward
+from cdopt.scene import Scene, State
 
 LOG = logging.getLogger("cdopt.dynamics")
 
 TRAVEL = 2.0  # of its own reach: a body that goes further was not held
 
-MARGIN = 0.5  # of the smallest half-width: gaps that a pass may close
-STRIDE = 0.2  # of the same: a longer pass does not trust its linear gaps
-ROUND_OFF = 64.0 * np.finfo(float).eps
+STRIDE = 0.2  # of the smallest half-width: a longer pass does not trust its linear gaps
 _INERTIA = 1e-6, 1e6  # least and most, of the stiffest contact, where passes need inertia
-_TRIFLE = 1e-6  # of the smallest half-width: forces at smaller overlaps are measured by its
 _NEWTON = 12  # steps at most; six are many
 _KICKS = 1e-3, 1e-5  # of the smallest half-width: ways off an unstable balance
 _GENTLE = 1e-2, 1e-4, 0.0  # inertia of passes that open what a kick closed
 _ESCAPES = 20
-_SHIFT = 1e-9  # of the stiffest contact: what keeps loose bodies from making it singular
-_SOFT = 1e-8  # of the same: a curvature below minus this is negative
-_DENSE = 400  # dofs up to which eigenvalues are found densely
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,51 +147,78 @@ def equilibrium(
     if not travel > 0.0:
         raise InvalidInput("travel", checks.describe(travel), "a number above 0, or infinity")
     unknowns = Unknowns(scene, pushed)
-    return _Work(unknowns, total, resolve(backend), tol, travel, near).settle(start, limit, escape)
+    settings = RestSettings(resolve(backend), tol, limit, travel, escape)
+    return _Rest(unknowns, total, settings, near, start).found()
 
 
-class _Work:
-    """Passes towards one equilibrium."""
+@dataclass(frozen=True)
+class RestSettings:
+    """How rest is sought; as in ``equilibrium``."""
+
+    backend: Backend
+    tol: float
+    limit: int
+    travel: float
+    escape: bool = True
+
+
+class _Rest:
+    """The passes towards one equilibrium from ``start``."""
 
     def __init__(
         self,
         unknowns: Unknowns,
         load: FloatArray,
-        backend: Backend,
-        tol: float,
-        travel: float,
+        settings: RestSettings,
         near: VerletList,
+        start: State,
     ) -> None:
         self.unknowns, self.scene, self.near = unknowns, unknowns.scene, near
         self.applied, self.load = load, np.append(load, unknowns.push)
-        self.backend, self.tol, self.travel = backend, tol, travel
+        self.settings, self.start = settings, start
         self._core = half_width(self.scene)
+        self._inertia, self._before, self._stuck = 0.0, np.inf, False
+        self._escapes = 0
+        self._away: Configuration | None = None  # of less energy, beside an unstable balance
+        self._stable: bool | None = None
 
-    def settle(self, start: State, limit: int, escape: bool) -> Equilibrium:
-        """Passes until nothing is out of balance, and small motions do not lead away."""
-        here = self._at(start)
-        inertia, before, escapes, stuck = 0.0, np.inf, 0, False
-        for count in range(limit + 1):
-            residual = self._residual(here)
-            rest = Equilibrium(
-                here.state, here.contacts, here.forces, self.applied, residual, count, here.energy
-            )
-            LOG.info("pass %d: residual %.2e, inertia %.1e", count, residual, inertia)
-            slow = stuck or residual > 0.5 * before
-            if residual <= self.tol or (slow and residual <= self._round_off(here)):
-                stable, away = self._judged(here)
-                if away is None or not escape or escapes == _ESCAPES:
-                    return replace(rest, stable=stable)
-                LOG.info("pass %d: an unstable balance left", count)
-                here, before, inertia, escapes, stuck = away, np.inf, 0.0, escapes + 1, False
-                continue
-            if count == limit or stuck or gone(self.scene, start, here.state, self.travel):
-                break
-            before = residual
-            there, inertia = self._pass(here, residual, inertia)
-            stuck = there is here
-            here = here if stuck else self._finished(there)
-        raise self._failure(rest, start)
+    def found(self) -> Equilibrium:
+        """Where nothing is out of balance, and small motions do not lead away."""
+        here, passes = settle(self, self._at(self.start))
+        return replace(self._equilibrium(here, passes), stable=self._stable)
+
+    def settled(self, here: Configuration, passes: int) -> bool:
+        """Whether nothing is out of balance, and small motions do not lead away."""
+        residual, limit = self._residual(here), passes == self.settings.limit
+        LOG.info("pass %d: residual %.2e, inertia %.1e", passes, residual, self._inertia)
+        slow = self._stuck or residual > 0.5 * self._before
+        if residual <= self.settings.tol or (slow and residual <= self._round_off(here)):
+            self._stable, away = self._judged(here)
+            if away is None or not self.settings.escape or self._escapes == _ESCAPES:
+                return True
+            LOG.info("pass %d: an unstable balance left", passes)
+            self._away, self._before, self._inertia = away, np.inf, 0.0
+            self._escapes, self._stuck = self._escapes + 1, False
+            if limit:
+                raise self._failure(self._equilibrium(here, passes))
+            return False
+        if limit or self._stuck or gone(self.scene, self.start, here.state, self.settings.travel):
+            raise self._failure(self._equilibrium(here, passes))
+        self._before = residual
+        return False
+
+    def moved(self, here: Configuration) -> Configuration:
+        """Where one pass leads, and Newton's steps from there; or away from an unstable balance."""
+        if self._away is not None:
+            away, self._away = self._away, None
+            return away
+        there = self._pass(here, self._before)
+        self._stuck = there is here
+        return here if self._stuck else self._finished(there)
+
+    def _equilibrium(self, here: Configuration, passes: int) -> Equilibrium:
+        balance = self._residual(here), passes, here.energy
+        return Equilibrium(here.state, here.contacts, here.forces, self.applied, *balance)
 
     def _at(self, state: State, margin: float | None = None) -> Configuration:
         """A state with contacts up to a margin, m; its free bodies at rest."""
@@ -227,21 +249,26 @@ class _Work:
 
     # --- one pass ----------------------------------------------------------------------
 
-    def _pass(
-        self, here: Configuration, residual: float, inertia: float
-    ) -> tuple[Configuration, float]:
+    def _pass(self, here: Configuration, residual: float) -> Configuration:
         """Solve the linearised problem and go there, with more inertia until it leads down."""
-        least, most = _INERTIA
-        while True:
+
+        def led(inertia: float) -> Configuration | None:
+            """Where the pass leads; None if not down, or further than linear gaps are good for."""
             u = self._solve(here, inertia)
-            if u is not None and self._near(u):
-                there = self._moved(here, u)
-                if self._gained(here, there, u) >= 0.0 or self._residual(there) < residual:
-                    further = self._further(here, there, u)
-                    return further, inertia / 10.0 if inertia > 1.01 * least else 0.0
-            if inertia >= most:
-                return here, inertia
-            inertia = max(least, 10.0 * inertia)
+            if u is None or not self._near(u):
+                return None
+            there = self._moved(here, u)
+            if self._gained(here, there, u) >= 0.0 or self._residual(there) < residual:
+                return self._further(here, there, u)
+            return None
+
+        least, most = _INERTIA
+        there, inertia = shortened(led, self._inertia, least, most)
+        self._inertia = inertia
+        if there is None:
+            return here
+        self._inertia = inertia / 10.0 if inertia > 1.01 * least else 0.0
+        return there
 
     def _further(self, here: Configuration, there: Configuration, u: FloatArray) -> Configuration:
         """As far beyond u as it leads down: linear gaps are too stiff where something buckles."""
@@ -268,11 +295,11 @@ class _Work:
         stiffness.
         """
         power, body = self.scene.power, self.unknowns.body
-        B, phi, k = here.both_ways()
+        B, phi, k = here.one_sided()
         try:
             if inertia == 0.0:
                 static = QuasiStatic(B, phi, self.load, k, power, dof_body=body)
-                return static.solve(self.backend, check=False).u
+                return static.solve(self.settings.backend, check=False).u
             M = self.unknowns.mass(here.state)
             stiff = max(float(here.slope.max(initial=0.0)), self._largest(here) / self._core)
             dt = float(np.sqrt(M.diagonal().min() / (inertia * stiff)))
@@ -280,7 +307,9 @@ class _Work:
             step = ContactStep(
                 M, B, phi, v=still, F_ext=self.load, dt=dt, stiffness=k, dof_body=body
             )
-            rate = CompliantCD(step, power, form="velocity").solve(self.backend, check=False)
+            rate = CompliantCD(step, power, form="velocity").solve(
+                self.settings.backend, check=False
+            )
         except SolveFailed:
             return None
         return None if rate.v_next is None else rate.v_next * step.dt
@@ -298,7 +327,7 @@ class _Work:
         """Where Newton's steps lead if they converge without going up, else the same place."""
         now, way, residual = here, np.zeros(self.load.size), self._residual(here)
         for _ in range(_NEWTON):
-            if residual <= self.tol:
+            if residual <= self.settings.tol:
                 break
             bent = now.curvature()
             u = None if bent is None else bent.step(now.pull + self.load)
@@ -343,17 +372,17 @@ class _Work:
                     return beyond
         return None
 
-    def _failure(self, rest: Equilibrium, start: State) -> SolveFailed:
+    def _failure(self, rest: Equilibrium) -> SolveFailed:
         """Which bodies nothing holds."""
         scene, reach = self.scene, self.scene.bodies.reach
         widest = 2.0 * float(reach[np.isfinite(reach)].max())
         far = float(np.linalg.norm(np.ptp(rest.state.position, axis=0))) + widest
         if scene.box is not None:  # as far as images are not nearer
             far = min(far, 0.45 * float(scene.box.at(rest.state.t).size.min()) - widest)
-        B, phi, k = self._at(rest.state, max(far, 0.0)).both_ways()
+        B, phi, k = self._at(rest.state, max(far, 0.0)).one_sided()
         static = QuasiStatic(B, phi, self.load, k, scene.power, dof_body=self.unknowns.body)
         try:
-            solved = static.solve(self.backend)
+            solved = static.solve(self.settings.backend)
         except SolveFailed as error:
             if error.proof is None:
                 return error
@@ -367,14 +396,44 @@ class _Work:
                 proof=error.proof,
                 raw=error.raw,
             )
-        left = gone(scene, start, rest.state, self.travel)
+        left = gone(scene, self.start, rest.state, self.settings.travel)
         why = f"{named(scene, left)} left their places" if left else "forces stay out of balance"
         return SolveFailed(
             f"no rest within {rest.passes} passes, residual {rest.residual:.1e}: {why}",
-            backend=self.backend.name,
+            backend=self.settings.backend.name,
             status=solved.status,
             problem=static.data,
         )
+
+
+class SmoothIncrements:
+    """Equilibria of one scene without friction, ``dt`` s of the prescribed motions apart."""
+
+    def __init__(self, scene: Scene, dt: float, settings: RestSettings, near: VerletList) -> None:
+        self.scene, self.dt, self.settings, self.near = scene, dt, settings, near
+
+    def step(self, state: State, springs: SlidingSprings | None) -> Passes:
+        """The next equilibrium.
+
+        Raises
+        ------
+        SolveFailed : nothing holds some body.
+        """
+        scene, dt, chosen = self.scene, self.dt, self.settings
+        still = np.where(scene.bodies.fixed[:, None], state.v, 0.0)
+        moved = State(state.t + dt, move(state, still, dt), still)
+        rest = equilibrium(
+            scene,
+            moved,
+            backend=chosen.backend,
+            tol=chosen.tol,
+            limit=chosen.limit,
+            travel=chosen.travel,
+            neighbours=self.near,
+        )
+        residual = unbalanced(scene, rest)
+        ok = residual <= max(chosen.tol, TOLERANCE)
+        return Passes(rest.state, rest.passes, residual, ok, True, None, "", np.zeros(3))
 
 
 def unbalanced(scene: Scene, rest: Equilibrium) -> float:
@@ -397,246 +456,3 @@ def unbalanced(scene: Scene, rest: Equilibrium) -> float:
     np.maximum.at(scale, contacts.bodies, hardest[:, None])
     wrong = off > 0.0
     return float((off[wrong] / scale[dofs.body[wrong]]).max(initial=0.0))
-
-
-def half_width(scene: Scene) -> float:
-    """The smallest half-width of a body, m."""
-    core = scene.bodies.core
-    return float(core[np.isfinite(core)].min())
-
-
-def levers(scene: Scene, dofs: Dofs) -> FloatArray:
-    """(nv,) m for turns, 1 elsewhere: forces from generalised ones."""
-    return np.where(dofs.column >= scene.dim, scene.bodies.reach[dofs.body], 1.0)
-
-
-def gone(scene: Scene, start: State, now: State, travel: float) -> list[int]:
-    """Free bodies that are further from where they began than ``travel`` of their own sizes."""
-    free = ~scene.bodies.fixed
-    way = np.linalg.norm(now.position - start.position, axis=1)
-    return list(np.flatnonzero(free & (way > travel * np.where(free, scene.bodies.reach, 1.0))))
-
-
-def named(scene: Scene, bodies: Iterable[int]) -> str:
-    """Up to ten bodies by name."""
-    labels = [scene.bodies.label(int(k)) for k in bodies]
-    return ", ".join(labels[:10] + ["…"] * (len(labels) > 10))
-
-
-# --- forces ------------------------------------------------------------------------------
-
-
-def contact_state(scene: Scene, state: State, near: VerletList) -> ContactState:
-    """Overlaps and bonds of a state, with their elastic forces."""
-    contacts = detect(scene, state, 0.0, near)
-    chosen = np.flatnonzero((contacts.phi < 0.0) | contacts.bonded)
-    forces, energies = elastic_forces(contacts, scene.power, chosen)
-    return ContactState(
-        contact_ids=contacts.contact_ids[chosen],
-        phi=contacts.phi[chosen],
-        normals=contacts.normals[chosen],
-        points=contacts.points[chosen],
-        forces=forces,
-        energy=float(energies.sum()),
-    )
-
-
-def elastic_forces(
-    contacts: Contacts, power: float, chosen: Any = slice(None)
-) -> tuple[FloatArray, FloatArray]:
-    """Elastic forces (n,) of contacts, N, of bonds of both signs, and the energies in them, J."""
-    overlap, k = -contacts.phi[chosen], contacts.stiffness[chosen]
-    bonded, law, spring = contacts.bonded[chosen], PowerLaw(k, power), k * overlap
-    forces = np.where(bonded, spring, law.force(overlap))
-    return forces, np.where(bonded, 0.5 * spring * overlap, law.energy(overlap))
-
-
-def slope(contacts: Contacts, power: float) -> FloatArray:
-    """w″(−Φ) (nc,) of contacts, N/m."""
-    overlap = np.maximum(-contacts.phi, 0.0)
-    if power == HOOKE:
-        return np.where((overlap > 0.0) | contacts.bonded, contacts.stiffness, 0.0)
-    return PowerLaw(contacts.stiffness, power).tangent(overlap)
-
-
-def trifling(contacts: Contacts, power: float, width: float) -> FloatArray:
-    """(nc,) forces at an overlap of a millionth of the ``width``, N."""
-    return PowerLaw(contacts.stiffness, power).force(np.full(contacts.nc, _TRIFLE * width))
-
-
-# --- unknowns and curvature --------------------------------------------------------------
-
-
-class Unknowns:
-    """Degrees of freedom of the scene, then one for each wall: its way along its own normal, m.
-
-    ``push`` (n,) are the forces on the ``walls`` (n,) along it, towards the bodies, N; ``lever``
-    and ``body`` (nv,) the lever and the body of each degree of freedom.
-    """
-
-    def __init__(self, scene: Scene, pushed: Mapping[int, float] | None = None) -> None:
-        forces, b = {} if pushed is None else pushed, scene.bodies
-        for wall, force in forces.items():
-            if not 0 <= wall < b.nb:
-                raise InvalidInput("pushed", checks.describe(wall), "numbers of half-spaces")
-            if b.kind[wall] != SHAPES.index(HalfSpace):
-                raise InvalidInput("pushed", b.label(int(wall)), "a half-space")
-            checks.scalar(f"pushed[{wall}]", force)
-        self.scene, self.dofs = scene, scene.dofs
-        self.walls = np.array([int(w) for w in forces], dtype=np.int64)
-        self.push = np.array(list(forces.values()), dtype=np.float64)
-        self.lever = np.append(levers(scene, self.dofs), np.ones(self.walls.size))
-        self.body = np.append(self.dofs.body, self.walls)
-
-    def _outward(self, state: State) -> FloatArray:
-        """(n, dim) normals of the walls."""
-        return outward(self.scene.bodies, state.orientation, self.walls)
-
-    def gradient(self, state: State, contacts: Contacts) -> sp.csr_array:
-        """B (nc, nv), of walls too."""
-        B = gap_gradient(self.scene, state, contacts)
-        if not self.walls.size:
-            return B
-        columns = np.zeros((contacts.nc, self.walls.size))
-        for k, (wall, normal) in enumerate(zip(self.walls, self._outward(state), strict=True)):
-            for side, sign in ((0, -1.0), (1, 1.0)):
-                mine = contacts.bodies[:, side] == wall
-                columns[mine, k] += sign * (contacts.normals[mine] @ normal)
-        return sp.csr_array(sp.hstack([B, sp.csr_array(columns)]))
-
-    def mass(self, state: State) -> sp.csr_array:
-        """M (nv, nv); a wall, which states none, counts as one average body."""
-        M = mass_matrix(self.scene, state)
-        if not self.walls.size:
-            return M
-        free = self.scene.bodies.mass[~self.scene.bodies.fixed]
-        walls = sp.diags_array(np.full(self.walls.size, float(free.mean())))
-        return sp.csr_array(sp.block_diag([M, walls]))
-
-    def moved(self, state: State, u: FloatArray) -> State:
-        """Everything displaced by u (nv,)."""
-        way = self.dofs.scatter(u[: self.dofs.nv], np.zeros_like(state.v))
-        way[self.walls, : self.scene.dim] = u[self.dofs.nv :, None] * self._outward(state)
-        return State(state.t, move(state, way, 1.0), state.v)
-
-
-class Configuration:
-    """A state with its contacts of gaps up to ``margin`` m, and their elastic forces and energy.
-
-    ``forces`` (nc,) are w′(−Φ), N, and ``pull`` (nv,) is Bᵀ w′, N and N·m.
-    """
-
-    def __init__(
-        self, unknowns: Unknowns, state: State, margin: float, near: VerletList | None = None
-    ) -> None:
-        self.unknowns, self.state = unknowns, state
-        self.contacts = detect(unknowns.scene, state, margin, near)
-        self.forces, energies = elastic_forces(self.contacts, unknowns.scene.power)
-        self.energy = float(energies.sum())
-        self.B = unknowns.gradient(state, self.contacts)
-        self.pull = self.B.T @ self.forces
-
-    @cached_property
-    def slope(self) -> FloatArray:
-        """w″(−Φ) (nc,), N/m."""
-        return slope(self.contacts, self.unknowns.scene.power)
-
-    def both_ways(self) -> tuple[sp.csr_array, FloatArray, FloatArray]:
-        """B, Φ and k; a bond is a contact and its mirror image, which pulls."""
-        B, contacts = self.B, self.contacts
-        tied = np.flatnonzero(contacts.bonded)
-        if not tied.size:
-            return B, contacts.phi, contacts.stiffness
-        return (
-            sp.csr_array(sp.vstack([B, -B[tied]])),
-            np.concatenate([contacts.phi, -contacts.phi[tied]]),
-            np.concatenate([contacts.stiffness, contacts.stiffness[tied]]),
-        )
-
-    def curvature(self) -> Curvature | None:
-        """∇²E; None where contacts that push are of other shapes than spheres and half-spaces."""
-        loaded = np.flatnonzero(self.forces != 0.0)
-        kind = self.unknowns.scene.bodies.kind[self.contacts.bodies[loaded]]
-        is_sphere = kind == SHAPES.index(Sphere)
-        if not np.all(is_sphere | (kind == SHAPES.index(HalfSpace))):
-            return None
-        pairs = loaded[is_sphere.all(axis=1)]
-        matrix, least = self.B.T @ sp.diags_array(self.slope) @ self.B, 0.0
-        if pairs.size:
-            rotating = self._rotating(pairs)
-            matrix, least = matrix - rotating, -float(abs(rotating).sum(axis=1).max())
-        return Curvature(sp.csc_array(matrix), float(self.slope.max(initial=0.0)), least)
-
-    def _rotating(self, pairs: IntArray) -> sp.csr_array:
-        """Σ w′ ∇²Φ (nv, nv) of contacts between spheres."""
-        scene, number = self.unknowns.scene, self.unknowns.dofs.number
-        i, j = self.contacts.bodies[pairs].T
-        arm, box = self.state.position[j] - self.state.position[i], scene.box
-        apart = np.linalg.norm(arm if box is None else box.nearest(arm, self.state.t), axis=1)
-        n = self.contacts.normals[pairs]
-        across = np.eye(scene.dim)[None] - n[:, :, None] * n[:, None, :]
-        block = across * (self.forces[pairs] / apart)[:, None, None]
-        both = np.stack([number[i, : scene.dim], number[j, : scene.dim]], axis=1)
-        both = both.reshape(pairs.size, -1)
-        blocks = np.block([[block, -block], [-block, block]])
-        row, column, blocks = np.broadcast_arrays(both[:, :, None], both[:, None, :], blocks)
-        free = (row >= 0) & (column >= 0)
-        size = self.unknowns.lever.size
-        entries = blocks[free], (row[free], column[free])
-        return sp.csr_array(sp.coo_array(entries, shape=(size, size)))
-
-
-@dataclass(frozen=True, eq=False)
-class Curvature:
-    """∇²E (nv, nv) at one state, N/m.
-
-    ``stiffest`` is w″ of the stiffest contact; no eigenvalue is below ``least``, N/m.
-    """
-
-    matrix: sp.csc_array
-    stiffest: float
-    least: float
-
-    def step(self, unbalanced: FloatArray) -> FloatArray | None:
-        """Newton's step (nv,) where the energy is convex, else None."""
-        factor = self._factor(_SHIFT)
-        if factor is None or np.any(factor.U.diagonal() <= 0.0):
-            return None
-        return np.asarray(factor.solve(unbalanced))
-
-    @property
-    def stable(self) -> bool:
-        """Whether no direction has negative curvature, contacts that just touch left out."""
-        factor = self._factor(_SOFT)
-        if factor is None:
-            return bool(self.softest()[0] >= -_SOFT * self.stiffest)
-        return bool(np.all(factor.U.diagonal() > 0.0))
-
-    def softest(self) -> tuple[float, FloatArray]:
-        """The least curvature, N/m, and its direction (nv,) of length 1."""
-        size = self.matrix.shape[0]
-        if size <= _DENSE:
-            values, vectors = np.linalg.eigh(self.matrix.toarray())
-        else:
-            start = np.cos(np.arange(size))  # a share of every direction, always the same
-            below = 1.01 * self.least - _SOFT * self.stiffest
-            values, vectors = eigsh(self.matrix, k=1, sigma=below, v0=start, tol=1e-6)
-        way = vectors[:, 0]
-        return float(values[0]), np.asarray(way * np.sign(way[np.argmax(np.abs(way))]))
-
-    def _factor(self, share: float) -> Any:
-        """L U, a share of the stiffest contact added to the diagonal; None if it fails.
-
-        Without pivoting, so that the diagonal has the signs of the eigenvalues.
-        """
-        shift = sp.eye_array(self.matrix.shape[0]) * (share * (self.stiffest or 1.0))
-        try:
-            factor = splu(
-                sp.csc_array(self.matrix + shift),
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )
-        except RuntimeError:  # exactly singular
-            return None
-        return factor if np.array_equal(factor.perm_r, factor.perm_c) else None

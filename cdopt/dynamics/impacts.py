@@ -10,18 +10,40 @@ the start of the step. Each of these steps is the same convex problem, and is ce
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import SolveFailed
-from cdopt.dynamics.records import Stage
+from cdopt.dynamics.method import Stage
 from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.solution import StepSolution
 
+_SLIP = "trial_ids", "trial_n", "trial_t"  # names in files
 _HIT = 1e-6  # of the largest force: what a contact carries that closes
 _APART = 1e-3  # of the way of the fastest contact in a step: smaller gaps count as touching
+
+
+@dataclass(frozen=True)
+class Slip:
+    """The micro-slip of contacts ``ids`` (n,), as trial forces in space, N."""
+
+    ids: IntArray
+    normal: FloatArray  # (n,)
+    tangential: FloatArray  # (n, dim)
+
+    def stored(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name, for the file of a run."""
+        return dict(zip(_SLIP, (self.ids, self.normal, self.tangential), strict=True))
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Slip | None:
+        """What was stored; None if nothing was."""
+        return cls(*(arrays[name] for name in _SLIP)) if _SLIP[0] in arrays else None
 
 
 @dataclass(frozen=True)
@@ -33,10 +55,11 @@ class Solved:
     forces: dict[str, FloatArray]  # (nc,) N by name, (nc, dim) tangential ones
     stages: dict[str, Stage]
     measures: dict[str, float]
-    solution: object  # of the last solve, or of the first that failed
+    solution: StepSolution | None  # of the last solve, or of the first that failed
     count: int = 1  # contact steps that it took
     plastic: int = 0  # contacts with e > 0 that closed without, as no impacts were left
     parts: int = 1  # into how many the step was split
+    slip: Slip | None = None  # for the next step, where compatible forces with friction were found
 
     @property
     def ok(self) -> bool:
@@ -145,6 +168,7 @@ def _joined(
         count=sum(a.count for a in answers),
         plastic=plastic,
         parts=parts,
+        slip=next((a.slip for a in reversed(answers) if a.slip is not None), None),
     )
 
 

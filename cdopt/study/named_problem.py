@@ -17,7 +17,7 @@ from cdopt import bank
 from cdopt._util import checks, files
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.parameters import one_of_these, split
-from cdopt.collision import detect, safe_margins
+from cdopt.collision import PairFriction, detect, safe_margins
 from cdopt.dynamics import Trajectory
 from cdopt.dynamics.contact_dynamics import rigid_step
 from cdopt.dynamics.simulate import at_rest
@@ -397,6 +397,6 @@ def recorded_step(run: Trajectory, number: int) -> ContactStep:
     state = run[run.steps.tolist().index(number - 1)].state
     v_min, turning = (run.settings[name] for name in ("v_min", "turning"))
     contacts = detect(run.scene, state, safe_margins(run.scene, state, run.dt))
-    friction = True if "friction" in run.settings and run.friction is None else run.friction
+    friction = PairFriction(run.friction) if "friction" in run.settings else None
     push = run.settings.get("push_overlaps", True)
     return rigid_step(run.scene, state, contacts, run.dt, v_min, turning, friction, push)

@@ -20,8 +20,8 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
+from cdopt.collision import PairFriction
 from cdopt.dynamics.spheres import DONE, SphereStepper
-from cdopt.dynamics.spheres.system import FrictionLaw
 from cdopt.formulations import CompatibleFriction, FrictionalCD
 from cdopt.problem.contact_step import ContactStep, DelassusStep
 from cdopt.scene import Material, Scene, Spheres
@@ -183,7 +183,7 @@ def _discrete_elements(
 ) -> FloatArray:
     """Forces (nc, 3) on the contacts of ``step`` after gravity was raised in stages, and held."""
     scene = _pile(n, mu, kappa)
-    spheres, state = SphereStepper(scene, FrictionLaw(True, 1.0)), scene.initial
+    spheres, state = SphereStepper(scene, PairFriction(ratio=1.0)), scene.initial
     full, force = spheres.system.load, np.zeros((scene.nb, 6))
     for stage in range(stages + max(_HELD, stages // 4)):
         share = min(1.0, (stage + 1.0) / stages)

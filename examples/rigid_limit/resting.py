@@ -21,16 +21,16 @@ from cdopt._util.compiled import clock
 from cdopt._util.frozen import Frozen
 from cdopt.collision import Contacts, detect, external_forces, gap_gradient, move
 from cdopt.dynamics import (
-    Integrator,
+    Method,
     StepContext,
     VariationalSteps,
     VelocityVerletSteps,
     equilibrium,
 )
-from cdopt.dynamics.equilibrium import elastic_forces, slope
+from cdopt.dynamics.configuration import elastic_forces, slope
 from cdopt.scene import Scene, State
 
-INTEGRATORS: dict[str, tuple[Integrator, float]] = {  # and steps in the time of a collision
+INTEGRATORS: dict[str, tuple[Method, float]] = {  # and steps in the time of a collision
     "variational": (VariationalSteps(), 16.0),
     "velocity-verlet": (VelocityVerletSteps(), 50.0),
 }
@@ -127,23 +127,22 @@ def integrated(
     limit : steps at most.
     """
     method, parts = INTEGRATORS[name]
-    run = StepContext(scene, collision / parts)
+    stepper = method.start(StepContext(scene, collision / parts))
     now = State(0.0, state.q, scene.dofs.scatter(np.zeros(scene.dofs.nv), np.zeros_like(state.v)))
     started = clock()
-    method.begin(run, now)
-    steps, trouble = 0, ""
+    moment, trouble = stepper.begin(now).moment, ""
     unrests: list[float] = []
     while not trouble:
-        taken = method.integrate(run, now, max(1, round(_COLLISIONS * parts)))
-        now, steps = taken.state, steps + taken.steps
-        here = _Forces.at(scene, now)
+        taken = stepper.advance(moment, max(1, round(_COLLISIONS * parts)))
+        moment, steps = taken.moment, taken.moment.step
+        here = _Forces.at(scene, moment.state)
         noise = here.noise()
         unrests.append(max(here.response()[0], here.motion()))
         error = reference.distance(here.contacts.contact_ids, here.forces)
         if unrests[-1] <= max(SHARE * error, noise):
             break
-        if taken.failure:
-            trouble = f"{FAILED}: {taken.failure}"
+        if taken.failure is not None:
+            trouble = f"{FAILED}: {taken.failure.why}"
         elif steps >= limit:
             trouble = f"{RESTLESS}: within {steps:,} steps"
         elif min(unrests[-_PATIENCE:]) > 0.5 * min(unrests[:-_PATIENCE], default=np.inf):

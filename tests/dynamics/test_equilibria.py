@@ -11,7 +11,7 @@ from loading import compress
 
 import cdopt
 from cdopt.dynamics import QuasiStaticSteps, equilibrium
-from cdopt.dynamics.equilibrium import Configuration, Unknowns
+from cdopt.dynamics.configuration import Configuration, Unknowns
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, State
 
 K = 2e4  # N/m, of a half-contact

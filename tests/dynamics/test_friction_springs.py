@@ -307,7 +307,7 @@ def test_a_pile_rests_as_by_velocity_verlet() -> None:
 
 def test_mindlins_ratio_and_the_time_step() -> None:
     pairs = np.array([[0, 1]])
-    ratio = cdopt.collision.contacts.tangential_ratio
+    ratio = cdopt.collision.pair_friction.tangential_ratio
     assert ratio(pressed(0.5), pairs) == pytest.approx(1.4 / 1.7)
     assert ratio(rolling_ball(0.0, 0.0), pairs) == 1.0
     place, longest = rolling_ball(0.0, 0.0), 2.0 / np.sqrt(3.5 * K)

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import signal
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import h5py
 import numpy as np
@@ -15,8 +15,17 @@ from test_run_files import check_same
 
 import cdopt
 from cdopt.backends import Modelled
-from cdopt.dynamics import METHODS, StepFailed, StepTaken, contact_dynamics
-from cdopt.dynamics.simulate import interrupts_delayed
+from cdopt.dynamics import (
+    METHODS,
+    Advance,
+    Moment,
+    StepContext,
+    StepFailed,
+    StepRecord,
+    contact_dynamics,
+)
+from cdopt.dynamics.records import Checkpoint
+from cdopt.dynamics.run import interrupts_delayed
 
 DT = 1e-3
 
@@ -296,18 +305,45 @@ class Drift:
     factor: float = 1.0
 
     name: ClassVar[str] = "drift"
-    forces: ClassVar[tuple[str, ...]] = ("f",)
-    stages: ClassVar[tuple[str, ...]] = ()
-    measures: ClassVar[tuple[str, ...]] = ("met",)
 
-    def settings(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+    def start(self, context: StepContext) -> Drifting:
+        return Drifting(context, self)
 
-    def step(self, run, state, contacts) -> StepTaken:
-        run.memory = {"count": np.array([float(contacts.nc)])}
-        q = cdopt.collision.move(state, state.v, self.factor * run.dt)
-        after = cdopt.scene.State(state.t + run.dt, q, state.v)
-        return StepTaken(after, {"f": np.zeros(contacts.nc)}, {}, {"met": contacts.nc}, 0.0)
+
+@dataclass(frozen=True)
+class Met(Moment):
+    """How many contacts a run of ``Drift`` has met so far."""
+
+    count: int
+
+    def stored(self) -> dict[str, np.ndarray]:
+        return {"count": np.array(self.count)}
+
+
+class Drifting:
+    name, forces, stages, measures = "drift", ("f",), (), ("met",)
+    each_step = True
+
+    def __init__(self, context: StepContext, drift: Drift) -> None:
+        self.context, self.factor = context, drift.factor
+        self.settings = dataclasses.asdict(drift)
+
+    def record(self, state: cdopt.scene.State, count: int) -> StepRecord:
+        contacts = cdopt.collision.detect(self.context.scene, state)
+        return StepRecord(contacts, {"f": np.zeros(contacts.nc)}, {}, {"met": count})
+
+    def begin(self, state: cdopt.scene.State) -> Advance[Met]:
+        return Advance(Met(0, state, 0), self.record(state, 0))
+
+    def restore(self, saved: Checkpoint) -> Met:
+        return Met(saved.step, saved.state, int(saved.memory["count"]))
+
+    def advance(self, moment: Met, steps: int) -> Advance[Met]:
+        state, step = moment.state, moment.step + 1
+        q = cdopt.collision.move(state, state.v, self.factor * self.context.dt)
+        after = cdopt.scene.State(step * self.context.dt, q, state.v)
+        record = self.record(after, moment.count + 1)
+        return Advance(Met(step, after, moment.count + 1), record)
 
 
 def test_another_method_joins_through_the_table(tmp_path, monkeypatch) -> None:
@@ -316,11 +352,11 @@ def test_another_method_joins_through_the_table(tmp_path, monkeypatch) -> None:
     done = cdopt.simulate(scene, DT, 4e-3, method="drift", factor=2.0, out=tmp_path / "run")
     assert done.method == "drift"
     assert done.q[-1, 0, 0] - done.q[0, 0, 0] == pytest.approx(8e-3)
-    assert "met" in done.diagnostics
+    assert done.diagnostics["met"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     longer = cdopt.simulate(
         scene, DT, 6e-3, method=Drift(factor=2.0), out=tmp_path / "run", resume=True
     )
-    assert len(longer) == 7
+    assert longer.diagnostics["met"].tolist() == list(range(7))
 
 
 # --- OSQP, whose set-up is kept from step to step when asked ---------------------------------

@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray
+from cdopt.collision import PairFriction
 from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import ContactState
 from cdopt.dynamics.spheres import steps as loops
 from cdopt.dynamics.spheres.forces import find_active
 from cdopt.dynamics.spheres.steps import DIVERGED, DONE, NEEDS_SOLVE, STALE, TOO_DEEP
 from cdopt.dynamics.spheres.system import (
-    FrictionLaw,
     Memory,
     NeighborList,
     Scheme,
@@ -50,7 +50,7 @@ class Integration:
     residual : of the worst step, as a share of what acts on each body.
     missed : of the step that could not be taken.
     newton, linear : iterations in all, of Newton's method and of the linear solver.
-    energy : J, as in ``cdopt.dynamics.relinearised.Passes``.
+    energy : J, as in ``cdopt.dynamics.linearised.Passes``.
     """
 
     state: State
@@ -79,7 +79,7 @@ class SphereStepper:
     Unsupported : other shapes.
     """
 
-    def __init__(self, scene: Scene, law: FrictionLaw | None = None) -> None:
+    def __init__(self, scene: Scene, law: PairFriction | None = None) -> None:
         self.scene, self.law = scene, law
         self.system = system_of(scene)
         self._least = float(self.system.radius[self.system.radius > 0.0].min())

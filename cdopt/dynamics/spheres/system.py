@@ -7,15 +7,14 @@ those in contact do not depend on which others are listed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import Unsupported
-from cdopt.collision import effective_mass
-from cdopt.collision.contacts import contact_stiffness, tangential_ratio
+from cdopt.collision import PairFriction, effective_mass
+from cdopt.collision.contacts import contact_stiffness
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
 from cdopt.scene import SHAPES, HalfSpace, Scene, Sphere, State
 from cdopt.scene.pairs import is_among, outward
@@ -274,26 +273,6 @@ def _sphere_first(pairs: IntArray, is_wall: BoolArray) -> tuple[IntArray, IntArr
 # --- springs of friction -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FrictionLaw:
-    """Friction of a run."""
-
-    mu: float | bool = True  # of all contacts; True for that of the scene's materials
-    ratio: float | None = None  # k_t/k_n of all; None for Mindlin's, from Poisson's ratios
-
-    def of_pairs(self, scene: Scene, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-        """μ and k_t/k_n (n,) of pairs (n, 2) of bodies."""
-        if self.mu is True:
-            return np.array(scene.contact_friction(pairs)), self.ratios(scene, pairs)
-        return np.full(len(pairs), float(self.mu)), self.ratios(scene, pairs)
-
-    def ratios(self, scene: Scene, pairs: IntArray) -> FloatArray:
-        """k_t/k_n (n,) of pairs (n, 2) of bodies."""
-        if self.ratio is None:
-            return tangential_ratio(scene, pairs)
-        return np.full(len(pairs), self.ratio)
-
-
 class Memory(NamedTuple):
     """Springs ``values`` (n, 14) of the contacts of a state, ``ids`` (n,) i nb + j, ascending."""
 
@@ -302,13 +281,13 @@ class Memory(NamedTuple):
 
 
 def springs_of(
-    scene: Scene, law: FrictionLaw | None, neighbors: NeighborList, memory: Memory
+    scene: Scene, law: PairFriction | None, neighbors: NeighborList, memory: Memory
 ) -> Springs:
     """The springs of a neighbour list with what is known of them; without a law no rows."""
     pairs = np.sort(np.column_stack([neighbors.i, neighbors.j]), axis=1)
     if law is None:
-        law, pairs = FrictionLaw(0.0, 1.0), pairs[:0]
-    mu, ratio = law.of_pairs(scene, pairs)
+        law, pairs = PairFriction(0.0, 1.0), pairs[:0]
+    mu, ratio = law.coefficients(scene, pairs), law.ratios(scene, pairs)
     stored = np.zeros((len(pairs), _STORED))
     numbers = pairs @ [scene.nb, 1]
     _, here, there = np.intersect1d(numbers, memory.ids, assume_unique=True, return_indices=True)

@@ -1,4 +1,4 @@
-"""Steps of the variational integrator in exact geometry, as CVXPY problems linearised again.
+"""Steps of the variational integrator in exact geometry, by passes of convex problems.
 
 Each pass states ``cdopt.VariationalStep`` with the gaps, B and C of q̂_α = q + α Δq̂ and solves it
 for Δq; when Δq no longer changes, it satisfies R(q⁺) = 0 of the nonlinear problem, De Klerk et al.
@@ -36,6 +36,7 @@ from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Backend
 from cdopt.collision import (
     Contacts,
+    PairFriction,
     VerletList,
     applied_loads,
     damping_drive,
@@ -49,10 +50,10 @@ from cdopt.collision import (
 )
 from cdopt.collision.contacts import FEATURES
 from cdopt.collision.motion import body_axes, cross_matrices, rates, uneven
-from cdopt.dynamics.contact_dynamics import no_motion
-from cdopt.dynamics.equilibrium import half_width
-from cdopt.dynamics.frozen_friction import FrozenForces, SlidingSprings, frozen
-from cdopt.dynamics.spheres.system import FrictionLaw
+from cdopt.dynamics.configuration import half_width
+from cdopt.dynamics.friction_springs import FrozenForces, SlidingSprings, frozen
+from cdopt.dynamics.linearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Passes, settle
+from cdopt.dynamics.method import no_motion
 from cdopt.formulations import Sliders, StepDamping, VariationalStep
 from cdopt.geometry.rotations import turned
 from cdopt.problem.contact_step import ContactStep
@@ -63,9 +64,7 @@ _CAUTION = 10.0  # times what passes are expected to contract by
 _LEAP = 1.5  # smallest half-widths: two that close twice as much still overlap by one
 _CYCLES = 1e-6  # a step that still changes by more than this share does not settle
 _TURN = 0.5 * np.pi  # rad a step, where contacts are far from where the step foresees them
-OVERLAP_TOO_DEEP = "two bodies overlap by more than a radius"
 TURNS_TOO_FAR = "a body turns further in one step than its contacts can be foreseen"
-STEP_TOO_LONG = "a body goes further in one step than its contacts can be foreseen"
 PASSES = 40  # of linearising again; each gains two digits and more
 _NEWTON = 60  # iterations for the free motion; four to eight at small turns
 _SETTLED = 1e-15  # change of θ, as a share, that ends it
@@ -73,26 +72,83 @@ _SMALL = 1e-4  # rad, below which series are used
 
 
 @dataclass(frozen=True)
-class Passes:
-    """One step in exact geometry, or one equilibrium.
+class _Stated:
+    """The convex problem of a pass, and its answer."""
 
-    ``energy`` (3,) is what damping took from free bodies, the work of loads but gravity and of
-    moving walls through elastic contacts, and the error of the scheme but for elastic energy, J;
-    with friction (4,), its loss last, which is part of the first.
+    step: ContactStep
+    contacts: Contacts
+    sliders: Sliders | None  # None without friction
+    solution: StepSolution
+
+    @property
+    def u(self) -> FloatArray:
+        """Δq (nv,) of the answer."""
+        return np.asarray(self.solution.u)
+
+    def pushed(self, alpha: float, h: float) -> FloatArray:
+        """Bᵀf + B_tᵀf_t (nv,), N and N·m."""
+        load = self.step.B.T @ np.asarray(self.solution.f)
+        if self.sliders is not None:
+            load = load + self.sliders.B_t.T @ self.sliders.forces(self.u, alpha, h).ravel()
+        return np.asarray(load)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Where a pass led: Δq, ``d`` (nv,), and the problem whose answer it is.
+
+    ``shift`` (nv,) is what the turns of solids added to the momenta.
     """
 
-    state: State  # at its end
-    passes: int  # how often it was linearised
-    residual: float  # of the last pass, and so the next three
-    ok: bool
-    claimed: bool
-    solution: StepSolution | None
-    failure: str  # why the step cannot be taken; "" if it can
-    energy: FloatArray
-    springs: SlidingSprings | None = None  # of friction, at the end of the step
+    d: FloatArray
+    shift: FloatArray
+    stated: _Stated
+    change: float  # of Δq in this pass, as a share of the step
+    left: float  # what one more pass would change
+    stuck: bool  # round-off lets it change no less
 
 
-class Relinearised:
+@dataclass(frozen=True)
+class _Start:
+    """A step that is under way."""
+
+    state: State
+    v: FloatArray  # (nv,) m/s and rad/s
+    mom: FloatArray  # (nv,) kg m/s and kg m²/s
+    fastest: float  # m/s
+    damping: IntArray  # ids of the contacts that damp
+    frozen: FrozenForces | None  # friction; None without
+
+
+class _Passes:
+    """The passes of one step."""
+
+    def __init__(self, work: VariationalPasses, start: _Start) -> None:
+        self._work, self._start = work, start
+
+    def settled(self, here: _Answer, passes: int) -> bool:
+        """Whether Δq no longer changes, or never will; the first pass led to the start."""
+        return here.left <= self._work.tol or here.stuck or passes == PASSES - 1
+
+    def moved(self, here: _Answer) -> _Answer:
+        """The answer of the gaps that are linear at ``here``."""
+        return self.answer(here.d, self._work.shift(here), here.change)
+
+    def answer(self, d: FloatArray, shift: FloatArray, before: float = np.inf) -> _Answer:
+        """The answer of the gaps that are linear after Δq d (nv,); ``before``, the last change."""
+        work, start = self._work, self._start
+        stated = work.stated(start, start.mom + shift, d)
+        u = stated.solution.u
+        if u is None or not np.isfinite(u).all():
+            raise no_motion(stated.solution)
+        change = work.size(u - d, start.v)
+        ratio = change / before if 0.0 < before < np.inf else 1.0
+        left = change * min(1.0, max(ratio, work.contraction(stated.solution, u)))
+        stuck = change >= 0.5 * before and change <= 1e3 * work.tol
+        return _Answer(u, shift, stated, change, left, stuck)
+
+
+class VariationalPasses:
     """The variational integrator on one scene; settings as in ``VariationalSteps``."""
 
     def __init__(
@@ -103,7 +159,7 @@ class Relinearised:
         split: str,
         backend: Backend,
         tol: float,
-        law: FrictionLaw | None = None,
+        law: PairFriction | None = None,
     ) -> None:
         b = scene.bodies
         self._undamped = scene.damping == 0.0 and scene.gamma_t == 0.0
@@ -114,65 +170,68 @@ class Relinearised:
             raise Unsupported("the paper's split of damping", reason, ('damping="forced"',))
         self.scene, self.h, self.alpha, self.split = scene, h, alpha, split
         self.backend, self.tol, self.law = backend, tol, law
-        self._frozen: FrozenForces | None = None
-        self._sliders: Sliders | None = None
         self._near, self._least = VerletList(scene), half_width(scene)
-        self._foreseen = 0.0  # fastest speed at the start of the step, m/s
         self._lightest = float(b.mass[~b.fixed].min())
         solid = ~b.fixed & (b.kind != SHAPES.index(Sphere))
         self._reach = np.where(solid, b.reach, 0.0)  # of turns that move contacts
         turns = self._dofs.column >= scene.dim
         self._lever = np.where(turns, self._reach[self._dofs.body], 1.0)
 
-    def step(self, state: State, springs: SlidingSprings | None = None) -> Passes:
-        """One step, from the ``springs`` of friction at its start."""
-        dofs, v = self._dofs, self._dofs.gather(state.v)
-        mom = mass_matrix(self.scene, state, dofs) @ v
-        d, shift = self._turns.free_displacement(state, self.h), np.zeros_like(mom)
-        self._foreseen = self._fastest(state)
-        there = self._at(state, d, self.alpha)
-        contacts = self._detect(there)
-        damping_ids = contacts.contact_ids[(contacts.phi < 0.0) | contacts.bonded]
-        if self.law is not None and springs is not None:
-            self._frozen = frozen(self.scene, self.law, (state, there, self.h), contacts, springs)
-        change, count = np.inf, 0
-        while True:
-            solution = self._pass(state, mom + shift, d, damping_ids)
-            u = solution.u
-            if u is None or not np.isfinite(u).all():
-                raise no_motion(solution)
-            before, change = change, self._size(u - d, v)
-            d, count = u, count + 1
-            ratio = change / before if 0.0 < before < np.inf else 1.0
-            left = change * min(1.0, max(ratio, self._contraction(solution, u)))
-            stuck = change >= 0.5 * before and change <= 1e3 * self.tol
-            if left <= self.tol or stuck or count == PASSES:
-                break
-            if self._turns.body.size and solution.f is not None:
-                pushed = self._pushed(solution.f, u)
-                shift = self.h * self._turns.later_share(self.alpha, u, pushed)
-        mom_next = np.asarray(solution.mom) - shift
+    def step(self, state: State, springs: SlidingSprings | None) -> Passes:
+        """One step, from the ``springs`` of friction at its start; None without friction.
+
+        Raises
+        ------
+        SolveFailed : a pass leaves no motion.
+        """
+        dofs, start, d = self._dofs, *self._begun(state, springs)
+        passes = _Passes(self, start)
+        here, more = settle(passes, passes.answer(d, np.zeros_like(d)))
+        stated, solution = here.stated, here.stated.solution
+        mom_next = np.asarray(solution.mom) - here.shift
         ended = self._ended(state, solution, mom_next)
-        failure = self._failure(count, left, solution, state, ended)
-        energy = self._energy(v, dofs.gather(ended.v), mom, mom_next, solution)
+        failure = self._failure(more + 1, here.left, solution, state, ended)
+        energy = self._energy(start, dofs.gather(ended.v), mom_next, stated)
         after = None
-        if self._frozen is not None and self._sliders is not None:
-            sliding = self._sliders, self._contacts, u, self.alpha, self.h
-            after, lost, walls = self._frozen.stretched(*sliding)
+        if start.frozen is not None and stated.sliders is not None:
+            sliding = stated.sliders, stated.contacts, here.d, self.alpha, self.h
+            after, lost, walls = start.frozen.stretched(*sliding)
             energy = np.append(energy + np.array([lost, -walls, lost + walls]), lost)
         residual = np.inf if solution.certificate is None else solution.certificate.worst
         certified = residual, solution.ok, solution.claimed
-        return Passes(ended, count, *certified, solution, failure, energy, after)
+        return Passes(ended, more + 1, *certified, solution, failure, energy, after)
 
-    def _pass(self, state: State, mom: FloatArray, d: FloatArray, ids: IntArray) -> StepSolution:
+    def _begun(self, state: State, springs: SlidingSprings | None) -> tuple[_Start, FloatArray]:
+        """A step from a state, and Δq (nv,) of its predictor."""
+        v, fastest = self._dofs.gather(state.v), self._fastest(state)
+        mom = mass_matrix(self.scene, state, self._dofs) @ v
+        d = self._turns.free_displacement(state, self.h)
+        there = self._at(state, d, self.alpha)
+        contacts = self._detect(there, fastest)
+        damping = contacts.contact_ids[(contacts.phi < 0.0) | contacts.bonded]
+        friction = None
+        if self.law is not None and springs is not None:
+            friction = frozen(self.scene, self.law, (state, there, self.h), contacts, springs)
+        return _Start(state, v, mom, fastest, damping, friction), d
+
+    def shift(self, here: _Answer) -> FloatArray:
+        """What the turns of solids, by the forces of the last pass, add to the momenta (nv,)."""
+        stated = here.stated
+        if stated.solution.f is None or not self._turns.body.size:
+            return here.shift
+        pushed = stated.pushed(self.alpha, self.h)
+        return self.h * self._turns.later_share(self.alpha, here.d, pushed)
+
+    def stated(self, start: _Start, mom: FloatArray, d: FloatArray) -> _Stated:
+        """The convex problem of the gaps that are linear after Δq d (nv,), and its answer."""
         scene, dofs, a = self.scene, self._dofs, self.alpha
-        there = self._at(state, d, a)
-        self._contacts = contacts = self._detect(there)
+        there = self._at(start.state, d, a)
+        contacts, sliders = self._detect(there, start.fastest), None
         B = gap_gradient(scene, there, contacts, dofs)
-        if self._frozen is not None:
-            self._sliders = self._frozen.sliders(scene, there, contacts, dofs)
-        self._stated = step = ContactStep(
-            M=self._turns.mass(state, d),
+        if start.frozen is not None:
+            sliders = start.frozen.sliders(scene, there, contacts, dofs)
+        step = ContactStep(
+            M=self._turns.mass(start.state, d),
             B=B,
             phi=contacts.phi - a * (B @ d),
             v=np.zeros(dofs.nv),
@@ -185,28 +244,30 @@ class Relinearised:
             contact_ids=contacts.contact_ids,
             dof_body=dofs.body,
         )
-        return VariationalStep(
+        solution = VariationalStep(
             step,
             mom,
             alpha=a,
             power=scene.power,
-            damping=self._dissipation(state, there, contacts, d, ids),
+            damping=self._dissipation(start, there, contacts, d),
             two_sided=contacts.bonded,
-            sliders=self._sliders,
+            sliders=sliders,
         ).solve(self.backend, check=True)
+        return _Stated(step, contacts, sliders, solution)
 
     def _dissipation(
-        self, state: State, there: State, contacts: Contacts, d: FloatArray, ids: IntArray
+        self, step: _Start, there: State, contacts: Contacts, d: FloatArray
     ) -> str | StepDamping:
         """C at q_α, and at q or q_{1−α} where the split asks for it, and what walls drive."""
+        state, ids = step.state, step.damping
         if self._undamped or not np.isin(contacts.contact_ids, ids).any():
             return self.split
         start = end = None
         if self.split == "paper":
-            start = self._damping(state, self._detect(state), ids)
+            start = self._damping(state, self._detect(state, step.fastest), ids)
         elif self.alpha != 0.5:
             later = self._at(state, d, 1.0 - self.alpha)
-            end = self._damping(later, self._detect(later), ids)
+            end = self._damping(later, self._detect(later, step.fastest), ids)
         C, drive = self._damping(there, contacts, ids)
         return StepDamping(C, drive, self.split, start, end)
 
@@ -229,36 +290,25 @@ class Relinearised:
         normal = B.T @ sp.csr_array(B * c_n[:, None])
         return sp.csr_array(C + normal), drive - B.T @ (c_n * contacts.gap_rate)
 
-    def _pushed(self, f: FloatArray, u: FloatArray) -> FloatArray:
-        """Bᵀf + B_tᵀf_t (nv,) of the last pass, by u (nv,), N and N·m."""
-        load, sliders = self._stated.B.T @ f, self._sliders
-        if sliders is not None:
-            load = load + sliders.B_t.T @ sliders.forces(u, self.alpha, self.h).ravel()
-        return np.asarray(load)
-
     def _energy(
-        self,
-        v: FloatArray,
-        v_next: FloatArray,
-        mom: FloatArray,
-        mom_next: FloatArray,
-        solution: StepSolution,
+        self, start: _Start, v_next: FloatArray, mom_next: FloatArray, stated: _Stated
     ) -> FloatArray:
         """What damping took, external work and error of a step, ``Passes.energy``.
 
         All impulses but the elastic ones and loads are damping; their work is on the mean velocity.
         Where inertia turns with a body, ½ (v⁺ᵀ mom − vᵀ mom⁺) of kinetic energy is by no impulse.
         """
+        solution, step, v, mom = stated.solution, stated.step, start.v, start.mom
         if solution.f is None or solution.u is None:
             return np.full(3, np.nan)
-        scene, dofs, step = self.scene, self._dofs, self._stated
-        impulses = self.h * (self._pushed(solution.f, solution.u) + step.F_ext)
+        scene, dofs = self.scene, self._dofs
+        impulses = self.h * (stated.pushed(self.alpha, self.h) + step.F_ext)
         lost, mean = 0.0, 0.5 * (v_next + v)
         if not self._undamped:
             lost = -float((mom_next - mom - impulses) @ mean)
         torque = scene.bodies.torque.reshape(scene.nb, -1)
         applied = dofs.gather(np.hstack([scene.bodies.force, torque]))
-        walls = self.h * float(solution.f @ self._contacts.gap_rate)
+        walls = self.h * float(solution.f @ stated.contacts.gap_rate)
         error = float(impulses @ mean) - float(step.F_ext @ solution.u) + walls
         error += 0.5 * float(v_next @ mom - v @ mom_next)
         return np.array([lost, float(applied @ solution.u) - walls, error])
@@ -294,7 +344,7 @@ class Relinearised:
             return f"{TURNS_TOO_FAR}: {b.label(k)}, {turns[k]:.3g} rad"
         return ""
 
-    def _contraction(self, solution: StepSolution, u: FloatArray) -> float:
+    def contraction(self, solution: StepSolution, u: FloatArray) -> float:
         """Share of a change that one more pass is left with, on the safe side.
 
         Passes leave out how B and C turn with the bodies: h² f/(m r) of inertia for the forces,
@@ -305,7 +355,7 @@ class Relinearised:
         turned_by = self.h * self.h * force / self._lightest + self.h * damped
         return _CAUTION * turned_by / self._least
 
-    def _size(self, change: FloatArray, v: FloatArray) -> float:
+    def size(self, change: FloatArray, v: FloatArray) -> float:
         """A change of Δq over h times the fastest speed: of this step, or of gravity in it.
 
         Turns count by the speed of surfaces, but for those of spheres.
@@ -334,9 +384,9 @@ class Relinearised:
         v = self._dofs.scatter(np.asarray(solution.v_next), state.v)
         return State(moved.t, moved.q, self._turns.velocities(moved.q, v, mom))
 
-    def _detect(self, state: State) -> Contacts:
-        """Contacts near enough to close within the step, or foreseen at its start."""
-        fastest = self._foreseen + self._fastest(state)
+    def _detect(self, state: State, foreseen: float) -> Contacts:
+        """Contacts near enough to close within a step whose ``foreseen`` speed is so many m/s."""
+        fastest = foreseen + self._fastest(state)
         margin = default_margin(self.scene) + 2.0 * self.h * fastest
         return detect(self.scene, state, margin, self._near)
 
