@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib
+import logging
 import os
 import signal
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,8 @@ from cdopt.study.record import Ended, Findings, Record, machine, opened, outcome
 
 _DASK = "pip install 'cdopt[dask]'"
 _CONNECT_SECONDS = 30.0  # for the scheduler to answer
-
+_LOOK_SECONDS = 10.0  # without a record, after which the executor is asked why
+LOGGER = logging.getLogger("cdopt.study")
 
 _WORKING = "a factory of backends that works"
 START_LIMIT = 300.0  # s: imports, reading the problem, loops compiled for the first time
@@ -141,16 +143,61 @@ def _made(
         yield from (make(run, *limits) for run in missing)
         return
     futures = {executor.submit(make, run, *limits): run for run in missing}
+    pending, warned = set(futures), ""
     try:
-        for future in as_completed(futures):
-            error = future.exception()
-            if error is None:
-                yield future.result()
-            else:
-                lost[futures[future].id] = f"{type(error).__name__}: {error}"
+        while pending:
+            done, pending = wait(pending, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
+            for future in done:
+                why = _why_lost(future)
+                if not why:
+                    yield future.result()
+                else:
+                    lost[futures[future].id] = why
+            silent = "" if done else _why_silent(executor)
+            if silent and silent != warned:
+                LOGGER.warning("%s", silent)
+            warned = silent
     finally:
         for future in futures:
             future.cancel()
+
+
+def _why_lost(future: Future[Record]) -> str:
+    """Why the executor has no record of a run; empty where it has one."""
+    if future.cancelled():
+        return "cancelled by the executor, as by one that has lost its scheduler"
+    error = future.exception()
+    return "" if error is None else f"{type(error).__name__}: {error}"
+
+
+def _why_silent(executor: Executor) -> str:
+    """Why no run ends, where the executor can say that; empty otherwise."""
+    return executor.why_silent() if isinstance(executor, _Watched) else ""
+
+
+class _Watched(Executor):
+    """Dask's ``executor``, and whether its cluster can work.
+
+    Attributes
+    ----------
+    client : of the cluster.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.executor = client, client.get_executor()
+
+    def submit(self, *call: Any, **arguments: Any) -> Future[Any]:
+        """Dask's future of a call."""
+        future: Future[Any] = self.executor.submit(*call, **arguments)
+        return future
+
+    def why_silent(self) -> str:
+        """Why nothing happens; empty where workers are there."""
+        if self.client.status != "running":
+            return f"no scheduler answers at {self.client.scheduler.address}: waiting for it"
+        if not self.client.nthreads():
+            return "no worker is left in the Dask cluster: waiting for one (Ctrl-C ends the study)"
+        return ""
 
 
 @contextlib.contextmanager
@@ -180,7 +227,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
         found = f"{address}: {str(error) or type(error).__name__}"
         raise InvalidInput("dask", found, "the address of a scheduler") from error
     with client:
-        yield client.get_executor()
+        yield _Watched(client)
 
 
 # --- one run --------------------------------------------------------------------------------
