@@ -248,11 +248,13 @@ def _watch(order: int, answers: int, errors: int, report: int) -> None:
         os.close(file)
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)  # here too: the one or the other is first
-    os.write(report, pid.to_bytes(_NUMBER, "little"))
+    with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+        os.write(report, pid.to_bytes(_NUMBER, "little"))
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with contextlib.suppress(OSError):
         os.killpg(pid, signal.SIGKILL)  # what it started
-    os.write(report, code.to_bytes(_NUMBER, "little", signed=True))
+    with contextlib.suppress(BrokenPipeError):
+        os.write(report, code.to_bytes(_NUMBER, "little", signed=True))
     os._exit(0)
 
 
@@ -262,14 +264,17 @@ def _work() -> None:
     os.dup2(2, 1)  # solvers print in C too
 
     def send(answer: object) -> None:
-        pickle.dump(answer, answers)
-        answers.flush()
+        try:
+            pickle.dump(answer, answers)
+            answers.flush()
+        except BrokenPipeError:  # nobody waits for answers any more
+            os._exit(0)
 
     with os.fdopen(0, "rb", closefd=False) as orders:
         while True:
             try:
                 function, args = pickle.load(orders)
-            except EOFError:
+            except (EOFError, pickle.UnpicklingError):  # the latter in the middle of an order
                 sys.stderr.flush()
                 os._exit(0)  # what solvers do while Python shuts down is no part of their work
             function(send, *args)

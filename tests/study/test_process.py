@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -186,6 +188,19 @@ def test_runs_are_copies_of_one_process_until_that_ends(monkeypatch) -> None:
     first._process.wait()
     assert one("chatter", repeats=1).outcome == "solved"
     assert processes._SERVERS[prepare] is not first
+
+
+@posix
+def test_a_process_to_which_nobody_listens_ends_without_a_word() -> None:
+    with tempfile.TemporaryFile() as errors:
+        worker = processes.Worker(prepare, errors)
+        worker.start(60.0)
+        worker._process.stdout.close()
+        worker.call(operator.call, bytes(1_000_000))  # more than a pipe takes
+        assert worker._process.wait(60.0) == 0
+        worker._process.stdin.close()
+        time.sleep(0.5)
+        assert errors.seek(0, os.SEEK_END) == 0
 
 
 @pytest.mark.parametrize("text", ["nothing", "no.such.module:factory", "gone.py:factory", ":f",
