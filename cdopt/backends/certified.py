@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from cdopt.backends import watched
 from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.native import History, NativeBackend
+from cdopt.backends.time_limit import run_limited
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.solution import WarmStart
 
@@ -44,7 +44,7 @@ def solve_certified(
     The result, native runs joined into one, and the certificate of its iterate, None without one.
     """
     deadline = Deadline.after(time_limit)
-    result = watched.run(backend, posed, start, verbose, time_limit)
+    result = run_limited(backend, posed, start, verbose, time_limit)
     certificate = _certify(posed, result, tol)
     if not isinstance(backend, NativeBackend) or not backend.limit:
         return result, certificate
@@ -73,7 +73,7 @@ def solve_certified(
             return late, certificate
         iterate = result.iterate
         near = WarmStart(iterate.forces, iterate.motion, posed.data.contact_ids)
-        again = watched.run(settings, posed, near, verbose, deadline.time_limit)
+        again = run_limited(settings, posed, near, verbose, deadline.time_limit)
         if again.claim == "failed":
             break
         result = _joined(backend, result, again)

@@ -106,9 +106,7 @@ class ThroughCVXPY(ABC):
         stage, started = "compile", clock()
         try:
             with POSING:
-                compiled = compiled_for(
-                    posed.problem, self.solver, self.compiling, extended=posed.extended
-                )
+                compiled = compiled_for(posed.problem, self.solver, self.compiling)
                 start = self._start(posed, compiled, warm_start)
             timings[stage] = clock() - started
             if deadline.passed:

@@ -19,7 +19,6 @@ from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed, Unsupported
-from cdopt.backends import watched
 from cdopt.backends.base import POSING, Backend, ProblemClass, RunResult, posed_once
 from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
@@ -193,9 +192,9 @@ class Formulation(ABC):
         check : when False, a failed solve returns a solution without f instead of raising.
         time_limit : seconds after which the solver returns its last iterate with the status "time
             limit"; None for none. cdopt's own solvers check the clock between iterations; others
-            get what CVXPY left of it as their own setting. Solvers without such a setting, and
-            all of them where a large M couples bodies, run in a process that is ended then and
-            leaves no iterate. ``provenance["time_limit"]`` says which.
+            get what CVXPY left of it as their own setting, and some exceed it: the guide has a
+            table. Solvers without such a setting run in a process that is ended then and leaves
+            no iterate. ``provenance["time_limit"]`` says which.
         options : ``accuracy`` and the solver's own settings.
 
         Raises
@@ -207,7 +206,6 @@ class Formulation(ABC):
         chosen = resolve(backend or ("clarabel" if self.extended else "newton"), **options)
         start = warm_start.warm_start() if isinstance(warm_start, StepSolution) else warm_start
         require_capable(chosen, self, self.name)
-        watched.ready(chosen, self, time_limit)
         started = clock()
 
         def once(posed: Formulation, left: float | None) -> Certified:

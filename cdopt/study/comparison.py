@@ -16,7 +16,7 @@ from cdopt._util.errors import (
 )
 from cdopt._util.formatting import count
 from cdopt._util.progress import progress_bar
-from cdopt.backends import Backend, available, resolve, watched
+from cdopt.backends import Backend, available, resolve
 from cdopt.backends.registry import SOLVERS, Solver
 from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionTruss
 from cdopt.problem import LAWS
@@ -250,9 +250,6 @@ def _answers(
             resolved.append(resolve(one))
         except BackendUnavailable as error:
             resolved.append(error)
-    there = [backend for backend in resolved if isinstance(backend, Backend)]
-    plain = posed.classic_cd if isinstance(posed, CompatibleCD) else posed
-    watched.prepare(there, plain, options["time_limit"])
     names: list[tuple[str, Any]] = [
         (backend.name, getattr(backend, "settings", {}))
         if isinstance(backend, Backend)

@@ -32,7 +32,7 @@ from cdopt._util.processes import memory_limit as default_memory_limit
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends import Backend
 from cdopt.backends.registry import known_names
-from cdopt.backends.watched import warm_up
+from cdopt.backends.time_limit import warm_up
 from cdopt.study.measure import makers, measure
 from cdopt.study.plan import Plan, StudyRun
 from cdopt.study.record import Ended, Findings, Record, machine, opened, outcomes
