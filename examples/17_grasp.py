@@ -95,7 +95,7 @@ for fingers in (2, 3):
     for clamped in (False, True):
         report = cdopt.indeterminacy(hand(fingers, clamped), law="associated")
         reports[fingers, clamped] = report
-        low, high = report.lower[0, 0], report.upper[0, 0]
+        low, high = report.lower[0], report.upper[0]
         kind = f"{fingers} {'clamped' if clamped else 'pushing'} fingers"
         print(f"{kind}: dimension {report.dimension}, normal {low:.2f} to {high:.2f} N")
 

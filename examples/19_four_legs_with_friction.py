@@ -48,9 +48,9 @@ def pushed(push, **friction):
 smooth = cdopt.indeterminacy(pushed(0.0).without_friction())
 rough = cdopt.indeterminacy(pushed(0.0), law="coulomb")
 print(f"smooth floor: nullity {smooth.nullity}, rough floor: nullity {rough.nullity}")
-for name, low, high in zip(LEGS, rough.lower, rough.upper, strict=True):
-    print(f"{name:>12}: normal {low[0]:.2f} to {high[0]:.2f} N", end=", ")
-    print(f"along x {low[1]:.2f} to {high[1]:.2f} N")
+for i, name in enumerate(LEGS):
+    print(f"{name:>12}: normal {rough.lower[i]:.2f} to {rough.upper[i]:.2f} N", end=", ")
+    print(f"along x {rough.lower_t[i, 0]:.2f} to {rough.upper_t[i, 0]:.2f} N")
 
 # %% [markdown]
 # Nobody pushes, and still each foot may drag at the floor with up to 1.83 N. A table that was
@@ -67,9 +67,8 @@ step = pushed(PUSH)
 report = cdopt.indeterminacy(step, law="coulomb")
 answers = {name: cdopt.FrictionalCD(step).solve(name) for name in ("newton", "nsgs", "clarabel")}
 for i, name in enumerate(LEGS):
-    low, high = report.lower[i], report.upper[i]
-    print(f"{name}: normal {low[0]:.2f} to {high[0]:.2f} N", end=", ")
-    print(f"along x {low[1]:.2f} to {high[1]:.2f} N")
+    print(f"{name}: normal {report.lower[i]:.2f} to {report.upper[i]:.2f} N", end=", ")
+    print(f"along x {report.lower_t[i, 0]:.2f} to {report.upper_t[i, 0]:.2f} N")
     for label, answer in answers.items():
         print(f"{label:>12}: normal {answer.f[i]:.2f} N, along x {answer.f_t[i, 0]:.2f} N")
 
@@ -153,7 +152,7 @@ def draw():
     panels = figure.subplots(1, 2, sharey=True)
     for k, (panel, leg) in enumerate(zip(panels, ("back", "front"), strict=True)):
         i = 2 * k
-        low, high = np.array([[-r.upper[i, 1], -r.lower[i, 1]] for r in reports]).T
+        low, high = np.array([[-r.upper_t[i, 0], -r.lower_t[i, 0]] for r in reports]).T
         panel.fill_between(pushes, low, high, color="#cfe0f0", label="what friction permits")
         panel.plot(pushes[:-1], -elastic[:, k], color="#1a1a1a", label="equal elastic feet")
         for (name, answer), mark in zip(answers.items(), "osD", strict=True):

@@ -91,7 +91,7 @@ def test_friction(said: Any) -> None:
 def test_forces_with_friction(said: Any) -> None:
     printed, names = said
     assert "normal 930.9 to 1044.2 N" in printed
-    spread = names["report"].width[:, 0] / np.sqrt(12.0)
+    spread = names["report"].width / np.sqrt(12.0)
     np.testing.assert_allclose(names["samples"].std, spread, rtol=0.1)  # of a segment
     assert printed.count("largest 0.") == 2  # with either micro-slip
 

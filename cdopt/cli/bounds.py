@@ -16,7 +16,7 @@ from cdopt.cli.output import option
 from cdopt.cli.solve import print_failures
 
 if TYPE_CHECKING:
-    from cdopt.hyperstatic import FrictionalIndeterminacy
+    from cdopt.hyperstatic import Indeterminacy
     from cdopt.study import NamedProblem
     from cdopt.study.bounds import BoundedProblem
 
@@ -84,15 +84,15 @@ def bounds(
     with output.solving(title, as_json, **what), output.spinner() as label:
         report = cdopt.indeterminacy(
             step,
-            classic,
-            asked,
-            tol,
-            (os.cpu_count() or 1) if jobs is None else jobs,
-            law=law,
+            law,
+            solution=classic,
+            contacts=asked,
+            tol=tol,
+            jobs=(os.cpu_count() or 1) if jobs is None else jobs,
             time_limit=time_limit,
             progress=lambda done, total: label(f"bounds of {done:,} of {total:,} forces"),
         )
-    if isinstance(report, cdopt.hyperstatic.FrictionalIndeterminacy):
+    if law is not None:
         if as_json:
             output.print_json({**what, **report.as_dict()})
         else:
@@ -144,14 +144,16 @@ def _draw(bounded: BoundedProblem, path: str) -> None:
     output.save_picture(figure, path)
 
 
-def _print_friction(named: NamedProblem, report: FrictionalIndeterminacy) -> None:
+def _print_friction(named: NamedProblem, report: Indeterminacy) -> None:
     """Intervals of normal and tangential forces of a step with friction."""
     output.say(f"{named.name}: {named.title}, law {report.law}", "dim")
     output.say(report.summary)
     columns = ("contact", "status", *("normal", "tangential", "tangential 2")[: report.d])
-    largest, rows = output.largest_finite(report.upper.ravel()), []
-    for i in report.widest(ROWS).tolist():
-        ends = zip(report.lower[i], report.upper[i], strict=True)
+    lower, upper = report.intervals
+    largest, rows = output.largest_finite(upper.ravel()), []
+    widest = cdopt.study.bounds.widest(report)
+    for i in sorted((widest if widest.size else report.contacts)[:ROWS].tolist()):
+        ends = zip(lower[i], upper[i], strict=True)
         intervals = [f"{output.force(a, largest)} … {output.force(b, largest)}" for a, b in ends]
         rows.append((one_line(report.names[i], 16), report.status_of(i), *intervals))
     output.print_table(columns, rows, columns[2:])

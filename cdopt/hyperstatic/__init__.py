@@ -6,11 +6,12 @@ and load.
 
 from cdopt._util.arguments import guard
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
-from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
-from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
+from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.limit_load import LimitLoad, limit_load, touching_step
 from cdopt.hyperstatic.polytope import UnboundedForces
+from cdopt.hyperstatic.quantities import Quantity
 from cdopt.hyperstatic.recovery import RecoveredStiffness, recover_stiffness
+from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.hyperstatic.selection import (
     Centre,
     Selected,
@@ -29,12 +30,12 @@ from cdopt.hyperstatic.sensitivity import (
 __all__ = [
     "Centre",
     "Ensemble",
-    "FrictionalIndeterminacy",
     "FrictionalSensitivity",
     "Gradient",
     "Indeterminacy",
     "LimitLoad",
     "Place",
+    "Quantity",
     "RecoveredStiffness",
     "Selected",
     "Selection",

@@ -17,22 +17,17 @@ import numpy as np
 import scipy.sparse as sp
 from numba.extending import get_cython_function_address
 from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray
+from cdopt.hyperstatic.centre import FLIP, analytic_centre, determinant, fall
 
 _STEPS = 60  # of one program
-_NEWTON = 100  # steps to the analytic centre
-_CENTRED = 1e-9  # its residual, below which steps that gain nothing end the search
-_DAMPING = 1e-14  # of its normal equations, whose rows may be redundant
-_REFINED = 4  # passes, which take the damping out again
 _GAP = 1e-8  # of the value, or of the unit of forces if that is larger: where a program ends,
 _STALLS = 3  # or after so many steps in turn without progress
 _NEAR = 0.5  # share of the centre's s that a cost may change
 _TO_BOUNDARY = 0.99
 _PASSES = 2  # of a step's linear system, the second one refines
 _RIDGE = 1e-14  # of the diagonal, for rows of A that depend on each other
-_FLIP = np.array([1.0, -1.0, -1.0])[:, None, None]  # J
 _ROW, _COLUMN = np.triu_indices(3)  # the entries of a symmetric block
 
 
@@ -43,65 +38,6 @@ def _lapack(name: str, arguments: int) -> Any:
 
 
 _FACTORISE, _SOLVE = _lapack("dpbtrf", 6), _lapack("dpbtrs", 9)
-
-
-def determinant(x: FloatArray) -> FloatArray:
-    """x₀² − ‖x_T‖² of x (3, …)."""
-    size = np.sqrt(x[1] * x[1] + x[2] * x[2])
-    return np.asarray((x[0] - size) * (x[0] + size))
-
-
-def fall(x: FloatArray, change: FloatArray) -> FloatArray:
-    """(many,) the fastest that x (3, cones, many) nears its cones' surface, per its distance."""
-    inner, c = x[0] * change[0] - x[1] * change[1] - x[2] * change[2], determinant(x)
-    root = np.sqrt(np.maximum(inner * inner - determinant(change) * c, 0.0))
-    return np.asarray(np.maximum(((root - inner) / c).max(axis=0, initial=0.0), 1e-200))
-
-
-# --- the analytic centre -----------------------------------------------------------------------
-
-
-def curvature(x: FloatArray) -> FloatArray:
-    """(cones, 3, 3) second derivative of the barrier −½ log det at x (cones, 3)."""
-    det, J = determinant(x.T)[:, None], _FLIP[:, 0, 0]
-    turned = J * x / det
-    return np.asarray(2.0 * turned[:, :, None] * turned[:, None] - np.diag(J) / det[:, :, None])
-
-
-def analytic_centre(
-    A: sp.csr_array, b: FloatArray, x: FloatArray
-) -> tuple[FloatArray, FloatArray, float]:
-    """argmax Σ ½ log det x over A x = b, its multipliers y with x∘Aᵀy = e, and its residual.
-
-    Newton's method from x (cones, 3) inside the cones, on Jx/det = Aᵀy and A x = b, J = diag(1, −1,
-    −1). The inverse of the barrier's curvature is 2 x xᵀ − det J. On a half-line, padded with
-    zeros, the barrier is log x. The residual stays large where the set has no bound.
-    """
-    best, least, eye = (x, np.zeros(b.size)), np.inf, sp.eye_array(b.size, format="csc")
-    places, J = (np.arange(len(x)), np.arange(len(x) + 1)), _FLIP[:, 0, 0]
-    for _ in range(_NEWTON if b.size else 0):
-        det = determinant(x.T)[:, None]
-        inverse = 2.0 * x[:, :, None] * x[:, None] - np.diag(J) * det[:, :, None]
-        scaled = sp.csr_array(A @ sp.bsr_array((inverse, *places)))
-        normal = sp.csc_matrix(scaled @ A.T)
-        factors = splu(normal + _DAMPING * max(float(abs(normal).max()), 1e-200) * eye)
-        balance = A @ x.ravel()
-        right, y = 2.0 * balance - b, np.zeros(b.size)
-        for _ in range(_REFINED):
-            y += factors.solve(right - normal @ y)
-        change = x - (scaled.T @ y).reshape(x.shape)
-        slope = J * x / det - (A.T @ y).reshape(x.shape)
-        decrement = np.sqrt(np.maximum(np.sum(change * slope, axis=1), 0.0))
-        residual = max(float(decrement.max()), float(np.abs(b - balance).max()))
-        if residual < least:
-            best, least = (x, y), residual
-        elif least <= _CENTRED or not residual < np.inf:
-            break
-        x = x + change * min(1.0, 0.9 / float(fall(x.T, change.T)))
-    return *best, least if b.size else np.nan
-
-
-# --- programs ----------------------------------------------------------------------------------
 
 
 class ConePrograms:
@@ -187,9 +123,9 @@ class ConePrograms:
     ) -> tuple[FloatArray, FloatArray]:
         """x and y after a step; not-a-number without a Cholesky factor."""
         one, other, inner = np.sqrt(determinant(x)), np.sqrt(determinant(s)), (x * s).sum(axis=0)
-        w = (x / one + _FLIP * (s / other)) / np.sqrt(2.0 + 2.0 * inner / (one * other))
+        w = (x / one + FLIP * (s / other)) / np.sqrt(2.0 + 2.0 * inner / (one * other))
         square = one / other  # H = square (2 w wᵀ − J) has H s = x, and H = W²
-        H = 2.0 * w[_ROW] * w[_COLUMN] - np.diag(_FLIP[:, 0, 0])[_ROW, _COLUMN, None, None]
+        H = 2.0 * w[_ROW] * w[_COLUMN] - np.diag(FLIP[:, 0, 0])[_ROW, _COLUMN, None, None]
         bands = np.asfortranarray(self._band @ (square * H).reshape(-1, x.shape[2])).T
         bands[:, :: self.height] *= 1.0 + _RIDGE
         sizes = (self.b.size, self.height - 1, self.height, 1)
@@ -209,7 +145,7 @@ class ConePrograms:
                     _SOLVE(b"L", n, below, single, *data, n, ctypes.byref(failed))
                 dy += rights.T
                 ds = self._transposed(dy)
-                dx = h - square * (2.0 * (w * ds).sum(axis=0) * w - _FLIP * ds)
+                dx = h - square * (2.0 * (w * ds).sum(axis=0) * w - FLIP * ds)
                 left = self._product(dx) - missed
             return dx, ds, dy
 
@@ -219,7 +155,7 @@ class ConePrograms:
         gap, ahead = inner.sum(axis=0), ((x + a * dx) * (s + b * ds)).sum(axis=(0, 1))
         mu = gap / x.shape[1] * np.clip(ahead / gap, 0.0, 1.0) ** 3
         turned = root * _scaled(w, s)  # λ = W s = W⁻¹ x
-        back = _FLIP * _scaled(w, _FLIP * dx) / root  # W⁻¹ dx, where W⁻¹ = J W J / square
+        back = FLIP * _scaled(w, FLIP * dx) / root  # W⁻¹ dx, where W⁻¹ = J W J / square
         aim = _jordan(turned, turned) + _jordan(back, root * _scaled(w, ds))
         aim[0] -= mu
         head = turned[1] * aim[1] + turned[2] * aim[2] - turned[0] * aim[0]

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.stats import norm, rankdata
 
@@ -25,9 +26,10 @@ from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt._util.progress import ProgressCallback, progress_bar
-from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
-from cdopt.hyperstatic.indeterminacy import Indeterminacy, indeterminacy
-from cdopt.hyperstatic.polytope import STILL, ForcePolytope, polytopes
+from cdopt.hyperstatic.admissible import coordinates_of
+from cdopt.hyperstatic.indeterminacy import indeterminacy
+from cdopt.hyperstatic.polytope import ForcePolytope, polytopes
+from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
@@ -98,7 +100,7 @@ class Ensemble(Frozen):
     seconds : time of each stage.
     """
 
-    report: Indeterminacy | FrictionalIndeterminacy
+    report: Indeterminacy
     components: FloatArray
     rhat: FloatArray
     bulk: FloatArray
@@ -176,7 +178,7 @@ class Ensemble(Frozen):
         """(nc,) contacts whose force can differ."""
         mask = np.zeros(self.nc, dtype=bool)
         for part in self.parts:
-            mask[part.rows // self.components.shape[3]] = True
+            mask[part.moving // self.components.shape[3]] = True
         return read_only(mask)
 
     @property
@@ -259,10 +261,8 @@ class Ensemble(Frozen):
             f, f_t = f.f, f.f_t
         if f is None:
             raise InvalidInput("f", repr(f), "a solution with forces")
-        normal = checks.vector("f", f, self.nc, "N")
-        forces = normal[:, None]
-        if isinstance(self.report, FrictionalIndeterminacy):
-            forces = self.report.table(normal, f_t)
+        forces = self.report.components(f, f_t)
+        normal = checks.read_only(forces[:, 0].copy())
         stored, energy = self._energy(self.components, power), self._energy(forces, power)
         (distance, depth), outside = self._distance(forces), self._outside(forces)
         return Place(
@@ -297,10 +297,23 @@ class Ensemble(Frozen):
         z = self._coordinates(self._all)
         return z, np.linalg.cholesky(np.atleast_2d(np.cov(z, rowvar=False, bias=True)))
 
+    @cached_property
+    def _G(self) -> sp.csr_array:
+        """Forces of all coordinates that can differ."""
+        return sp.csr_array(sp.hstack([part.G for part in self.parts]))
+
+    def _along(self, forces: FloatArray) -> list[FloatArray]:
+        """Coordinates (…, n) of changes of forces (…, nc, d) in each part, in its units."""
+        rows = forces.reshape(-1, self._G.shape[0])
+        x = coordinates_of(self._G, rows.T).T.reshape(*forces.shape[:-2], -1)
+        ends = np.cumsum([part.unit.size for part in self.parts])[:-1]
+        pieces = zip(self.parts, np.split(x, ends, axis=-1), strict=True)
+        return [piece / part.unit for part, piece in pieces]
+
     def _coordinates(self, forces: FloatArray) -> FloatArray:
-        """(…, dimension) of forces (…, nc, d), in the networks' units, from the mean."""
-        off = (forces - self._all.mean(axis=0)).reshape(*forces.shape[:-2], -1)
-        return np.concatenate([off[..., p.rows] / p.unit @ p.states for p in self.parts], -1)
+        """(…, dimension) of forces (…, nc, d) along the states, from the mean."""
+        off = self._along(forces - self._all.mean(axis=0))
+        return np.concatenate([x @ p.states for p, x in zip(self.parts, off, strict=True)], -1)
 
     def _distance(self, forces: FloatArray) -> tuple[float, float]:
         if self._metric is None:
@@ -312,10 +325,12 @@ class Ensemble(Frozen):
 
     def _outside(self, forces: FloatArray) -> float:
         off, below = (forces - self._all.mean(axis=0)).ravel(), -forces[:, 0].min(initial=0.0)
-        for part in self.parts:
-            scaled = off[part.rows] / part.unit
-            off[part.rows] = (scaled - part.states @ (part.states.T @ scaled)) * part.unit
-            below = max(below, -part.least_slack(forces.ravel()[part.rows]))
+        if self.parts:
+            apart = self._along(forces - self._all.mean(axis=0))
+            whole = self._along(forces - self.report.determined.reshape(forces.shape))
+            for part, x, at in zip(self.parts, apart, whole, strict=True):
+                off = off - part.forces(part.states @ (part.states.T @ x))
+                below = max(below, -part.least_slack(at))
         return float(max(np.abs(off).max(initial=0.0), below))
 
     # --- text -------------------------------------------------------------------------
@@ -332,7 +347,7 @@ class Ensemble(Frozen):
 
 
 def ensemble(
-    problem: Step | Indeterminacy | FrictionalIndeterminacy,
+    problem: Step | Indeterminacy,
     draws: checks.Count = 1000,
     chains: checks.Count = 4,
     seed: Seed = 0,
@@ -388,20 +403,16 @@ def ensemble(
     """
     skipped = draws // 2 if warm_up is None else warm_up
     times, report = [clock()], problem
-    if not isinstance(report, Indeterminacy | FrictionalIndeterminacy):
-        report = indeterminacy(report, contacts=[], law=law)
+    if not isinstance(report, Indeterminacy):
+        report = indeterminacy(report, law, contacts=[])
     elif law is not None:
-        raise InvalidInput("law", repr(law), "none beside a report, which has its own")
+        raise InvalidInput("law", repr(law), "none for a report, which has its own")
     parts = tuple(polytopes(report))
     times.append(clock())
-    if isinstance(report, FrictionalIndeterminacy):
-        force = report.faces.forces
-    else:
-        force = report.force[:, None]
-    nc, d = force.shape
+    nc, d = report.nc, report.d
     # where every force is determined, one draw of one chain
     samples = np.empty((chains if parts else 1, draws if parts else 1, nc * d))
-    samples[:] = force.ravel()
+    samples[:] = report.determined
     seeds = np.random.SeedSequence(seed).spawn(len(parts))
     with progress_bar(progress, "chains") as update:
         total, number = len(parts) * chains, itertools.count(1)
@@ -411,7 +422,7 @@ def ensemble(
             generators = [np.random.default_rng(child) for child in source.spawn(chains)]
             walked = _walked(part, generators, draws, thin, skipped)
             for k, chain in enumerate(walked):
-                samples[k][:, part.rows] = part.unit * chain
+                samples[k] += part.forces(chain)
                 update(next(number), total)
     times.append(clock())
     rhat, bulk, tail = _diagnosed(samples, parts, nc, d)
@@ -437,8 +448,7 @@ def _diagnosed(
     rhat = np.ones(nc)
     bulk, tail = np.full((2, nc), np.inf)
     for part in parts:
-        moves = np.abs(part.states).max(axis=1)
-        for row in part.rows[moves > STILL * moves.max()].tolist():
+        for row in part.moving.tolist():
             one, contact = mixing(samples[:, :, row]), row // d
             rhat[contact] = max(rhat[contact], one.rhat) if bulk[contact] < np.inf else one.rhat
             bulk[contact] = min(bulk[contact], one.bulk)

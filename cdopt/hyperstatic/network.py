@@ -13,7 +13,6 @@ so that neither units nor long levers decide what counts as zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
@@ -21,11 +20,10 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import Unsupported
-from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import solved_program
-from cdopt.problem.scaling import column_scale, network_parts
+from cdopt.problem.scaling import column_scale
 
 STIFF = 1e-7  # a force this tight counts as unique, unless its bounds say otherwise
 SILENT = 1e-12  # looseness below this is plain round-off
@@ -42,90 +40,6 @@ _LEFT = 1e-7  # of a state's largest force: the load that it may leave, rows of 
 _DIGITS = 14  # of the states' entries; what is beyond them is round-off
 _NOISE = 1e-9  # coefficients below this share of the largest are round-off
 _DEPENDENT = 1e-8  # a row this close to the span of others depends on them
-
-
-@dataclass(frozen=True, eq=False)
-class Block(Frozen):
-    """An independent part of the closed network.
-
-    Attributes
-    ----------
-    contacts : (n,) the step's contacts in it.
-    B : (n, m) their gap gradient, equilibrated.
-    length : (n,) what its rows were divided by; an entry of null(Bᵀ) over it is a force.
-    """
-
-    contacts: IntArray
-    B: sp.csr_array
-    length: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Verdict(Frozen):
-    """Rank, loadable contacts and unique forces, with the attributes of ``Indeterminacy``."""
-
-    rank_tol: float
-    closed: BoolArray
-    loadable: BoolArray
-    looseness: FloatArray
-    rank: int
-    nullity: int
-    dimension: int
-
-    @property
-    def tight(self) -> BoolArray:
-        """(nc,) contacts whose force is the same in every admissible answer, or very nearly."""
-        return read_only(self.looseness <= STIFF)
-
-    @property
-    def moving(self) -> BoolArray:
-        """(nc,) contacts that take part in a self-stress state, however little."""
-        return read_only(self.looseness > SILENT)
-
-
-def blocks(gradient: sp.csr_array, contacts: IntArray) -> list[Block]:
-    """The independent parts of a network, whose rows of ``gradient`` belong to ``contacts``."""
-    parts = network_parts(gradient)
-    by_part = np.argsort(parts.contact, kind="stable")
-    ends = np.flatnonzero(np.diff(parts.contact[by_part])) + 1
-    result = []
-    for rows in np.split(by_part, ends) if by_part.size else []:
-        block = sp.csr_array(gradient[np.sort(rows)])
-        B, length = equilibrated(sp.csr_array(block[:, np.unique(block.indices)]))
-        result.append(Block(contacts[np.sort(rows)], freeze(B), length))
-    return result
-
-
-def judge(
-    parts: Sequence[Block], forces: FloatArray, floor: FloatArray, rank_tol: float
-) -> Verdict:
-    """Rank, loadable contacts and unique forces of a closed network.
-
-    Parameters
-    ----------
-    forces : (nc,) N, an admissible answer; the more contacts it loads the less there is to do.
-    floor : (nc,) N, the force below which a contact counts as not loaded.
-    rank_tol : share of the largest singular value below which others count as zero.
-
-    Raises
-    ------
-    SolveFailed : the linear program that finds loadable contacts failed.
-    Unsupported : a part is too large and too ill-conditioned for its rank.
-    """
-    nc = forces.size
-    closed, loadable, loose = np.zeros(nc, bool), np.zeros(nc, bool), np.zeros(nc)
-    total = nullity = dimension = 0
-    for part in parts:
-        closed[part.contacts] = True
-        full = rank_of(part.B, rank_tol)
-        total, nullity = total + full, nullity + part.contacts.size - full
-        loaded = forces[part.contacts] > floor[part.contacts]
-        can, bound = loadable_of(part.B, loaded, full, rank_tol)
-        dimension += int(np.count_nonzero(can)) - bound
-        loadable[part.contacts] = can
-        if np.count_nonzero(can) > bound:
-            loose[part.contacts[can]] = looseness(sp.csr_array(part.B[can]), rank_tol)
-    return Verdict(rank_tol, closed, loadable, loose, total, nullity, dimension)
 
 
 def loadable_of(
@@ -262,8 +176,13 @@ def null_states(B: sp.csr_array, rank_tol: float) -> FloatArray | None:
 State = tuple[IntArray, FloatArray]  # rows, and their coefficients; the last row's is one
 
 
-def self_stress_states(parts: Sequence[Block], nc: int, rank_tol: float) -> sp.csr_array:
-    """Self-stress states (nullity, nc) of the parts of a network, largest entry one.
+def self_stress_states(
+    parts: Sequence[tuple[IntArray, sp.csr_array, FloatArray]], n: int, rank_tol: float
+) -> sp.csr_array:
+    """Self-stress states (nullity, n) of the parts of a network, largest entry one.
+
+    A part is its rows among the n of the network, its equilibrated B, and what its rows were
+    divided by.
 
     This is the turnback algorithm of structural mechanics, with neighbourhoods for bands. Where a
     row of B depends on others in a neighbourhood of its contact, the coefficients are a state. The
@@ -275,18 +194,18 @@ def self_stress_states(parts: Sequence[Block], nc: int, rank_tol: float) -> sp.c
     Unsupported : the states found load something.
     """
     columns, values, starts = [np.zeros(0, np.int64)], [np.zeros(0)], [0]
-    for part in parts:
-        for rows, force in _states_of(part.B, rank_tol):
-            left = np.abs(part.B[rows].T @ force).max(initial=0.0)
+    for index, B, length in parts:
+        for rows, force in _states_of(B, rank_tol):
+            left = np.abs(B[rows].T @ force).max(initial=0.0)
             if not left <= _LEFT * np.abs(force).max():
                 why = f"one of them leaves a load of {left:.1e}"
                 raise Unsupported("the self-stress states", why)
-            forces = force / part.length[rows]
-            columns.append(part.contacts[rows])
+            forces = force / length[rows]
+            columns.append(index[rows])
             values.append(np.round(forces / forces[np.argmax(np.abs(forces))], _DIGITS))
             starts.append(starts[-1] + rows.size)
     entries = (np.concatenate(values), np.concatenate(columns), starts)
-    return sp.csr_array(entries, shape=(len(starts) - 1, nc))
+    return sp.csr_array(entries, shape=(len(starts) - 1, n))
 
 
 def _states_of(B: sp.csr_array, rank_tol: float) -> list[State]:

@@ -1,10 +1,9 @@
-"""The polytope of admissible forces in coordinates of its self-stress states, and hit-and-run.
+"""The set of admissible forces in coordinates of its self-stress states, and hit-and-run.
 
-Each network of contacts whose forces can differ (``cdopt.hyperstatic.bounds``) is a polytope,
-f = f₀ + Z z ≥ 0 with Z an orthonormal basis of null(Bᵀ); the admissible forces are the product of
-these polytopes. With friction (``cdopt.hyperstatic.frictional``) they are one set, whose slacks S f
-are in half-lines and Lorentz cones. At the analytic centre, the curvature of the logarithmic
-barrier gives the set's length in each direction.
+Each network of contacts whose forces can differ (``free_network``) is a convex set, x = x₀ + Z y in
+half-lines and Lorentz cones with Z an orthonormal basis of null(Bᵀ); the admissible forces are the
+product of these sets. At the analytic centre, the curvature of the logarithmic barrier gives the
+set's length in each direction.
 
 ``walk`` is hit-and-run: from a point inside, draw a direction, and then a point uniformly on the
 chord through it, which ends on a plane or a cone. The uniform distribution is stationary: Smith,
@@ -30,12 +29,13 @@ from cdopt._util.compiled import compiled
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import solved_program
-from cdopt.formulations.friction_network import SLIDING
-from cdopt.hyperstatic.bounds import FreeNetwork
-from cdopt.hyperstatic.cone_programs import analytic_centre, curvature, fall
-from cdopt.hyperstatic.frictional import RANK, FrictionalIndeterminacy
-from cdopt.hyperstatic.indeterminacy import Indeterminacy
+from cdopt.formulations.friction_network import RESTING
+from cdopt.hyperstatic.admissible import contacts_of
+from cdopt.hyperstatic.centre import ConeTable, analytic_centre, curvature, fall
+from cdopt.hyperstatic.cone_bounds import ConeSet
+from cdopt.hyperstatic.free_network import FreeNetwork
 from cdopt.hyperstatic.network import equilibrated, null_states
+from cdopt.hyperstatic.report import Indeterminacy
 
 _WHAT = "the force network ensemble"
 _RAY = 1e-7  # a ray has a force above this share of its largest
@@ -82,25 +82,36 @@ class UnboundedForces(Unsupported):
 
 @dataclass(frozen=True, eq=False)
 class ForcePolytope(Frozen):
-    """A bounded set with an inside: {z : S (centre + states z) in half-lines and Lorentz cones}.
+    """A bounded set with an inside: {y : S (centre + states y) in half-lines and Lorentz cones}.
 
     Attributes
     ----------
-    rows : (n,) the step's contacts; with friction the components of their forces among nc d.
-    unit : (n,) N, what the forces here are measured in.
-    states : Z (n, k), orthonormal self-stress states, in these units.
-    centre : (n,) the analytic centre, max Σ log f, in these units.
-    slacks : S (m, n), or None for the forces themselves.
+    G : (nc d, n) forces of the step are G (unit x), x = centre + states y (n,).
+    unit : (n,) N, what the coordinates x are measured in.
+    states : Z (n, k), orthonormal self-stress states.
+    centre : (n,) the analytic centre.
+    slacks : S (m, n), or None for x itself.
     lines : how many of the slacks, the first ones, are in half-lines; the others are in Lorentz
         cones of three.
     """
 
-    rows: IntArray
+    G: sp.csr_array
     unit: FloatArray
     states: FloatArray
     centre: FloatArray
     slacks: sp.csr_array | None
     lines: int
+
+    def forces(self, x: FloatArray) -> FloatArray:
+        """(…, nc d) N, of coordinates x (…, n) alone."""
+        return np.asarray((self.G @ (self.unit * x).T).T)
+
+    @cached_property
+    def moving(self) -> IntArray:
+        """The components of forces that the states change."""
+        moves = np.abs(self.states).max(axis=1)
+        columns = sp.csc_array(self.G)[:, np.flatnonzero(moves > STILL * moves.max())]
+        return np.unique(columns.indices).astype(np.int64)
 
     @property
     def dimension(self) -> int:
@@ -122,10 +133,12 @@ class ForcePolytope(Frozen):
         columns = np.ascontiguousarray(self.slack(self.states @ shape).T)
         return walk(self.slack(self.centre), columns, self.lines, y, draws, thin, rng)
 
-    def least_slack(self, forces: FloatArray) -> float:
-        """N, the least slack of forces (n,): of a cone in space μ f_n − ‖f_T‖."""
-        x = self._table(self.slack(forces))
-        return float((x[:, 0] - np.linalg.norm(x[:, 1:], axis=1)).min(initial=np.inf))
+    def least_slack(self, x: FloatArray) -> float:
+        """N, the least slack of coordinates x (n,): of a cone in space f_n − ‖f_T‖/μ."""
+        table = self._table(self.slack(x))
+        unit = self._table(self.slack(self.unit))[:, 0]
+        left = (table[:, 0] - np.linalg.norm(table[:, 1:], axis=1)) * unit
+        return float(left.min(initial=np.inf))
 
     def slack(self, forces: FloatArray) -> FloatArray:
         """S f (m, …) of forces or their changes (n, …)."""
@@ -162,10 +175,8 @@ class ForcePolytope(Frozen):
         )
 
 
-def polytopes(report: Indeterminacy | FrictionalIndeterminacy) -> list[ForcePolytope]:
+def polytopes(report: Indeterminacy) -> list[ForcePolytope]:
     """The polytopes of a step's admissible forces, one for each independent network.
-
-    With friction one set for all contacts, after facial reduction.
 
     Raises
     ------
@@ -173,83 +184,78 @@ def polytopes(report: Indeterminacy | FrictionalIndeterminacy) -> list[ForcePoly
     Unsupported : a network is too large for dense algebra, or its polytope too thin.
     SolveFailed : a linear program failed.
     """
-    if isinstance(report, FrictionalIndeterminacy):
-        return _frictional(report)
     return [_polytope(network, report) for network in report.free]
-
-
-def _frictional(report: FrictionalIndeterminacy) -> list[ForcePolytope]:
-    """The set of admissible forces with friction; none if it is a point."""
-    force_set = report.force_set()
-    if report.unbounded.any():
-        ray = report.direction / np.abs(report.direction).max()
-        raise UnboundedForces(ray, force_set.off_balance(ray), report.names)
-    B, length = equilibrated(sp.csr_array(force_set.A.T))
-    basis = null_states(B, RANK)
-    if basis is None:
-        raise Unsupported(_WHAT, f"a network of {B.shape[0]} loose components of forces")
-    if not basis.size:
-        return []
-    along = force_set.to_forces @ (basis / length[:, None])
-    moves = np.abs(along).max(axis=1).reshape(-1, report.d).max(axis=1)
-    loose = np.flatnonzero(moves > STILL * moves.max())
-    rows = (loose[:, None] * report.d + np.arange(report.d)).ravel()
-    states, _ = np.linalg.qr(along[rows] / force_set.unit)
-    centre = force_set.centre()[0].ravel()[rows] / force_set.unit
-    # slacks: the normal force of a sliding contact, and μ f_n beside f_T of a resting one
-    slides, size = report.reduced.status[loose] == SLIDING, 3 * int(loose.size)
-    scale = np.ones((loose.size, 3))
-    scale[~slides, 0] = report.reduced.mu[loose][~slides]
-    place = (3 * np.arange(loose.size)[:, None] + np.arange(report.d)).ravel()
-    picked = sp.csr_array(
-        (scale[:, : report.d].ravel(), (place, np.arange(rows.size))), (size, rows.size)
-    )
-    kept = np.append(
-        3 * np.flatnonzero(slides), (3 * np.flatnonzero(~slides)[:, None] + np.arange(3)).ravel()
-    )
-    unit, lines = np.full(rows.size, force_set.unit), int(slides.sum())
-    return [ForcePolytope(rows, unit, states, centre, sp.csr_array(picked[kept]), lines)]
 
 
 def _polytope(network: FreeNetwork, report: Indeterminacy) -> ForcePolytope:
     """The polytope of one network."""
     B, length = equilibrated(network.B)
-    _require_bounded(network, report.names, B, length)
+    _require_bounded(network, report, B, length)
     basis = null_states(B, report.rank_tol)
     if basis is None:
-        raise Unsupported(_WHAT, f"a network of {network.contacts.size} loose contacts")
+        raise Unsupported(_WHAT, f"a network of {network.force.size} loose coordinates of forces")
     states, _ = np.linalg.qr(basis / length[:, None])
-    _require_inside(states, network.force)
-    centre, _ = centre_of(network)
+    if network.polyhedral:
+        _require_inside(states, network.force)
+    centre, _ = centre_of(network, report)
+    if centre is None:
+        raise Unsupported(_WHAT, "the set of admissible forces is too thin")
     centre = network.force + states @ (states.T @ (centre - network.force))  # exactly balanced
-    return ForcePolytope(network.contacts, network.unit, states, centre, None, centre.size)
+    return ForcePolytope(network.G, network.unit, states, centre, *_slacks(network.sizes))
 
 
-def centre_of(network: FreeNetwork) -> tuple[FloatArray, float]:
-    """argmax Σ log f (n,) over f ≥ 0 with Bᵀf = F, in the network's units, and its residual.
+def _slacks(sizes: IntArray) -> tuple[sp.csr_array | None, int]:
+    """S, None for half-lines alone, and how many of its rows are in half-lines."""
+    if (sizes == 1).all():
+        return None, sizes.size
+    first, single = np.cumsum(sizes) - sizes, sizes == 1
+    cones = (first[~single][:, None] + np.arange(3)).ravel()
+    return sp.eye_array(int(sizes.sum()), format="csr")[np.append(first[single], cones)], int(
+        single.sum()
+    )
 
-    The residual stays large where forces are unbounded.
+
+def centre_of(network: FreeNetwork, report: Indeterminacy) -> tuple[FloatArray | None, float]:
+    """The analytic centre (n,) of a network, in its units, and its residual.
+
+    The barrier is log x of a half-line, ½ log (x_n² − ‖x_T‖²) of a cone; that of a cone in the
+    plane is shared by its edges. None where the set has no inside; the residual stays large where
+    forces are unbounded.
     """
-    A, start = sp.csr_array(network.B.T), np.zeros((network.force.size, 3))
-    start[:, 0] = np.maximum(network.force, _START)
-    wide = sp.csr_array((A.data, 3 * A.indices, A.indptr), shape=(A.shape[0], start.size))
-    x, _, residual = analytic_centre(wide, network.load, start)
-    return x[:, 0], residual
+    table, contact = ConeTable(network.sizes), contacts_of(network.G, report.d)
+    start = table.of(network.force)
+    if network.polyhedral:
+        start[:, 0] = np.maximum(network.force, _START)
+    else:
+        start = table.of(ConeSet.of(network).inside()[0])
+        if not (start[:, 0] - np.linalg.norm(start[:, 1:], axis=1)).min() > _THIN:
+            return None, np.inf
+    edges = (report.d == 2) & (report.reduced[contact] == RESTING)
+    weight = np.where(edges, 0.5, 1.0) if network.polyhedral else 1.0
+    A = table.matrix(sp.csr_array(network.B.T))
+    x, _, residual = analytic_centre(A, network.load, start, weight)
+    return table.back(x), residual
 
 
 def _require_bounded(
-    network: FreeNetwork, names: Sequence[str], B: sp.csr_array, length: FloatArray
+    network: FreeNetwork, report: Indeterminacy, B: sp.csr_array, length: FloatArray
 ) -> None:
     """Refuse networks with a ray: max Σ r subject to Bᵀr = 0, 0 ≤ r ≤ 1 is above zero."""
-    n, m = B.shape
-    equations = {"A_eq": B.T, "b_eq": np.zeros(m)} if m else {}
-    ray = solved_program(-np.ones(n), "forces without bound", bounds=(0.0, 1.0), **equations)
-    ray = np.maximum(ray, 0.0)
-    if ray.max(initial=0.0) > _RAY:
-        left = float(np.abs(B.T @ ray).max(initial=0.0)) / float(ray.max())
-        everywhere = np.zeros(len(names))
-        everywhere[network.contacts] = ray / length * network.unit
-        raise UnboundedForces(everywhere / everywhere.max(), left, names)
+    if network.polyhedral:
+        n, m = B.shape
+        equations = {"A_eq": B.T, "b_eq": np.zeros(m)} if m else {}
+        ray = solved_program(-np.ones(n), "forces without bound", bounds=(0.0, 1.0), **equations)
+        ray = np.maximum(ray, 0.0) / length
+    else:
+        rays = ConeSet.of(network).rays
+        ray = rays[0] if rays else np.zeros(length.size)
+    if (ray * length).max(initial=0.0) > _RAY:
+        scaled = ray * length
+        left = float(np.abs(B.T @ scaled).max(initial=0.0)) / float(np.abs(scaled).max())
+        forces = network.forces(ray)
+        forces = forces / np.abs(forces).max()
+        shaped = forces if report.law is None else forces.reshape(report.nc, report.d)
+        raise UnboundedForces(shaped, left, report.names)
 
 
 def _require_inside(states: FloatArray, force: FloatArray) -> None:

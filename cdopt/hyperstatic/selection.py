@@ -22,15 +22,13 @@ from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import CompatibleCD, FrictionalCD
 from cdopt.formulations.compatible_friction import network_on
-from cdopt.hyperstatic.frictional import FrictionalIndeterminacy
-from cdopt.hyperstatic.indeterminacy import Indeterminacy
 from cdopt.hyperstatic.polytope import centre_of
+from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 
 _END = 1e-6  # of an interval's width: this close to an end is at it
-Report = Indeterminacy | FrictionalIndeterminacy
 TOL = 1e-6  # largest residual of a centre's optimality conditions
 
 
@@ -58,13 +56,14 @@ class Centre(Frozen):
         return self.residual <= TOL
 
 
-def minimum_norm(report: Report) -> Centre | None:
-    """min Σ f² over the admissible forces; None when the solver failed.
+def minimum_norm(report: Indeterminacy) -> Centre | None:
+    """min Σ ‖f‖² over the admissible forces; None when the solver failed.
 
-    Those of a ``report``: the no-tension truss of equal linear springs, solved by Newton; with
-    friction the network of Haar & Kármán of equal springs both ways, min Σ ‖f‖².
+    Those of a ``report``: equal linear springs, without friction by the no-tension truss, with
+    friction by the network of Haar & Kármán of equal springs both ways.
     """
-    if isinstance(report, FrictionalIndeterminacy):
+    checks.instance("report", report, Indeterminacy)
+    if report.law is not None:
         return _network_answer("minimum norm", report, "associated", equal=True)
     return _truss_answer("minimum norm", report, report.step.replace(stiffness=1.0), HOOKE)
 
@@ -72,18 +71,18 @@ def minimum_norm(report: Report) -> Centre | None:
 def _truss_answer(
     name: str, report: Indeterminacy, step: Step, power: float | None
 ) -> Centre | None:
-    problem = CompatibleCD(step, power, closed_tol=report.network.tol)
-    solution = problem.solve("newton", classic=report.classic, check=False)
+    problem = CompatibleCD(step, power, closed_tol=report.faces.tol)
+    solution = problem.solve("newton", classic=report.solution, check=False)
     if solution.f is None or solution.certificate is None:
         return None
     return Centre(name, solution.f, solution.certificate.worst)
 
 
 def _network_answer(
-    name: str, report: FrictionalIndeterminacy, flow: str, equal: bool = False
+    name: str, report: Indeterminacy, flow: str, equal: bool = False
 ) -> Centre | None:
     """Forces of an elastic network on the report's faces; None if they are refused or fail."""
-    problem = FrictionalCD(report.step, report.law)
+    problem = FrictionalCD(report.step, report.law or "")
     try:
         forces = network_on(problem, report.faces, flow, equal=equal).solve()
     except (SolveFailed, Unsupported):
@@ -91,34 +90,25 @@ def _network_answer(
     return Centre(name, forces.f, forces.residual, forces.f_t)
 
 
-def analytic_centre(report: Report) -> Centre | None:
-    """max Σ log f over the forces that are not unique; None when they have no bound, or no centre.
+def analytic_centre(report: Indeterminacy) -> Centre | None:
+    """max Σ log x over the forces that are not unique; None when they have no bound, or no centre.
 
-    Those of a ``report``, by Newton's method on the optimality conditions 1/f = B u, Bᵀf = F. With
-    friction the barrier is that of the cones.
+    Those of a ``report``, by Newton's method on the optimality conditions, 1/f = B u and Bᵀf = F
+    without friction; with friction the barrier is that of the cones.
     """
-    worst, f_t = 0.0, None
-    if isinstance(report, FrictionalIndeterminacy):
-        f, f_t = report.faces.forces[:, 0], report.faces.forces[:, 1:]
-        if report.unbounded.any():
-            return None
-        if report.dimension:
-            try:
-                forces, worst = report.force_set().centre()
-            except Unsupported:
-                return None
-            f, f_t = forces[:, 0], forces[:, 1:]
-        return Centre("analytic centre", f, worst, f_t)
+    checks.instance("report", report, Indeterminacy)
     if report.rays:
         return None
-    f = np.array(report.force)
+    forces, worst = np.array(report.determined), 0.0
     for network in report.free:
-        forces, residual = centre_of(network)
-        if not residual <= TOL:  # the barrier runs away along unbounded forces
+        centre, residual = centre_of(network, report)
+        if centre is None or not residual <= TOL:  # the barrier runs away along unbounded forces
             return None
-        f[network.contacts] = forces * network.unit
+        forces += network.forces(centre)
         worst = max(worst, residual)
-    return Centre("analytic centre", f, worst)
+    table = forces.reshape(report.nc, report.d)
+    f_t = None if report.law is None else table[:, 1:].copy()
+    return Centre("analytic centre", table[:, 0].copy(), worst, f_t)
 
 
 # --- solutions among the admissible forces ---------------------------------------------------
@@ -166,7 +156,7 @@ class Selection:
         Coulomb's are ``compatible``, None where contacts slide.
     """
 
-    report: Report
+    report: Indeterminacy
     solutions: tuple[StepSolution, ...]
     labels: tuple[str, ...]
     compatible: Centre | None
@@ -181,12 +171,9 @@ class Selection:
 
     @property
     def position(self) -> FloatArray:
-        """(solutions, nc) position of each force in its interval, as ``Indeterminacy.position``.
-
-        With friction (solutions, nc, d), as ``FrictionalIndeterminacy.position``.
-        """
+        """(solutions, nc d) position of each component, as ``Indeterminacy.position``."""
         positions = [self.report.position(*_components(s)) for s in self.solutions]
-        return np.array(positions).reshape(len(positions), *self.report.lower.shape)
+        return np.array(positions).reshape(len(positions), self.report.nc * self.report.d)
 
     @property
     def spread(self) -> FloatArray:
@@ -222,7 +209,7 @@ class Selection:
 
     def __str__(self) -> str:
         rows, names = self.rows(), ["compatible", "min. norm", "centre"]
-        if isinstance(self.report, FrictionalIndeterminacy):
+        if self.report.law is not None:
             names.append("Haar–K.")
         width = max((len(r.label) for r in rows), default=0) + 3
         headings = ("largest", "position", "at lower", "at upper", *names)
@@ -237,7 +224,7 @@ class Selection:
 
 
 def which_force(
-    report: Report, solutions: Sequence[StepSolution], power: checks.Power | None = None
+    report: Indeterminacy, solutions: Sequence[StepSolution], power: checks.Power | None = None
 ) -> Selection:
     """Place solutions among all admissible forces.
 
@@ -264,7 +251,7 @@ def which_force(
         if solution.f is not None and solution.f.shape != (report.nc,):
             raise InvalidInput("solutions", f"{solution.f.size:,} forces", f"{report.nc:,}")
     haar_karman, names = None, [s.backend for s in answers]
-    if isinstance(report, FrictionalIndeterminacy):
+    if report.law is not None:
         if power not in (None, HOOKE):
             raise InvalidInput("power", checks.describe(power), "2 with friction")
         if any(s.f_t is None for s in answers):

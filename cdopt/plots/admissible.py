@@ -10,7 +10,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt.formulations import NetworkForces
-from cdopt.hyperstatic import Ensemble, FrictionalIndeterminacy, Sensitivity
+from cdopt.hyperstatic import Ensemble, Indeterminacy, Sensitivity
 from cdopt.plots import canvas
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, PALETTE, QUIET, RULE, Look, look
 from cdopt.problem.solution import StepSolution
@@ -122,7 +122,7 @@ def _magnitudes(axes: Axes, ensemble: Ensemble, marks: list[tuple[Look, Any]]) -
 
 
 def admissible_region(
-    report: FrictionalIndeterminacy,
+    report: Indeterminacy,
     contact: int,
     solutions: Sequence[StepSolution] = (),
     networks: Sequence[NetworkForces] = (),
@@ -146,7 +146,7 @@ def admissible_region(
     ------
     InvalidInput : no such contact, unbounded forces, or answers of other contacts.
     """
-    checks.instance("report", report, FrictionalIndeterminacy)
+    checks.instance("report", report, Indeterminacy)
     solutions = checks.instances("solutions", solutions, StepSolution)
     networks = checks.instances("networks", networks, NetworkForces)
     title = checks.text("title", title)

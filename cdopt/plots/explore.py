@@ -455,7 +455,7 @@ def _state(step: ContactStep) -> dict[str, Any]:
     centres = {"coulomb": chosen.compatible, "haar": chosen.haar_karman}
     known = {name: c for name, c in centres.items() if c is not None and c.f_t is not None}
     forces = {name: np.column_stack([c.f, np.asarray(c.f_t)]) for name, c in known.items()}
-    bounds = {"lower": report.lower, "upper": report.upper}
+    bounds = dict(zip(("lower", "upper"), report.intervals, strict=True))
     rows = [
         {"status": report.status_of(i)}
         | {

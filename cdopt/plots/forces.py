@@ -118,7 +118,7 @@ def bounds_story(
     subtitle = report.summary if subtitle is None else subtitle
     if report.nc > BARS_UP_TO:
         return force_intervals(report, solutions, compatible, title=title, subtitle=subtitle)
-    shown = solutions or ([] if compatible is not None else [report.classic])
+    shown = solutions or ([] if compatible is not None else [report.solution])
     return force_bars(shown, compatible, report.step, report=report, title=title, subtitle=subtitle)
 
 

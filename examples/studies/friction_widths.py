@@ -93,7 +93,7 @@ def measured(kind: str, step: cdopt.ContactStep, mu: float, seed: int, draws: in
     """The numbers of one packing at rest."""
     report = cdopt.indeterminacy(step, law="coulomb")
     samples = cdopt.ensemble(report, draws=draws)
-    status = report.reduced.status
+    status = report.reduced
     closed = status != OPEN
     mean = float(samples.mean[closed].mean())
     touched = np.unique(step.bodies[closed])
@@ -105,7 +105,7 @@ def measured(kind: str, step: cdopt.ContactStep, mu: float, seed: int, draws: in
         discs=int((touched > 2).sum()),  # bodies 0 to 2 are floor and walls
         sliding=int((status == SLIDING).sum()) if mu else 0,
         dimension=report.dimension,
-        width=float(report.width[closed, 0].mean()) / mean,
+        width=float(report.width[closed].mean()) / mean,
         fluctuation=float(samples.std[closed].mean()) / mean,
         converged=samples.converged,
     )

@@ -221,7 +221,6 @@ def test_solvers_that_fail_are_named_beside_the_bounds(monkeypatch) -> None:
         ("beam-uniform --plot beam.bmp", ".png"),
         ("beam-uniform --csv nowhere/beam.csv", "no folder"),
         ("ladder --law coulomb --csv ladder.csv", "--csv"),
-        ("ladder --law coulomb --tol 1e-8", "without friction"),
     ],
 )
 def test_bad_input(arguments: str, message: str) -> None:

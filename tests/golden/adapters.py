@@ -17,8 +17,13 @@ def first_of(thing: Any, *names: str) -> Any:
 
 def bounds(report: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
     """(nc, d) lower and upper bounds of a report of indeterminacy."""
-    lower = np.asarray(report.lower, dtype=float)
-    return lower.reshape(-1, d), np.asarray(report.upper, dtype=float).reshape(-1, d)
+    sides = []
+    for name in ("lower", "upper"):
+        side = np.asarray(getattr(report, name), dtype=float)
+        sideways = getattr(report, f"{name}_t", None)
+        table = side if sideways is None else np.column_stack([side, sideways])
+        sides.append(table.reshape(-1, d))
+    return sides[0], sides[1]
 
 
 def classic(report: Any) -> Any:

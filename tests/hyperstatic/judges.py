@@ -82,7 +82,7 @@ def exact_error(report):
     if not closed.size:
         return 0.0
     rows, idle = fractions(report.step.B[closed].toarray()), sympy.zeros(1, closed.size)
-    load = rows.T * fractions(np.maximum(report.network.forces[closed], 0.0)[:, None])
+    load = rows.T * fractions(np.maximum(report.faces.forces[closed, 0], 0.0)[:, None])
     assert report.nullity == closed.size - rows.rank()
     errors, top = [0.0], 0.0
     for k, i in enumerate(closed.tolist()):

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 import cdopt
 from cdopt.bank.quantities import nullity
-from cdopt.hyperstatic.bounds import CERTIFIED
+from cdopt.hyperstatic.linear_bounds import CERTIFIED
 
 EXACT = ("beam-uniform", "supports", "table", "tripod", "rank-deficient", "duplicated-contacts",
          "beam-middle-open", "zero-contacts")  # fmt: skip
@@ -154,7 +154,7 @@ def test_certified_forces_lie_inside(drawn, backend):
     excess = report.outside(solution.f) - slack
     scale = max(float(report.force.max()), 1e-3)
     assert excess[~report.unique].max(initial=-1.0) <= 1e-6 * scale
-    compatible = cdopt.CompatibleCD(step).solve("newton", classic=report.classic)
+    compatible = cdopt.CompatibleCD(step).solve("newton", classic=report.solution)
     assert report.outside(compatible.f).max() <= 1e-7 * scale
 
 

@@ -19,7 +19,7 @@ def test_bad_arguments_are_named():
         ({"contacts": [[0], [1, 2]]}, "contacts"), ({"contacts": np.ones(4, bool)}, "contacts"),
         *(({"contacts": bad}, "contacts") for bad in (-3, 2.5, "all")),
         ({"tol": 0.0}, "tol"), ({"jobs": 0}, "jobs"), ({"closed_tol": -1.0}, "closed_tol"),
-        ({"classic": "no-such-solver"}, "no-such-solver"),
+        ({"solution": "no-such-solver"}, "no-such-solver"),
     ):  # fmt: skip
         with pytest.raises(cdopt.CdoptError, match=match):
             cdopt.indeterminacy(BEAM, **options)
@@ -47,28 +47,28 @@ def test_a_subset_a_mask_a_sample_and_threads():
 
 def test_the_classic_answer_may_be_given_and_must_be_certified():
     cd = cdopt.ClassicCD(BEAM)
-    report = cdopt.indeterminacy(BEAM, classic=cd.solve("clarabel"))
+    report = cdopt.indeterminacy(BEAM, solution=cd.solve("clarabel"))
     np.testing.assert_allclose(report.upper, [5, 10, 5], rtol=1e-6)
-    assert cdopt.indeterminacy(BEAM, classic="osqp").classic.backend == "osqp"
+    assert cdopt.indeterminacy(BEAM, solution="osqp").solution.backend == "osqp"
     both = cdopt.CompatibleCD(BEAM).solve("newton")
-    assert cdopt.indeterminacy(BEAM, classic=both).nullity == 1
+    assert cdopt.indeterminacy(BEAM, solution=both).nullity == 1
     poor = cd.solve("pgs", max_sweeps=1, check=False)
     assert not poor.ok
-    with pytest.raises(cdopt.CdoptError, match="classic"):
-        cdopt.indeterminacy(BEAM, classic=poor)
-    with pytest.raises(cdopt.InvalidInput, match="classic"):
-        cdopt.indeterminacy(cdopt.bank.load("table").step, classic=both)
+    with pytest.raises(cdopt.CdoptError, match="solution"):
+        cdopt.indeterminacy(BEAM, solution=poor)
+    with pytest.raises(cdopt.InvalidInput, match="solution"):
+        cdopt.indeterminacy(cdopt.bank.load("table").step, solution=both)
     # HiGHS calls zero forces optimal here; the certificate does not, and neither do bounds
     seven = cdopt.bank.load("supports-delassus:n=7").step
     with pytest.raises(cdopt.SolveFailed, match="not certified"):
-        cdopt.indeterminacy(seven, classic="highs")
+        cdopt.indeterminacy(seven, solution="highs")
 
 
 def test_the_verdict_does_not_depend_on_who_solved_the_classic_step():
     """A force of 1e-8 left by a first-order method is no force, nor a width of as much one."""
     step = step_on([[0, -1], [-1, -2], [2, -1]], [0.0, 1.0, 0.0])
-    for classic in ("newton", "pgs", "apgd"):
-        assert cdopt.indeterminacy(step, classic=classic).unique.all()
+    for solution in ("newton", "pgs", "apgd"):
+        assert cdopt.indeterminacy(step, solution=solution).unique.all()
 
 
 def test_texts_and_records():
@@ -84,7 +84,7 @@ def test_texts_and_records():
     arrays = (
         report.lower, report.upper, report.unique, report.loadable, report.closed,
         report.looseness, report.residual, report.force, report.self_stress.data,
-        report.free[0].force, report.blocks[0].length,
+        report.free[0].force, report.parts[0].length,
     )  # fmt: skip
     assert not any(array.flags.writeable for array in arrays)
 

@@ -86,7 +86,7 @@ def test_how_the_verdict_depends_on_tolerances():
     low = step.replace(phi=[0.0, 1e-6 * speed * 1e-3, 0.0])
     report = cdopt.indeterminacy(low)
     assert (report.closed_count, report.nullity) == (2, 0)
-    assert report.network.tol == pytest.approx(1e-7)
+    assert report.faces.tol == pytest.approx(1e-7)
     wide = cdopt.indeterminacy(low, closed_tol=1e-5)
     assert (wide.closed_count, wide.nullity) == (3, 1)
     assert not wide.unique.any()

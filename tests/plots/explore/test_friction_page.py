@@ -26,7 +26,9 @@ def test_the_states_are_those_of_the_bounds(posed: explore.FrictionalExploration
     own = posed.states[posed.start]
     report = cdopt.indeterminacy(step, law="coulomb")
     assert own["mu"] == step.friction.mu.max()
-    np.testing.assert_allclose([row["upper"] for row in own["rows"]], report.upper, rtol=1e-9)
+    np.testing.assert_allclose(
+        [row["upper"] for row in own["rows"]], report.intervals[1], rtol=1e-9
+    )
     assert own["rests"]
     assert not posed.states[0]["rests"]
     at_rest = [state for state in posed.states if state["rests"]]

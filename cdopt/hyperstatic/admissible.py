@@ -1,0 +1,342 @@
+"""The admissible forces of a step: faces of its cones at the motion, and their coordinates.
+
+Given the motion v⁺, the forces that have it are a convex set,
+
+    A(v⁺) = {Bᵀf = F̃;  f in the cone at rest;  f = α r, α ≥ 0, sliding;  f = 0 open}
+
+A contact without friction is a half-line. In coordinates, f = G z with z in half-lines and Lorentz
+cones: one coordinate for a half-line and for a ray. A cone in the plane has two, its edges; in
+space it is a Lorentz cone of three. Where there is none of these the set is a polyhedron. What else
+this room does needs no more than G, the balance of z, and the sizes of the cones.
+
+Only this module reads the data of a step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
+
+from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
+from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.frozen import Frozen
+from cdopt.backends.base import Backend
+from cdopt.backends.deadline import TIME_LIMIT, Deadline
+from cdopt.formulations import CompatibleCD, FrictionalCD
+from cdopt.formulations.compatible_cd import ClosedNetwork
+from cdopt.formulations.friction_network import OPEN, RESTING, SLIDING, Faces, solved_faces
+from cdopt.hyperstatic.network import equilibrated
+from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.scales import step_scales
+from cdopt.problem.scaling import network_parts
+from cdopt.problem.solution import StepSolution
+
+_BLUR = 10.0  # forces below so many of the answer's residuals may be zero
+_DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to be of use
+_NOISE = 1e9  # errors of the classic answer, below which it cannot measure what acts
+_SOLVER = "newton"  # the most accurate of cdopt's backends
+
+
+@dataclass(frozen=True, eq=False)
+class Admissible(Frozen):
+    """What the set of admissible forces is made of; rows are the components of forces.
+
+    Attributes
+    ----------
+    step : the step. law : of its friction, "coulomb" or "associated"; None without friction.
+    solution : the certified answer whose motion fixes the faces.
+    faces : which forces each contact may carry, and the load F̃.
+    force : (nc, d) N, admissible: as many contacts as can be are loaded, as far as is known.
+    balance : (nc d, m) whose transpose maps forces to loads, in some units.
+    acting : (nc,) N, what acts on each contact, or the largest force of all.
+    floor : (nc,) N, below which a force is zero.
+    """
+
+    step: Step
+    law: str | None
+    solution: StepSolution
+    faces: Faces
+    force: FloatArray
+    balance: sp.csr_array
+    acting: FloatArray
+    floor: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ForcePart(Frozen):
+    """An independent part of the admissible forces, in n coordinates z.
+
+    Attributes
+    ----------
+    index : (n,) which of the coordinates of all closed contacts.
+    G : (nc d, n) forces are G z.
+    sizes : (cones,) of the cones that z is in, in turn: 1 for a half-line.
+    B : (n, m) balance, equilibrated: columns in units of their levers, rows of unit length.
+    length : (n,) what the rows were divided by; an entry of null(Bᵀ) over it is a change of z.
+    z : (n,) N, admissible. acting, floor : (n,) N, as in ``Admissible``.
+    """
+
+    index: IntArray
+    G: sp.csr_array
+    sizes: IntArray
+    B: sp.csr_array
+    length: FloatArray
+    z: FloatArray
+    acting: FloatArray
+    floor: FloatArray
+
+    @property
+    def polyhedral(self) -> bool:
+        """Whether all cones are half-lines."""
+        return bool((self.sizes == 1).all())
+
+    def select(self, rows: IntArray) -> ForcePart:
+        """The coordinates ``rows`` of a polyhedral part alone."""
+        return ForcePart(
+            self.index[rows],
+            sp.csr_array(self.G[:, rows]),
+            self.sizes[rows],
+            freeze(sp.csr_array(self.B[rows])),
+            self.length[rows],
+            self.z[rows],
+            self.acting[rows],
+            self.floor[rows],
+        )
+
+    def mapped(self, E: sp.csr_array, sizes: IntArray, z: FloatArray) -> list[ForcePart]:
+        """The parts of Eᵀy: other coordinates y, ``z`` at present, in cones of ``sizes``."""
+        gradient = sp.csr_array(E @ sp.csr_array(self.B * self.length[:, None]))
+        first = E.indices[E.indptr[:-1]]
+        own = self.index[first], z, self.acting[first], self.floor[first]
+        return _split(sp.csr_array(self.G @ E.T), sizes, gradient, *own)
+
+
+# --- coordinates ---------------------------------------------------------------------------
+
+
+def parts_of(admissible: Admissible) -> list[ForcePart]:
+    """The independent parts of a set, before any reduction."""
+    G, sizes = coordinates(admissible.faces)
+    d = admissible.faces.ray.shape[1]
+    contact = contacts_of(G, d)
+    gradient = sp.csr_array(G.T @ admissible.balance)
+    z = coordinates_of(G, admissible.force.ravel())
+    floor, acting = admissible.floor[contact], admissible.acting[contact]
+    z = np.where((z > floor) | (np.repeat(sizes, sizes) > 1), z, 0.0)
+    return _split(G, sizes, gradient, np.arange(z.size), z, acting, floor)
+
+
+def coordinates(faces: Faces) -> tuple[sp.csr_array, IntArray]:
+    """G (nc d, n), and the sizes of the cones that coordinates are in."""
+    nc, d = faces.ray.shape
+    rests, slides = faces.status == RESTING, faces.status == SLIDING
+    blocks = np.zeros((nc, d, d))
+    blocks[slides, :, 0] = faces.ray[slides]
+    blocks[rests] = np.eye(d)
+    many = np.where(rests, d, np.where(slides, 1, 0))
+    if d == 2:  # a cone is spanned by its edges
+        blocks[rests, 0], blocks[rests, 1] = 1.0, faces.mu[rests, None] * [1.0, -1.0]
+        sizes = np.ones(int(many.sum()), dtype=np.int64)
+    else:
+        blocks[rests, 1:] *= faces.mu[rests, None, None]
+        sizes = many[many > 0]
+    used = np.arange(d) < many[:, None]
+    each = np.arange(nc * d).reshape(nc, d)
+    row, column = np.repeat(each, d, axis=1).ravel(), np.tile(each, d).ravel()
+    G = sp.csr_array((blocks.ravel(), (row, column)), shape=(nc * d, nc * d))
+    G.eliminate_zeros()
+    return sp.csr_array(G[:, np.flatnonzero(used)]), sizes
+
+
+def contacts_of(G: sp.csr_array, d: int) -> IntArray:
+    """(n,) the contact of each coordinate."""
+    columns = sp.csc_array(G)
+    return np.asarray(columns.indices[columns.indptr[:-1]] // d, dtype=np.int64)
+
+
+def coordinates_of(G: sp.csr_array, forces: FloatArray) -> FloatArray:
+    """z (n, …) with G z nearest to forces (nc d, …)."""
+    gram = sp.csc_array(G.T @ G)
+    right = np.asarray(G.T @ forces)
+    diagonal = gram.diagonal()
+    if gram.nnz == diagonal.size:  # no two coordinates share a row
+        return np.asarray((right.T / diagonal).T)
+    return np.asarray(splu(gram).solve(right))
+
+
+def _split(
+    G: sp.csr_array,
+    sizes: IntArray,
+    gradient: sp.csr_array,
+    index: IntArray,
+    z: FloatArray,
+    acting: FloatArray,
+    floor: FloatArray,
+) -> list[ForcePart]:
+    """The independent parts of coordinates with this ``gradient`` (n, m) of the balance."""
+    cone = np.repeat(np.arange(sizes.size), sizes)
+    tied = sp.csr_array((np.ones(z.size), (cone, np.arange(z.size))), (sizes.size, z.size))
+    label = network_parts(sp.csr_array(tied @ abs(gradient))).contact
+    columns, result = sp.csc_array(G), []
+    for rows, cones in zip(_by_label(label[cone]), _by_label(label), strict=True):
+        block = sp.csr_array(gradient[rows])
+        B, length = equilibrated(sp.csr_array(block[:, np.unique(block.indices)]))
+        own = index[rows], sp.csr_array(columns[:, rows]), sizes[cones], freeze(B), length
+        result.append(ForcePart(*own, z[rows], acting[rows], floor[rows]))
+    return result
+
+
+def _by_label(label: IntArray) -> list[IntArray]:
+    """The places of each label, ascending."""
+    order = np.argsort(label, kind="stable")
+    ends = np.flatnonzero(np.diff(label[order])) + 1
+    return list(np.split(order, ends)) if order.size else []
+
+
+# --- reading a step --------------------------------------------------------------------------
+
+
+def admissible_forces(
+    step: Step,
+    law: str | None,
+    solution: str | Backend | StepSolution | None,
+    closed_tol: float | None,
+    tol: float,
+    deadline: Deadline,
+) -> Admissible:
+    """The admissible forces of a step under a law of friction, or without.
+
+    ``solution`` is a certified answer to the step, or the backend that finds one; ``closed_tol``
+    says which contacts are closed, and ``tol`` which forces are zero, as for ``indeterminacy``.
+
+    Raises
+    ------
+    InvalidInput : a solution that is not certified, or of another step.
+    SolveFailed : the step has no certified answer, or no time was left.
+    """
+    if law is not None:
+        return _with_friction(step, law, solution, closed_tol, tol, deadline)
+    problem = CompatibleCD(step, closed_tol=closed_tol)
+    first = _certified(problem, solution, deadline)
+    closed = problem.network(first)
+    forces = _compatible(problem, first, closed, deadline)
+    return _without_friction(problem, first, closed, forces, tol)
+
+
+def _with_friction(
+    step: Step,
+    law: str,
+    solution: str | Backend | StepSolution | None,
+    closed_tol: float | None,
+    tol: float,
+    deadline: Deadline,
+) -> Admissible:
+    problem = FrictionalCD(step, law)
+    answer, faces = solved_faces(problem, solution, closed_tol, deadline.time_limit)
+    products = problem.data.products
+    balance = sp.csr_array(products.T)
+    largest = float(np.linalg.norm(faces.forces, axis=1).max(initial=0.0)) or 1.0
+    acting = read_only(np.full(step.nc, largest))
+    worst = answer.certificate.worst if answer.certificate else 0.0
+    floor = max(tol, _BLUR * worst) * acting
+    return Admissible(step, law, answer, faces, faces.forces, balance, acting, floor)
+
+
+def _certified(
+    problem: CompatibleCD, solution: str | Backend | StepSolution | None, deadline: Deadline
+) -> StepSolution:
+    """A classic solution whose certificate holds."""
+    if isinstance(solution, StepSolution):
+        first = problem.certified_here(solution.classic or solution)
+    else:
+        first = problem.classic_cd.solve(solution or _SOLVER, time_limit=deadline.time_limit)
+    if first.ok:
+        return first
+    worst = first.certificate.shown if first.certificate else "nan"
+    outcome = f"{first.backend} left a residual of {worst}, {first.status}"
+    if isinstance(solution, StepSolution):
+        raise InvalidInput("solution", outcome, "a certified classic solution of this step")
+    message = f"the classic step is not certified: {outcome}; its admissible forces are not known"
+    data, backend = problem.classic_cd.data, first.backend
+    raise SolveFailed(message, backend=backend, status=first.status, problem=data, raw=first.raw)
+
+
+def _compatible(
+    problem: CompatibleCD, first: StepSolution, network: ClosedNetwork, deadline: Deadline
+) -> FloatArray:
+    """Compatible forces (nc,) where they are certified and deliver F̃; else the classic ones.
+
+    Compatible forces load as many contacts as can be, so that less is left to linear programs. They
+    must deliver F̃ on every dof as measured by what acts there, contact forces, its load and its
+    momentum over Δt, at least ``_NOISE`` times its imbalance. Beside a body 1e8 times as heavy,
+    forces right to 1e-13 of its weight are not enough.
+    """
+    compatible = problem.solve(_SOLVER, classic=first, time_limit=deadline.time_limit)
+    if deadline.passed:
+        raise SolveFailed(
+            "time limit: it passed before the rank of the network; the classic forces are in raw",
+            backend=first.backend,
+            status=TIME_LIMIT,
+            problem=problem.classic_cd.data,
+            raw=first,
+        )
+    step, f, after = problem.step, first.f, first.v_next
+    if not compatible.ok or compatible.f is None:
+        return network.forces
+    if not isinstance(step, ContactStep) or f is None or after is None:
+        return compatible.f
+    M, B, v, load = step.M, step.B, step.v, step.F_ext
+    acting = abs(B).T @ np.abs(f) + np.abs(load) + abs(M) @ np.abs(v) / step.dt
+    imbalance = M @ (after - v) / step.dt - load - B.T @ f
+    acting = np.maximum(acting, _NOISE * np.abs(imbalance))
+    missed = np.abs(B.T @ compatible.f - network.contact_load)
+    return compatible.f if np.all(missed <= _DELIVERED * acting) else network.forces
+
+
+def _without_friction(
+    problem: CompatibleCD,
+    first: StepSolution,
+    network: ClosedNetwork,
+    forces: FloatArray,
+    tol: float,
+) -> Admissible:
+    """The half-lines of the closed contacts.
+
+    Closed contacts that no motion opens or closes, which compatibility leaves unloaded, are added.
+    """
+    data, index, nc = problem.classic_cd.data, network.contacts, problem.step.nc
+    largest = np.full(nc, np.inf)
+    worst = first.certificate.worst if first.certificate else 0.0
+    gradient = sp.csr_array((0, 1))
+    if index.size:
+        truss = problem.truss(network).data
+        largest[index] = truss.force
+        gradient = truss.scaled().B
+    rows = data.B if data.N is None else data.N
+    gap = np.full(nc, np.inf) if first.gap is None else first.gap
+    stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
+    largest[stuck] = data.force[stuck]
+    local = data.scales.local(first.v_next, np.asarray(first.f))
+    acting = step_scales(data).acting_force(local)
+    unit = np.where(acting > 0.0, np.minimum(acting, largest), largest)
+    uncertain = _BLUR * worst * np.minimum(local.speed / data.mobility, largest)
+    floor = np.maximum(max(tol, _BLUR * worst) * unit, uncertain)
+    places = sp.csr_array((np.ones(index.size), (index, np.arange(index.size))), (nc, index.size))
+    status = np.full(nc, OPEN)
+    status[index] = status[stuck] = SLIDING
+    faces = Faces(
+        read_only(status),
+        read_only((status == SLIDING).astype(np.float64)[:, None]),
+        read_only(np.zeros(nc)),
+        network.forces[:, None],
+        network.contact_load,
+        network.projected,
+        network.tol,
+    )
+    force = np.where(forces > floor, forces, 0.0)[:, None]
+    return Admissible(
+        problem.step, None, first, faces, force, sp.csr_array(places @ gradient), unit, floor
+    )

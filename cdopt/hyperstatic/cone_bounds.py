@@ -1,0 +1,240 @@
+"""Extremes of costs over a network with Lorentz cones: cone programs, with certificates.
+
+A network is {x : A x = b, x in half-lines and Lorentz cones}, in units of its largest force. Bounds
+are two cone programs each, as in S. McNamara & H. J. Herrmann, Phys. Rev. E 70, 061303 (2004), each
+certified by its dual y, computed again from the data: where some y₀ has Aᵀy₀ − e_n inside the
+cones, which is exactly where forces are bounded, y + ε y₀ is dual feasible without error and bounds
+the cost strictly.
+
+A cone's faces are {0}, a ray, or all of it. Dimensions are counted after facial reduction: cones
+that no admissible force is inside of keep their ray, or nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.cone_program import ConeProgram
+from cdopt.hyperstatic import network
+from cdopt.hyperstatic.centre import ConeTable
+from cdopt.hyperstatic.cone_programs import ConePrograms
+from cdopt.hyperstatic.extremes import Extreme, Extremes
+from cdopt.hyperstatic.free_network import FreeNetwork
+from cdopt.problem.scaling import column_scale
+
+CERTIFIED = 1e-6  # of the largest force: bounds further from attained forces are failures
+_ACCURACY = 1e-11  # asked of the cone programs
+_POSITIVE = 1e-4  # of the largest force: what facial reduction counts as inside a cone,
+_CAP = 0.03  # and how far inside it looks
+_DOUBT = 10.0  # times the root of what a point misses: slack that may be an error
+RANK = 1e-9  # share of the largest singular value below which others are zero
+_IDLE = 1e-8  # of the largest force: less in some answer proves a lower bound of zero
+_ROUNDS = 8  # of facial reduction
+_MANY = 100  # columns, from which all bounds are one set of programs instead of Clarabel's,
+_SHARP = 3e-7  # which bounds further from attained forces are left to
+
+
+class ConeSet:
+    """{x : Bᵀx = load, x in cones}; ``x`` (n,) is one of its points.
+
+    Parameters
+    ----------
+    B : (n, m). load : (m,). sizes : of the cones, in turn; 1 is a half-line. x : (n,) admissible.
+    """
+
+    def __init__(self, B: sp.csr_array, load: FloatArray, sizes: IntArray, x: FloatArray) -> None:
+        self.sizes, self.x = sizes, x
+        self.heads = np.cumsum(sizes) - sizes  # of the normal components
+        reach = column_scale(B)
+        used = np.flatnonzero(reach > 0.0)
+        self.A = sp.csr_array(sp.csr_array(B[:, used] * (1.0 / reach[used])[None, :]).T)
+        self.b = load[used] / reach[used]
+        rank = network.rank_of(network.equilibrated(sp.csr_array(self.A.T))[0], RANK)
+        if 0 < rank < min(used.size, network.DENSE_LIMIT + 1):  # keep independent rows
+            U, values, Vt = np.linalg.svd(self.A.toarray(), full_matrices=False)
+            U, values, Vt = U[:, :rank], values[:rank], Vt[:rank]
+            self.A, self.b = sp.csr_array(Vt), (self.b @ U) / values
+        self.table = ConeTable(sizes)
+        self.least = np.full(sizes.size, np.inf)  # normal forces of answers, and their error
+
+    @staticmethod
+    def of(net: FreeNetwork) -> ConeSet:
+        """The set of a network."""
+        return ConeSet(net.B, net.load, net.sizes, net.force)
+
+    @property
+    def columns(self) -> int:
+        """Number of coordinates."""
+        return int(self.A.shape[1])
+
+    # --- programs --------------------------------------------------------------------------
+
+    def _program(self, cost: FloatArray, A: Any, b: FloatArray, *extra: Any) -> ConeProgram:
+        """min costᵀx, A x = b, x in the cones; ``extra``: rows, shifts and sizes of more cones."""
+        own = sp.eye_array(self.columns, cost.size, format="csr")
+        rows, shift, sizes = own, np.zeros(self.columns), self.sizes
+        if extra:
+            rows = sp.vstack([own, extra[0]])
+            shift, sizes = np.append(shift, extra[1]), np.append(sizes, extra[2])
+        return ConeProgram(cost, A, b, rows, shift, sizes, accuracy=_ACCURACY)
+
+    def prepare(self) -> None:
+        """Compute what threads share."""
+        _ = self.programs, self.rays
+
+    def extremes(self, costs: sp.csr_array, witnesses: bool) -> Extremes:
+        """The least and largest value of each cost (k, n); with ``witnesses`` where they are.
+
+        The largest values come first: their answers show which normal forces may be zero.
+        """
+        tables, programs = costs.toarray(), 0
+        ends: dict[float, list[Extreme]] = {-1.0: [], 1.0: []}
+        normal = (tables != 0.0).sum(axis=1) == tables[:, self.heads].sum(axis=1)  # one, alone
+        column = np.argmax(tables, axis=1)
+        for sense, side in ends.items():
+            side += [Extreme()] * len(tables)
+            least = self.least[np.searchsorted(self.heads, column) % self.heads.size]
+            pending = []
+            for k, cost in enumerate(tables):
+                if sense > 0.0 and normal[k] and least[k] <= _IDLE and not witnesses:
+                    side[k] = Extreme(0.0, float(least[k]))
+                elif self._endless(sense * cost, bool(normal[k]) and sense > 0.0):
+                    side[k] = Extreme(-sense * np.inf, 0.0)
+                else:
+                    pending.append(k)
+            programs += len(pending)
+            answers = self._least_of([sense * tables[k] for k in pending])
+            for k, answer in zip(pending, answers, strict=True):
+                value = sense * answer.value
+                value = max(value, 0.0) if normal[k] and sense > 0.0 else value
+                side[k] = answer._replace(value=value)
+        return Extremes(ends[1.0], ends[-1.0], self.rays, programs)
+
+    def _least_of(self, costs: list[FloatArray]) -> list[Extreme]:
+        """Certified lower bounds of costs (n,), each x."""
+        results = [Extreme()] * len(costs)
+        if self.programs is not None and costs:
+            tables = np.stack([self.table.of(cost).T for cost in costs], axis=2)
+            xs, ys = self.programs.solve(tables)
+            answers = zip(costs, xs.T, ys.T, strict=True)
+            results = [self._certified(c, self.table.back(x), y) for c, x, y in answers]
+        program = None
+        for k, cost in enumerate(costs):
+            if results[k].residual <= _SHARP:
+                continue
+            program = program or self._program(np.zeros(self.columns), self.A, self.b)
+            answer = program.solve(cost)
+            one = self._certified(cost, answer.x, answer.y)
+            results[k] = min(results[k], one, key=lambda end: end.residual)
+        return results
+
+    def _certified(self, cost: FloatArray, x: FloatArray, y: FloatArray) -> Extreme:
+        """A certified lower bound of costᵀx from multipliers y, and its distance from an answer."""
+        error = self._violation(cost + self.A.T @ y)
+        total = float(np.abs(self.x[self.heads]).sum())
+        if self._interior is not None:
+            total = float(self.b @ self._interior)
+        bound = -float(self.b @ y) - error * total
+        missed = float(np.abs(self.A @ x - self.b).max(initial=0.0)) + self._violation(x)
+        self.least = np.minimum(self.least, np.maximum(x[self.heads], 0.0) + missed)
+        residual = abs(float(cost @ x) - bound) + missed
+        why = f"bounds are {residual:.1e} from attained forces"
+        failure = "" if residual <= CERTIFIED else why
+        return Extreme(bound, residual, failure, float(np.abs(y).sum()), x)
+
+    def _violation(self, x: FloatArray) -> float:
+        """The least ε ≥ 0 with x + ε e_n in the cones."""
+        return max(float((self._sideways(x) - x[self.heads]).max(initial=0.0)), 0.0)
+
+    def _sideways(self, x: FloatArray) -> FloatArray:
+        """(cones,) ‖x_T‖."""
+        return np.asarray(np.linalg.norm(self.table.of(x)[:, 1:], axis=1))
+
+    @cached_property
+    def programs(self) -> ConePrograms | None:
+        """Of bounded sets with many columns, the programs of all bounds."""
+        if self.columns < _MANY or self._interior is None:
+            return None
+        start = self.table.of(self.inside()[0])
+        inside = (start[:, 0] > np.linalg.norm(start[:, 1:], axis=1)).all()
+        return ConePrograms(self.table.matrix(self.A), self.b, start) if inside else None
+
+    # --- forces without bound ------------------------------------------------------------------
+
+    @cached_property
+    def _interior(self) -> FloatArray | None:
+        """y₀ with Aᵀy₀ − e_n in the cones, where all forces are bounded."""
+        total = np.zeros(self.columns)
+        total[self.heads] = -1.0
+        y = self._program(total, self.A, self.b).solve().y
+        error = self._violation(total + self.A.T @ y)
+        return y / (1.0 - error) if np.isfinite(error) and error < 0.5 else None
+
+    @cached_property
+    def rays(self) -> list[FloatArray]:
+        """Self-balanced forces (n,) that load every contact without an upper bound, if any."""
+        if self._interior is not None:
+            return []
+        x, _, loaded = self._inside(0.0 * self.b)
+        ray = np.where(np.repeat(loaded, self.sizes), x, 0.0)
+        return [ray] if ray.any() else []
+
+    def _endless(self, down: FloatArray, positive: bool) -> bool:
+        """Whether self-balanced forces let a cost (n,) fall; not one that is ``positive``."""
+        if not self.rays or positive or not self.rays[0][down != 0.0].any():
+            return False
+        sums = np.zeros(self.heads.size, int), self.heads
+        total = sp.csr_array((np.ones(self.heads.size), sums), shape=(1, self.columns))
+        rows = sp.csr_array(sp.vstack([self.A, total]))
+        answer = self._program(down, rows, np.append(0.0 * self.b, 1.0)).solve()
+        return bool(-(down @ answer.x) > _POSITIVE)
+
+    # --- facial reduction ------------------------------------------------------------------
+
+    def inside(self) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """A point deep inside the set, and which cones it is inside of, and loads."""
+        return self._inside(self.b)
+
+    def _inside(self, b: FloatArray) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """The same of A x = b.
+
+        It maximises Σ min(slack, cap) + Σ min(x_n, cap); cones at zero are maximised again without
+        the others, until none of them moves; the mean is inside wherever any point is.
+        """
+        inside, loaded = np.zeros((2, self.sizes.size), dtype=bool)
+        points: list[FloatArray] = []
+        for _ in range(_ROUNDS):
+            x = self._deepest(b, np.flatnonzero(~inside), np.flatnonzero(~loaded))
+            missed = float(np.abs(self.A @ x - b).max(initial=0.0)) + self._violation(x)
+            least = max(_POSITIVE, _DOUBT * np.sqrt(missed))
+            slack, push = x[self.heads] - self._sideways(x), x[self.heads]
+            moved = ((slack > least) & ~inside) | ((push > least) & ~loaded)
+            points.append(x)
+            inside |= slack > least
+            loaded |= push > least
+            if not moved.any() or (inside & loaded).all():
+                break
+        return np.mean(points, axis=0), inside, loaded
+
+    def _deepest(self, b: FloatArray, left: IntArray, idle: IntArray) -> FloatArray:
+        """max Σ t + Σ w, t the slack of cones ``left``, w normal forces of ``idle``, capped."""
+        n, many = self.columns, left.size + idle.size
+        cone = np.repeat(np.arange(self.sizes.size), self.sizes)
+        columns = np.flatnonzero(np.isin(cone, left))
+        heads = np.append(
+            np.searchsorted(columns, self.heads[left]), columns.size + np.arange(idle.size)
+        )
+        picked = np.append(columns, self.heads[idle])
+        ones = (-np.ones(many), (heads, np.arange(many)))
+        above = [sp.eye_array(n, format="csr")[picked], sp.csr_array(ones, (picked.size, many))]
+        rows = sp.block_array([above, [None, -sp.eye_array(many)]])
+        shift = np.repeat([0.0, _CAP], [picked.size, many])
+        sizes = np.concatenate([self.sizes[left], np.ones(idle.size + many, dtype=np.int64)])
+        cost = np.concatenate([np.zeros(n), -np.ones(many)])
+        wide = sp.hstack([self.A, sp.csr_array((self.A.shape[0], many))])
+        return self._program(cost, wide, b, rows, shift, sizes).solve().x[:n]

@@ -1,0 +1,116 @@
+"""The independent networks whose forces can differ, in units of what acts on their contacts.
+
+Coordinates that take part in a self-stress state by 1e-7 or less (for example the points of a face
+contact in another code's file) are measured in units of the change that the states allow them,
+which would else be below a program's tolerances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from cdopt._util.checks import FloatArray, IntArray, freeze
+from cdopt._util.frozen import Frozen
+from cdopt.hyperstatic.admissible import ForcePart
+from cdopt.hyperstatic.network import SILENT, STIFF, null_states
+from cdopt.problem.scaling import column_scale, network_parts
+
+_FAR = 1e6  # a tight contact farther from zero than so many times its reach is left out
+
+
+@dataclass(frozen=True, eq=False)
+class FreeNetwork(Frozen):
+    """A network of contacts whose forces can differ, in coordinates x = z over their units.
+
+    Attributes
+    ----------
+    index : (n,) which of the coordinates of all closed contacts.
+    G : (rows, n) forces are G (unit x). sizes : of the cones that x is in, in turn.
+    B : (n, m) in these units, each equation divided by its largest entry.
+    load : (m,) what the forces deliver. force : (n,) admissible.
+    unit : (n,) N, what acts on each contact, at most the network's largest force.
+    """
+
+    index: IntArray
+    G: sp.csr_array
+    sizes: IntArray
+    B: sp.csr_array
+    load: FloatArray
+    force: FloatArray
+    unit: FloatArray
+
+    @property
+    def polyhedral(self) -> bool:
+        """Whether all cones are half-lines."""
+        return bool((self.sizes == 1).all())
+
+    def forces(self, x: FloatArray | None) -> FloatArray:
+        """(rows,) N, of coordinates x (n,) alone; not-a-number for None."""
+        if x is None:
+            return np.full(self.G.shape[0], np.nan)
+        return np.asarray(self.G @ (self.unit * x))
+
+
+def free_networks(part: ForcePart, loose: FloatArray, rank_tol: float) -> list[FreeNetwork]:
+    """The networks of a part after reduction, all of whose coordinates can carry force.
+
+    ``loose`` (n,) says how much each takes part in the self-stress states.
+    """
+    rows = np.flatnonzero(loose > SILENT)
+    if not rows.size:
+        return []
+    if not part.polyhedral:
+        gradient = sp.csr_array(part.B * part.length[:, None])
+        return [_scaled(part, np.arange(loose.size), gradient, np.ones(loose.size))]
+    rows, gradient, ratio = _equations(part, rows, loose, rank_tol)
+    label = network_parts(gradient).contact
+    pieces = [np.flatnonzero(label == k) for k in np.unique(label)]
+    return [_scaled(part, rows[i], sp.csr_array(gradient[i]), ratio[i]) for i in pieces]
+
+
+def _scaled(
+    part: ForcePart, rows: IntArray, gradient: sp.csr_array, ratio: FloatArray
+) -> FreeNetwork:
+    """Coordinates ``rows`` of a part with these equations, in their units times ``ratio``."""
+    force, most, plain = part.z[rows], part.acting[rows], ratio == 1.0
+    top = float(force[plain].max(initial=0.0))  # the other rows have a unit already
+    unit = np.minimum(most, top) if top > 0.0 else most
+    unit = np.where(plain, unit, top or float(most.max()))
+    B = sp.csr_array(gradient[:, np.unique(gradient.indices)] * unit[:, None])
+    B = sp.csr_array(B * (1.0 / column_scale(B))[None, :])
+    scaled, unit = force / (unit * ratio), unit * ratio
+    sizes = np.ones(rows.size, dtype=np.int64) if part.polyhedral else part.sizes
+    G = sp.csr_array(sp.csc_array(part.G)[:, rows])
+    return FreeNetwork(part.index[rows], G, sizes, freeze(B), B.T @ scaled, scaled, unit)
+
+
+def _equations(
+    part: ForcePart, rows: IntArray, looseness: FloatArray, rank_tol: float
+) -> tuple[IntArray, sp.csr_array, FloatArray]:
+    """Rows of a part to bound, what their forces must keep, and each one's share of the unit.
+
+    Where some take part in the states by very little, other equations replace those of B: the loose
+    forces change along the states alone, and each tight force is a linear function of them.
+    """
+    tight = looseness[rows] <= STIFF
+    basis = null_states(part.B, rank_tol) if tight.any() else None
+    if basis is None or tight.all():
+        return rows, sp.csr_array(part.B[rows] * part.length[rows][:, None]), np.ones(rows.size)
+    loose, stiff = rows[~tight], rows[tight]
+    of_loose, of_stiff = basis[loose], basis[stiff]
+    follow = of_stiff @ np.linalg.pinv(of_loose)
+    size = np.linalg.norm(follow, axis=1)
+    ratio = size / part.length[stiff]
+    top = float(part.z[loose].max(initial=0.0))
+    near = (size > 0.0) & (part.z[stiff] <= _FAR * top * ratio)
+    stiff, follow, size, ratio = stiff[near], follow[near], size[near], ratio[near]
+    length = part.length[loose][:, None]
+    upper = [sp.csr_array(scipy.linalg.null_space(of_loose.T) * length)]
+    upper.append(sp.csr_array((follow / size[:, None]).T * length))
+    lower = [sp.csr_array((stiff.size, upper[0].shape[1])), -sp.eye_array(stiff.size)]
+    gradient = sp.csr_array(sp.block_array([upper, lower]))
+    return np.append(loose, stiff), gradient, np.append(np.ones(loose.size), ratio)

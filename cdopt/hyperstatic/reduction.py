@@ -1,0 +1,116 @@
+"""Which faces of their cones the admissible forces reach, and how far they can differ there.
+
+The first two counts come from the closed contacts: the rank of their balance, and the nullity. The
+dimension of the set is counted after reduction, when each cone is as small as the forces allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util.checks import FloatArray
+from cdopt._util.frozen import Frozen
+from cdopt.hyperstatic.admissible import ForcePart
+from cdopt.hyperstatic.cone_bounds import ConeSet
+from cdopt.hyperstatic.free_network import FreeNetwork, free_networks
+from cdopt.hyperstatic.network import loadable_of, looseness, rank_of
+
+_CLEAR = 1e-4  # of the largest force: larger ones of the answer show a ray best
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced(Frozen):
+    """What the admissible forces of independent parts are after reduction.
+
+    Attributes
+    ----------
+    rank, nullity, dimension : as in ``Indeterminacy``.
+    parts : whose coordinates can all carry force, in some admissible answer.
+    loose : for each part (n,) how much its coordinates take part in the self-stress states.
+    free : the networks of those that do.
+    """
+
+    rank: int
+    nullity: int
+    dimension: int
+    parts: tuple[ForcePart, ...]
+    loose: tuple[FloatArray, ...]
+    free: tuple[FreeNetwork, ...]
+
+
+def reduce(parts: Sequence[ForcePart], rank_tol: float) -> Reduced:
+    """Ranks, faces and free networks of independent parts.
+
+    Parameters
+    ----------
+    rank_tol : share of the largest singular value below which others count as zero.
+
+    Raises
+    ------
+    SolveFailed : the linear program that finds loadable contacts failed.
+    Unsupported : a part is too large and too ill-conditioned for its rank.
+    """
+    total = nullity = dimension = 0
+    left: list[ForcePart] = []
+    loose: list[FloatArray] = []
+    free: list[FreeNetwork] = []
+    for part in parts:
+        full, n = rank_of(part.B, rank_tol), part.z.size
+        total, nullity = total + full, nullity + n - full
+        for one, bound in _reduced(part, full, rank_tol):
+            freedom = one.z.size - bound
+            dimension += freedom
+            moves = looseness(one.B, rank_tol) if freedom else np.zeros(one.z.size)
+            left.append(one)
+            loose.append(moves)
+            free += free_networks(one, moves, rank_tol)
+    return Reduced(total, nullity, dimension, tuple(left), tuple(loose), tuple(free))
+
+
+def _reduced(part: ForcePart, full: int, rank_tol: float) -> list[tuple[ForcePart, int]]:
+    """The parts of what can carry force, and their ranks."""
+    if part.polyhedral:
+        can, bound = loadable_of(part.B, part.z > part.floor, full, rank_tol)
+        return [(part if can.all() else part.select(np.flatnonzero(can)), bound)]
+    if part.z.size == full:  # every force is determined
+        return [(part, full)]
+    smaller = _on_faces(part)
+    return [(one, rank_of(one.B, rank_tol)) for one in smaller]
+
+
+def _on_faces(part: ForcePart) -> list[ForcePart]:
+    """Cones that no admissible force is inside of as rays, and those without force left out."""
+    unit = float(part.z.max(initial=0.0)) or float(part.acting.max())
+    B = sp.csr_array(part.B * part.length[:, None])
+    z = part.z / unit
+    x, inside, loaded = ConeSet(B, B.T @ z, part.sizes, z).inside()
+    if (inside & loaded).all():
+        return [part]
+    first = np.cumsum(part.sizes) - part.sizes
+    new: list[float] = []
+    rows, columns, values, sizes = [], [], [], []
+    for k in np.flatnonzero(loaded).tolist():
+        own = np.arange(first[k], first[k] + part.sizes[k])
+        if inside[k] or own.size == 1:
+            rows.append(len(new) + np.arange(own.size))
+            columns.append(own)
+            values.append(np.ones(own.size))
+            sizes.append(own.size)
+            new += part.z[own].tolist()
+            continue
+        along = z[own] if z[own[0]] > _CLEAR else x[own]
+        along = along / along[0]
+        rows.append(np.full(own.size, len(new)))
+        columns.append(own)
+        values.append(along)
+        sizes.append(1)
+        new.append(float(along @ part.z[own]) / float(along @ along))
+    if not sizes:
+        return []
+    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+    E = sp.csr_array(entries, shape=(len(new), part.z.size))
+    return part.mapped(E, np.array(sizes), np.array(new))
