@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import cdopt
 from benchmarks.direct import ACCURACY
 from benchmarks.record import Row
-from cdopt.backends.native import scaled_step
+from cdopt.backends.network_problem import network_problem
 from cdopt.formulations.base import Formulation
 from cdopt.interop import petsc
 
@@ -55,9 +55,9 @@ def measure(
             },
         )
     else:
-        step = scaled_step(data)
-        N = sp.csr_array(step.rows @ step.spread.T)
-        answer = _run(N, given | {"p": step.p, "block": 1})
+        problem = network_problem(data)
+        N = sp.csr_array(problem.factors.rows @ problem.factors.spread.T)
+        answer = _run(N, given | {"p": problem.p, "block": 1})
     if isinstance(answer, str):
         return {"failed": answer}
     x, seconds = answer["x"], answer["seconds"].tolist()
@@ -66,7 +66,7 @@ def measure(
         motion[scaled.used] += x * scaled.unit
         forces = data.force * scaled.elastic_law.force(-scaled.B @ x - scaled.p)
     else:
-        forces = step.force * x
+        forces = problem.force * x
         motion = data.velocity(forces)
     return {
         "seconds": statistics.median(seconds),

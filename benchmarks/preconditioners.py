@@ -175,8 +175,8 @@ def preconditioned_newton(problem: str) -> list[Row]:
 
         def run(swept: bool = swept) -> tuple[NetworkProblem, IterationResult]:
             posed = network_problem(truss.data)
-            net = replace(posed.net, pairs=posed.net.pairs if swept else None)
-            posed = replace(posed, net=net)
+            if not swept:
+                vars(posed)["net"] = replace(posed.net, pairs=None)
             return posed, potential_newton.minimise(posed, None, 1e-12, 200)
 
         with threads_for(step.nc, step.nv):

@@ -17,7 +17,7 @@ from benchmarks.problems import build
 from benchmarks.record import Row
 from cdopt.backends.gauss_seidel import Visits, gauss_seidel
 from cdopt.backends.linalg.sparse_rows import csr_parts
-from cdopt.backends.native import scaled_step
+from cdopt.backends.network_problem import network_problem
 from cdopt.problem import rigid_data
 
 REPEATS, SWEEPS = 7, 50
@@ -27,16 +27,15 @@ def sweep(problem: str, quick: bool = False) -> list[Row]:
     """Seconds of one sweep, and the bytes it must move: every array once, forces and y twice."""
     step = build(problem).step
     memory = bandwidth(QUICK if quick else LONG, 1)
-    scaled = scaled_step(rigid_data(step))
+    given = network_problem(rigid_data(step))
+    scaled, p = given.factors, given.p
     rows = csr_parts(scaled.rows)
     spread = rows if scaled.spread is scaled.rows else csr_parts(scaled.spread)
     inverse = 1.0 / scaled.diagonal
-    arrays = {
-        id(array): array.nbytes for array in (*rows, *spread, scaled.p, scaled.diagonal, inverse)
-    }
+    arrays = {id(array): array.nbytes for array in (*rows, *spread, p, scaled.diagonal, inverse)}
     f, y = np.zeros(step.nc), np.zeros(scaled.rows.shape[1])
     moved = sum(arrays.values()) + 2 * (f.nbytes + y.nbytes)
-    visits = Visits(*rows, *spread, scaled.p, scaled.diagonal, inverse, 1.0)
+    visits = Visits(*rows, *spread, p, scaled.diagonal, inverse, 1.0)
     edges, seconds = np.zeros(1, dtype=np.uint32), []
     for _ in range(REPEATS + 1):
         f[:], y[:] = 0.0, 0.0

@@ -9,7 +9,7 @@ with multipliers f. With D = 1/w of each contact, ρ > 0 and the over-relaxation
 
 so that f ∈ K_μ, z ∈ K*_μ and fᵀz = 0 hold exactly, and only z = B w + p̃ must be reached. The
 matrix is factorised when ρ changes: rarely, where the residuals of z and of w differ much. For
-the law of Coulomb p̃ = p + μ‖g_T‖e_n has the shift of the last rates; then nothing guarantees that
+Coulomb's law p̃ = p + μ‖g_T‖e_n has the shift of the last rates; then nothing guarantees that
 it converges. S. Boyd et al., Found. Trends Mach. Learn. 3 (2011); for contact with friction V.
 Acary, M. Brémond, O. Huber, *On solving contact problems with Coulomb friction: formulations and
 numerical comparisons*, in Advanced Topics in Nonsmooth Dynamics (2018); A. Tasora, D. Mangoni, S.
@@ -29,11 +29,10 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.factorisation import factorised
-from cdopt.backends.native import NativeBackend, Outcome, Run
-from cdopt.problem import ContactProblem
+from cdopt.backends.native import NativeBackend, Outcome, Run, outcome_of
+from cdopt.backends.network_problem import NetworkProblem
 from cdopt.problem import friction_cone as cone
 
 _CHECKS = 10  # iterations between two looks at the natural map and the clock
@@ -66,58 +65,62 @@ class ADMM(NativeBackend):
     kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
     limit: ClassVar[str] = "max_iterations"
 
-    max_iterations: checks.Count = 20_000
-    accuracy: checks.Tolerance = 1e-8
-    penalty: checks.Positive = 1.0
-    relaxation: checks.Positive = 1.6
+    max_iterations: int = 20_000
+    accuracy: float = 1e-8
+    penalty: float = 1.0
+    relaxation: float = 1.6
     history: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(penalty=checks.positive("penalty", self.penalty))
+        self._set(relaxation=checks.positive("relaxation", self.relaxation))
         if self.relaxation >= _RELAXED:
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
 
-    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
-        step = ConeStep(data)
-        split = Splitting(step, self.penalty, self.relaxation)
-        f, limits = step.start(run.start), (self.accuracy, self.max_iterations, run.deadline)
-        with run.iterating(data.nc):
-            f, iterations, residuals = split.run(f, *limits)
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        split = Splitting(problem, self.penalty, self.relaxation)
+        f, limits = problem.acting_start(run.start), (self.accuracy, self.max_iterations)
+        with run.iterating(problem.rows):
+            f, iterations, residuals = split.run(f, *limits, run.deadline)
         least = min(residuals, default=0.0)
         how = f"{split.factorisations} factorisations, last ρ {split.penalty:.2g}"
         run.report(f"{iterations:,} iterations, {how}, natural map {least:.1e}")
-        return step.outcome(f, least <= self.accuracy, iterations, residuals, how)
+        met = least <= self.accuracy
+        return outcome_of(problem, f, met, iterations, [np.array(residuals)], how)
 
 
 class Splitting:
     """The iteration on a scaled step, with N = R Sᵀ."""
 
-    def __init__(self, step: ConeStep, penalty: float, relaxation: float) -> None:
-        self.step, self.penalty, self.relaxation = step, penalty, relaxation
-        self.factorisations = 0
-        rows, weights = step.step.rows, np.repeat(1.0 / step.w, step.data.d)
-        self.system = sp.csr_array(step.step.spread.T @ (rows * weights[:, None]))
+    def __init__(self, problem: NetworkProblem, penalty: float, relaxation: float) -> None:
+        self.problem, self.penalty, self.relaxation = problem, penalty, relaxation
+        self.factorisations, self.factors = 0, problem.factors
+        weights = np.repeat(1.0 / problem.weight, problem.d)
+        self.system = sp.csr_array(self.factors.spread.T @ (self.factors.rows * weights[:, None]))
         self.solve = self._factorise()
 
     def run(
         self, f: FloatArray, accuracy: float, most: int, deadline: Deadline
     ) -> tuple[FloatArray, int, list[float]]:
-        """The best forces (contacts, d), iterations, and the natural map at each look."""
-        step, w, mu, a = self.step, self.step.w[:, None], self.step.mu, self.relaxation
-        rates = step.rates(step.effect(f))
-        z = step.shifted(rates)
+        """The best forces (nc, d), iterations, and the natural map at each look."""
+        problem, mu, a = self.problem, self.problem.mu, self.relaxation
+        w, free, effect = problem.weight[:, None], problem.table(problem.p), problem.effect
+        rates = problem.rates_of(effect(f))
+        z = problem.shifted(rates)
         z = z + cone.project(-z, mu)
         best, best_forces, residuals = np.inf, f, list[float]()
         balance_at, pause, changes = _BALANCES, _BALANCES, 0
         for k in range(most + 1):
             if k % _CHECKS == 0 or k == most:
-                residuals.append(step.natural_map(f, step.rates(step.effect(f))))
+                residuals.append(problem.natural_map(f, problem.rates_of(effect(f))))
                 if residuals[-1] < best:
                     best, best_forces = residuals[-1], f
                 if best <= accuracy or deadline.passed or k == most or not np.isfinite(best):
                     return best_forces, k, residuals
-            shift = step.shifted(rates) - rates
-            aim = f + self.penalty * (z - step.p - shift) / w
-            rates = step.rates(self.solve(step.effect(aim)))
+            shift = problem.shifted(rates) - rates
+            aim = f + self.penalty * (z - free - shift) / w
+            rates = problem.rates_of(self.solve(effect(aim)))
             reached = rates + shift
             y = f - self.penalty * (a * reached + (1.0 - a) * z) / w
             f = cone.project(y, mu)

@@ -15,7 +15,7 @@ for such steps.
 
 With friction f ∈ K_μ holds d rows of each contact, and the steps are those of forces times √w, so
 that they are equally long at light and at heavy bodies; cones do not change by such factors. With
-the law of Coulomb the shift s = μ‖g_T‖ of the normal rates is first that of the last iterate. Then
+Coulomb's law the shift s = μ‖g_T‖ of the normal rates is first that of the last iterate. Then
 it follows this by a share of the difference, and the momentum is bounded: the law is no gradient,
 and full momentum makes it swing. Where it still swings, s stays, so that the problem is convex,
 until its natural map is below a share of that of the law; then it is renewed (V. Acary & F. Cadoux
@@ -37,13 +37,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numba import prange
 
-from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part, side_by_side
-from cdopt.backends.cone_step import ConeStep
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger, multiply_rows
 from cdopt.backends.native import (
@@ -53,11 +50,9 @@ from cdopt.backends.native import (
     in_pieces,
     natural_residual,
     outcome_of,
-    scaled_step,
-    starting_forces,
 )
+from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.threads import several
-from cdopt.problem import ContactProblem
 from cdopt.problem.friction_cone import project_contact
 from cdopt.problem.scaling import scaled
 
@@ -73,7 +68,7 @@ _NONE = np.zeros(0)
 _CHECKS = 20  # with friction: steps between two looks at the natural map and the clock
 _FRESH = 5  # looks between two fresh products
 _SETTLED = 0.5  # of the natural map of the law: what the convex problem may leave of its own
-# Under the law of Coulomb, one after the other: looks without half the natural map at which the
+# Under Coulomb's law, one after the other: looks without half the natural map at which the
 # phase ends, the share of its change that the shift follows, and the bound of the momentum.
 _PHASES = (10, 1.0, 1.0), (100, 0.2, 0.95), (100, 0.2, 0.85)
 _CONVEX = 0, 0.0, 1.0  # and after the last one
@@ -101,19 +96,19 @@ class APGD(NativeBackend):
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "frictional step"})
     limit: ClassVar[str] = "max_iterations"
 
-    max_iterations: checks.Count = 100_000
-    accuracy: checks.Tolerance = 1e-8
+    max_iterations: int = 100_000
+    accuracy: float = 1e-8
     history: bool = False
 
-    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
-        if data.d > 1:
-            return self._with_friction(ConeStep(data), run)
-        step = scaled_step(data)
-        with run.iterating(data.nc):  # which sets the threads that the loops are made for
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        f, factors = problem.acting_start(run.start), problem.factors
+        if problem.has_cones:
+            return self._with_friction(problem, f, run)
+        with run.iterating(problem.nc):  # which sets the threads that the loops are made for
             descent = ProximalGradient(
-                Terms(*csr_parts(step.rows), step.diagonal, step.p),
-                csr_parts(sp.csr_array(step.spread.T)),
-                np.where(step.diagonal > 0.0, starting_forces(data, run.start), 0.0),
+                Terms(*csr_parts(factors.rows), factors.diagonal, problem.p),
+                factors.columns(),
+                f,
             )
             met = descent.minimise(
                 self.accuracy,
@@ -123,44 +118,43 @@ class APGD(NativeBackend):
             )
         status = "solved" if met else "stopped"
         run.report(f"{status} after {descent.steps}: residual {descent.residual:.2e}")
-        forces = step.force * descent.forces
-        return outcome_of(data, forces, met, descent.steps, descent.residuals)
+        return outcome_of(problem, descent.forces, met, descent.steps, descent.residuals)
 
-    def _with_friction(self, step: ConeStep, run: Run) -> Outcome:
+    def _with_friction(self, problem: NetworkProblem, f: FloatArray, run: Run) -> Outcome:
         """One run on the cones of friction."""
-        f = step.start(run.start)
-        with run.iterating(step.data.nc):
+        with run.iterating(problem.rows):
             f, steps, residuals = _on_cones(
-                step, f, self.accuracy, self.max_iterations, run.deadline
+                problem, f, self.accuracy, self.max_iterations, run.deadline
             )
         least = min(residuals, default=0.0)
         run.report(f"{steps:,} steps, natural map {least:.1e}")
-        return step.outcome(f, least <= self.accuracy, steps, residuals)
+        met = least <= self.accuracy
+        return outcome_of(problem, f, met, steps, [np.array(residuals)])
 
 
 def _on_cones(
-    step: ConeStep, f: FloatArray, accuracy: float, most: int, deadline: Deadline
+    problem: NetworkProblem, f: FloatArray, accuracy: float, most: int, deadline: Deadline
 ) -> tuple[FloatArray, int, list[float]]:
-    """The best forces (contacts, d), steps, and the natural map at each look.
+    """The best forces (nc, d), steps, and the natural map at each look.
 
     It ends when both the natural map and the certificate are at most ``accuracy``.
     """
-    root = np.sqrt(step.w)[:, None]
+    root, factors = np.sqrt(problem.weight)[:, None], problem.factors
     factor = np.repeat(1.0 / root, f.shape[1])
-    rows, spread = scaled(step.step.rows, factor), scaled(step.step.spread, factor)
+    rows, spread = scaled(factors.rows, factor), scaled(factors.spread, factor)
     descent = ProximalGradient(
         Terms(
-            *(*csr_parts(rows), factor**2 * step.step.diagonal, (step.p / root).ravel()),
-            mu=step.mu,
-            shift=np.zeros(step.mu.size),
+            *(*csr_parts(rows), factor**2 * factors.diagonal, factor * problem.p),
+            mu=problem.mu,
+            shift=np.zeros(problem.nc),
         ),
-        csr_parts(sp.csr_array(spread.T)),
+        csr_parts(spread.tocsc()),
         (root * f).ravel(),
     )
     descent.scalars[_BEST] = -np.inf  # the forces of least natural map are kept here
     shift = descent.terms.shift
     best, best_forces, residuals, certify_at = np.inf, f, list[float](), 0
-    mark, mark_at, phases = np.inf, 0, list(_PHASES) if step.coulomb else []
+    mark, mark_at, phases = np.inf, 0, list(_PHASES) if problem.coulomb else []
     for look in range(most // _CHECKS + 2):
         done = min(look * _CHECKS, most)
         if look % _FRESH == 0:
@@ -169,14 +163,14 @@ def _on_cones(
             descent.state[0].reshape(f.shape) / root,
             root * descent.rates.reshape(f.shape),
         )
-        error = step.natural_map(forces, rates)
+        error = problem.natural_map(forces, rates)
         residuals.append(error)
         if error < best:
             best, best_forces = error, forces
         if error <= 0.5 * mark:
             mark, mark_at = error, look
         if error <= accuracy and look >= certify_at:
-            worst = step.worst(forces)
+            worst = problem.worst(forces)
             if worst <= accuracy:
                 return forces, done, residuals
             certify_at = look + int(min(worst / accuracy, _PAUSE))
@@ -188,12 +182,12 @@ def _on_cones(
             if not phases:
                 descent.restart((root * best_forces).ravel())
                 rates = root * descent.rates.reshape(f.shape)
-                shift[:] = step.data.shift(rates) / root[:, 0]
-        elif step.coulomb and not phases:
-            convex = step.natural_map(forces, rates, root[:, 0] * shift)
+                shift[:] = problem.shift(rates) / root[:, 0]
+        elif problem.coulomb and not phases:
+            convex = problem.natural_map(forces, rates, root[:, 0] * shift)
             if convex <= _SETTLED * error:
                 descent.restart(descent.state[0])
-                shift[:] = step.data.shift(rates) / root[:, 0]
+                shift[:] = problem.shift(rates) / root[:, 0]
         _, share, momentum = phases[0] if phases else _CONVEX
         descent.advance(np.zeros(min(_CHECKS, most - done)), -1.0, share, momentum)
     return best_forces, done, residuals

@@ -16,9 +16,9 @@ problems better conditioned.) The multiplier y is the micro-displacement u itsel
 The inner solver is APGD (``cdopt.backends.apgd``), with w* in the proximal operator: its slope
 f^{1/(p−1)} is infinite at zero for p > 2, and no Lipschitz constant would bound it.
 
-Everything is in units of each part's load and overlap (``ScaledProblem``).
+Everything is in units of each part's load and overlap (``network_problem``).
 
-A rigid step is solved by the augmented Lagrangian of ``potential_newton``.
+A rigid step is solved by the augmented Lagrangian of ``proximal_newton``.
 """
 
 from __future__ import annotations
@@ -31,20 +31,14 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt.backends import potential_newton
+from cdopt.backends import proximal_newton
 from cdopt.backends.apgd import ProximalGradient, Terms
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import csr_parts
-from cdopt.backends.native import (
-    NativeBackend,
-    Outcome,
-    Run,
-    starting_forces,
-)
+from cdopt.backends.native import NativeBackend, Outcome, Run
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.newton import solve_network
-from cdopt.problem import ContactProblem, ScaledProblem
-from cdopt.problem.solution import Iterate, WarmStart
+from cdopt.problem.solution import WarmStart
 
 _MU_START, _MU_FACTOR, _MU_LEAST = 0.1, 0.1, 1e-6
 _ETA_START, _ETA_STEP = 0.1, 0.9  # the paper's α_η and β_η; α_ω = β_ω = 1
@@ -76,36 +70,39 @@ class AugmentedLagrangian(NativeBackend):
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "truss"})
     limit: ClassVar[str] = "max_iterations"
 
-    max_iterations: checks.Count = 50_000
-    max_outer: checks.Count = 200
-    accuracy: checks.Tolerance = 1e-8
+    max_iterations: int = 50_000
+    max_outer: int = 200
+    accuracy: float = 1e-8
     history: bool = False
 
-    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
-        if not data.is_static:
-            return solve_network(data, run, self._rigid)
-        return self._truss(data, run)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(max_outer=checks.count("max_outer", self.max_outer))
+
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        if problem.compliance is None:
+            return solve_network(problem, run, self._rigid)
+        return self._truss(problem, run)
 
     def _rigid(
         self, problem: NetworkProblem, forces: FloatArray | None, run: Run
     ) -> IterationResult:
         limits = self.accuracy, self.max_outer, run.deadline
-        return potential_newton.solve_rigid(problem, forces, *limits)
+        return proximal_newton.solve_rigid(problem, forces, *limits)
 
-    def _truss(self, data: ContactProblem, run: Run) -> Outcome:
-        truss, f = data.scaled(), starting_forces(data, run.start)
-        B, law = truss.B, truss.elastic_law
-        y, excess = _start(truss, run.start), np.asarray(B.T @ f - truss.load)
+    def _truss(self, problem: NetworkProblem, run: Run) -> Outcome:
+        f, law, inner = problem.starting_forces(run.start), problem.elastic_law, _Inner(problem)
+        B, load = inner.B, inner.load
+        y, excess = _start(problem, run.start), np.asarray(B.T @ f - load)
         mu, steps, residuals, met = _MU_START, 0, list[float](), False
         omega, eta = mu, mu**_ETA_START
-        inner = _Inner(truss)
-        with run.iterating(data.nc):
+        with run.iterating(problem.nc):
             for outer in range(1, self.max_outer + 1):
                 most = min(_INNER, self.max_iterations - steps)
                 f, spent = inner.minimise(f, y, 1.0 / mu, omega, most, run.deadline)
-                steps, excess = steps + spent, np.asarray(B.T @ f - truss.load)
+                steps, excess = steps + spent, np.asarray(B.T @ f - load)
                 moved, left = y + excess / mu, float(np.abs(excess).max(initial=0.0))
-                off = np.abs(f - law.force(-np.asarray(B @ moved) - truss.p))
+                off = np.abs(f - law.force(-np.asarray(B @ moved) - problem.p))
                 residuals.append(float(max(left, off.max(initial=0.0))))
                 run.report(f"outer {outer}, {steps:,} steps: mu {mu:.0e}, {residuals[-1]:.2e}")
                 met = residuals[-1] <= self.accuracy
@@ -117,21 +114,20 @@ class AugmentedLagrangian(NativeBackend):
                 else:
                     mu = max(mu * _MU_FACTOR, _MU_LEAST)
                     omega, eta = mu, mu**_ETA_START
-        u = np.array(data.free_motion)
-        u[truss.used] = moved * truss.unit
-        return Outcome(Iterate(u, data.force * f), met, steps, [np.array(residuals)])
+        return Outcome(problem.iterate_of(moved, f), met, steps, [np.array(residuals)])
 
 
 class _Inner:
     """The inner problems of a truss, min over f ≥ 0 of the augmented Lagrangian, by APGD."""
 
-    def __init__(self, truss: ScaledProblem) -> None:
-        B = self.B = truss.B
-        self.load, self.opening = truss.load, truss.p
+    def __init__(self, problem: NetworkProblem) -> None:
+        B = self.B = sp.csr_array(problem.G)
+        self.load = np.zeros(B.shape[1]) if problem.F is None else problem.F
+        self.opening, law = problem.p, problem.elastic_law
         self.rows, self.columns = csr_parts(B), csr_parts(sp.csr_array(B.T))
         self.squares = np.asarray(B.multiply(B).sum(axis=1), dtype=np.float64).ravel()
-        self.slope = 1.0 / (truss.elastic_law.power - 1.0)
-        self.compliance = truss.elastic_law.stiffness**-self.slope
+        self.slope = 1.0 / (law.power - 1.0)
+        self.compliance = law.stiffness**-self.slope
 
     def minimise(
         self,
@@ -152,9 +148,7 @@ class _Inner:
         return descent.forces, descent.steps
 
 
-def _start(truss: ScaledProblem, start: WarmStart | None) -> FloatArray:
+def _start(problem: NetworkProblem, start: WarmStart | None) -> FloatArray:
     """Scaled displacements (m,) to start from: zero, or those of an earlier solution that fit."""
-    earlier = None if start is None else start.motion
-    if earlier is None or earlier.size <= int(truss.used.max(initial=-1)):
-        return np.zeros(truss.used.size)
-    return np.asarray(earlier[truss.used] / truss.unit)
+    w = problem.given_motion(start)
+    return np.zeros(0 if problem.G is None else problem.G.shape[1]) if w is None else w

@@ -41,9 +41,10 @@ sweeps, hardly any takes more.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,22 +55,17 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import compiled, part, side_by_side
 from cdopt._util.errors import InvalidInput
-from cdopt.backends.cone_step import ConeStep
-from cdopt.backends.deadline import Deadline
-from cdopt.backends.linalg.sparse_rows import Indices, Rows, SparseOperator, csr_parts, larger
+from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger
 from cdopt.backends.native import (
     NativeBackend,
     Outcome,
     Run,
-    ScaledStep,
     in_pieces,
     natural_residual,
     outcome_of,
-    scaled_step,
-    starting_forces,
 )
+from cdopt.backends.network_problem import Factors, NetworkProblem
 from cdopt.backends.threads import several
-from cdopt.problem import ContactProblem
 from cdopt.problem import friction_cone as cone
 
 ORDERS = ("given", "reversed", "shuffled", "coloured")
@@ -113,36 +109,69 @@ class PGS(NativeBackend):
     _orders: ClassVar[tuple[str, ...]] = ORDERS
 
     order: Any = "given"
-    seed: Annotated[int, checks.integer(0)] = 0
-    relaxation: checks.Positive = 1.0
-    max_sweeps: checks.Count = 100_000
-    accuracy: checks.Tolerance = 1e-8
+    seed: int = 0
+    relaxation: float = 1.0
+    max_sweeps: int = 100_000
+    accuracy: float = 1e-8
     history: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(seed=checks.whole("seed", self.seed, 0))
+        self._set(relaxation=checks.positive("relaxation", self.relaxation))
         if isinstance(self.order, str):
             checks.choice("order", self.order, self._orders)
         else:
-            object.__setattr__(self, "order", _permutation(self.order))
+            self._set(order=_permutation(self.order))
         if self.relaxation >= 2.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
 
-    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
-        scaled = scaled_step(data)
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        f, factors = problem.acting_start(run.start), problem.factors
+        p, order, edges = problem.p, None, np.zeros(1, dtype=np.uint32)
         if self.order == "coloured":
-            body = data.dof_body
-            order, edges = coloured(scaled, body)
-        else:
-            order, edges = self._visits(data.nc), np.zeros(1, dtype=np.uint32)
-        step = scaled.in_order(order)
-        forces = np.where(step.diagonal > 0.0, starting_forces(data, run.start)[order], 0.0)
-        with run.iterating(data.nc):
-            forces, met, sweeps, residuals = self._sweep(step, edges, forces, run)
+            order, edges = coloured(factors, problem.body)
+        elif self.order != "given":
+            order = self._visits(problem.nc)
+        if order is not None:
+            factors, p, f = factors.in_order(order), p[order], f[order]
+        with run.iterating(problem.rows):
+            sweeps = HalfLineSweeps(self, factors, p, edges, f)
+            met, count, residuals = self._swept(sweeps, run)
         if edges.size == 1:
             run.threads = 1
-        unordered = np.zeros(data.nc)
-        unordered[order] = step.force * forces
-        return outcome_of(data, unordered, met, sweeps, residuals)
+        forces = sweeps.f
+        if order is not None:
+            forces = np.zeros(problem.nc)
+            forces[order] = sweeps.f
+        return outcome_of(problem, forces, met, count, residuals)
+
+    def _swept(self, sweeps: Sweeps, run: Run) -> tuple[bool, int, list[FloatArray]]:
+        """Whether the test was met, the number of sweeps and the residuals."""
+        count, residuals = 0, list[FloatArray]()
+        while True:
+            error = sweeps.renewed()
+            met = bool(error <= self.accuracy)
+            if not sweeps.traced:
+                residuals.append(np.array([error]))
+            if met or count >= self.max_sweeps or run.deadline.passed:
+                break
+            trace = np.zeros(min(sweeps.batch, self.max_sweeps - count))
+            done = 0
+            for piece in in_pieces(trace, sweeps.entries, run.deadline):
+                swept, settled = sweeps.sweep(piece)
+                done += swept
+                if settled or swept < piece.size or run.deadline.passed:
+                    break
+            count += done
+            if sweeps.traced:
+                residuals.append(trace[:done])
+            if done == _REPORT_EVERY:
+                run.report(f"sweep {count}: residual {trace[-1]:.2e}")
+            sweeps.combine(done)
+        status = "solved" if met else "stopped"
+        run.report(f"{status} after {count} sweeps: residual {error:.2e}")
+        return met, count, residuals
 
     def _visits(self, count: int) -> NDArray[np.intp]:
         """The order in which so many contacts are visited."""
@@ -158,41 +187,65 @@ class PGS(NativeBackend):
             )
         return np.array(self.order, dtype=np.intp)
 
-    def _sweep(
-        self, step: ScaledStep, edges: Indices, f: FloatArray, run: Run
-    ) -> tuple[FloatArray, bool, int, list[FloatArray]]:
-        """Scaled forces in the order of visits, whether the test was met, sweeps and residuals."""
-        active = step.diagonal > 0.0
-        inverse = np.where(active, 1.0 / np.where(active, step.diagonal, 1.0), 0.0)
-        rows = csr_parts(step.rows)
-        spread = rows if step.spread is step.rows else csr_parts(step.spread)
-        visits = Visits(*rows, *spread, step.p, step.diagonal, inverse, self.relaxation)
-        gather, scatter = SparseOperator(step.rows), SparseOperator(step.spread)
+
+class Sweeps(ABC):
+    """Forces f and what they do to the motion, kept up to date by sweeps.
+
+    Attributes
+    ----------
+    f : the forces. batch : sweeps between two fresh sums of what the forces do. entries : passed
+        over in one. traced : whether each sweep leaves its error.
+    """
+
+    f: FloatArray
+    entries: int
+    batch: ClassVar[int]
+    traced: ClassVar[bool]
+
+    @abstractmethod
+    def renewed(self) -> float:
+        """The error of the forces, what they do summed anew: round-off does not gather."""
+
+    @abstractmethod
+    def sweep(self, trace: FloatArray) -> tuple[int, bool]:
+        """Sweeps, one for each entry of ``trace`` at most; their number, whether they settled."""
+
+    def combine(self, done: int) -> None:  # noqa: B027
+        """What follows a batch of which so many sweeps were ``done``; nothing by default."""
+
+
+class HalfLineSweeps(Sweeps):
+    """Frictionless contacts in the order of visits."""
+
+    batch, traced = _REPORT_EVERY, True
+
+    def __init__(
+        self, settings: PGS, factors: Factors, p: FloatArray, edges: Indices, f: FloatArray
+    ) -> None:
+        self.accuracy, self.factors, self.p, self.f = settings.accuracy, factors, p, f
+        diagonal = factors.diagonal
+        active = diagonal > 0.0
+        inverse = np.where(active, 1.0 / np.where(active, diagonal, 1.0), 0.0)
+        rows = csr_parts(factors.rows)
+        spread = rows if factors.spread is factors.rows else csr_parts(factors.spread)
+        self.visits = Visits(*rows, *spread, p, diagonal, inverse, settings.relaxation)
+        self.edges, self.y, self.entries = edges, np.zeros(0), int(rows[1].size)
         largest = int(np.diff(edges.astype(np.int64)).max(initial=0))
-        errors = np.empty(_CHUNKS) if several() and largest >= 2 * _LEAST_CHUNK else None
-        sweeps, residuals = 0, list[FloatArray]()
-        while True:
-            y = scatter.transposed_times(f)  # anew: round-off does not gather
-            residual = natural_residual(step.diagonal, gather.times(y) + step.p, f)
-            met = bool(residual <= self.accuracy)
-            if met or sweeps >= self.max_sweeps or run.deadline.passed:
-                break
-            trace = np.zeros(min(_REPORT_EVERY, self.max_sweeps - sweeps))
-            done = 0
-            for piece in in_pieces(trace, rows[1].size, run.deadline):
-                arguments = (errors, edges, visits, self.accuracy, f, y, piece)
-                loop = gauss_seidel if errors is None else partial(side_by_side, gauss_seidel)
-                swept = loop(*arguments)
-                done += swept
-                if swept < piece.size or piece[-1] <= self.accuracy or run.deadline.passed:
-                    break
-            sweeps += done
-            residuals.append(trace[:done])
-            if done == _REPORT_EVERY:
-                run.report(f"sweep {sweeps}: residual {trace[-1]:.2e}")
-        status = "solved" if met else "stopped"
-        run.report(f"{status} after {sweeps} sweeps: residual {residual:.2e}")
-        return f, met, sweeps, residuals
+        threads = several() and largest >= 2 * _LEAST_CHUNK
+        self.errors = np.empty(_CHUNKS) if threads else None
+        self.loop = partial(side_by_side, gauss_seidel) if threads else gauss_seidel
+
+    def renewed(self) -> float:
+        """The natural residual."""
+        self.y = self.factors.scatter.transposed_times(self.f)
+        gap = self.factors.gather.times(self.y) + self.p
+        return natural_residual(self.factors.diagonal, gap, self.f)
+
+    def sweep(self, trace: FloatArray) -> tuple[int, bool]:
+        """They end when the error met on the way is within the accuracy."""
+        data = self.errors, self.edges, self.visits, self.accuracy, self.f, self.y, trace
+        swept = int(self.loop(*data))
+        return swept, bool(trace[swept - 1] <= self.accuracy)
 
 
 def _permutation(value: Any) -> tuple[int, ...]:
@@ -213,7 +266,7 @@ def _permutation(value: Any) -> tuple[int, ...]:
 # --- colours -----------------------------------------------------------------------------
 
 
-def coloured(step: ScaledStep, body: IntArray | None) -> tuple[IntArray, Indices]:
+def coloured(factors: Factors, body: IntArray | None) -> tuple[IntArray, Indices]:
     """An order of the contacts in which those that share no body stand together, in colours.
 
     Greedy: contact after contact, each takes the first colour that none of its bodies has met. The
@@ -222,7 +275,7 @@ def coloured(step: ScaledStep, body: IntArray | None) -> tuple[IntArray, Indices
 
     Parameters
     ----------
-    step : R and S (nc, m): a visit reads y where R has entries and writes it where S has.
+    factors : R and S (nc, m): a visit reads y where R has entries and writes it where S has.
     body : (m,) the body of each entry of y; each stands alone where it is None.
 
     Returns
@@ -230,10 +283,11 @@ def coloured(step: ScaledStep, body: IntArray | None) -> tuple[IntArray, Indices
     A permutation (nc,): colour after colour, then the contacts left over, within each as they were
     given; and (colours + 1,) where each colour begins, and where the last one ends.
     """
-    block = np.arange(step.rows.shape[1]) if body is None else body
+    R, S = factors.rows, factors.spread
+    block = np.arange(R.shape[1]) if body is None else body
     names = np.unique(block, return_inverse=True)[1].astype(np.uint32)
-    touched = step.rows if step.spread is step.rows else abs(step.rows) + abs(step.spread)
-    colour = np.empty(step.p.size, dtype=np.int64)
+    touched = R if S is R else abs(R) + abs(S)
+    colour = np.empty(R.shape[0], dtype=np.int64)
     met = np.zeros((int(names.max(initial=0)) + 1, _COLOURS), dtype=np.bool_)
     count = _greedy(csr_parts(touched), names, met, colour)
     order = np.argsort(colour, kind="stable")
@@ -381,56 +435,65 @@ class NSGS(PGS):
     kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
     _orders: ClassVar[tuple[str, ...]] = ("given", "reversed", "shuffled")
 
-    memory: Annotated[int, checks.integer(0, 1000)] = 15
+    memory: int = 15
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._set(memory=checks.whole("memory", self.memory, 0, 1000))
         if self.relaxation != 1.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "1: blocks are not relaxed")
 
-    def _solve(
-        self,
-        data: ContactProblem,
-        run: Run,
-    ) -> Outcome:
-        step = ConeStep(data)
-        order = np.asarray(self._visits(data.nc), dtype=np.int64)
-        blocks, f = Blocks.of(step.step, data.d), step.start(run.start)
-        with run.iterating(data.nc):
-            f, sweeps, met, residuals = self._sweeps(step, blocks, order, f, run.deadline)
-        status = "solved" if met else "stopped"
-        run.report(f"{status} after {sweeps} sweeps: natural map {residuals[-1]:.2e}")
-        return step.outcome(f, met, sweeps, residuals)
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        order = np.asarray(self._visits(problem.nc), dtype=np.int64)
+        sweeps = BlockSweeps(self, problem, order, problem.acting_start(run.start))
+        with run.iterating(problem.rows):
+            met, count, residuals = self._swept(sweeps, run)
+        return outcome_of(problem, sweeps.f, met, count, residuals)
 
-    def _sweeps(
-        self, step: ConeStep, blocks: Blocks, order: IntArray, f: FloatArray, deadline: Deadline
-    ) -> tuple[FloatArray, int, bool, list[float]]:
-        """Forces (contacts, d), sweeps, whether the test was met, and the map at each check."""
-        d, residuals, sweeps, wide = f.shape[1], list[float](), 0, np.zeros((f.shape[0], 3))
-        mixing = AndersonAcceleration(np.sqrt(np.repeat(step.w[:, None], d, axis=1)), self.memory)
-        laws = (step.coulomb, d == 2, self.accuracy)
-        while True:
-            y = step.effect(f)  # anew: round-off does not gather
-            error = step.natural_map(f, step.rates(y))
-            if mixing.refuses(error):
-                f = mixing.swept
-                y = step.effect(f)
-                error = step.natural_map(f, step.rates(y))
-            residuals.append(error)
-            met = error <= self.accuracy
-            if met or sweeps >= self.max_sweeps or deadline.passed:
-                return f, sweeps, met, residuals
-            wide[:, :d] = f
-            trace = np.zeros(min(_AGAIN, self.max_sweeps - sweeps))
-            for piece in in_pieces(trace, step.step.rows.nnz, deadline):
-                block_gauss_seidel(blocks, order, step.mu, laws, wide, y, piece)
-                if deadline.passed:
-                    break
-            done = int(np.count_nonzero(trace >= 0.0))
-            sweeps += done
-            before, f = f, wide[:, :d].copy()
-            if done == _AGAIN and self.memory:
-                f = cone.project(mixing.mixed(before, f, error), step.mu)
+
+class BlockSweeps(Sweeps):
+    """Contacts with d rows, visited in an ``order``."""
+
+    batch, traced = _AGAIN, False
+
+    def __init__(
+        self, settings: NSGS, problem: NetworkProblem, order: IntArray, f: FloatArray
+    ) -> None:
+        self.problem, self.order, self.f, self.memory = problem, order, f, settings.memory
+        self.blocks = Blocks.of(problem.factors, problem.p, problem.d)
+        self.entries, self.y, self.error = int(problem.factors.rows.nnz), np.zeros(0), np.inf
+        weights = np.sqrt(np.repeat(problem.weight[:, None], problem.d, axis=1))
+        self.mixing = AndersonAcceleration(weights, settings.memory)
+        self.laws = (problem.coulomb, problem.d == 2, settings.accuracy)
+        self.before, self.wide = f, np.zeros((problem.nc, 3))
+
+    def renewed(self) -> float:
+        """The natural map; a combination that increases it is undone."""
+        error = self._natural()
+        if self.mixing.refuses(error):
+            self.f = self.mixing.swept
+            error = self._natural()
+        self.before, self.error = self.f, error
+        self.wide[:, : self.problem.d] = self.f
+        return error
+
+    def _natural(self) -> float:
+        self.y = self.problem.effect(self.f)
+        return self.problem.natural_map(self.f, self.problem.rates_of(self.y))
+
+    def sweep(self, trace: FloatArray) -> tuple[int, bool]:
+        """They end when forces hardly change."""
+        swept = block_gauss_seidel(
+            self.blocks, self.order, self.problem.mu, self.laws, self.wide, self.y, trace
+        )
+        return int(swept), bool(swept < trace.size)
+
+    def combine(self, done: int) -> None:
+        """After a whole batch the results are combined by Anderson's acceleration."""
+        self.f = self.wide[:, : self.problem.d].copy()
+        if done == _AGAIN and self.memory:
+            mixed = self.mixing.mixed(self.before, self.f, self.error)
+            self.f = cone.project(mixed, self.problem.mu)
 
 
 class AndersonAcceleration:
@@ -505,16 +568,17 @@ class Blocks(NamedTuple):
     inverse: FloatArray
 
     @classmethod
-    def of(cls, step: ScaledStep, d: int) -> Blocks:
-        """The blocks of a step with d rows a contact."""
-        count = step.p.size // d
-        rows = _grouped(step.rows, d)
-        spread = rows if step.spread is step.rows else _grouped(step.spread, d)
+    def of(cls, factors: Factors, rates: FloatArray, d: int) -> Blocks:
+        """The blocks of N = R Sᵀ and of the ``rates`` (rows,) p, with d rows a contact."""
+        R, S = factors.rows, factors.spread
+        count = rates.size // d
+        rows = _grouped(R, d)
+        spread = rows if S is R else _grouped(S, d)
         p, matrix = np.zeros((count, 3)), np.zeros((count, 3, 3))
-        p[:, :d] = step.p.reshape(-1, d)
+        p[:, :d] = rates.reshape(-1, d)
         for k in range(d):
             for m in range(d):
-                left, right = step.rows[k::d], step.spread[m::d]
+                left, right = R[k::d], S[m::d]
                 matrix[:, k, m] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
         mobility = np.trace(matrix, axis1=1, axis2=2) / d
         full = matrix.copy()
@@ -554,17 +618,16 @@ def block_gauss_seidel(
     f: FloatArray,
     y: FloatArray,
     trace: FloatArray,
-) -> None:
-    """Sweeps over the contacts, one for each entry of ``trace``; −1 marks those left out."""
+) -> int:
+    """Sweeps over the contacts, one for each entry of ``trace``, until forces hardly change.
+
+    Returns their number.
+    """
     first, column, R = blocks.rows
     other_first, other_column, S = blocks.spread
     coulomb, planar, accuracy = laws
     p, matrix, inverse = blocks.p, blocks.matrix, blocks.inverse
-    settled = False
     for sweep in range(trace.size):
-        if settled:
-            trace[sweep] = -1.0
-            continue
         largest = 0.0
         for i in order:
             size = 0.0
@@ -592,7 +655,9 @@ def block_gauss_seidel(
                 y[other_column[at]] += S[at, 0] * n0 + S[at, 1] * n1 + S[at, 2] * n2
         largest = np.sqrt(largest)
         trace[sweep] = largest
-        settled = largest <= 0.1 * accuracy
+        if largest <= 0.1 * accuracy:
+            return sweep + 1
+    return int(trace.size)
 
 
 @part()
@@ -601,7 +666,7 @@ def solve_contact(
 ) -> Three:
     """The forces that solve one contact's law, from its rates r at forces f.
 
-    Where the law of Coulomb may have several answers, that to which projections lead from f.
+    Where Coulomb's law may have several answers, that to which projections lead from f.
     """
     mu, coulomb, planar = law
     if coulomb and W[0, 0] <= mu * np.sqrt(W[0, 1] ** 2 + W[0, 2] ** 2):

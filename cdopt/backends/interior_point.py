@@ -45,7 +45,7 @@ def solve(
         w = net.motion(-problem.load)
     best = IterationResult(w, f, np.inf, 0, history, False)
     for step in range(limit + 1):
-        c, slope = problem.compliance(f)
+        c, slope = problem.compliant_gap(f)
         gap = net.gap(w) + problem.p + c
         balance = problem.balance(w, f)
         size, mu = problem.residual(problem.error(balance), gap, f), float(f @ s) / max(f.size, 1)
@@ -75,7 +75,7 @@ def _tidied(problem: NetworkProblem, run: IterationResult, tol: float) -> Iterat
     """
     if problem.net.mass is None or not np.isfinite(run.residual):
         return run
-    c, _ = problem.compliance(run.f)
+    c, _ = problem.compliant_gap(run.f)
     gap = problem.net.gap(run.w) + problem.p + c
     f = np.where(problem.mobility * run.f < gap, 0.0, run.f)
     try:
@@ -128,7 +128,7 @@ class _Step:
         self.net, self.f, self.s, self.mu, self.direct = problem.net, f, s, mu, direct
         self.balance, self.apart = balance, apart
         self.near: tuple[FloatArray, FloatArray] | None = None
-        self.hardening = problem.law is not None and problem.law.power < HOOKE
+        self.hardening = problem.compliance is not None and problem.compliance.power < HOOKE
         self.give = slope + min(max(1e-2 * mu, _PROXIMAL_LEAST), _PROXIMAL_MOST)
         self.weight = 1.0 / (s + f * self.give)
         self.D = f * self.weight

@@ -27,15 +27,8 @@ from cdopt._util.compiled import compiled, part
 from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Claim
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
-from cdopt.backends.native import (
-    NativeBackend,
-    Outcome,
-    Run,
-    natural_residual,
-    outcome_of,
-    scaled_step,
-)
-from cdopt.problem import ContactProblem
+from cdopt.backends.native import NativeBackend, Outcome, Run, natural_residual, outcome_of
+from cdopt.backends.network_problem import NetworkProblem
 
 _PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
 _TIE = 1e-13  # ratios this close, beside the largest, are equal
@@ -66,30 +59,33 @@ class LCP(NativeBackend):
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
     warm_starts: ClassVar[bool] = False  # the method prescribes its start
 
-    max_contacts: checks.Count = 500
-    max_pivots: checks.Count = 10_000
-    accuracy: checks.Tolerance = 1e-8
+    max_contacts: int = 500
+    max_pivots: int = 10_000
+    accuracy: float = 1e-8
 
-    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
-        if data.nc > self.max_contacts:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(max_contacts=checks.count("max_contacts", self.max_contacts))
+        self._set(max_pivots=checks.count("max_pivots", self.max_pivots))
+
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        if problem.nc > self.max_contacts:
             raise Unsupported(
-                f"lcp for {data.nc:,} contacts",
+                f"lcp for {problem.nc:,} contacts",
                 f"dense pivoting is for at most {self.max_contacts} (its setting max_contacts)",
                 ("pgs", "apgd"),
             )
-        step = scaled_step(data)
-        acting = np.flatnonzero(step.diagonal > 0.0)
-        N = np.asarray((step.rows @ step.spread.T).todense())
-        N = 0.5 * (N + N.T)
-        with run.iterating(data.nc, data.nc):
-            status, pivots, forces = self._pivot(N, step.p, acting, run.deadline)
-        residual = natural_residual(step.diagonal, N @ forces + step.p, forces)
+        diagonal, N = problem.factors.diagonal, problem.factors.dense()
+        acting = np.flatnonzero(diagonal > 0.0)
+        with run.iterating(problem.nc, problem.nc):
+            status, pivots, forces = self._pivot(N, problem.p, acting, run.deadline)
+        residual = natural_residual(diagonal, N @ forces + problem.p, forces)
         met = status == "solved" and residual <= self.accuracy
         if status == "solved" and not met:
             status = _TROUBLE
         claim: Claim = "infeasible" if status == _INFEASIBLE else "inaccurate"
         run.report(f"{status} after {pivots} pivots: residual {residual:.2e}")
-        return outcome_of(data, step.force * forces, met, pivots, status=status, claim=claim)
+        return outcome_of(problem, forces, met, pivots, status=status, claim=claim)
 
     def _pivot(
         self, N: FloatArray, p: FloatArray, acting: IntArray, deadline: Deadline

@@ -1,7 +1,7 @@
 """What the native backends share: one way to run, to stop, to start and to report.
 
-A native backend takes the plain data of a problem and stops on a residual of its own, which costs
-nothing to compute. Holding the answer to the certificate is the task of ``certified``.
+A native backend takes the problem in scaled units (``network_problem``) and stops on a residual of
+its own, which costs nothing to compute. ``certified`` holds the answer to the certificate.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Capability, Claim, Problem, RunResult
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
+from cdopt.backends.network_problem import NetworkProblem, network_problem, without_forces
 from cdopt.backends.threads import threads_for
 from cdopt.problem import ContactProblem
-from cdopt.problem.scaling import rows_of, scaled, total_by
 from cdopt.problem.solution import Iterate, WarmStart
 
 Self = TypeVar("Self", bound="NativeBackend")
@@ -104,11 +102,10 @@ class Outcome:
 
 
 def outcome_of(
-    data: Any, forces: FloatArray, met: bool, iterations: int, *details: Any, **more: Any
+    problem: NetworkProblem, f: FloatArray, met: bool, iterations: int, *details: Any, **more: Any
 ) -> Outcome:
-    """An outcome with these forces (nc,), N, and the motion that they cause."""
-    iterate = Iterate(data.velocity(forces), forces)
-    return Outcome(iterate, met, iterations, *details, **more)
+    """An outcome with these scaled forces, and the motion that they cause."""
+    return Outcome(problem.caused(f), met, iterations, *details, **more)
 
 
 class NativeBackend(ABC):
@@ -123,11 +120,24 @@ class NativeBackend(ABC):
     warm_starts : whether a previous solution can start it.
     """
 
-    accuracy: checks.Tolerance
+    accuracy: float
     name: ClassVar[str]
     kinds: ClassVar[frozenset[str]]
     limit: ClassVar[str] = ""
     warm_starts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Check the settings that every backend has."""
+        self._set(accuracy=checks.tolerance("accuracy", self.accuracy))
+        if self.limit:
+            self._set(**{self.limit: checks.count(self.limit, getattr(self, self.limit))})
+        if hasattr(self, "history"):
+            self._set(history=checks.flag("history", self.history))
+
+    def _set(self, **settings: Any) -> None:
+        """Settings as they have been checked."""
+        for name, value in settings.items():
+            object.__setattr__(self, name, value)
 
     @functools.cached_property
     def capability(self) -> Capability:
@@ -179,21 +189,20 @@ class NativeBackend(ABC):
         raw: Any = None
         with np.errstate(all="ignore"):
             if deadline.passed:
-                outcome = _without_forces(data, TIME_LIMIT, "inaccurate")
+                outcome = _failed(data, TIME_LIMIT, "inaccurate")
             else:
                 try:
-                    outcome = self._solve(data, run)
+                    outcome = self._solve(network_problem(data), run)
                 except _BREAKDOWN as error:
                     status = f"numerical breakdown: {type(error).__name__}: {error}"
-                    outcome, raw = _without_forces(data, status, "failed"), error
+                    outcome, raw = _failed(data, status, "failed"), error
                 except MemoryError as error:
                     status = f"out of memory: {error or 'no size told'}"
-                    outcome, raw = _without_forces(data, status, "failed"), error
+                    outcome, raw = _failed(data, status, "failed"), error
         late = not outcome.met and raw is None and deadline.passed
         if getattr(self, "history", False) and raw is None:
             raw = History(read_only(np.concatenate([np.zeros(0), *outcome.residuals])))
-        return trusted(
-            RunResult,
+        return RunResult(
             status="solved" if outcome.met else TIME_LIMIT if late else outcome.status,
             claim="solved" if outcome.met else outcome.claim,
             iterate=outcome.iterate,
@@ -212,27 +221,12 @@ class NativeBackend(ABC):
         )
 
     @abstractmethod
-    def _solve(self, data: Any, run: Run) -> Outcome:
-        """One run on the plain data."""
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        """One run on the scaled problem."""
 
 
-def _without_forces(data: ContactProblem, status: str, claim: Claim) -> Outcome:
-    """No forces, and the motion without them."""
-    iterate = Iterate(data.free_motion, np.zeros(data.rows))
-    return Outcome(iterate, False, 0, status=status, claim=claim)
-
-
-def starting_forces(
-    data: ContactProblem, start: WarmStart | None, signed: bool = False
-) -> FloatArray:
-    """Scaled forces (nc,) to start from: zero, or an earlier solution's by contact name.
-
-    They are at least zero, unless ``signed`` says that some are tangential.
-    """
-    if start is None:
-        return np.zeros(data.rows)
-    forces = start.forces_on(data.contact_ids, data.nc, data.d) / data.force
-    return forces if signed else np.maximum(forces, 0.0)
+def _failed(data: ContactProblem, status: str, claim: Claim) -> Outcome:
+    return Outcome(without_forces(data), False, 0, status=status, claim=claim)
 
 
 def in_pieces(trace: FloatArray, entries: int, deadline: Deadline) -> list[FloatArray]:
@@ -244,56 +238,6 @@ def in_pieces(trace: FloatArray, entries: int, deadline: Deadline) -> list[Float
         return [trace]
     passes = max(1, _BETWEEN_LOOKS // max(entries, 1))
     return [trace[at : at + passes] for at in range(0, trace.size, passes)]
-
-
-# --- the rigid step in scaled units ------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ScaledStep:
-    """(22) in units of each part's force and speed: min ½ fᵀ R Sᵀ f + pᵀf over f ≥ 0.
-
-    Attributes
-    ----------
-    rows : R (nc, m). For a diagonal M both R and S are √Δt B M^(−1/2), one matrix held once;
-        for any other M they are B and Δt B M⁻¹; with N alone, N and the identity.
-    spread : S (nc, m).
-    p : (nc,) gap speed of the free motion over the part's speed.
-    diagonal : (nc,) diagonal of R Sᵀ; zero for contacts that act on nothing.
-    force : (nc,) N, unit of the forces.
-    """
-
-    rows: sp.csr_array
-    spread: sp.csr_array
-    p: FloatArray
-    diagonal: FloatArray
-    force: FloatArray
-
-    def in_order(self, order: Any) -> ScaledStep:
-        """The same problem with its contacts in this order."""
-        rows = sp.csr_array(self.rows[order])
-        spread = rows if self.spread is self.rows else sp.csr_array(self.spread[order])
-        return ScaledStep(rows, spread, self.p[order], self.diagonal[order], self.force[order])
-
-
-def scaled_step(data: ContactProblem) -> ScaledStep:
-    """The step of ``data`` in scaled units; N is not formed when B and M are there."""
-    root = np.sqrt(data.force / data.speed)
-    mass = data.inertia
-    if mass is None:
-        rows = scaled(data.products, root, root)
-        spread = sp.csr_array(sp.eye_array(data.rows))
-        diagonal = rows.diagonal()
-    elif mass.is_diagonal:
-        column = np.sqrt(data.dt / mass.diagonal)
-        rows = spread = scaled(data.B, root, column)
-        diagonal = total_by(rows_of(rows), rows.data**2, data.rows)
-    else:
-        rows = scaled(data.B, root)
-        solved = mass.solve_sparse(sp.csr_array(data.B.T)).T
-        spread = scaled(sp.csr_array(solved), data.dt * root)
-        diagonal = np.asarray(rows.multiply(spread).sum(axis=1), dtype=np.float64).ravel()
-    return ScaledStep(rows, spread, data.p / data.speed, np.maximum(diagonal, 0.0), data.force)
 
 
 def natural_residual(diagonal: FloatArray, gradient: FloatArray, f: FloatArray) -> float:

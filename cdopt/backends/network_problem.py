@@ -1,75 +1,216 @@
-"""Steps and trusses as one problem on a contact network, in scaled units.
+"""Every problem that the native solvers take, as one: conditions on a contact network, scaled.
 
-The conditions of optimality of a rigid step, an elastic step and a truss are one set::
+::
 
-    F̃ + S w − Bᵀ f = 0,    g = B w + p + c(f),    f ≥ 0,    g ≥ 0,    fᵀ g = 0
+    F̃ + S w = Gᵀ f,    g = G w + p + c(f),    K ∋ f ⟂ g̃ ∈ K*
 
-with the inertia S (zero for a truss), the motion w = v⁺ − v* or the micro-displacement, and the
-contacts' compliance c(f) = (f/k)^{1/(p−1)}, zero for rigid contacts.
+with the inertia S (none for a truss), the motion w = v⁺ − v* or the micro-displacement, the rates
+or gaps g, and the compliance c(f) of the contacts, none for rigid ones. K is a half-line for each
+contact, or Coulomb's cone in d rows, the normal one first; g̃ = g, or de Saxcé's shifted rates for
+Coulomb's law. Of a step known by N = G S⁻¹ Gᵀ and p alone g = N f + p.
+
+``network_problem`` makes it from the problem in physical units, and is all that knows of that.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.arguments import trusted
-from cdopt._util.checks import FloatArray, IntArray
-from cdopt.backends.linalg import ContactNetwork, network
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt.backends.linalg import ContactNetwork, Reactions, network
+from cdopt.backends.linalg.sparse_rows import Rows, SparseOperator, csr_parts
 from cdopt.problem import ContactProblem
+from cdopt.problem import friction_cone as cone
+from cdopt.problem.certificate import worst_residual
 from cdopt.problem.contact_law import PowerLaw
-from cdopt.problem.scaling import delassus_root
+from cdopt.problem.scaling import delassus_root, rows_of, scaled, total_by
+from cdopt.problem.sliders import StepSliders
 from cdopt.problem.solution import Iterate, WarmStart
+from cdopt.problem.step_problems import interleaved
 
+_NONE, _NOTHING = np.zeros(0), sp.csr_array((0, 0))
+_SMALL = 20_000  # entries up to which dense products are quicker than sparse ones
 _RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: what a double can hold
 
 
-@dataclass(frozen=True)
-class NetworkProblem:
-    """The conditions of optimality in scaled units, the motion in the order of the network.
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """N = R Sᵀ of a step, as first-order methods take it: N itself is not formed.
 
     Attributes
     ----------
-    net : B and the inertia S.
-    load : F̃ (m,).
-    p : (nc,) gaps, or gap rates, where nothing moves.
-    mobility : (nc,) weight of a force beside a gap in the natural residual.
-    law : of the contacts; None for rigid ones.
-    force : (nc,) N, unit of the forces of the given contacts.
-    at_rest : the motion of the given dofs at w = 0; None where only N and p are known.
-    unit : unit of w on the dofs of ``used``, or on all.
+    rows : R (rows, m). For a diagonal inertia both R and S are G S^(−1/2), one matrix held once;
+        for any other they are G and G S⁻¹; with N alone, N and the identity.
+    spread : S (rows, m).
+    diagonal : (rows,) diagonal of N; zero for rows that act on nothing.
     """
 
-    net: ContactNetwork
-    load: FloatArray
+    rows: sp.csr_array
+    spread: sp.csr_array
+    diagonal: FloatArray
+
+    def columns(self) -> Rows:
+        """The rows of Sᵀ, for compiled loops."""
+        return csr_parts(self.spread.tocsc())
+
+    def in_order(self, order: Any) -> Factors:
+        """The same with its rows in this order."""
+        rows = sp.csr_array(self.rows[order])
+        spread = rows if self.spread is self.rows else sp.csr_array(self.spread[order])
+        return Factors(rows, spread, self.diagonal[order])
+
+    @cached_property
+    def gather(self) -> SparseOperator:
+        """Products with R."""
+        return SparseOperator(self.rows)
+
+    @cached_property
+    def scatter(self) -> SparseOperator:
+        """Products with S."""
+        return self.gather if self.spread is self.rows else SparseOperator(self.spread)
+
+    def dense(self) -> FloatArray:
+        """N (rows, rows), symmetric to the last bit."""
+        if self.rows.shape[0] * self.rows.shape[1] <= _SMALL:
+            N = self.rows.toarray() @ self.spread.toarray().T
+        else:
+            N = np.asarray((self.rows @ self.spread.T).todense())
+        return 0.5 * (N + N.T)
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenFriction:
+    """Tangential springs with caps known beforehand: f_T = −κ g_T, cut to the cap.
+
+    Attributes
+    ----------
+    growth, cap : κ and the cap (nc,), zero for contacts without.
+    """
+
+    growth: FloatArray
+    cap: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkProblem:
+    """The conditions of optimality in scaled units.
+
+    Attributes
+    ----------
+    p : (rows,) gaps, or rates, where nothing moves.
+    mobility : (rows,) w, of each contact's own force on its own gap; weight of a force beside it.
+    G, S, F : (rows, m), (m, m) and (m,), the network operator, the inertia and the load F̃ on the
+        given dofs; S is None for a truss, F None for no load, all three None with N alone.
+    N : (rows, rows) where it alone is known.
+    d : rows a contact. mu : (nc,) friction coefficients of cones; none where d is one.
+    coulomb : whether the law of friction is Coulomb's, or else the associated law.
+    compliance : of the contacts, between overlaps and forces; None for rigid ones.
+    sliders : friction frozen beforehand, which needs ``compliance``; or None.
+    body : (m,) the body of each dof, or None. index : (m,) the numbers of the dofs among those of
+        the problem, for a guess of bodies; None for all.
+    force : (nc,) or (rows,) N, unit of the forces.
+    at_rest : the motion of the problem's dofs at w = 0; None with N alone.
+    unit : unit of w. used : the problem's dofs that w has; None for all.
+    contact_ids : (nc,) names of the contacts, or None.
+    motion_under : the motion that forces in N cause, or None.
+    worst_residual : the largest residual of the certificate of forces in N; with friction.
+    solve_inertia : S⁻¹ X of a sparse X (m, k), of an inertia that is not diagonal.
+    """
+
     p: FloatArray
     mobility: FloatArray
-    law: PowerLaw | None = None
+    G: sp.csr_array = field(default_factory=lambda: _NOTHING)
+    S: sp.csr_array | None = None
+    F: FloatArray | None = None
+    N: sp.csr_array | None = None
+    d: int = 1
+    mu: FloatArray = field(default_factory=lambda: _NONE)
+    coulomb: bool = False
+    compliance: PowerLaw | None = None
+    sliders: FrozenFriction | None = None
+    body: IntArray | None = None
+    index: IntArray | None = None
     force: FloatArray | float = 1.0
     at_rest: FloatArray | None = None
     unit: FloatArray | float = 1.0
     used: IntArray | None = None
+    contact_ids: Any = None
+    motion_under: Callable[[FloatArray], FloatArray | None] = lambda forces: None
+    worst_residual: Callable[[FloatArray], float] = lambda forces: np.nan
+    solve_inertia: Callable[[sp.csr_array], sp.csr_array] = lambda X: X
 
-    # --- the terms of the conditions ---------------------------------------------------
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.p.size)
+
+    @property
+    def nc(self) -> int:
+        """Number of contacts."""
+        return self.rows // self.d
+
+    @property
+    def has_cones(self) -> bool:
+        """Whether K has Coulomb's cones, or else half-lines."""
+        return self.d > 1 and self.sliders is None
+
+    @property
+    def elastic_law(self) -> PowerLaw:
+        """``compliance``, of elastic contacts.
+
+        Raises
+        ------
+        ValueError : the contacts are rigid.
+        """
+        if self.compliance is None:
+            raise ValueError("rigid contacts have no elastic law")
+        return self.compliance
+
+    # --- for second-order methods ------------------------------------------------------
+
+    @cached_property
+    def net(self) -> ContactNetwork:
+        """The network, its dofs in the order in which systems are solved.
+
+        Of a step known by N alone a root of N is the network operator of unit masses.
+        """
+        if self.N is not None:
+            root = delassus_root(self.N, _RANK_TOL)
+            return network(root, None, sp.csr_array(sp.eye_array(root.shape[1])), d=self.d)
+        return network(self.G, self.body, self.S, self.index, self.d)
+
+    @cached_property
+    def operator(self) -> ContactNetwork | Reactions:
+        """``net``, or N itself for cones: unsymmetric systems need no root."""
+        return self.net if self.N is None or self.d == 1 else Reactions(self.N, self.d)
+
+    @cached_property
+    def load(self) -> FloatArray:
+        """F̃ in the order of ``net``."""
+        return np.zeros(self.net.m) if self.F is None else self.net.arranged(self.F)
 
     def overlap(self, w: FloatArray) -> FloatArray:
-        """−(B w + p) (nc,)."""
+        """−(G w + p) (rows,)."""
         return -self.net.gap(w) - self.p
 
     def balance(self, w: FloatArray, f: FloatArray) -> FloatArray:
-        """F̃ + S w − Bᵀ f (m,)."""
-        if self.net.mass is None:
+        """F̃ + S w − Gᵀ f (m,)."""
+        if self.S is None and self.N is None:
             return self.load - self.net.load(f)
         return self.load + self.net.inertia(w) - self.net.load(f)
 
-    def compliance(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def compliant_gap(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
         """c(f) and c′(f) (nc,)."""
-        if self.law is None:
+        if self.compliance is None:
             return np.zeros_like(f), np.zeros_like(f)
-        c = self.law.overlap(f)
-        return c, c / ((self.law.power - 1.0) * f)
+        c = self.compliance.overlap(f)
+        return c, c / ((self.compliance.power - 1.0) * f)
 
     def error(self, balance: FloatArray) -> float:
         """The largest entry of a balance (m,) over the inertia there."""
@@ -80,50 +221,192 @@ class NetworkProblem:
         natural = np.abs(np.minimum(self.mobility * f, gap)).max(initial=0.0)
         return max(float(natural), error)
 
+    # --- for first-order methods -------------------------------------------------------
+
+    @cached_property
+    def factors(self) -> Factors:
+        """N = R Sᵀ."""
+        if self.N is not None:
+            spread = sp.csr_array(sp.eye_array(self.rows))
+            return Factors(self.N, spread, np.maximum(self.N.diagonal(), 0.0))
+        G, S = self.G, self.S
+        if S is None:
+            raise ValueError("a truss has no N")
+        if S.nnz == S.shape[0]:  # diagonal
+            rows = spread = scaled(G, None, 1.0 / np.sqrt(S.data))
+            diagonal = total_by(rows_of(rows), rows.data**2, self.rows)
+        else:
+            rows, spread = G, sp.csr_array(self.solve_inertia(sp.csr_array(G.T)).T)
+            diagonal = np.asarray(rows.multiply(spread).sum(axis=1), dtype=np.float64).ravel()
+        return Factors(rows, spread, np.maximum(diagonal, 0.0))
+
+    @cached_property
+    def idle(self) -> BoolArray:
+        """(nc,) contacts whose forces move nothing."""
+        return np.asarray(self.table(self.factors.diagonal).max(axis=1) == 0.0)
+
+    # --- cones -------------------------------------------------------------------------
+
+    def table(self, rows: FloatArray) -> FloatArray:
+        """Values of the rows as one row a contact (nc, d)."""
+        return rows.reshape(self.nc, self.d)
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """(nc,) w of each contact."""
+        return self.mobility[:: self.d]
+
+    def shift(self, rates: FloatArray) -> FloatArray:
+        """(nc,) what the law adds to the normal of the rates (nc, d)."""
+        if not self.coulomb:
+            return np.zeros(self.nc)
+        return np.asarray(cone.shifted(rates, self.mu)[:, 0] - rates[:, 0])
+
+    def shifted(self, rates: FloatArray) -> FloatArray:
+        """g̃ (nc, d), which the law sets orthogonal to the forces."""
+        return cone.shifted(rates, self.mu) if self.coulomb else rates
+
+    def effect(self, f: FloatArray) -> FloatArray:
+        """Sᵀ f of ``factors``, for forces f (nc, d)."""
+        return self.factors.scatter.transposed_times(f.ravel())
+
+    def rates_of(self, effect: FloatArray) -> FloatArray:
+        """The rates (nc, d) at forces with this ``effect``."""
+        return self.table(self.p + self.factors.gather.times(effect))
+
+    def natural_map(
+        self, f: FloatArray, rates: FloatArray, shift: FloatArray | None = None
+    ) -> float:
+        """The largest natural map of forces f (nc, d) with these ``rates``, or with a ``shift``."""
+        law = self.shifted(rates)
+        if shift is not None:
+            law = rates.copy()
+            law[:, 0] += shift
+        return cone.largest_natural_map(f, law, self.mu, self.weight)
+
+    def worst(self, f: FloatArray) -> float:
+        """The largest residual of the certificate of forces f (nc, d)."""
+        return self.worst_residual(self.force * f.ravel())
+
     # --- to and from physical units ----------------------------------------------------
 
-    def scaled_motion(self, start: WarmStart | None) -> FloatArray | None:
-        """Micro-displacements of an earlier solution as w (m,); None where they do not fit."""
+    def starting_forces(self, start: WarmStart | None) -> FloatArray:
+        """Forces to start from, in K: zero, or an earlier solution's by contact name.
+
+        They are (nc,), or with friction (nc, d).
+        """
+        if start is None:
+            return np.zeros((self.nc, self.d) if self.has_cones else self.rows)
+        forces = start.forces_on(self.contact_ids, self.nc, self.d) / self.force
+        if not self.has_cones:
+            return np.maximum(forces, 0.0)
+        return cone.project(self.table(forces), self.mu)
+
+    def acting_start(self, start: WarmStart | None) -> FloatArray:
+        """The same, zero at contacts whose forces move nothing."""
+        f = self.starting_forces(start)
+        return np.where(self.idle if f.ndim == 1 else self.idle[:, None], 0.0, f)
+
+    def given_motion(self, start: WarmStart | None) -> FloatArray | None:
+        """Motion of an earlier solution as w of the given dofs; None where it does not fit."""
         u = None if start is None else start.motion
         if u is None or self.at_rest is None or u.shape != self.at_rest.shape:
             return None
-        return self.net.arranged((u[self._used] - self.at_rest[self._used]) / self.unit)
+        return np.asarray((u[self._used] - self.at_rest[self._used]) / self.unit)
+
+    def scaled_motion(self, start: WarmStart | None) -> FloatArray | None:
+        """The same in the order of ``net`` (m,)."""
+        w = self.given_motion(start)
+        return None if w is None else self.net.arranged(w)
 
     @property
     def _used(self) -> IntArray | slice:
         return slice(None) if self.used is None else self.used
 
     def iterate(self, w: FloatArray, f: FloatArray) -> Iterate:
-        """The motion and the forces in physical units."""
+        """The motion w in the order of ``net``, and the forces, in physical units."""
+        return self.iterate_of(w[self.net.position] if self.at_rest is not None else None, f)
+
+    def iterate_of(self, w: FloatArray | None, f: FloatArray) -> Iterate:
+        """The motion w of the given dofs, and the forces, in physical units."""
         motion = None
-        if self.at_rest is not None:
+        if self.at_rest is not None and w is not None:
             motion = np.array(self.at_rest)
-            motion[self._used] += self.unit * w[self.net.position]
-        return trusted(Iterate, motion, f * self.force)
+            motion[self._used] += self.unit * w
+        return Iterate(motion, self.force * f)
+
+    def caused(self, f: FloatArray) -> Iterate:
+        """Forces f, and the motion that they cause, in physical units."""
+        forces = self.force * f.ravel()
+        return Iterate(self.motion_under(forces), forces)
+
+
+# --- from the problem in physical units --------------------------------------------------
 
 
 def network_problem(data: ContactProblem) -> NetworkProblem:
-    """The conditions of a problem without friction and sliders, in scaled units."""
-    problem, force = data.scaled(), data.force
-    if problem.N is not None:  # a root of N is the gap gradient of unit masses
-        unit = np.sqrt(force / data.speed)
-        root = delassus_root(data.products, _RANK_TOL)
-        unit_mass = sp.csr_array(sp.eye_array(root.shape[1]))
-        net = network(sp.csr_array(root * unit[:, None]), None, unit_mass)
-        mobility = data.mobility * force / data.speed
-        return NetworkProblem(net, np.zeros(net.m), problem.p, mobility, force=force)
-    body = data.dof_body
+    """The scaled problem of ``data``."""
+    force, d = data.force, data.d
+    rigid = data.compliance is None
+    mobility = (
+        data.cones.on_rows(data.mobility) * force / data.speed if rigid else np.ones(force.size)
+    )
+    common: dict[str, Any] = {"d": d, "force": force, "contact_ids": data.contact_ids}
+    common |= {"motion_under": data.velocity}
+    if d > 1:
+        common |= {"mu": np.array(data.cones.mu), "coulomb": data.law == "coulomb"}
+        common |= {"worst_residual": partial(worst_residual, data)}
+    if data.N is not None:
+        root = np.sqrt(force / data.speed)
+        N = scaled(data.N, root, root)
+        return NetworkProblem(data.p / data.speed, mobility, N=N, **common)
+    problem, body = data.scaled(), data.dof_body
+    common |= {"at_rest": data.rest, "unit": problem.unit, "compliance": problem.compliance}
     if data.is_static:
         body = None if body is None else body[problem.used]
-        net = network(problem.B, body, index=problem.used)
-    else:
-        net = network(problem.B, body, problem.S)
-    rigid = problem.compliance is None
-    return NetworkProblem(
-        net, net.arranged(problem.load), problem.p,
-        data.mobility * force / data.speed if rigid else np.ones(net.nc), problem.compliance,
-        force=force, at_rest=data.free_motion, unit=problem.unit, used=problem.used,
-    )  # fmt: skip
+        common |= {"F": problem.load, "index": problem.used, "used": problem.used}
+        return NetworkProblem(problem.p, mobility, problem.B, body=body, **common)
+    common |= {"S": problem.S, "body": body}
+    if data.inertia is not None and not data.inertia.is_diagonal:
+        common["solve_inertia"] = partial(_solve_inertia, data)
+    if data.sliders is not None and data.sliders.cap.size:
+        return _with_sliders(data, data.sliders, common)
+    return NetworkProblem(problem.p, mobility, problem.B, **common)
+
+
+def _solve_inertia(data: ContactProblem, X: sp.csr_array) -> sp.csr_array:
+    """S⁻¹ X in scaled units."""
+    s, energy = data.dof_speed, data.part_energy[data.parts.dof]
+    if data.inertia is None:
+        raise ValueError("no inertia")
+    return scaled(data.inertia.solve_sparse(scaled(X, energy / s)), 1.0 / s)
+
+
+def _with_sliders(
+    data: ContactProblem, sliders: StepSliders, common: dict[str, Any]
+) -> NetworkProblem:
+    """With normal and sliding rows together, and the caps, in units of their own parts.
+
+    Motions are v⁺ itself: at rest it is a small difference of w = v⁺ − v* and v*.
+    """
+    problem, used, nc, d = data.scaled(), sliders.used, data.nc, 1 + sliders.start.shape[1]
+    growth, cap, rates, unit = np.zeros(nc), np.zeros(nc), np.zeros((nc, d)), np.zeros(nc)
+    part = sliders.parts_of(data.parts)
+    speed, force = data.part_speed[part], data.part_force[part]
+    growth[used], cap[used] = sliders.growth * sliders.duration * speed / force, sliders.cap / force
+    rates[:, 0], unit[used] = data.bias / data.speed, 1.0 / speed
+    rates[used, 1:] = -sliders.start / (force * growth[used])[:, None]
+    B_t = scaled(sliders.sliders.B_t, unit.repeat(d - 1), problem.unit)
+    B_t = sp.csr_array(B_t, copy=True)
+    B_t.eliminate_zeros()
+    common |= {"d": d, "sliders": FrozenFriction(growth, cap), "at_rest": np.zeros(data.nv)}
+    common |= {"F": -(sp.csr_array(problem.S) @ (data.rest / problem.unit))}
+    return NetworkProblem(rates.ravel(), np.ones(nc), interleaved(problem.B, B_t, d), **common)
+
+
+def without_forces(data: ContactProblem) -> Iterate:
+    """No forces on any contact, and the motion without them."""
+    return Iterate(data.free_motion, np.zeros(data.rows))
 
 
 @dataclass

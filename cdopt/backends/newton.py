@@ -2,9 +2,9 @@
 
 Trusses and elastic steps are minimised in potential form by a semismooth Newton method
 (``potential_newton``); the interior point takes over where it does not converge. Rigid steps go to
-an augmented Lagrangian over compliant steps where systems are small, to
+an augmented Lagrangian over compliant steps (``proximal_newton``) where systems are small, to
 the interior point where they are large, and to the other of the two where the first does not
-reach the accuracy.
+reach the accuracy. Steps with friction go to the proximal method with cones.
 """
 
 from __future__ import annotations
@@ -16,16 +16,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt.backends import (
-    frictional_newton,
-    interior_point,
-    potential_newton,
-)
-from cdopt.backends.native import NativeBackend, Outcome, Run, starting_forces
-from cdopt.backends.network_problem import IterationResult, NetworkProblem, network_problem
-from cdopt.problem import ContactProblem
+from cdopt.backends import interior_point, potential_newton, proximal_newton
+from cdopt.backends.native import NativeBackend, Outcome, Run
+from cdopt.backends.network_problem import IterationResult, NetworkProblem
 
 
 @dataclass(frozen=True)
@@ -56,12 +50,12 @@ class SecondOrder(NativeBackend):
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "elastic step", "truss"})
     limit: ClassVar[str] = "max_steps"
 
-    accuracy: checks.Tolerance = 1e-12
-    max_steps: checks.Count = 200
+    accuracy: float = 1e-12
+    max_steps: int = 200
     history: bool = False
 
-    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
-        return solve_network(data, run, self._iterate)
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        return solve_network(problem, run, self._iterate)
 
     @abstractmethod
     def _iterate(
@@ -71,15 +65,14 @@ class SecondOrder(NativeBackend):
 
 
 def solve_network(
-    data: ContactProblem, run: Run, iterate: Callable[..., IterationResult]
+    problem: NetworkProblem, run: Run, iterate: Callable[..., IterationResult]
 ) -> Outcome:
-    """Pose the data on their contact network, ``iterate`` there, and return to physical units."""
-    problem = network_problem(data)
-    net = problem.net
+    """``iterate`` on a problem without cones, and return to physical units."""
+    net, law = problem.net, problem.compliance
     forces = None
-    if run.start is not None and problem.law is None:
-        forces = starting_forces(data, run.start)
-    with run.iterating(net.nc, net.m):
+    if run.start is not None and law is None:
+        forces = problem.starting_forces(run.start)
+    with run.iterating(problem.nc, net.m):
         last = iterate(problem, forces, run)
     least = min(last.history, default=0.0)
     run.report(f"{last.steps:,} steps, {net.statistics}, residual {least:.1e}")
@@ -122,23 +115,21 @@ class Newton(SecondOrder):
         "elastic step with sliders",
     }
 
-    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
-        if data.d > 1:
-            return frictional_newton.solve_step(data, run, self.accuracy, self.max_steps)
-        if data.sliders is not None:
-            return potential_newton.solve_sliding(data, run, self.accuracy, self.max_steps)
-        return super()._solve(data, run)
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        if problem.has_cones:
+            return proximal_newton.solve_cones(problem, run, self.accuracy, self.max_steps)
+        return super()._solve(problem, run)
 
     def _iterate(
         self, problem: NetworkProblem, forces: FloatArray | None, run: Run
     ) -> IterationResult:
         limits = self.accuracy, self.max_steps, run.deadline
-        if problem.law is not None:
+        if problem.compliance is not None:
             return potential_newton.minimise(problem, problem.scaled_motion(run.start), *limits)
         tried: list[IterationResult] = []
         for dense in (True, False) if problem.net.small or problem.net.few else (False, True):
             if dense:
-                tried.append(potential_newton.solve_rigid(problem, forces, *limits))
+                tried.append(proximal_newton.solve_rigid(problem, forces, *limits))
             else:
                 start = interior_point.start_from(problem, forces)
                 tried.append(interior_point.solve(problem, start, *limits))

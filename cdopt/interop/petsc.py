@@ -24,13 +24,13 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cdopt._util import checks, files
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import IntArray
 from cdopt._util.errors import BackendUnavailable
 from cdopt.backends.deadline import TIME_LIMIT
 from cdopt.backends.native import NativeBackend, Outcome, Run
+from cdopt.backends.network_problem import NetworkProblem, network_problem
 from cdopt.formulations import NoTensionTruss
 from cdopt.problem import ContactProblem
-from cdopt.problem.solution import Iterate
 
 PROGRAM = Path(__file__).with_name("petsc_process.py")
 _OPEN_MPI = {  # more processes than cores, in containers, and no busy waiting
@@ -103,25 +103,29 @@ def write(
     accuracy = checks.tolerance("accuracy", accuracy)
     max_steps, place = checks.count("max_steps", max_steps), checks.path("folder", folder)
     data = truss if isinstance(truss, ContactProblem) else truss.data
-    scaled = data.scaled()
-    law = scaled.elastic_law
-    block = block_size(None if data.dof_body is None else data.dof_body[scaled.used])
-    entries = sp.coo_array(scaled.B)
+    return _write(network_problem(data), place, accuracy, max_steps)
+
+
+def _write(problem: NetworkProblem, place: Path, accuracy: float, max_steps: int) -> Ordering:
+    """The same of the scaled problem."""
+    law, nc, block = problem.elastic_law, problem.nc, block_size(problem.body)
+    entries = sp.coo_array(problem.G)
     of_body = sp.csr_array(
         (np.ones(entries.nnz), (entries.row, entries.col // block)),
-        shape=(data.nc, entries.shape[1] // block),
+        shape=(nc, entries.shape[1] // block),
     )
     bodies = reverse_cuthill_mckee(sp.csr_matrix(of_body.T @ of_body), symmetric_mode=True)
     dof = (bodies[:, None] * block + np.arange(block)).ravel()
     rank = np.argsort(bodies)
-    first = np.full(data.nc, bodies.size)
+    first = np.full(nc, bodies.size)
     np.minimum.at(first, entries.row, rank[entries.col // block])
     contact = np.argsort(first, kind="stable")
-    B = sp.csr_array(scaled.B[contact][:, dof])
+    B = sp.csr_array(problem.G[contact][:, dof])
     B.sort_indices()
-    arrays = {"indptr": B.indptr, "indices": B.indices, "data": B.data, "load": scaled.load[dof]}
-    arrays |= {"opening": scaled.p[contact], "stiffness": law.stiffness[contact]}
-    stated = {"contacts": data.nc, "dofs": dof.size, "block": block, "power": law.power}
+    load = np.zeros(dof.size) if problem.F is None else problem.F[dof]
+    arrays = {"indptr": B.indptr, "indices": B.indices, "data": B.data, "load": load}
+    arrays |= {"opening": problem.p[contact], "stiffness": law.stiffness[contact]}
+    stated = {"contacts": nc, "dofs": dof.size, "block": block, "power": law.power}
     stated |= {"accuracy": accuracy, "max_steps": max_steps}
     with files.named(place, "folder"):
         for name, values in arrays.items():
@@ -169,36 +173,32 @@ class PETSc(NativeBackend):
     max_steps: int = 200
 
     def __post_init__(self) -> None:
-        checks.count("processes", self.processes)
-        checks.tolerance("accuracy", self.accuracy)
-        checks.count("max_steps", self.max_steps)
+        super().__post_init__()
+        self._set(processes=checks.count("processes", self.processes))
         missing = why_unavailable()
         if missing is not None:
             raise BackendUnavailable("petsc", missing)
 
-    def _solve(self, data: ContactProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
         with tempfile.TemporaryDirectory(prefix="cdopt-petsc-") as name:
             folder = Path(name)
-            order = write(data, folder, self.accuracy, self.max_steps)
+            order = _write(problem, folder, self.accuracy, self.max_steps)
             with run.iterating(0):
                 status = solve_folder(folder, self.processes, run.deadline.left)
             if status is not None:
-                nothing = Iterate(data.free_motion, np.zeros(data.nc))
+                nothing = problem.iterate_of(np.zeros(order.dof.size), np.zeros(problem.nc))
                 return Outcome(nothing, False, 0, status=status, claim="failed")
             answer = json.loads((folder / "answer.json").read_text())
-            scaled, f, u = data.scaled(), np.zeros(data.nc), np.zeros(order.dof.size)
+            f, u = np.zeros(problem.nc), np.zeros(order.dof.size)
             f[order.contact] = np.load(folder / "f.npy")
             u[order.dof] = np.load(folder / "u.npy")
-        motion: FloatArray = np.array(data.free_motion)
-        motion[scaled.used] += u * scaled.unit
         how = (
             f"PETSc {answer['version']} on {answer['processes']} processes, {answer['steps']} "
             f"steps, {answer['iterations']:,} iterations, residuals computed there "
             f"{max(answer['residuals'].values()):.1e}"
         )
         run.report(how)
-        iterate = Iterate(motion, data.force * f)
-        return Outcome(iterate, bool(answer["met"]), int(answer["steps"]), how=how)
+        return Outcome(problem.iterate_of(u, f), bool(answer["met"]), int(answer["steps"]), how=how)
 
 
 def solve_folder(folder: str | Path, processes: int, time_limit: float = np.inf) -> str | None:

@@ -41,9 +41,9 @@ from cdopt._util import checks
 from cdopt._util.errors import BackendUnavailable, Unsupported
 from cdopt._util.formatting import one_line
 from cdopt.backends.base import Backend, Capability, Problem, RunResult
-from cdopt.backends.native import scaled_step
+from cdopt.backends.network_problem import network_problem
 from cdopt.problem import ContactProblem
-from cdopt.problem.solution import Iterate, WarmStart
+from cdopt.problem.solution import WarmStart
 
 _NAMES = """LEMKE PIVOT PIVOT_LUMOD PATHSEARCH BARD MURTY AVI_CAOFERRIS ENUM PGS RPGS PSOR CPG
 CONVEXQP_PG LATIN LATIN_W NEWTONMIN NEWTON_FB_FBLSA NEWTON_MIN_FBLSA NSGS_SBM NSQP QP PATH GAMS"""
@@ -186,10 +186,9 @@ class Siconos:
         most = _ENUMERATED if self.solver == "ENUM" else _LARGEST
         if data.rows > most:
             raise Unsupported(f"{self.name} for {data.rows:,} rows", f"it takes at most {most}")
-        step = scaled_step(data)
-        dense = np.asarray((step.rows @ step.spread.T).todense())
+        problem = network_problem(data)
         tolerance = np.nan if self.accuracy is None else self.accuracy
-        question |= {"M": 0.5 * (dense + dense.T), "q": step.p, "tolerance": tolerance}
+        question |= {"M": problem.factors.dense(), "q": problem.p, "tolerance": tolerance}
         prepared = time.perf_counter()
         limit = self.time_limit if time_limit is None else min(self.time_limit, time_limit)
         answer = _call(question, limit, verbose)
@@ -206,9 +205,9 @@ class Siconos:
             return RunResult(answer, "failed", None, out_of_time=late, **about)
         info, seconds = int(answer["info"]), float(answer["seconds"])
         with np.errstate(all="ignore"):  # answers may overflow
-            forces = np.asarray(step.force * answer["z"])
-            iterate = Iterate(data.velocity(forces), forces)
-        status = f"info {info}" + ("" if np.isfinite(forces).all() else ", forces not a number")
+            iterate = problem.caused(np.asarray(answer["z"]))
+        status = f"info {info}"
+        status += "" if np.isfinite(iterate.forces).all() else ", forces not a number"
         timings |= {"solve": seconds, "process": solved - prepared - seconds}
         timings["read"] = time.perf_counter() - solved
         about["iterations"] = int(answer["iterations"])

@@ -139,7 +139,7 @@ class StepSliders:
     duration: float
 
     @cached_property
-    def _used(self) -> IntArray:
+    def used(self) -> IntArray:
         """Sliders with a force, on bodies that move."""
         many = self.sliders.rate.shape[1]
         moving = np.diff(self.sliders.B_t.indptr).reshape(-1, many).any(axis=1)
@@ -149,24 +149,24 @@ class StepSliders:
     def B_t(self) -> sp.csr_array:
         """(n m, nv)."""
         many = self.sliders.rate.shape[1]
-        rows = (self._used[:, None] * many + np.arange(many)).ravel()
+        rows = (self.used[:, None] * many + np.arange(many)).ravel()
         return sp.csr_array(self.sliders.B_t[rows])
 
     @cached_property
     def growth(self) -> FloatArray:
         """K (n,), N/m."""
-        return self.sliders.growth(self.alpha, self.duration)[self._used]
+        return self.sliders.growth(self.alpha, self.duration)[self.used]
 
     @cached_property
     def cap(self) -> FloatArray:
         """(n,) N."""
-        return np.asarray(self.sliders.cap[self._used])
+        return np.asarray(self.sliders.cap[self.used])
 
     @cached_property
     def start(self) -> FloatArray:
         """(n, m) N, t − K s of no motion of free bodies."""
-        drift = self.duration * self.sliders.rate[self._used]
-        return np.asarray(self.sliders.trial[self._used] - self.growth[:, None] * drift)
+        drift = self.duration * self.sliders.rate[self.used]
+        return np.asarray(self.sliders.trial[self.used] - self.growth[:, None] * drift)
 
     def parts_of(self, parts: Parts) -> IntArray:
         """(n,) the independent part of each slider."""

@@ -79,7 +79,7 @@ def _systems(size: int) -> None:
                 if net.pairs is not None:
                     net.system(blocks).solve(np.ones(m), 1e-2)
         if net.pairs is not None:
-            net.unsymmetric(blocks, blocks).solve(np.ones(m), 1e-2, 2)
+            net.block_system(blocks, blocks.copy()).solve(np.ones(m), 1e-2, 2)
     step = cdopt.ContactStep(
         M=net.mass,
         B=B,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cdopt
 from cdopt.backends.gauss_seidel import coloured
-from cdopt.backends.native import ScaledStep, scaled_step
+from cdopt.backends.network_problem import Factors, network_problem
 from cdopt.problem import rigid_data
 
 COLOURS = 64  # at most
@@ -98,7 +98,7 @@ def test_no_two_contacts_of_a_colour_meet_in_a_body(
     R = matrix(rng, nc, m, density)
     S = R if same else matrix(rng, nc, m, density)
     block = rng.permutation(np.arange(m) // size)
-    step = ScaledStep(R, S, np.zeros(nc), np.ones(nc), np.ones(nc))
+    step = Factors(R, S, np.ones(nc))
     order, edges = coloured(step, block)
     np.testing.assert_array_equal(np.sort(order), np.arange(nc))
     member = (block[:, None] == np.unique(block)[None, :]).astype(int)
@@ -116,7 +116,7 @@ def test_no_two_contacts_of_a_colour_meet_in_a_body(
 
 def test_spheres_have_as_many_colours_as_neighbours() -> None:
     step = cdopt.bank.load("pyramid-hooke:n=8").step
-    order, edges = coloured(scaled_step(rigid_data(step)), step.dof_body)
+    order, edges = coloured(network_problem(rigid_data(step)).factors, step.dof_body)
     pairs = step.bodies
     moving = np.unique(step.dof_body)
     most = max(int((pairs == body).any(axis=1).sum()) for body in moving)
@@ -131,7 +131,7 @@ def test_spheres_have_as_many_colours_as_neighbours() -> None:
 def test_a_body_with_very_many_contacts_is_visited_as_given() -> None:
     """On one body no two contacts share a colour, and after 64 colours the rest follow."""
     cd = cdopt.ClassicCD(cdopt.bank.load("supports", n=COLOURS + 10).step)
-    order, edges = coloured(scaled_step(cd.data), np.zeros(cd.step.nv))
+    order, edges = coloured(network_problem(cd.data).factors, np.zeros(cd.step.nv))
     assert edges.size - 1 == COLOURS
     assert edges[-1] == COLOURS
     np.testing.assert_array_equal(order, np.arange(cd.step.nc))

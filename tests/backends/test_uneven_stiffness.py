@@ -9,7 +9,6 @@ from scipy.sparse.linalg import splu
 
 import cdopt
 from cdopt.backends import potential_newton
-from cdopt.backends.linalg import network
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.bank.generators import crystal_2d, uneven
 from cdopt.problem.contact_law import PowerLaw
@@ -83,10 +82,10 @@ def test_round_off_hides_no_wrong_force(
 
 def test_refining_moves_no_loose_body_away() -> None:
     """Forces stay those of the overlaps: a ball on a floor, and one above it in a breath."""
-    net = network(sp.csr_array(np.eye(2)), np.array([0, 1]))
     law = PowerLaw(np.ones(2), 2.0)
     load, opening = np.array([1.0, 1e-10]), np.array([0.0, 0.5])
-    posed = NetworkProblem(net, load, opening, np.ones(2), law)
+    B = sp.csr_array(np.eye(2))
+    posed = NetworkProblem(opening, np.ones(2), B, F=load, compliance=law)
     u = np.array([-1.0 - 1e-9, 0.0])
     f = law.force(posed.overlap(u))
     residual = float(np.abs(posed.balance(u, f)).max())

@@ -4,6 +4,7 @@
 gradients in compiled, threaded loops or a factorisation solve it.
 """
 
+from cdopt.backends.linalg.block_systems import Reactions
 from cdopt.backends.linalg.network import ContactNetwork, network
 
-__all__ = ["ContactNetwork", "network"]
+__all__ = ["ContactNetwork", "Reactions", "network"]

@@ -26,6 +26,12 @@ from cdopt.backends.linalg.block_pairs import (
     block_order,
     block_pairs,
 )
+from cdopt.backends.linalg.block_systems import (
+    BlockSystem,
+    dense_solve,
+    diagonal_blocks,
+    sparse_solve,
+)
 from cdopt.backends.linalg.dof_blocks import dof_blocks
 from cdopt.backends.linalg.factorisation import (
     DenseSystem,
@@ -41,6 +47,7 @@ _FACTORISED_UP_TO = 150_000  # dofs; beyond it the factors of a network in space
 _FULL = 0.25  # share of entries that are not zero from which B is treated as dense
 _DENSE_AT_MOST = 5_000
 _FEWEST = 200
+_FULL_BLOCKS = 60  # dofs up to which systems of blocks are made of dense matrices
 _EASY = 20  # iterations of a loose solution up to which all are cheap
 _WORTH = 100.0  # a factorisation may take the operations of as many times the iterations
 _SEPARATED = 10.0  # operations for the cube of the widest level, of networks in the plane
@@ -70,7 +77,7 @@ class ContactSystem:
 
 
 # One symmetric positive definite system, to be solved for several right-hand sides.
-System = DenseSystem | ContactSystem | PairSystem | IteratedSystem
+System = DenseSystem | ContactSystem | PairSystem | IteratedSystem | BlockSystem
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +142,10 @@ class ContactNetwork:
             return np.zeros(self.m) if self.mass is None else np.asarray(self.mass_diagonal * x)
         return self._inertia.times(x)
 
+    def work(self, inertia: FloatArray, d: FloatArray, rate: FloatArray) -> float:
+        """xᵀ S d, of the ``inertia`` of x; ``rate`` is B d."""
+        return float(inertia @ d)
+
     def motion(self, load: FloatArray) -> FloatArray:
         """S⁻¹ load (m,); an ArithmeticError where S is singular to working accuracy."""
         if self.mass is not None and self._is_diagonal:
@@ -159,6 +170,16 @@ class ContactNetwork:
     def mass_diagonal(self) -> FloatArray:
         """(m,) diagonal of the inertia, ones without one."""
         return np.ones(self.m) if self.mass is None else np.asarray(self.mass.diagonal())
+
+    @cached_property
+    def mass_size(self) -> sp.csr_array:
+        """|S| (m, m)."""
+        return sp.csr_array((self.m, self.m)) if self.mass is None else abs(self.mass)
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """(m,) weight of the square of each imbalance: a mobility."""
+        return 1.0 / self.mass_diagonal
 
     @cached_property
     def _is_diagonal(self) -> bool:
@@ -227,14 +248,31 @@ class ContactNetwork:
         """S + Bᵀ D B by a dense system of the forces of few contacts."""
         return ContactSystem(self, D)
 
-    def unsymmetric(self, left: FloatArray, right: FloatArray) -> UnsymmetricPairSystem:
+    def block_system(self, left: FloatArray, right: FloatArray) -> BlockSystem:
         """S + Bᵀ H B, H of blocks ``left``ᵀ ``right``, both (contacts, d, d), of d rows a contact.
 
-        For a network of ``pairs`` whose inertia ties no bodies together.
+        One array where H is symmetric. By conjugate gradients, or BiCGSTAB, of pairs of bodies
+        whose inertia ties no others together, else by factors.
         """
-        if self.pairs is None or self.blocks is None:
-            raise ValueError("no pairs of bodies")
-        return UnsymmetricPairSystem(self.pairs, self.blocks, left, right, self.statistics)
+        if self.m <= _FULL_BLOCKS:
+            H, B = left.transpose(0, 2, 1) @ right, self._dense_B
+            HB = H @ B.reshape(len(H), -1, self.m)
+            J = self._dense_mass + B.T @ HB.reshape(B.shape)
+            return BlockSystem(lambda: dense_solve(J))
+        pairs, blocks = self.pairs, self.blocks
+
+        def factorise() -> factorisation.Solve:
+            H = diagonal_blocks(left.transpose(0, 2, 1) @ right)
+            return sparse_solve(sp.csr_array(self.mass + self.B.T @ (H @ self.B)))
+
+        if pairs is None or blocks is None:
+            return BlockSystem(factorise)
+        system: PairSystem | UnsymmetricPairSystem
+        if left is right:
+            system = PairSystem(pairs, blocks, left, 0.0, self.statistics)
+        else:
+            system = UnsymmetricPairSystem(pairs, blocks, left, right, self.statistics)
+        return BlockSystem(factorise, system)
 
     def factored(self, D: FloatArray, shift: float = 0.0) -> System:
         """S + shift I + Bᵀ D B, D (nc,) ≥ 0, by a factorisation, whatever its condition.

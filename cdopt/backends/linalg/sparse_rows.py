@@ -16,8 +16,11 @@ Rows = tuple[Indices, Indices, FloatArray]  # row pointers, column indices, valu
 _DENSE = 20_000  # entries up to which a dense product takes as long as a sparse one takes to begin
 
 
-def csr_parts(matrix: sp.csr_array) -> Rows:
-    """The CSR parts, contiguous, writable and of the one type the loops are compiled for."""
+def csr_parts(matrix: sp.csr_array | sp.csc_array) -> Rows:
+    """The CSR parts, contiguous, writable and of the one type the loops are compiled for.
+
+    Those of the transpose where the matrix is stored by columns.
+    """
     return (
         np.array(matrix.indptr, dtype=np.uint32),
         np.array(matrix.indices, dtype=np.uint32),

@@ -358,7 +358,7 @@ def test_contacts_with_several_rows(size: int) -> None:
     left[::5] = 0.0
     right = left @ (np.eye(3) + 0.3 * np.triu(rng.standard_normal((3, 3)), 1))
     exact = rng.standard_normal(B.shape[1])
-    symmetric, unsymmetric = net.system(left), net.unsymmetric(left, right)
+    symmetric, unsymmetric = net.block_system(left, left), net.block_system(left, right)
     for system, other in ((symmetric, left), (unsymmetric, right)):
         blocks = sp.block_diag([sp.coo_array(b) for b in left.transpose(0, 2, 1) @ other])
         H = mass + B.T @ blocks @ B

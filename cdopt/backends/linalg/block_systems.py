@@ -1,0 +1,130 @@
+"""Systems S + Gᵀ H G with a block of H for the d rows of each contact, symmetric or not.
+
+``ContactNetwork.block_system`` makes them of a network with matrices. ``Reactions`` is the network
+of a step known by N and p alone, whose unknowns x are the forces themselves: its rates are N x, the
+forces that balance x are x, and its systems are I + H N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util.checks import FloatArray
+from cdopt.backends.linalg.block_pairs import PairSystem, UnsymmetricPairSystem
+from cdopt.backends.linalg.factorisation import IterationStatistics, Solve, factorised
+from cdopt.problem.scaling import Entries
+
+DENSE = 800  # rows up to which systems are solved as dense ones
+_ITERATIONS = 500  # of iterated systems; then a factorisation
+_FULL = 0.1  # share of entries of N from which it is dense
+
+
+def diagonal_blocks(H: FloatArray) -> sp.csr_array:
+    """Blocks (nc, d, d) on the diagonal of a sparse matrix."""
+    nc, d, _ = H.shape
+    return sp.csr_array(sp.bsr_array((H, np.arange(nc), np.arange(nc + 1)), shape=(nc * d, nc * d)))
+
+
+def dense_solve(J: FloatArray) -> Solve:
+    """J⁻¹ of a dense J; an ArithmeticError where it is singular."""
+
+    def solve(rhs: FloatArray) -> FloatArray:
+        try:
+            return np.asarray(np.linalg.solve(J, rhs))
+        except np.linalg.LinAlgError as error:
+            raise ArithmeticError(str(error)) from error
+
+    return solve
+
+
+def sparse_solve(J: sp.csr_array) -> Solve:
+    """J⁻¹ of a sparse J, by a dense or a sparse factorisation."""
+    return dense_solve(J.toarray()) if J.shape[0] <= DENSE else factorised(J)
+
+
+class BlockSystem:
+    """One system: by an iteration where there is one, or else, and where that gives up, by factors.
+
+    Attributes
+    ----------
+    factorise : makes the factors. iterated : the same system by an iteration, or None.
+    """
+
+    gave_up = False
+
+    def __init__(
+        self,
+        factorise: Callable[[], Solve],
+        iterated: PairSystem | UnsymmetricPairSystem | None = None,
+    ) -> None:
+        self.factorise, self.iterated = factorise, iterated
+        self.factors = factorise() if iterated is None else None
+
+    def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
+        """x with its residual reduced by ``tol``, in ``limit`` iterations or by factors."""
+        if self.factors is not None:
+            return self.factors(rhs)
+        if self.iterated is not None:
+            x = self.iterated.solve(rhs, tol, _ITERATIONS if limit is None else limit)
+            if not self.iterated.gave_up and np.isfinite(x).all():
+                return np.asarray(x)
+        self.factors = self.factorise()
+        return self.factors(rhs)
+
+
+class Reactions:
+    """The network of a step known by N (rows, rows) alone, with the methods of a network.
+
+    Attributes
+    ----------
+    d : rows a contact. m, rows : of N. weight : (m,) of the square of each imbalance.
+    statistics : what its systems have cost so far.
+    """
+
+    def __init__(self, N: sp.csr_array, d: int) -> None:
+        self.d, self.statistics = d, IterationStatistics()
+        self.m = self.rows = int(N.shape[0])
+        dense = self.m <= DENSE or N.nnz > _FULL * self.m**2
+        self._full = N.toarray() if dense else None
+        self._N = N
+        self._times = Entries(N).times if self._full is None else self._full.__matmul__
+        self.weight = N.diagonal()
+
+    def gap(self, x: FloatArray) -> FloatArray:
+        """N x (rows,)."""
+        return np.asarray(self._times(x))
+
+    def load(self, f: FloatArray) -> FloatArray:
+        """What forces f do: f itself."""
+        return f
+
+    def inertia(self, x: FloatArray) -> FloatArray:
+        """What balances x: x itself."""
+        return x
+
+    def motion(self, load: FloatArray) -> FloatArray:
+        """The x in balance with a ``load``."""
+        return load.copy()
+
+    def work(self, inertia: FloatArray, d: FloatArray, rate: FloatArray) -> float:
+        """xᵀ N d, of the ``inertia`` of x and the ``rate`` N d of d."""
+        return float(inertia @ rate)
+
+    def arranged(self, x: FloatArray) -> FloatArray:
+        """x itself: the unknowns stand in their own order."""
+        return x
+
+    def block_system(self, left: FloatArray, right: FloatArray) -> BlockSystem:
+        """I + H N, H of blocks ``left``ᵀ ``right``, both (contacts, d, d)."""
+        return BlockSystem(lambda: self._factors(left.transpose(0, 2, 1) @ right))
+
+    def _factors(self, H: FloatArray) -> Solve:
+        n = self.m
+        if self._full is None:
+            return factorised(sp.csr_array(sp.eye_array(n) + diagonal_blocks(H) @ self._N))
+        J = (H @ self._full.reshape(-1, self.d, n)).reshape(n, n)
+        J.flat[:: n + 1] += 1.0
+        return dense_solve(J)

@@ -1,0 +1,424 @@
+"""Newton's method on multipliers: rigid steps, and steps with friction of both laws.
+
+A proximal point method on the forces (R. T. Rockafellar, Math. Oper. Res. 1, 1976), which is an
+augmented Lagrangian over compliant steps. Each outer step solves the step with compliance 1/r added
+at the contacts,
+
+    S w = Gᵀ f,    f = P_K(f_k − r g̃(w)),
+
+by a semismooth Newton method in w (in the forces where N alone is known), and r grows. Without
+friction P_K(y) is y₊, the inner problem is the truss's potential with inertia added, and since it
+is piecewise quadratic a large enough r ends it in a few steps; systems that the growing r makes too
+stiff for conjugate gradients are factorised.
+
+With the associated law the inner problem is the minimum of a convex function, too. Coulomb's law is
+solved in two phases. In the first, the shift μ‖g_T‖ is that of the last outer step, which makes
+inner problems convex; it brings the forces near a solution, or ends where the shift does not
+settle. In the second the system is that of the law itself, which is not symmetric; where Newton's
+step does not reduce the residual, convex steps with the shift of the last iterate replace it.
+Round-off in the rates enters the forces r times magnified, so r is reduced again at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cdopt._util.checks import BoolArray, FloatArray
+from cdopt.backends.deadline import NEVER, Deadline
+from cdopt.backends.linalg import ContactNetwork
+from cdopt.backends.linalg.network import System
+from cdopt.backends.native import Outcome, Run, outcome_of
+from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.backends.semismooth import Point, SemismoothNewton, foretold
+from cdopt.problem import friction_cone as cone
+from cdopt.problem.residual import EPS
+from cdopt.problem.scaling import column_scale
+
+LOG = logging.getLogger("cdopt.backends.newton")
+
+# --- half-lines --------------------------------------------------------------------------
+
+_SIGMA_START, _SIGMA_WARM, _SIGMA_MOST = 1e2, 1e5, 1e8
+_SPREAD_MOST = 1e8  # ratio of mobilities, by which the largest σ is raised
+_SIGMA_SMALL = 1.0  # at the start, of dense systems; as it grows weak couplings lose digits
+_SIGMA_ENOUGH = 1e4  # of dense systems: round-off of a gap times σ stays below 1e-12
+_SIGMA_GROWTH, _SIGMA_GROWTH_HARD = 10.0, 3.0  # and where the last minimisation was hard
+_EASY = 2  # Newton steps of a minimisation after which σ grows in any case, of dense systems
+_HARD, _TOO_HARD = 8, 30  # Newton steps beyond which it was hard, and too hard to grow at all
+_MOST = 60  # Newton steps at most of one minimisation
+_DIRECT_FROM = 1e4  # σ from which systems are factorised
+
+
+def solve_rigid(
+    problem: NetworkProblem,
+    start: FloatArray | None,
+    tol: float,
+    limit: int,
+    deadline: Deadline = NEVER,
+) -> IterationResult:
+    """Multipliers and motion from scaled forces ``start`` (nc,), in ``limit`` updates at most.
+
+    A start is expected to have most of the active set: the penalty then begins high.
+    """
+    problem.net.statistics.methods.append("augmented Lagrangian")
+    f = np.zeros(problem.nc) if start is None else start.copy()
+    small = problem.net.small
+    least = _SIGMA_SMALL if small else _SIGMA_START
+    rest, sigma = np.zeros(problem.net.m), least if start is None else _SIGMA_WARM
+    w, inertia, g = rest, rest, problem.p
+    last, history, steps = _LastSystem(problem.net), [np.inf], 0
+    best = IterationResult(rest, f, np.inf, 0, history, False)
+    for _ in range(limit):
+        if deadline.passed:
+            break
+        inner = max(0.05 * min(history[-1], 1.0), 0.1 * tol)
+        newton = _Pushes(problem, inner, deadline, f, sigma, last)
+        try:
+            at = newton.run(newton.point(w, inertia, g), _MOST)
+        except ArithmeticError as reason:
+            LOG.info("rigid step: %s", reason)
+            break
+        w, inertia, g, spent = at.w, at.inertia, at.g, newton.steps
+        steps += spent
+        if spent == _MOST and sigma > _SIGMA_START:  # too stiff to begin from here
+            sigma = sigma / _SIGMA_GROWTH
+            continue
+        f = at.f
+        residual = problem.residual(at.error, g, f)
+        LOG.info("rigid step: residual %.2e, sigma %.0e, %d Newton steps", residual, sigma, steps)
+        history.append(residual)
+        if residual < best.residual:
+            best = IterationResult(w, f, residual, steps, history, residual <= tol)
+        if best.converged:
+            break
+        easy = small and spent <= _EASY and sigma < _SIGMA_ENOUGH
+        if residual > 0.2 * history[-2] or easy:
+            most = _SIGMA_MOST * (_spread(problem) if sigma >= _SIGMA_MOST else 1.0)
+            if sigma >= most and residual > 0.5 * min(history[-9:-1]):
+                break
+            sigma = min(sigma * _growth(spent), most)
+    best.steps = steps
+    return best
+
+
+def _spread(problem: NetworkProblem) -> float:
+    """Ratio of the largest mobility of a body to the smallest, within limits.
+
+    σ is in units of the lightest body of a contact: the force between heavy bodies that a light one
+    separates gains σ m_light/m_heavy of what it lacks in an update.
+    """
+    net = problem.net
+    mobility = column_scale(net.B) ** 2 / net.mass_diagonal
+    bodies = mobility.reshape(-1, net.size).max(axis=1)
+    least = float(bodies.min(where=bodies > 0.0, initial=np.inf))
+    return float(np.clip(bodies.max(initial=0.0) / least, 1.0, _SPREAD_MOST))
+
+
+def _growth(spent: int) -> float:
+    """How much stiffer to become: the easier the last minimisation was, the more."""
+    return _SIGMA_GROWTH if spent <= _HARD else _SIGMA_GROWTH_HARD if spent <= _TOO_HARD else 1.0
+
+
+class _LastSystem:
+    """The last system S + σ Gᵀ G of contacts that push: a full step leaves it as it is."""
+
+    def __init__(self, net: ContactNetwork) -> None:
+        self.net, self.key = net, (0.0, b"")
+        self.system: System
+
+    def of(self, sigma: float, pushing: BoolArray) -> System:
+        """That of the contacts ``pushing`` (nc,)."""
+        key = sigma, pushing.tobytes()
+        if key != self.key:
+            net, D = self.net, np.where(pushing, sigma, 0.0)
+            direct = net.factored if sigma >= _DIRECT_FROM else net.system
+            self.system, self.key = net.of_forces(D) if net.few else direct(D), key
+        return self.system
+
+
+class _Pushes(SemismoothNewton):
+    """Compliant contacts (f_k − σ g)₊.
+
+    Where the same contacts push before and after a full step, the energy is quadratic along it,
+    and its end is the minimum.
+    """
+
+    whole, share = 1e-6, 1e-3
+
+    def __init__(
+        self,
+        problem: NetworkProblem,
+        tol: float,
+        deadline: Deadline,
+        f: FloatArray,
+        sigma: float,
+        last: _LastSystem,
+    ) -> None:
+        super().__init__(problem, tol, deadline)
+        self.f, self.sigma, self.last, self.full = f, sigma, last, False
+
+    def force(self, g: FloatArray) -> FloatArray:
+        """(f_k − σ g)₊ (nc,)."""
+        return np.maximum(self.f - self.sigma * g, 0.0)
+
+    def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
+        """The largest entry of the balance over the inertia there."""
+        return self.problem.error(balance)
+
+    def stalled(self) -> bool:
+        """Whether a full step, whose end is the minimum, did not even halve the error."""
+        return self.full and self.history[-1] > 0.5 * self.history[-2]
+
+    def direction(self, at: Point) -> FloatArray:
+        """By the system of the contacts that push."""
+        tol = 1e-12 if self.sigma >= _DIRECT_FROM else 1e-3
+        return self.last.of(self.sigma, at.f > 0.0).solve(-at.balance, tol)
+
+    def step(self, at: Point, d: FloatArray) -> tuple[float, Point]:
+        """A full step where there is one."""
+        rate, pushed = self.net.gap(d), self.net.inertia(d)
+        g = at.g + rate
+        f = self.force(g)
+        self.full = (f > 0.0).tobytes() == (at.f > 0.0).tobytes()
+        if self.full:
+            return 1.0, self.point(at.w + d, at.inertia + pushed, g, f)
+        t = self.length(at, d, rate, pushed)
+        return t, self.moved(at, t, d, rate, pushed) if t else at
+
+
+# --- cones -------------------------------------------------------------------------------
+
+_FIRST = 16.0  # r w of the first outer step
+_GROWTH = 4.0  # of r, from one outer step to the next
+_LARGEST = 1e8  # r w at most
+_INNER = 20  # Newton steps of one outer step
+_TRIALS = 4  # of Newton on Coulomb's law, each after convex steps
+_LAGGED = 2  # convex steps between two trials
+_NEAR = 1e-2  # natural map at which the first phase of Coulomb's law ends
+_SETTLING = 0.3  # or where two outer steps leave more than this share of it
+_LOOSE = 1e-2  # accuracy of the first inner problem
+_SHARE = 1e-2  # of the natural map, the accuracy of the next inner problem
+_LINEAR = 1e-6, 1e-2  # relative residual of iterative solves, at least and at most
+_REACHABLE = 1e-10  # natural map that counts as solved, whatever accuracy beyond it is asked for
+_NOISE = 1e4  # times EPS r w: natural maps which may stall for round-off
+_FLOOR = 100.0  # times EPS r w: natural maps that round-off stalls soon, so that r is reduced,
+_QUICK = 0.02  # where the last step left at most this share of it: smaller r will do
+_PROGRESS = 0.5  # a natural map above this share of the best one has stalled
+_STALLS = 3  # stalled outer steps before r is changed
+_REDUCTION = 8.0  # of r, where round-off has been reached
+
+
+def solve_cones(problem: NetworkProblem, run: Run, accuracy: float, max_steps: int) -> Outcome:
+    """Solve a step with friction; ``max_steps`` bounds the outer steps."""
+    f = problem.starting_forces(run.start)
+    with run.iterating(problem.rows, problem.operator.m):
+        proximal = Proximal(problem, run.deadline, accuracy)
+        f, residuals = proximal.solve(f, max_steps)
+    least = min(residuals, default=0.0)
+    met = least <= max(accuracy, _REACHABLE)
+    how = f"{len(residuals):,} proximal steps, {proximal.newton_steps:,} Newton steps"
+    how += f", {proximal.convex_steps} convex steps" if proximal.convex_steps else ""
+    run.report(f"{how}, natural map {least:.1e}")
+    status = f"stopped at natural map {least:.1e}"
+    return outcome_of(problem, f, met, len(residuals), [np.array(residuals)], how, status)
+
+
+class ConeNewton(SemismoothNewton):
+    """Compliant contacts P_K(f_k − r g̃), with the shift of Coulomb's law fixed or their own."""
+
+    whole, share = 0.5, 0.1
+
+    def __init__(
+        self,
+        problem: NetworkProblem,
+        tol: float,
+        deadline: Deadline,
+        f: FloatArray,
+        r: FloatArray,
+        shift: FloatArray | None,
+    ) -> None:
+        """Forces f (nc, d), penalties r (nc,); ``shift`` (nc,), or None for Coulomb's law."""
+        super().__init__(problem, tol, deadline)
+        self.f, self.r, self.root_r, self.shift = f, r[:, None], np.sqrt(r)[:, None], shift
+        self.mu, self.weight, self.last = problem.mu, self.net.weight, (f, f)
+
+    def _aimed(self, g: FloatArray) -> FloatArray:
+        """f_k − r g̃ (nc, d)."""
+        if g is not self.last[0]:
+            rates = g.reshape(self.f.shape)
+            if self.shift is None:
+                rates = cone.shifted(rates, self.mu)
+            y = self.f - self.r * rates
+            if self.shift is not None:
+                y[:, 0] -= self.r[:, 0] * self.shift
+            self.last = g, y
+        return self.last[1]
+
+    def force(self, g: FloatArray) -> FloatArray:
+        """P_K(f_k − r g̃) (rows,)."""
+        return cone.project(self._aimed(g), self.mu).ravel()
+
+    def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
+        """The norm of the balance, an energy."""
+        return math.sqrt((balance * balance) @ self.weight)
+
+    def direction(self, at: Point) -> FloatArray | None:
+        """With a block for each contact, symmetric where the shift is fixed."""
+        left = right = self.root_r[:, :, None] * cone.projection_root(self._aimed(at.g), self.mu)
+        if self.shift is None:
+            right = left @ cone.shift_derivative(at.g.reshape(self.f.shape), self.mu)
+        reduction = 1.0
+        if len(self.history) > 1:
+            reduction = min(self.history[-1] / self.history[-2], 1.0)
+        tol = foretold(reduction, 0.1 * self.tol / at.error, 0.1, *_LINEAR)
+        try:
+            return self.net.block_system(left, right).solve(-at.balance, tol)
+        except ArithmeticError:
+            return None
+
+    def step(self, at: Point, d: FloatArray) -> tuple[float, Point]:
+        """By the potential, or for Coulomb's law as far as the imbalance falls."""
+        return self.backtracked(at, d) if self.shift is None else super().step(at, d)
+
+    def power(self, at: Point, rate: FloatArray) -> Callable[[float], float]:
+        """−f(g + t rate)ᵀ rate."""
+        y, mu = self._aimed(at.g) / self.root_r, self.mu
+        change = -self.root_r * rate.reshape(self.f.shape)
+        return lambda t: cone.projected_work(y, change, t, mu)
+
+
+class Proximal:
+    """The proximal steps and their inner problems.
+
+    Attributes
+    ----------
+    accuracy : of the natural map, at which forces are judged by their certificate.
+    lagged : whether Coulomb's shift is that of the last outer step.
+    newton_steps, convex_steps : taken so far; among the inner problems those with a lagged shift.
+    """
+
+    def __init__(self, problem: NetworkProblem, deadline: Deadline, accuracy: float) -> None:
+        self.problem, self.net, self.w = problem, problem.operator, problem.weight
+        self.coulomb, self.deadline, self.accuracy = problem.coulomb, deadline, accuracy
+        self.lagged, self.newton_steps, self.convex_steps = False, 0, 0
+
+    def solve(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, list[float]]:
+        """The best forces, and the natural map after each proximal step."""
+        self.lagged = self.coulomb
+        best, worst, history = self.phase(f, max_steps)
+        self.lagged, solved = False, max(self.accuracy, _REACHABLE)
+        for start in (best, f) if self.coulomb else ():  # again from where the first phase began
+            if worst <= solved or len(history) >= max_steps or self.deadline.passed:
+                break
+            forces, worst_now, more = self.phase(start, max_steps - len(history))
+            history += more
+            if worst_now < worst:
+                worst, best = worst_now, forces
+        return best, history
+
+    def phase(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, float, list[float]]:
+        """The best forces from f (nc, d), their worst residual, the natural map of each step."""
+        net, problem = self.net, self.problem
+        x = net.motion(net.load(f.ravel()))
+        free = problem.p / np.repeat(self.w, problem.d)
+        impulse = float(np.sqrt(np.sum(net.load(free) ** 2 * net.weight))) or 1.0
+        best, least, least_worst, error = f, np.inf, np.inf, self.natural(f)
+        if error <= self.accuracy:
+            return f, problem.worst(f), [error]
+        penalty, inner, history = Penalty(), min(_LOOSE, _SHARE * error), list[float]()
+        for _ in range(max_steps):
+            tol = impulse * max(inner, EPS * penalty.value)
+            x, f = self.step(x, f, penalty.value / self.w, tol)
+            error = self.natural(f)
+            history.append(error)
+            worst = problem.worst(f) if error <= self.accuracy else np.inf
+            if worst < least_worst or (error < least and least_worst == np.inf):
+                least, least_worst, best = error, worst, f
+            if self.deadline.passed or worst <= _REACHABLE:
+                break
+            unsettled = len(history) > 4 and history[-1] > _SETTLING * history[-3]
+            if self.lagged and (error <= _NEAR or unsettled):
+                break
+            if not penalty.after(error):
+                break
+            inner = max(min(0.1 * inner, _SHARE * error), EPS)
+        return best, least_worst if least_worst < np.inf else problem.worst(best), history
+
+    def rates(self, x: FloatArray) -> FloatArray:
+        """Rates (nc, d) of a motion."""
+        return self.problem.table(self.net.gap(x) + self.problem.p)
+
+    def natural(self, f: FloatArray) -> float:
+        """The largest natural map of forces (nc, d)."""
+        return self.problem.natural_map(f, self.rates(self.net.motion(self.net.load(f.ravel()))))
+
+    def step(
+        self, x: FloatArray, f: FloatArray, r: FloatArray, tol: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """x and f (nc, d) after the inner problem from f, with penalties r (nc,)."""
+        shift = None if self.coulomb and not self.lagged else self.problem.shift(self.rates(x))
+        newton = ConeNewton(self.problem, tol, self.deadline, f, r, shift)
+        x, met = self._inner(x, newton)
+        for trial in range(1, _TRIALS * (_LAGGED + 1)):  # convex steps between two trials
+            if shift is not None or met or self.deadline.passed:
+                break
+            convex = trial % (_LAGGED + 1) > 0
+            lagged = self.problem.shift(self.rates(x)) if convex else None
+            x, met = self._inner(x, ConeNewton(self.problem, tol, self.deadline, f, r, lagged))
+            met, self.convex_steps = met and not convex, self.convex_steps + convex
+        g = self.net.gap(x) + self.problem.p  # computed anew: r magnifies its round-off
+        return x, self.problem.table(newton.force(g))
+
+    def _inner(self, x: FloatArray, newton: ConeNewton) -> tuple[FloatArray, bool]:
+        """The motion where Newton's method ends, and whether it has converged."""
+        at = newton.run(newton.at(x), _INNER)
+        self.newton_steps += newton.steps
+        return at.w, at.error <= newton.tol
+
+
+@dataclass
+class Penalty:
+    """r w of the proximal steps: it grows, and is reduced where round-off has been reached.
+
+    If that does not help, it grows further, and is reduced once more at the end.
+    """
+
+    value: float = _FIRST
+    peak: float = _FIRST
+    reducing: bool = False
+    stalls: int = 0
+    patience: int = 1
+    best: float = np.inf
+    last: float = np.inf
+
+    def after(self, error: float) -> bool:
+        """The next value, after a natural map; whether to go on."""
+        stalled = error > _PROGRESS * self.best
+        self.stalls = self.stalls + 1 if stalled else 0
+        noisy = error <= _NOISE * EPS * self.value
+        enough = error <= _FLOOR * EPS * self.value and error <= _QUICK * self.last
+        self.best, self.last = min(self.best, error), error
+        once_more = self.patience > 1
+        if self.reducing:
+            in_vain = self.value == 1.0 or (self.stalls >= _STALLS and not once_more)
+            if stalled and in_vain:
+                if once_more:
+                    return False
+                self.reducing, self.stalls, self.patience = False, 0, _STALLS
+                self.value = min(_GROWTH * self.peak, _LARGEST)
+                return True
+        elif not enough and not (
+            self.stalls >= self.patience and (noisy or self.value == _LARGEST)
+        ):
+            if not noisy or once_more:
+                self.value = min(_GROWTH * self.value, _LARGEST)
+            return True
+        self.reducing, self.peak = True, max(self.peak, self.value)
+        if stalled or enough:
+            self.value = max(self.value / _REDUCTION, 1.0)
+        return True
