@@ -23,7 +23,7 @@ from cdopt.backends.base import POSING, Backend, ProblemClass, RunResult, posed_
 from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
 from cdopt.backends.selection import require_capable, resolve
-from cdopt.formulations.statement import ForceForm, Statement, VelocityForm
+from cdopt.formulations.statement import InForces, InMotion, Statement
 from cdopt.problem import ContactProblem
 from cdopt.problem.certificate import TOLERANCE, Certificate
 from cdopt.problem.contact_law import HOOKE
@@ -57,11 +57,18 @@ class Formulation(ABC):
     @posed_once
     def statement(self) -> Statement:
         """The variables and the problem on them."""
-        return self._stated()
+        stated = InForces if self.in_forces else InMotion
+        return stated(self.data, self._shift)
 
-    @abstractmethod
-    def _stated(self) -> Statement:
-        """State the problem in the form asked for."""
+    @property
+    def in_forces(self) -> bool:
+        """Whether the problem is stated in forces, or else in motions."""
+        return self.form in ("force", "complementary")
+
+    @property
+    def _shift(self) -> FloatArray | None:
+        """(nc,) m/s, added to the normal rates of the statement; None for nothing."""
+        return None
 
     @property
     def problem(self) -> cp.Problem:
@@ -109,7 +116,7 @@ class Formulation(ABC):
     @property
     def _quadratic(self) -> bool:
         """Whether the problem is a QP while nobody extends it."""
-        return self._power == HOOKE
+        return not self.data.nc or (self.data.d == 1 and self._power == HOOKE)
 
     @property
     def contact_ids(self) -> NDArray[Any] | None:
@@ -141,13 +148,30 @@ class Formulation(ABC):
         """Write a previous solution, ``start``, into the CVXPY variables."""
         self.statement.seed(start)
 
-    @abstractmethod
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        """v_next, u, gap and dual of an answer; f too where it is more than the iterate's."""
+        """v_next, u, gap, dual and what friction adds; f too where it is more than the iterate's.
 
-    @abstractmethod
+        Multipliers of the form in forces are the rates of a step or the displacement; those of the
+        form in motions the impulses or forces.
+        """
+        data, motion, f = self.data, iterate.motion, iterate.forces
+        gap = data.gap(motion, f)
+        fields: dict[str, FloatArray | None] = {"gap": gap}
+        if data.is_static:
+            fields |= {"u": motion, "dual": motion if self.in_forces else f}
+        else:
+            fields |= {"v_next": motion, "dual": gap if self.in_forces else f * data.dt}
+        if data.d > 1:
+            forces, rates = data.cones.table(f), data.cones.table(gap)
+            fields |= {"f": forces[:, 0].copy(), "f_t": forces[:, 1:].copy()}
+            fields |= {"gap": rates[:, 0].copy(), "slip": rates[:, 1:].copy()}
+        return fields
+
     def _objective(self, iterate: Iterate) -> float:
         """Objective of the stated form at an answer, in physical units."""
+        if self.in_forces:
+            return float(self.data.force_objective(iterate.forces).sum())
+        return float(self.data.motion_objective(iterate.motion, iterate.forces).sum())
 
     def with_constraints(self, *constraints: cp.Constraint) -> Self:
         """The same formulation with constraints of your own, written on its variables.
@@ -376,39 +400,3 @@ def possible_form(form: str, step: Step) -> str:
         why = "the step is known by N and p alone, which hold no velocity"
         raise Unsupported("velocity form", why, ("form='force'",))
     return form
-
-
-class StepFormulation(Formulation):
-    """One step in force or velocity form, its contacts rigid or elastic."""
-
-    step: Any
-
-    @staticmethod
-    @abstractmethod
-    def _force_form(x: Any) -> cp.Problem:
-        """The problem in the forces, on the variables ``x``."""
-
-    @staticmethod
-    @abstractmethod
-    def _velocity_form(x: Any) -> cp.Problem:
-        """The problem in the velocities, on the variables ``x``."""
-
-    def _stated(self) -> Statement:
-        if self.form == "force" or self.data.N is not None:
-            return ForceForm(self.data, self._force_form)
-        return VelocityForm(self.data, self._velocity_form)
-
-    def _multipliers(self, iterate: Iterate) -> FloatArray:
-        """Force form: the gap's speed; velocity form: the impulses."""
-        if self.form == "force":
-            return np.asarray(self.data.gap(iterate.motion, iterate.forces))
-        return np.asarray(iterate.forces * self.data.dt)
-
-    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        gap = self.data.gap(iterate.motion, iterate.forces)
-        return {"v_next": iterate.motion, "gap": gap, "dual": self._multipliers(iterate)}
-
-    def _objective(self, iterate: Iterate) -> float:
-        if self.form == "force":
-            return float(self.data.force_objective(iterate.forces).sum())
-        return float(self.data.motion_objective(iterate.motion, iterate.forces).sum())

@@ -14,14 +14,12 @@ velocity form are the impulses Δt f, and the optimal values satisfy primal = �
 
 from __future__ import annotations
 
-import cvxpy as cp
-
-from cdopt.formulations.base import Form, StepFormulation, possible_form
-from cdopt.formulations.statement import ForceForm, VelocityForm, align
+from cdopt.formulations.base import Form, Formulation, possible_form
+from cdopt.formulations.printing import align
 from cdopt.problem import ContactStep, Step, rigid_data
 
 
-class ClassicCD(StepFormulation):
+class ClassicCD(Formulation):
     """The classic contact dynamics QP of one step.
 
     Parameters
@@ -47,21 +45,13 @@ class ClassicCD(StepFormulation):
     (True, 10.0)
     """
 
+    step: Step
+
     def __init__(self, step: Step, form: Form = "force") -> None:
         step.require_frictionless("ClassicCD")
         self.form = possible_form(form, step)
         self.step = step
         self.data = rigid_data(step)
-
-    @staticmethod
-    def _force_form(x: ForceForm) -> cp.Problem:
-        """(22): ½ fᵀN f + pᵀf over f ≥ 0."""
-        return cp.Problem(cp.Minimize(0.5 * x.fNf + x.p @ x.f), x.momentum)
-
-    @staticmethod
-    def _velocity_form(x: VelocityForm) -> cp.Problem:
-        """½ ‖v⁺ − v*‖²_M subject to B v⁺ + bias ≥ 0."""
-        return cp.Problem(cp.Minimize(0.5 * x.wMw), [x.gap >= 0])
 
     def latex(self) -> str:
         """The problem as mathematics."""

@@ -32,7 +32,7 @@ from cdopt.formulations.base import Form
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm
-from cdopt.formulations.statement import align, conjugate_latex
+from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import truss_data
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import PowerLaw

@@ -15,18 +15,17 @@ relative stiffness, the error is O(ε).
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt.formulations.base import Form, StepFormulation
-from cdopt.formulations.statement import ForceForm, VelocityForm, align, conjugate_latex
+from cdopt.formulations.base import Form, Formulation
+from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import ContactStep, Step, elastic_data
 from cdopt.problem.contact_law import PowerLaw
 
 
-class ElasticStep(StepFormulation):
+class ElasticStep(Formulation):
     """A step with inertia on elastic contacts: compliant contact dynamics, variational steps.
 
     Attributes
@@ -43,23 +42,6 @@ class ElasticStep(StepFormulation):
         step.require_frictionless(type(self).__name__)
         self.form, self.step = form, step
         return step
-
-    @staticmethod
-    def _force_form(x: ForceForm) -> cp.Problem:
-        """½ fᵀN f + pᵀf + (1/Δt) Σ w*(f) over f ≥ 0."""
-        return cp.Problem(cp.Minimize(0.5 * x.fNf + x.p @ x.f + x.conjugate_energy), x.momentum)
-
-    @staticmethod
-    def _velocity_form(x: VelocityForm) -> cp.Problem:
-        """½ ‖v⁺ − v*‖²_M + Σ w(c) with overlaps c ≥ −Δt (B v⁺ + bias), c ≥ 0."""
-        energy = 0.5 * x.wMw + x.elastic_energy
-        if x.slip is not None:
-            energy = energy + x.slider_energy
-        return cp.Problem(cp.Minimize(energy), [x.gap + x.c >= 0])
-
-    @property
-    def _quadratic(self) -> bool:
-        return self.data.nc == 0 or super()._quadratic
 
 
 class CompliantCD(ElasticStep):

@@ -22,7 +22,6 @@ import copy
 import dataclasses
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cdopt._util import checks
@@ -30,11 +29,9 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
-from cdopt.formulations.base import Certified, Form, Solve, StepFormulation, possible_form
-from cdopt.formulations.classic_cd import ClassicCD
-from cdopt.formulations.statement import Statement, StepForm, align, seed_dual
+from cdopt.formulations.base import Certified, Form, Formulation, Solve, possible_form
+from cdopt.formulations.printing import align
 from cdopt.problem import (
-    ContactProblem,
     DelassusStep,
     Step,
     WarmStart,
@@ -42,7 +39,6 @@ from cdopt.problem import (
 )
 from cdopt.problem.certificate import Certificate, errors_elsewhere
 from cdopt.problem.existence import Slater, slater_number
-from cdopt.problem.scaling import scaled
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.step_problems import Law
 
@@ -50,7 +46,7 @@ _PASSES = 200  # of the fixed point at most
 _SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain
 
 
-class FrictionalCD(StepFormulation):
+class FrictionalCD(Formulation):
     """One step of contact dynamics with friction.
 
     Parameters
@@ -97,35 +93,13 @@ class FrictionalCD(StepFormulation):
         self.data = frictional_data(step, law)
         self.shift = np.zeros(step.nc)
 
-    @staticmethod
-    def _force_form(x: ConeForces) -> cp.Problem:
-        """½ fᵀN f + pᵀf + sᵀf_n over f ∈ K_μ."""
-        cones = cp.SOC(cp.multiply(cp.Constant(x.mu, name="μ"), x.f_n), x.f_T, axis=1)
-        return cp.Problem(cp.Minimize(0.5 * x.fNf + x.work), [cones, x.f_n >= 0, x.balance])
-
-    @staticmethod
-    def _velocity_form(x: ConeVelocities) -> cp.Problem:
-        """½ ‖v⁺ − v*‖²_M subject to B v⁺ + b + s e_n ∈ K*_μ."""
-        normal, sliding = x.rates()
-        mu = cp.Constant(x.mu[:, None], name="μ")
-        return cp.Problem(
-            cp.Minimize(0.5 * x.wMw), [cp.SOC(normal, cp.multiply(mu, sliding), axis=1)]
-        )
-
     @property
     def _particulars(self) -> list[str]:
         return [self.law, f"{self.form} form"]
 
     @property
-    def _quadratic(self) -> bool:
-        return not self.step.nc
-
-    def _stated(self) -> Statement:
-        if not self.step.nc:
-            return ClassicCD(self.step.without_friction(), self.form).statement
-        if self.form == "force":
-            return ConeForces(self.data, self._force_form, self.shift)
-        return ConeVelocities(self.data, self._velocity_form, self.shift)
+    def _shift(self) -> FloatArray:
+        return self.shift
 
     def shifted(self, shift: FloatArray) -> FrictionalCD:
         """The same formulation with the normal rates of ``problem`` shifted by (nc,), m/s."""
@@ -228,19 +202,6 @@ class FrictionalCD(StepFormulation):
         data = self.data
         return data.shift(data.gap(answer.motion, answer.forces))
 
-    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        data = self.data
-        forces = data.cones.table(iterate.forces)
-        rates = data.cones.table(data.gap(iterate.motion, iterate.forces))
-        return {
-            "f": forces[:, 0].copy(),
-            "f_t": forces[:, 1:].copy(),
-            "v_next": iterate.motion,
-            "gap": rates[:, 0].copy(),
-            "slip": rates[:, 1:].copy(),
-            "dual": self._multipliers(iterate),
-        }
-
     def _objective(self, iterate: Iterate) -> float:
         """Of the convex problem with the shift of the answer, in the form that is stated."""
         if self.form == "velocity":
@@ -271,112 +232,3 @@ class FrictionalCD(StepFormulation):
 
 def _worst(certificate: Certificate | None) -> float:
     return np.inf if certificate is None else certificate.worst
-
-
-class _ConeForm(StepForm):
-    """What both forms share: the cones, and the shift s (contacts,) over the part's speed."""
-
-    def __init__(self, data: ContactProblem, state: Any, shift: FloatArray) -> None:
-        self.s = shift / data.speed[:: data.d]
-        self.mu = data.cones.mu
-        super().__init__(data, state)
-
-    def _split(self, rows: Any) -> tuple[Any, Any]:
-        """The normal rows and the tangential rows of an array with nc·d rows."""
-        tangential = np.arange(self.data.rows) % self.data.d > 0
-        return rows[~tangential], rows[tangential]
-
-    def _joined(self, normal: Any, tangential: Any) -> FloatArray:
-        """Values of the normal rows (contacts,) and the others, as rows (nc,)."""
-        many = self.data.d - 1
-        tangents = np.reshape(np.asarray(tangential, dtype=float), (self.data.nc, many))
-        return np.column_stack([np.ravel(normal), tangents]).ravel()
-
-
-class ConeForces(_ConeForm):
-    """Variables f_n (contacts,), f_T (contacts, d − 1) in K_μ, in units of each part's force.
-
-    The ``balance`` is M w = Bᵀf, each row in units of its own mass; of a step known by N and p it
-    says that the rows f (nc,) are both.
-    """
-
-    def _declare(self) -> None:
-        super()._declare()
-        data, step = self.data, self.scaled
-        self.f_n = cp.Variable(data.nc, name="f_n")
-        self.f_T = cp.Variable((data.nc, data.d - 1), name="f_T")
-        self.forces = cp.multiply(cp.Constant(self._split(data.force)[0], name="f₀"), self.f_n)
-        if step.S is None:
-            self.f = cp.Variable(data.rows, name="f")
-            columns = cp.hstack([cp.reshape(self.f_n, (data.nc, 1), order="C"), self.f_T])
-            self.balance = self.f == cp.vec(columns, order="C")
-            return
-        unit = 1.0 / step.S.diagonal()
-        B_n, B_T = self._split(scaled(step.B, None, unit))
-        load = cp.Constant(B_n.T, name="B_nᵀ") @ self.f_n
-        load += cp.Constant(B_T.T, name="B_Tᵀ") @ cp.vec(self.f_T, order="C")
-        self.balance = cp.Constant(scaled(step.S, unit, None), name="M") @ self.w == load
-
-    @property
-    def work(self) -> cp.Expression:
-        """pᵀf + sᵀf_n."""
-        p_n, p_T = self._split(self.row_weight * self.scaled.p)
-        work = cp.Constant(p_n, name="p_n") @ self.f_n
-        work += cp.Constant(p_T, name="p_T") @ cp.vec(self.f_T, order="C")
-        s = self.contact_weight * self.s
-        return work + cp.Constant(s, name="s") @ self.f_n if s.any() else work
-
-    def iterate(self) -> Iterate | None:
-        """f, and the v⁺ that follows from it."""
-        if self.f_n.value is None or self.f_T.value is None:
-            return None
-        forces = self.data.force * self._joined(self.f_n.value, self.f_T.value)
-        return Iterate(self.data.velocity(forces), forces)
-
-    def seed(self, start: WarmStart) -> None:
-        """Write forces, and the motion that they cause."""
-        data = self.data
-        forces = start.forces_on(data.contact_ids, data.nc, data.d)
-        values = data.cones.table(forces / data.force)
-        self.f_n.value, self.f_T.value = values[:, 0], values[:, 1:]
-        if self.scaled.N is not None:
-            self.f.value = values.ravel()
-        else:
-            self._seed_motion(forces)
-
-
-class ConeVelocities(_ConeForm):
-    """Variables w = v⁺ − v* of a step with rates in K*_μ."""
-
-    def _declare(self) -> None:
-        super()._declare()
-        self._declare_velocity()
-
-    def rates(self) -> tuple[cp.Expression, cp.Expression]:
-        """Shifted normal rates (contacts,) and sliding rates (contacts, d − 1)."""
-        data, step = self.data, self.scaled
-        (B_n, B_T), (p_n, p_T) = self._split(step.B), self._split(step.p)
-        normal = cp.Constant(B_n, name="B_n") @ self.w + cp.Constant(p_n, name="p_n")
-        sliding = cp.Constant(B_T, name="B_T") @ self.w + cp.Constant(p_T, name="p_T")
-        if self.s.any():
-            normal = normal + cp.Constant(self.s, name="s")
-        return normal, cp.reshape(sliding, (data.nc, data.d - 1), order="C")
-
-    def iterate(self) -> Iterate | None:
-        """v⁺, and f from the multipliers (f_n, f_T/μ) of the cones."""
-        data, motion = self.data, self.motion()
-        multipliers = self.problem.constraints[0].dual_value
-        if motion is None or multipliers is None or multipliers[0] is None:
-            return None
-        normal, tangential = multipliers
-        sliding = self.mu[:, None] * np.reshape(tangential, (data.nc, data.d - 1))
-        return Iterate(motion, data.force * self._joined(normal, sliding) / self.row_weight)
-
-    def seed(self, start: WarmStart) -> None:
-        """Write the motion that forces cause, and the forces as multipliers."""
-        data = self.data
-        forces = start.forces_on(data.contact_ids, data.nc, data.d)
-        self._seed_motion(forces)
-        f = data.cones.table(self.row_weight * forces / data.force)
-        sliding = f[:, 1:] / np.where(self.mu > 0.0, self.mu, np.inf)[:, None]
-        seed_dual(self.problem.constraints[0], f[:, 0], sliding)

@@ -18,7 +18,7 @@ from cdopt._util import checks
 from cdopt._util.checks import read_only
 from cdopt._util.errors import InfeasibilityProof
 from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm, network_arguments
-from cdopt.formulations.statement import align, conjugate_latex
+from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import truss_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 

@@ -1,26 +1,34 @@
-"""One form of a problem as CVXPY states it; the two forms of a step with inertia.
+"""The two statements of a contact problem in CVXPY: in forces f ∈ K, and in motions.
 
-Solvers see variables without dimensions. A physical quantity is its unit times a variable, and the
-constants are those of ``data.scaled()``. In its units the time step is one, so that a statement
-reads as it does in physical symbols. A step is stated in forces f ≥ 0 or in velocities v⁺: the
-multipliers of the velocity form are the impulses Δt f, and primal = −Δt · dual.
+In forces, with N = G S⁻¹ Gᵀ, and Gᵀf = F̃ where there is no inertia S::
+
+    minimise over f ∈ K    ½ fᵀN f + pᵀf + Σ w*(f)
+
+In motions, with overlaps c where contacts are elastic::
+
+    minimise over w    ½ wᵀS w + F̃ᵀw + Σ w(c)    subject to    G w + p + c ∈ K*
+
+Every formulation is one of both on its ``ContactProblem``. Solvers see variables without
+dimensions: a physical quantity is its unit times a variable, and the constants are those of
+``data.scaled()``, in which the time step is one. Multipliers of the motions are the impulses Δt f,
+and the optimal values satisfy primal = −Δt · dual.
 """
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
-from cdopt.problem import ContactProblem, ScaledProblem, WarmStart
+from cdopt.formulations.cone_forms import form_of, seed_dual
+from cdopt.formulations.printing import PrintedProblem, Term, raised
+from cdopt.problem import ContactProblem, HalfLines, ScaledProblem, WarmStart
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.scaling import scaled
 from cdopt.problem.solution import Iterate
@@ -31,9 +39,10 @@ _MAX_DENOM = 2**20  # exponents become fractions with at most this denominator: 
 class Statement(ABC):
     """The variables of one form, the problem stated on them, and how to read and write them.
 
-    CVXPY takes no variable of size zero. Where there is no contact, one contact that carries
-    nothing is added to the variables. The ``weight`` (parts,) is the factor of each part's share of
-    the objective: independent parts share no variable, so each may count in its own units.
+    CVXPY takes no variable of size zero. Where there is no contact, one that carries nothing is
+    added to the variables; where no dof of a static network is used, one that nothing acts on. The
+    ``weight`` (parts,) is the factor of each part's share of the objective: independent parts share
+    no variable, so each may count in its own units. ``shift`` (nc,) is added to the normal rates.
     """
 
     # physical quantities by the variables; None where the form does not hold them
@@ -41,17 +50,35 @@ class Statement(ABC):
     velocity: cp.Expression | None = None
     displacement: cp.Expression | None = None
 
-    def __init__(self, data: ContactProblem, state: Callable[[Any], cp.Problem]) -> None:
-        self.data = data
-        self.weight = np.ones(data.parts.count)
-        self._state = state
+    def __init__(self, data: ContactProblem, shift: FloatArray | None = None) -> None:
+        self.data, self.scaled, self._cones = data, data.scaled(), data.cones
+        self._shift = np.zeros(data.rows)
+        if shift is not None:
+            self._shift[:: data.d] = shift / data.speed[:: data.d]
+        if not data.nc:
+            self.scaled, self._cones = _with_a_contact(self.scaled), HalfLines(1)
+            self._shift = np.zeros(1)
+        self.dofs = self.scaled.used.size  # without the added one
+        if data.is_static and not self.dofs:
+            none = sp.csr_array((self.scaled.p.size, 1))
+            self.scaled = dataclasses.replace(self.scaled, B=none, load=np.zeros(1))
+        self.weight, self.added = np.ones(data.parts.count), list[cp.Constraint]()
+        self.form = form_of(self._cones)
         self._declare()
-        stated = state(self)
-        self.problem = PrintedProblem(stated.objective, stated.constraints)
+        self.conditions = self._conditions()
+        self.problem = PrintedProblem(self._terms(), self.conditions)
 
     @abstractmethod
     def _declare(self) -> None:
-        """Make the variables."""
+        """Make the variables and the physical expressions."""
+
+    @abstractmethod
+    def _terms(self) -> list[Term]:
+        """The terms of the objective."""
+
+    @abstractmethod
+    def _conditions(self) -> list[Term]:
+        """The constraints."""
 
     @abstractmethod
     def iterate(self) -> Iterate | None:
@@ -68,198 +95,205 @@ class Statement(ABC):
         """
         other, energy = copy.copy(self), self.data.part_energy
         other.weight = energy / float(energy.max())
-        objective = self._state(other).objective
-        other.problem = PrintedProblem(objective, [*self.problem.constraints, *constraints])
+        other.added = [*self.added, *constraints]
+        other.problem = PrintedProblem(other._terms(), self.conditions, other.added)
         return other
 
-    @property
-    def contact_weight(self) -> FloatArray:
-        """(nc,) weight of each contact; of the added one where there is none."""
-        return self.weight[self.data.parts.contact] if self.data.nc else np.ones(1)
+    # --- what both share ---------------------------------------------------------------
 
     @property
     def row_weight(self) -> FloatArray:
-        """(rows,) weight of each row."""
-        return self.data.cones.on_rows(self.contact_weight)
+        """(rows,) weight of each row; of the added contact where there is none."""
+        return self.weight[self.data.row_part] if self.data.nc else np.ones(1)
 
     @property
     def dof_weight(self) -> FloatArray:
-        """(nv,) weight of each dof."""
-        return self.weight[self.data.parts.dof]
+        """(m,) weight of each dof used; of the added one where there is none."""
+        if not self.dofs:
+            return np.ones(self.scaled.load.size)
+        return self.weight[self.data.parts.dof[self.scaled.used]]
 
-    def in_newtons(self, f: cp.Variable) -> cp.Expression:
-        """The forces f (nc,) of a variable, N."""
-        nc = self.data.nc
-        f = f if f.size == nc else f[:nc]  # one is added where there is no contact
-        return cp.multiply(cp.Constant(self.data.force, name="f₀"), f)
-
-    def forces_of(self, start: WarmStart) -> tuple[FloatArray, FloatArray]:
-        """Forces (nc,) of a previous solution in N, and as values of the variable f."""
-        data = self.data
-        forces = start.forces_on(data.contact_ids, data.nc)
-        return forces, np.maximum(forces / data.force, 0.0) if data.nc else np.zeros(1)
-
-    def physical_forces(self, f: Any) -> FloatArray:
-        """Values of the variable f as forces (nc,) in N."""
-        return np.asarray(self.data.force * np.asarray(f, dtype=float).ravel()[: self.data.nc])
-
-
-def elastic_energy(law: PowerLaw, c: cp.Expression, weight: FloatArray) -> cp.Expression:
-    """Σ weight w(c) for overlaps c ≥ 0, with w(c) = (k/p) cᵖ."""
-    return _power_sum(c, weight * law.stiffness, law.power, "½k", f"k{_raised(1 / law.power)}")
-
-
-def conjugate_energy(law: PowerLaw, f: cp.Expression, weight: FloatArray) -> cp.Expression:
-    """Σ weight w*(f) for forces f ≥ 0, with w*(f) = (1/q) k^(−1/(p−1)) f^q and q = p/(p−1)."""
-    compliance = law.stiffness ** (-1.0 / (law.power - 1.0))
-    names = "½k⁻¹", f"k{_raised(-1 / law.power)}"
-    return _power_sum(f, weight * compliance, law.conjugate_power, *names)
-
-
-def _power_sum(x: cp.Expression, factor: FloatArray, exponent: float, *names: str) -> cp.Expression:
-    """Σ (factor/exponent) x^exponent for x ≥ 0.
-
-    The factor goes inside the power, where it spans fewer orders of magnitude; a quadratic
-    keeps it outside, so that it lands on the diagonal of the solver's P with no new variable.
-    """
-    if exponent == 2.0:
-        return cp.Constant(0.5 * factor, name=names[0]) @ cp.square(x)
-    root = cp.Constant(factor ** (1.0 / exponent), name=names[1])
-    return cp.sum(cp.power(cp.multiply(root, x), exponent, max_denom=_MAX_DENOM)) / exponent
-
-
-def seed_dual(constraint: cp.Constraint, *values: FloatArray) -> None:
-    """Write the multiplier of a constraint; two of a second-order cone."""
-    for variable, value in zip(constraint.dual_variables, values, strict=True):
-        variable.save_value(value)
-
-
-# --- steps -------------------------------------------------------------------------------
-
-
-class StepForm(Statement):
-    """What all forms share: the scaled step, its motion w = v⁺ − v* and its forces f."""
-
-    scaled: ScaledProblem
-    w: cp.Variable
-    f: cp.Variable
-
-    def _declare(self) -> None:
-        step = self.data.scaled()
-        if not step.p.size and step.N is not None:  # an open contact is added
-            step = dataclasses.replace(step, N=sp.csr_array(np.eye(1)), p=np.ones(1))
-        elif not step.p.size:
-            B, law = sp.csr_array((1, self.data.nv)), PowerLaw(np.ones(1), HOOKE)
-            step = dataclasses.replace(step, B=B, p=np.ones(1), compliance=law)
-        self.scaled = step
-        if self.data.nv:
-            self.w = cp.Variable(self.data.nv, name="w")
-
-    def _quad_form(
-        self, x: cp.Variable, A: sp.csr_array, weight: FloatArray, name: str
-    ) -> cp.Expression:
-        """xᵀA x, each part's block multiplied by the part's weight."""
+    def _half(self, x: cp.Variable, A: sp.csr_array, weight: FloatArray, name: str) -> Term:
+        """½ xᵀA x, each part's block multiplied by the part's weight."""
         if not np.all(weight == 1.0):
             A = scaled(A, np.sqrt(weight), np.sqrt(weight))
-        return cp.quad_form(x, cp.Constant(A, name=name), assume_PSD=True)
+        square = cp.quad_form(x, cp.Constant(A, name=name), assume_PSD=True)
+        return Term(f"½ {x.name()}ᵀ {name} {x.name()}", 0.5 * square)
 
-    @property
-    def wMw(self) -> cp.Expression:
-        """‖v⁺ − v*‖²_M."""
-        return self._quad_form(self.w, self.scaled.S, self.dof_weight, "M")
+    def _motion_variable(self, name: str) -> cp.Variable:
+        """w (m,), and the expression of the motion (nv,)."""
+        data, size = self.data, self.scaled.load.size
+        variable = cp.Variable(size, name=name)
+        if data.is_static:
+            used = self.scaled.used
+            place = (self.scaled.unit, (used, np.arange(used.size)))
+            onto = cp.Constant(sp.csr_array(place, shape=(data.nv, size)), name="U₀")
+            self.displacement = onto @ variable + cp.Constant(data.rest, name="ū")
+        else:
+            unit = cp.Constant(self.scaled.unit, name="v₀")
+            self.velocity = cp.multiply(unit, variable) + cp.Constant(data.rest, name="v*")
+        return variable
 
-    @property
-    def fNf(self) -> cp.Expression:
-        """fᵀN f: wᵀM w with M w = Bᵀf, so that N is never formed; or N where it is known."""
-        if self.scaled.N is not None:
-            return self._quad_form(self.f, self.scaled.N, self.row_weight, "N")
-        return self.wMw
-
-    def _declare_velocity(self) -> None:
-        """Make the expression of v⁺ (nv,)."""
-        unit = cp.Constant(self.data.dof_speed, name="v₀")
-        self.velocity = cp.multiply(unit, self.w) + cp.Constant(self.data.rest, name="v*")
-
-    def motion(self) -> FloatArray | None:
-        """v⁺ (nv,), m/s, that the variable w holds."""
-        data, w = self.data, self.w.value
-        return None if w is None else np.asarray(data.rest + data.dof_speed * w)
-
-    def _seed_motion(self, forces: FloatArray) -> None:
-        """Write the motion that forces (nc,) in N cause."""
+    def _forces_of(self, start: WarmStart) -> tuple[FloatArray, FloatArray]:
+        """Forces (rows,) of a previous solution in N, and as values of the variable f."""
         data = self.data
-        self.w.value = (np.asarray(data.velocity(forces)) - data.rest) / data.dof_speed
+        forces = start.forces_on(data.contact_ids, data.nc, data.d)
+        if not data.nc:
+            return forces, np.zeros(1)
+        f = forces / data.force
+        return forces, f if self.form.signed else np.maximum(f, 0.0)
+
+    def _physical_forces(self, f: FloatArray) -> FloatArray:
+        """Values of the variable f as forces (rows,) in N."""
+        return np.asarray(self.data.force * np.asarray(f, dtype=float).ravel()[: self.data.rows])
+
+    def _motion(self, w: FloatArray) -> FloatArray:
+        """The motion (nv,) of values of the variable w."""
+        motion, n = np.array(self.data.rest), self.dofs
+        motion[self.scaled.used] += self.scaled.unit * np.asarray(w, dtype=float).ravel()[:n]
+        return motion
+
+    def _displacement_of(self, start: WarmStart) -> FloatArray | None:
+        """Values of u of a previous solution, if it has one of this length."""
+        u, n = start.motion, self.scaled.load.size
+        if u is None or u.shape != self.data.rest.shape:
+            return None
+        used = self.scaled.used
+        moved = (u[used] - self.data.rest[used]) / self.scaled.unit
+        return moved if self.dofs else np.zeros(n)
+
+    def _caused(self, forces: FloatArray) -> FloatArray:
+        """Values of w that forces (rows,) in N cause."""
+        moved = np.asarray(self.data.velocity(forces)) - self.data.rest
+        return np.asarray(moved / self.scaled.unit)
 
 
-class ForceForm(StepForm):
-    """Variables f ≥ 0 of a step, with w = v⁺ − v* where the step has matrices."""
+def _with_a_contact(problem: ScaledProblem) -> ScaledProblem:
+    """The problem without contacts, with one that carries nothing."""
+    N = None if problem.N is None else sp.csr_array(np.eye(1))
+    law = None if problem.compliance is None else PowerLaw(np.ones(1), HOOKE)
+    B = sp.csr_array((1, problem.B.shape[1]))
+    p = np.zeros(1) if problem.S is None and N is None else np.ones(1)
+    return dataclasses.replace(problem, B=B, N=N, p=p, compliance=law)
+
+
+# --- in forces -----------------------------------------------------------------------------
+
+
+class InForces(Statement):
+    """Variables f ∈ K, and w = v⁺ − v* of a step with matrices, so that N is never formed."""
 
     def _declare(self) -> None:
-        super()._declare()
-        step = self.scaled
-        self.f = cp.Variable(step.p.size, nonneg=True, name="f")
-        self.forces = self.in_newtons(self.f)
-        self.momentum: list[cp.Constraint] = []  # M w = Bᵀf, each row in units of its own mass
-        if step.S is not None and self.data.inertia is not None:
-            self._inertia = step.S.diagonal()
-            unit = 1.0 / self._inertia
-            diagonal = self.data.inertia.is_diagonal
-            M = 1.0 if diagonal else cp.Constant(scaled(step.S, unit, None), name="M")
-            B_T = cp.Constant(scaled(step.B, None, unit).T, name="M⁻¹Bᵀ" if diagonal else "Bᵀ")
-            self.momentum = [(self.w if diagonal else M @ self.w) == B_T @ self.f]
+        data, problem = self.data, self.scaled
+        if problem.S is not None:
+            self.w = cp.Variable(problem.load.size, name="w")
+        self.f = cp.Variable(problem.p.size, nonneg=not self.form.signed, name="f")
+        nc, d = data.nc, data.d
+        normal = self.f if self.f.size == nc else self.f[: nc * d : d]
+        self.forces = cp.multiply(cp.Constant(data.force[::d], name="f₀"), normal)
 
-    @property
-    def p(self) -> cp.Constant:
-        """p (nc,)."""
-        return cp.Constant(self.contact_weight * self.scaled.p, name="p")
+    def _terms(self) -> list[Term]:
+        problem, weight = self.scaled, self.row_weight
+        name = "Bū" if self.data.is_static else "p"
+        linear = [Term(f"{name}ᵀ f", cp.Constant(weight * problem.p, name=name) @ self.f)]
+        if self._shift.any():
+            linear.append(Term("sᵀ f_n", cp.Constant(weight * self._shift, name="s*") @ self.f))
+        elastic = []
+        if problem.compliance is not None:
+            elastic = [conjugate_energy(problem.compliance, self.f, weight)]
+        if problem.S is not None:
+            return [self._half(self.w, problem.S, self.dof_weight, "M"), *linear, *elastic]
+        if problem.N is not None:
+            return [self._half(self.f, problem.N, weight, "N"), *linear, *elastic]
+        return [*elastic, *(linear if problem.p.any() else [])]
 
-    @property
-    def conjugate_energy(self) -> cp.Expression:
-        """Σ w*(f)."""
-        return conjugate_energy(self.scaled.elastic_law, self.f, self.contact_weight)
+    def _conditions(self) -> list[Term]:
+        problem, S, inertia = self.scaled, self.scaled.S, self.data.inertia
+        cones = self.form.holds(self.f)
+        if S is not None and inertia is not None:  # each row in units of its own mass
+            unit = 1.0 / S.diagonal()
+            B_T = cp.Constant(sp.csr_array(scaled(problem.B, None, unit).T), name="Bᵀ")
+            if inertia.is_diagonal:
+                return [Term("w = M⁻¹Bᵀ f", self.w == B_T @ self.f), *cones]
+            M = cp.Constant(scaled(S, unit, None), name="M")
+            return [Term("M w = Bᵀ f", M @ self.w == B_T @ self.f), *cones]
+        if problem.N is not None:
+            return cones
+        B_T = cp.Constant(sp.csr_array(problem.B.T), name="Bᵀ")  # CVXPY's B.T is dense
+        return [Term("Bᵀ f = F̃", B_T @ self.f == cp.Constant(problem.load, name="F̃")), *cones]
 
     def iterate(self) -> Iterate | None:
-        """f, and the v⁺ that follows from it."""
+        """f, and the v⁺ that follows from it; u from the multipliers of Bᵀf = F̃."""
         if self.f.value is None:
             return None
-        forces = self.physical_forces(self.f.value)
-        return Iterate(self.data.velocity(forces), forces)
+        forces = self._physical_forces(self.f.value)
+        if not self.data.is_static:
+            return Iterate(self.data.velocity(forces), forces)
+        u = self.conditions[0].object.dual_value
+        return None if u is None else Iterate(self._motion(u / self.dof_weight), forces)
 
     def seed(self, start: WarmStart) -> None:
-        """Write forces, and the motion they cause."""
-        forces, self.f.value = self.forces_of(start)
-        if self.momentum:
-            self._seed_motion(forces)
-            pace = self.w.value * self._inertia
-            seed_dual(self.momentum[0], -self.dof_weight * pace)
+        """Write forces, and the motion they cause, or the displacement as multipliers."""
+        forces, self.f.value = self._forces_of(start)
+        if self.data.is_static:
+            u = self._displacement_of(start)
+            if u is not None:
+                seed_dual(self.conditions[0].object, self.dof_weight * u)
+        elif self.scaled.S is not None:
+            self.w.value = self._caused(forces)
+            pace = self.w.value * self.scaled.S.diagonal()
+            seed_dual(self.conditions[0].object, -self.dof_weight * pace)
 
 
-class VelocityForm(StepForm):
-    """Variables w = v⁺ − v* of a step, with overlaps c ≥ 0 where its contacts are elastic."""
+# --- in motions ----------------------------------------------------------------------------
+
+
+class InMotion(Statement):
+    """Variables w = v⁺ − v* of a step or u of a static network, and overlaps c of elastic contacts.
+
+    With sliders also their slip s.
+    """
 
     def _declare(self) -> None:
-        super()._declare()
-        self._declare_velocity()
         data = self.data
-        if data.compliance is not None:
-            self.c = cp.Variable(self.scaled.p.size, nonneg=True, name="c")
-        self.slip: cp.Variable | None = None
+        self.w = self._motion_variable("u" if data.is_static else "w")
+        self.c: cp.Variable | None = None
+        if self.scaled.compliance is not None:
+            self.c = cp.Variable(self.scaled.p.size, nonneg=not self.form.signed, name="c")
+        self.s: cp.Variable | None = None
         if data.sliders is not None and data.sliders.cap.size:
-            self.slip = cp.Variable(data.sliders.start.shape, name="s")
+            self.s = cp.Variable(data.sliders.start.shape, name="s")
 
-    @property
-    def gap(self) -> cp.Expression:
-        """B v⁺ + bias, which is B w + p."""
-        step = self.scaled
-        return cp.Constant(step.B, name="B") @ self.w + cp.Constant(step.p, name="p")
+    def _terms(self) -> list[Term]:
+        problem, terms = self.scaled, list[Term]()
+        if problem.S is not None:
+            terms.append(self._half(self.w, problem.S, self.dof_weight, "M"))
+        if problem.compliance is not None and self.c is not None:
+            terms.append(elastic_energy(problem.compliance, self.c, self.row_weight))
+        if self.s is not None:
+            terms.append(self._slider_energy(self.s))
+        if self.data.is_static:
+            load = cp.Constant(self.dof_weight * problem.load, name="F̃")
+            terms.append(Term("F̃ᵀ u", load @ self.w))
+        return terms
 
-    @property
-    def elastic_energy(self) -> cp.Expression:
-        """Σ w(c)."""
-        return elastic_energy(self.scaled.elastic_law, self.c, self.contact_weight)
+    def _conditions(self) -> list[Term]:
+        problem, static = self.scaled, self.data.is_static
+        name = "Bū" if static else "p"
+        rest = [] if static and not problem.p.any() else [(name, cp.Constant(problem.p, name=name))]
+        if self._shift.any():
+            rest.append(("s e_n", cp.Constant(self._shift, name="s*")))
+        if self.c is not None:
+            rest.append(("c", self.c))
+        names = " + ".join([f"B {self.w.name()}", *(name for name, _ in rest)])
+        conditions = [self.form.dual(problem.B, self.w, rest, names)]
+        if static and not (problem.B.nnz or problem.load.any()):  # nothing resists or pushes
+            conditions.append(Term("u = 0", self.w == 0))
+        if self.c is not None and not self.form.signed:
+            conditions.append(Term("c ≥ 0", None))
+        return conditions
 
-    @property
-    def slider_energy(self) -> cp.Expression:
+    def _slider_energy(self, slip: cp.Variable) -> Term:
         """Σ ψ: least over the slip s of K/2 ‖s − y/K‖² + cap ‖s‖."""
         data, sliders = self.data, self.data.sliders
         if sliders is None:
@@ -275,115 +309,61 @@ class VelocityForm(StepForm):
         stiff = energy[part] * sliders.growth * length**2
         cap = cp.Constant(energy[part] * sliders.cap * length, name="cap")
         root = cp.Constant(np.sqrt(stiff)[:, None] * np.ones(m), name="√K")
-        spring = 0.5 * cp.sum_squares(cp.multiply(root, stretch - self.slip))
-        size = cp.norm(self.slip, 2, axis=1) if m > 1 else cp.abs(self.slip)[:, 0]
-        return spring + cap @ size
+        spring = 0.5 * cp.sum_squares(cp.multiply(root, stretch - slip))
+        size = cp.norm(slip, 2, axis=1) if m > 1 else cp.abs(slip)[:, 0]
+        return Term("½ ‖√K (B_t w + t − s)‖² + capᵀ ‖s‖", spring + cap @ size)
 
     def iterate(self) -> Iterate | None:
-        """v⁺, and f: of rigid contacts the multipliers, of elastic ones by their law."""
-        data, motion = self.data, self.motion()
-        multipliers = self.problem.constraints[0].dual_value
-        if motion is not None and data.compliance is not None:
-            return Iterate(motion, data.compliance.force(data.overlap(motion, np.zeros(data.nc))))
-        if motion is None or multipliers is None:
+        """The motion, and f: of elastic contacts of a step by their law, else the multipliers."""
+        data = self.data
+        if self.w.value is None:
             return None
-        return Iterate(motion, self.physical_forces(multipliers / self.contact_weight))
+        motion = self._motion(self.w.value)
+        if data.compliance is not None and not data.is_static:
+            c = data.overlap(motion, np.zeros(data.rows))
+            return Iterate(motion, data.compliance.force(c))
+        f = self.form.multipliers(self.conditions[0].object)
+        return None if f is None else Iterate(motion, self._physical_forces(f / self.row_weight))
 
     def seed(self, start: WarmStart) -> None:
-        """Write the motion that forces cause, and forces as multipliers."""
-        forces, f = self.forces_of(start)
-        self._seed_motion(forces)
-        seed_dual(self.problem.constraints[0], self.contact_weight * f)
-        if self.data.compliance is not None:
-            self.c.value = self.scaled.elastic_law.overlap(f)
-        if self.slip is not None:
-            self.slip.value = np.zeros(self.slip.shape)
+        """Write the motion that forces cause, overlaps, and forces as multipliers."""
+        forces, f = self._forces_of(start)
+        w = self._displacement_of(start) if self.data.is_static else self._caused(forces)
+        if w is None:
+            return
+        self.w.value = w
+        if self.c is not None and self.scaled.compliance is not None:
+            self.c.value = self.scaled.compliance.overlap(f)
+        if self.s is not None:
+            self.s.value = np.zeros(self.s.shape)
+        self.form.seed(self.conditions[0].object, self.row_weight * f)
 
 
-# --- text as the papers write it ---------------------------------------------------------
+# --- energies of elastic contacts ----------------------------------------------------------
 
 
-def align(*lines: str) -> str:
-    """A LaTeX align environment of these lines."""
-    return "\\begin{align*}\n" + " \\\\\n".join(lines) + "\n\\end{align*}"
+def elastic_energy(law: PowerLaw, c: cp.Expression, weight: FloatArray) -> Term:
+    """Σ weight w(c) for overlaps c ≥ 0, with w(c) = (k/p) cᵖ."""
+    return _power_sum(c, weight * law.stiffness, law.power, "k", f"k{raised(1 / law.power)}")
 
 
-def conjugate_latex(power: float, contacts: str = "i", divisor: str = "") -> str:
-    """Σ w*(f) over a ``divisor``, in LaTeX."""
-    q, r = power / (power - 1.0), power - 1.0
-    root = "-1" if r == 1.0 else f"-1/{r:.6g}"
-    return rf"\frac{{1}}{{{q:.6g}{divisor}}} \sum_{{{contacts}}} k_i^{{{root}}} f_i^{{{q:.6g}}}"
+def conjugate_energy(law: PowerLaw, f: cp.Expression, weight: FloatArray) -> Term:
+    """Σ weight w*(f) for forces f ≥ 0, with w*(f) = (1/q) k^(−1/(p−1)) f^q and q = p/(p−1)."""
+    compliance = law.stiffness ** (-1.0 / (law.power - 1.0))
+    names = "k⁻¹", f"k{raised(-1 / law.power)}"
+    return _power_sum(f, weight * compliance, law.conjugate_power, *names)
 
 
-_SUPERSCRIPT = str.maketrans("0123456789.-", "⁰¹²³⁴⁵⁶⁷⁸⁹·⁻")
-_NAME = r"[^\s()*,@\[\]]+"  # of a constant or a variable
-_CAPITAL_VECTORS = ("F̃", "Bū")
+def _power_sum(x: cp.Expression, factor: FloatArray, exponent: float, *names: str) -> Term:
+    """Σ (factor/exponent) x^exponent for x ≥ 0.
 
-
-def _raised(exponent: float) -> str:
-    """An exponent in small raised figures."""
-    return f"{exponent:.4g}".translate(_SUPERSCRIPT)
-
-
-def _power(match: re.Match[str]) -> str:
-    """x^2.0 as x²; what is a product in brackets."""
-    base = match[1] if re.fullmatch(r"\w+", match[1]) else f"({match[1]})"
-    return base + _raised(float(match[2]))
-
-
-def _product(match: re.Match[str]) -> str:
-    """A matrix times a vector, or two vectors' product: B @ w as B w, p @ f as pᵀ f."""
-    matrix = match[1][0].isupper() and match[1] not in _CAPITAL_VECTORS
-    return f"{match[1]}{'' if matrix else 'ᵀ'} {match[2]}"
-
-
-_RULES: tuple[tuple[str, Any], ...] = (  # what CVXPY prints, and what stands for it
-    (r"PowerApprox\(([^(),]+), ([\d.]+)\)", _power),
-    (r"reshape\(([^()]*), \(\d+, \d+\), C\)", r"(\1)"),
-    (rf"(?:vec|reshape)\(({_NAME}), (?:C|\(\d+,\), C)\)", r"\1"),
-    (r"SOC\((.*), (.*)\)$", r"‖\2‖ <= \1"),
-    (rf"QuadForm\((\w+), psd_wrap\(({_NAME})\)\)", r"\1ᵀ \2 \1"),
-    (rf"({_NAME})\.T\b", r"\1ᵀ"),
-    (r"Sum\((.*?), None, False\) / (\d+\.\d{1,3})\d*", r"Σ \1 / \2"),
-    (r"½(k\S*) @ ", r"½ Σ \1 "),
-    (r"\b0\.5 \* ", "½ "),
-    (r"\b0(?:\.0)? <= (.*)$", r"\1 ≥ 0"),
-    (r" == ", " = "),
-    (r" <= ", " ≤ "),
-    (r" \* ", " "),
-    (rf"({_NAME}) @ (\w+)", _product),
-)
-_MEANING = {
-    "w": "w the velocity less v*",
-    "f": "f the contact forces",
-    "f_n": "f_n and f_T the contact forces",
-    "u": "u the displacement",
-    "c": "c the overlaps",
-    "s": "s the slip",
-    "f₀": "f₀ the units of the forces, N",
-    "v₀": "v₀ the units of the velocity",
-    "U₀": "U₀ the units of the displacement",
-}
-
-
-class PrintedProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
-    """A cvxpy.Problem whose text reads like the equation it states.
-
-    Signs of variables are written as constraints, and the last line says what the variables are.
+    The factor goes inside the power, where it spans fewer orders of magnitude; a quadratic
+    keeps it outside, so that it lands on the diagonal of the solver's P with no new variable.
     """
-
-    def __str__(self) -> str:
-        text = super().__str__()
-        for pattern, stands in _RULES:
-            text = re.sub(pattern, stands, text, flags=re.MULTILINE)
-        first, *others = text.splitlines()
-        lines = [line.removeprefix("subject to").strip() for line in others]
-        lines += [f"{x.name()} ≥ 0" for x in self.variables() if x.attributes["nonneg"]]
-        heads = ["subject to ", *[" " * 11] * len(lines)]
-        lines = [head + line for head, line in zip(heads, lines, strict=False)]
-        names = dict.fromkeys(x.name() for x in (*self.variables(), *self.constants()))
-        known = [_MEANING[name] for name in names if name in _MEANING]
-        where = "where " + ", ".join([*known, "all in units of the problem's scales"])
-        return "\n".join([first, *lines, where])
-
-    __repr__ = __str__
+    square, inside = names
+    if exponent == 2.0:
+        energy = cp.Constant(0.5 * factor, name=f"½{square}") @ cp.square(x)
+        return Term(f"½ Σ {square} {x.name()}²", energy)
+    root = cp.Constant(factor ** (1.0 / exponent), name=inside)
+    energy = cp.sum(cp.power(cp.multiply(root, x), exponent, max_denom=_MAX_DENOM)) / exponent
+    return Term(f"Σ ({inside} {x.name()}){raised(exponent)} / {exponent:.4g}", energy)

@@ -35,7 +35,8 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.base import posed_once
 from cdopt.formulations.base import Form
 from cdopt.formulations.compliant_cd import ElasticStep
-from cdopt.formulations.statement import ForceForm, align, conjugate_latex
+from cdopt.formulations.printing import align, conjugate_latex
+from cdopt.formulations.statement import InForces
 from cdopt.problem import Sliders, elastic_data
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
@@ -246,7 +247,7 @@ class VariationalStep(ElasticStep):
     def forces(self) -> cp.Expression | None:
         """CVXPY expression of f (nc,), N, bonds included; None in velocity form."""
         unknown = self.statement.forces
-        if unknown is None or not isinstance(self.statement, ForceForm):
+        if unknown is None or not isinstance(self.statement, InForces):
             return None
         return self._all_forces(unknown, self.statement.w)
 
@@ -375,7 +376,7 @@ class VariationalStep(ElasticStep):
         pushed = self.step.B.T @ f + self._slider_load(u) + self.step.F_ext
         mom = self.mom + h * pushed + damping.minus(u, h)
         mom = mom + damping.past(self._velocity(self.mom), h) + damping.plus(u, h)
-        dual, v_next = self._multipliers(iterate), self._velocity(mom)
+        dual, v_next = super()._fields(iterate)["dual"], self._velocity(mom)
         fields = {"f": f, "u": u, "mom": mom, "v_next": v_next, "gap": gap, "dual": dual}
         if self.sliders is None:
             return fields

@@ -64,6 +64,6 @@ def test_expressions_have_the_values_of_the_law(p: float) -> None:
     x = cp.Variable(3, value=values)
     pairs = ((elastic_energy, law.energy), (conjugate_energy, law.conjugate))
     for expression, energy in pairs:
-        stated = expression(law, x, weight)
+        stated = expression(law, x, weight).object
         assert stated.value == pytest.approx(float(weight @ energy(values)), rel=1e-9)
         assert stated.is_convex()

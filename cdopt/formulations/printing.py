@@ -1,0 +1,89 @@
+"""Problems as text and as LaTeX, written as the papers write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+
+
+class Term(NamedTuple):
+    """A term of an objective, or a constraint: how the paper writes it, and CVXPY's object."""
+
+    text: str
+    object: Any
+
+
+_SUPERSCRIPT = str.maketrans("0123456789.-", "⁰¹²³⁴⁵⁶⁷⁸⁹·⁻")
+_WORDS = ((" * ", " "), (" @ ", " "), (" == ", " = "), (" <= ", " ≤ "))  # of a user's constraints
+_MEANING = {
+    "w": "w the velocity less v*",
+    "f": "f the contact forces",
+    "u": "u the displacement",
+    "c": "c the overlaps",
+    "s": "s the slip",
+    "s*": "s the shift of normal rates",
+    "f₀": "f₀ the units of the forces, N",
+    "v₀": "v₀ the units of the velocity",
+    "U₀": "U₀ the units of the displacement",
+}
+
+
+class PrintedProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
+    """A cvxpy.Problem whose text is the equation that it states.
+
+    The last line says what the variables are.
+    """
+
+    def __init__(
+        self,
+        terms: Sequence[Term],
+        conditions: Sequence[Term],
+        added: Sequence[cp.Constraint] = (),
+    ) -> None:
+        """Minimise the sum of the ``terms`` subject to ``conditions``, and constraints ``added``.
+
+        A condition without a constraint is the sign of a variable.
+        """
+        constraints = [c.object for c in conditions if c.object is not None]
+        objective = sum((term.object for term in terms[1:]), terms[0].object)
+        super().__init__(cp.Minimize(objective), [*constraints, *added])
+        self._first = "minimize " + " + ".join(term.text for term in terms)
+        self._lines = [*(c.text for c in conditions if c.object is not None), *map(_words, added)]
+        self._lines += [c.text for c in conditions if c.object is None]
+
+    def __str__(self) -> str:
+        heads = ["subject to ", *[" " * 11] * len(self._lines)]
+        lines = [head + line for head, line in zip(heads, self._lines, strict=False)]
+        names = dict.fromkeys(x.name() for x in (*self.variables(), *self.constants()))
+        known = [_MEANING[name] for name in names if name in _MEANING]
+        where = "where " + ", ".join([*known, "all in units of the problem's scales"])
+        return "\n".join([self._first, *lines, where])
+
+    __repr__ = __str__
+
+
+def _words(constraint: cp.Constraint) -> str:
+    """A user's constraint as CVXPY prints it, with the signs of mathematics."""
+    text = str(constraint)
+    for cvxpy, ours in _WORDS:
+        text = text.replace(cvxpy, ours)
+    return text
+
+
+def raised(exponent: float) -> str:
+    """An exponent in small raised figures."""
+    return f"{exponent:.4g}".translate(_SUPERSCRIPT)
+
+
+def align(*lines: str) -> str:
+    """A LaTeX align environment of these lines."""
+    return "\\begin{align*}\n" + " \\\\\n".join(lines) + "\n\\end{align*}"
+
+
+def conjugate_latex(power: float, contacts: str = "i", divisor: str = "") -> str:
+    """Σ w*(f) over a ``divisor``, in LaTeX."""
+    q, r = power / (power - 1.0), power - 1.0
+    root = "-1" if r == 1.0 else f"-1/{r:.6g}"
+    return rf"\frac{{1}}{{{q:.6g}{divisor}}} \sum_{{{contacts}}} k_i^{{{root}}} f_i^{{{q:.6g}}}"
