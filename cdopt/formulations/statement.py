@@ -212,7 +212,7 @@ class InForces(Statement):
         cones = self.form.holds(self.f)
         if S is not None and inertia is not None:  # each row in units of its own mass
             unit = 1.0 / S.diagonal()
-            B_T = cp.Constant(sp.csr_array(scaled(problem.B, None, unit).T), name="Bᵀ")
+            B_T = cp.Constant(scaled(problem.B, None, unit).T, name="Bᵀ")
             if inertia.is_diagonal:
                 return [Term("w = M⁻¹Bᵀ f", self.w == B_T @ self.f), *cones]
             M = cp.Constant(scaled(S, unit, None), name="M")
