@@ -35,6 +35,8 @@ def limits(**stated: Limit) -> Callable[[Callable[P, Result]], Callable[P, Resul
                 if name not in signature.parameters:
                     expected = one_of_these(name, signature.parameters)
                     raise InvalidInput(name, "no such argument", expected)
+            if not stated:
+                return function(*args, **kwargs)
             given = signature.bind(*args, **kwargs)
             for name in stated.keys() & given.arguments.keys():
                 given.arguments[name] = stated[name](name, given.arguments[name])
@@ -43,6 +45,12 @@ def limits(**stated: Limit) -> Callable[[Callable[P, Result]], Callable[P, Resul
         return limited
 
     return decorate
+
+
+def well_spelt(cls: type[Result]) -> type[Result]:
+    """Class decorator: a misspelt argument is refused, and the one that it is most like named."""
+    cls.__init__ = limits()(cls.__init__)  # type: ignore[method-assign]
+    return cls
 
 
 def split(text: object) -> tuple[str, dict[str, str]]:

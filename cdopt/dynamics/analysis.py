@@ -53,6 +53,8 @@ class Motion:
     mass: FloatArray
     spin: FloatArray
 
+    __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
+
     def __post_init__(self) -> None:
         shape = np.shape(self.x)
         if len(shape) != 3 or shape[2] not in (2, 3) or 0 in shape:

@@ -218,6 +218,8 @@ class FrictionNetwork:
     (True, 'coulomb')
     """
 
+    __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
+
     def __init__(
         self,
         B: Any,

@@ -24,6 +24,7 @@ from scipy.spatial import ConvexHull, Delaunay, QhullError, cKDTree
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm
 from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.problem.scaling import total_by
@@ -207,6 +208,8 @@ class Representatives:
     x: FloatArray
     indices: IntArray
     dofs: Any = None
+
+    __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
 
     def __post_init__(self) -> None:
         x = _positions(self.x)

@@ -32,6 +32,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.frozen import Frozen
 from cdopt.backends.base import posed_once
 from cdopt.formulations.base import Form
 from cdopt.formulations.compliant_cd import ElasticStep
@@ -75,6 +76,8 @@ class StepDamping:
     InvalidInput : no such split; a matrix of the wrong size, not symmetric, or with a negative
         eigenvalue; a drive of the wrong length.
     """
+
+    __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
 
     def __init__(
         self,

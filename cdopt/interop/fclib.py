@@ -47,6 +47,7 @@ from numpy.typing import NDArray
 from cdopt._util import checks, files, sparse
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 from cdopt.interop.hdf5 import read_arrays
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.friction import Friction
@@ -101,6 +102,8 @@ class FclibProblem:
     title: str = ""
     description: str = ""
     math_info: str = ""
+
+    __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
 
     @property
     def label(self) -> str:

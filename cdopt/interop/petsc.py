@@ -136,7 +136,7 @@ def _write(problem: NetworkProblem, place: Path, accuracy: float, max_steps: int
 
 def block_size(body: IntArray | None) -> int:
     """Dofs of every body where all have as many, in a row; else one."""
-    label = np.ravel([] if body is None else body)
+    label = np.array([]) if body is None else checks.integers("body", body, (None,))
     if label.size == 0:
         return 1
     size = int(np.count_nonzero(label == label[0]))

@@ -5,7 +5,6 @@ conditions that every problem of this package shares; native solvers read it, fo
 in CVXPY, and ``certify`` judges answers by it.
 """
 
-from cdopt._util.arguments import guard
 from cdopt._util.errors import (
     BackendUnavailable,
     CdoptError,
@@ -49,8 +48,6 @@ __all__ = [
     "prove_infeasible",
     "rigid_data",
 ]
-
-guard(globals())
 
 __all__ += [  # made by this package
     "Cones",

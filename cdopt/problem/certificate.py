@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from cdopt._util import checks, notebook
-from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import beside
@@ -70,6 +69,7 @@ class Certificate:
         return self.worst <= self.tol and self.resolution <= self.tol
 
     def __getitem__(self, name: str) -> float:
+        checks.text("name", name)
         by_name = {r.name: r.value for r in self}
         if name not in by_name:
             raise InvalidInput("name", repr(name), "one of " + ", ".join(by_name))
@@ -143,11 +143,11 @@ def certify(
         raise InvalidInput("motion", "None", f"shape ({data.nv},)")
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     with np.errstate(all="ignore"):  # what is not a number fails its residual
-        certificate = trusted(Certificate, data.kind, residuals(data, motion, forces), tol)
+        certificate = Certificate(data.kind, residuals(data, motion, forces), tol)
         if not certificate.ok:
             return certificate
         slater, doubts = attainment(data, motion, forces, certificate.worst)
-        return trusted(Certificate, data.kind, (*certificate.residuals, *doubts), tol, slater)
+        return Certificate(data.kind, (*certificate.residuals, *doubts), tol, slater)
 
 
 def residuals(

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt.problem import friction_cone as cone
 
@@ -107,6 +108,7 @@ class HalfLines(Cones):
     """f ≥ 0 and g ≥ 0: contacts without friction, of one row each."""
 
     def __init__(self, nc: int) -> None:
+        nc = checks.whole("nc", nc, 0)
         self.nc, self.d, self.mu = nc, 1, np.zeros(nc)
 
     @property
@@ -146,7 +148,8 @@ class FrictionCones(Cones):
     """
 
     def __init__(self, mu: FloatArray, d: int) -> None:
-        self.mu, self.nc, self.d = mu, int(mu.size), d
+        self.mu = checks.answer("mu", mu, None)
+        self.nc, self.d = int(self.mu.size), checks.dimension("d", d)
 
     @property
     def sensitivity(self) -> FloatArray:

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import PowerLaw
@@ -159,7 +160,7 @@ class ContactProblem:
 
     def load(self, f: FloatArray) -> FloatArray:
         """Bᵀ f (nv,), N and N·m: what forces f (rows,) in N do to the bodies."""
-        return self.entries.load(f)
+        return self.entries.load(checks.answer("f", f, self.rows))
 
     def velocity(self, f: FloatArray) -> FloatArray | None:
         """The motion (nv,) of forces f (rows,) in N: v* + Δt M⁻¹Bᵀf.
@@ -177,16 +178,18 @@ class ContactProblem:
         ``motion`` (nv,) None is the one that forces f (rows,) cause.
         """
         if self.N is not None:
-            return np.asarray(self.N @ f + self.p)
+            return np.asarray(self.N @ checks.answer("f", f, self.rows) + self.p)
         motion = self.velocity(f) if motion is None else motion
-        return self.entries.times(np.asarray(motion)) + self.bias
+        return self.entries.times(checks.answer("motion", motion, self.nv)) + self.bias
 
     def shifted(self, rates: FloatArray) -> FloatArray:
         """g̃ (rows,), m/s: the rates that the law sets orthogonal to the forces."""
+        rates = checks.answer("rates", rates, self.rows)
         return self.cones.shifted(rates) if self.law == "coulomb" else rates
 
     def shift(self, rates: FloatArray) -> FloatArray:
         """(nc,) m/s: what the law adds to the normal rates of ``rates`` (rows,)."""
+        rates = checks.answer("rates", rates, self.rows)
         return self.cones.shift(rates) if self.law == "coulomb" else np.zeros(self.nc)
 
     def overlap(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
@@ -204,6 +207,7 @@ class ContactProblem:
 
         Equations (22), (33) and (36) of Olsen & Kamrin (2018).
         """
+        f = checks.answer("f", f, self.rows)
         parts, linear = self.scales.parts, self.p * f
         objective = parts.total(self.row_part, linear)
         if self.compliance is not None:
@@ -224,8 +228,10 @@ class ContactProblem:
         """
         parts = self.scales.parts
         if self.N is not None:
+            f = checks.answer("f", f, self.rows)
             return parts.total(self.row_part, 0.5 * self.dt * f * (self.N @ f))
-        motion = np.asarray(self.velocity(f) if motion is None else motion)
+        moved = self.velocity(f) if motion is None else motion
+        motion = checks.answer("motion", moved, self.nv)
         energy = np.zeros(parts.count)
         if self.inertia is not None:
             jump = motion - self.rest

@@ -22,6 +22,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_onl
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import numbered
 from cdopt._util.frozen import Frozen
+from cdopt._util.parameters import well_spelt
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.friction import Friction, check_directions
 from cdopt.problem.mass import MassMatrix
@@ -130,19 +131,32 @@ class Step(_Declared):
     points: Any = None
     contact_ids: Any = None
     friction: Friction | None = None
-    power: checks.Power = HOOKE
+    power: float = HOOKE
     origin: Origin | None = None
-    symmetrised: checks.NotNegative = 0.0
+    symmetrised: float = 0.0
     negative: float = field(default=0.0, init=False)
 
     expected: ClassVar[str] = "a ContactStep or a DelassusStep"  # in messages
     by_name: ClassVar[str] = "cdopt.open_problem(name).step"
     _KIND: ClassVar[str]  # in files
 
+    def _check_friction(self) -> Friction | None:
+        """The friction as given, after a check that it is one or None."""
+        return (
+            None if self.friction is None else checks.instance("friction", self.friction, Friction)
+        )
+
     def _check_contacts(self, nc: int, friction: Friction | None) -> None:
         """Validate what both kinds of step know of each contact."""
-        stiffness = checks.per_contact("stiffness", self.stiffness, nc, positive=True)
-        self.__dict__.update(stiffness=stiffness, friction=friction)
+        if self.origin is not None:
+            checks.instance("origin", self.origin, Origin)
+        self.__dict__.update(
+            dt=checks.positive("dt", self.dt),
+            power=checks.power("power", self.power),
+            symmetrised=checks.not_negative("symmetrised", self.symmetrised),
+            stiffness=checks.per_contact("stiffness", self.stiffness, nc, positive=True),
+            friction=friction,
+        )
         for name, check in (
             ("bodies", lambda value: checks.integers("bodies", value, (nc, 2), at_least=-1)),
             ("normals", lambda value: checks.table("normals", value, nc)),
@@ -301,6 +315,7 @@ class Step(_Declared):
     def save(self, path: str | Path) -> None:
         """Write the step to an ``.npz`` file, without loss; a file of another kind stays."""
         content = self._arguments()
+        path = checks.path("path", path)
         for prefix in _OBJECTS:
             one = content.pop(prefix)
             if one is not None:
@@ -320,7 +335,7 @@ class Step(_Declared):
         InvalidInput : the file is missing, damaged, or holds something else.
         """
         kinds = {k._KIND: k for k in (ContactStep, DelassusStep) if issubclass(k, cls)}
-        name, content = archive.load(path, tuple(kinds))
+        name, content = archive.load(checks.path("path", path), tuple(kinds))
         kind: Any = kinds[name]
         try:
             for prefix, of in _OBJECTS.items():
@@ -337,6 +352,7 @@ class Step(_Declared):
         return step
 
 
+@well_spelt
 @dataclass(frozen=True, eq=False, repr=False)
 class ContactStep(Step):
     """One time step of rigid bodies in contact.
@@ -379,11 +395,11 @@ class ContactStep(Step):
     phi: Any
     v: Any
     F_ext: Any
-    dt: checks.Positive
+    dt: float
     _: KW_ONLY
     restitution: Any = 0.0
     gap_rate: Any = 0.0
-    v_min: checks.NotNegative = 0.0
+    v_min: float = 0.0
     dof_body: Any = None
 
     _KIND = "contact step"
@@ -405,9 +421,11 @@ class ContactStep(Step):
                 "restitution", self.restitution, nc, at_least=0.0, at_most=1.0
             ),
             gap_rate=checks.per_contact("gap_rate", self.gap_rate, nc),
+            v_min=checks.not_negative("v_min", self.v_min),
             dof_body=body if body is None else checks.integers("dof_body", body, (nv,), at_least=0),
         )
-        self._check_contacts(nc, None if self.friction is None else self.friction.on(nc, nv))
+        friction = self._check_friction()
+        self._check_contacts(nc, None if friction is None else friction.on(nc, nv))
 
     @classmethod
     def _of(cls, **arguments: Any) -> Self:
@@ -489,6 +507,7 @@ class ContactStep(Step):
         return f"ContactStep({size}, dt={self.dt:g} s)"
 
 
+@well_spelt
 @dataclass(frozen=True, eq=False, repr=False)
 class DelassusStep(Step):
     """One time step of which only N and p of equation (20) are known.
@@ -515,7 +534,7 @@ class DelassusStep(Step):
 
     N: Any
     p_vec: Any
-    dt: checks.Positive = 1.0
+    dt: float = 1.0
     N_rows: Any = field(init=False)
     p_rows: Any = field(init=False)
 
@@ -525,7 +544,7 @@ class DelassusStep(Step):
         matrix = checks.matrix("N", self.N, None, None)
         nc = rows = matrix.shape[0]
         matrix = checks.symmetric("N", matrix, _DELASSUS_SYMMETRY_TOL)
-        given = self.friction
+        given = self._check_friction()
         negative = _negative_eigenvalue(
             matrix, _DELASSUS_PSD_TOL if not given else _FRICTION_PSD_TOL
         )

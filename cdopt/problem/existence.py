@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.cone_program import ConeProgram
 from cdopt._util.errors import InfeasibilityProof
@@ -42,6 +43,7 @@ def prove_infeasible(data: ContactProblem) -> InfeasibilityProof | None:
     Elastic steps always have one. Of Coulomb's law only normal forces are tried: such a proof
     excludes every law, and others exclude nothing.
     """
+    checks.instance("data", data, ContactProblem)
     if data.is_static:
         return _unresisted_motion(data)
     if data.compliance is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,13 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 
 _UNIT = 1e-6  # tangents may differ from unit vectors, and from each other's normals, by this
 
 
 @dataclass(frozen=True, eq=False)
-class Friction:
+class Friction(Frozen):
     """Friction of the contacts of a step.
 
     Parameters
@@ -47,8 +49,10 @@ class Friction:
     tangents: Any = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.mu, bool) or np.ndim(self.mu) > 1:
-            raise InvalidInput("mu", checks.describe(self.mu), "one number or one for each contact")
+        expected = "one number or one for each contact"
+        if checks.real("mu", self.mu, expected).ndim > 1:
+            raise InvalidInput("mu", checks.describe(self.mu), expected)
+        super().__post_init__()
 
     def on(self, nc: int, nv: int | None, rows: int | None = None) -> Friction:
         """The same friction, validated for a step of nc contacts; arrays are read-only.
@@ -62,6 +66,11 @@ class Friction:
         ------
         InvalidInput : naming the argument.
         """
+        nc = checks.whole("nc", nc, 0)
+        nv, rows = (
+            checks.optional(partial(checks.whole, at_least=0), name, value)
+            for name, value in (("nv", nv), ("rows", rows))
+        )
         mu = checks.per_contact("mu", self.mu, nc, at_least=0.0)
         name, B_t, count = "N", None, rows or 0
         if nv is None:
@@ -106,10 +115,11 @@ class Friction:
     @property
     def d(self) -> int:
         """Rows a contact: 2 in the plane, 3 in space."""
-        return 1 + int(self.rate.shape[1])
+        return 1 + int(np.shape(self.rate)[1])
 
     def rows(self, contacts: Any) -> Friction:
         """The friction of these contacts, as indices (n,)."""
+        contacts = checks.positions("contacts", contacts, np.size(self.mu))
         rows = (contacts[:, None] * (self.d - 1) + np.arange(self.d - 1)).ravel()
         return Friction(
             self.mu[contacts],

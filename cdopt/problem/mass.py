@@ -16,6 +16,7 @@ from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only, symmetric
 from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 
 _SYMMETRY_TOL = 1e-10  # asymmetry beyond this share of the largest entry is no round-off
 _PIVOT_TOL = 1e-14  # a pivot below this share of its diagonal entry is zero to round-off
@@ -24,6 +25,8 @@ _LARGEST_BLOCK = 32  # beyond it a sparse factorisation of the whole is cheaper 
 
 class MassMatrix:
     """A symmetric positive definite M (nv, nv) in kg and kg·m², with M⁻¹ as an operator."""
+
+    __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
 
     def __init__(self, M: sp.csr_array) -> None:
         self.M = symmetric("M", M, _SYMMETRY_TOL)

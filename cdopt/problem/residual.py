@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt.problem.contact_law import PowerLaw
 
@@ -70,7 +69,7 @@ def residuals_of(*conditions: Condition) -> tuple[Residual, ...]:
             if decides:
                 blurred = float(np.where(acts, round_off / scale, 0.0).max())
                 resolution = blurred if value == value else np.nan
-        residuals.append(trusted(Residual, name, value, size, unit, resolution))
+        residuals.append(Residual(name, value, size, unit, resolution))
     return tuple(residuals)
 
 

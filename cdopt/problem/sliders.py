@@ -68,16 +68,17 @@ class Sliders(Frozen):
         )
         super().__post_init__()
 
-    def growth(self, alpha: checks.Tolerance, h: checks.Positive) -> FloatArray:
+    def growth(self, alpha: float, h: float) -> FloatArray:
         """K = α k_t + c/h (nc,), N/m: the force that a metre of sliding adds, at q_α.
 
         ``alpha`` is α and ``h`` the time step, s.
         """
+        alpha, h = checks.tolerance("alpha", alpha), checks.positive("h", h)
         return np.asarray(alpha * self.stiffness + self.damping / h)
 
-    def sliding(self, u: FloatArray, h: checks.Positive) -> FloatArray:
+    def sliding(self, u: FloatArray, h: float) -> FloatArray:
         """s (nc, d − 1), m, of a step by u (nv,) in m that takes ``h`` s."""
-        u = checks.vector("u", u, self.B_t.shape[1], "m")
+        u, h = checks.vector("u", u, self.B_t.shape[1], "m"), checks.positive("h", h)
         return np.asarray((self.B_t @ u).reshape(self.rate.shape) + h * self.rate)
 
     def forces(self, u: FloatArray, alpha: float, h: float) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt._util import archive, formatting, notebook
+from cdopt._util import archive, checks, formatting, notebook
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, portable
 from cdopt._util.frozen import Frozen
@@ -46,6 +46,15 @@ class WarmStart(Frozen):
     motion: FloatArray | None = None
     contact_ids: NDArray[Any] | None = None
 
+    def __post_init__(self) -> None:
+        self.__dict__["forces"] = checks.answer("forces", self.forces, None)
+        if self.motion is not None:
+            self.__dict__["motion"] = checks.answer("motion", self.motion, None)
+        if self.contact_ids is not None:
+            ids = checks.labels("contact_ids", self.contact_ids, np.size(self.contact_ids))
+            self.__dict__["contact_ids"] = ids
+        super().__post_init__()
+
     def forces_on(self, contact_ids: NDArray[Any] | None, nc: int, d: int = 1) -> FloatArray:
         """Forces (nc d,) on other contacts, matched by their names; zero on new contacts.
 
@@ -56,6 +65,9 @@ class WarmStart(Frozen):
         ------
         InvalidInput : no names on both sides and the counts differ.
         """
+        nc, d = checks.whole("nc", nc, 0), checks.whole("d", d, 1, 6)
+        if contact_ids is not None:
+            contact_ids = checks.labels("contact_ids", contact_ids, nc)
         if self.contact_ids is None or contact_ids is None:
             count = self.forces.size
             if count != nc * d:
@@ -86,7 +98,8 @@ class Iterate(Frozen):
     def __post_init__(self) -> None:
         for name, value in self.__dict__.items():
             if value is not None:
-                self.__dict__[name] = read_only(np.array(value, dtype=np.float64))
+                plain = checks.real(name, value, "a vector of real numbers")
+                self.__dict__[name] = read_only(plain.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +165,15 @@ class StepSolution(Frozen):
     def __post_init__(self) -> None:
         for name in _ARRAYS:
             value = getattr(self, name)
-            if value is not None and value.flags.writeable:
-                self.__dict__[name] = read_only(np.array(value))
+            if value is not None:
+                array = checks.real(name, value, "an array of real numbers")
+                own = array if not array.flags.writeable else read_only(np.array(array))
+                self.__dict__[name] = own
         for name in ("certificates", "timings", "provenance"):
-            self.__dict__[name] = MappingProxyType(dict(getattr(self, name)))
+            given = checks.mapping(name, getattr(self, name))
+            self.__dict__[name] = MappingProxyType(dict(given))
+        for name in ("status", "backend", "formulation"):
+            checks.text(name, getattr(self, name))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "raw": portable(self.raw)}
@@ -207,6 +225,7 @@ class StepSolution(Frozen):
         ----------
         forces : whether to include the forces f (nc,), N, as a list; None where there are none.
         """
+        forces = checks.flag("forces", forces)
         plain = {name: getattr(self, name) for name in _PLAIN}
         plain |= {"ok": self.ok, "timings": dict(self.timings)}
         plain["certificates"] = {name: c.as_dict() for name, c in self.certificates.items()}
@@ -242,6 +261,7 @@ class StepSolution(Frozen):
 
     def save(self, path: str | Path) -> None:
         """Write the solution to an ``.npz`` file, all but ``raw``; a file of another kind stays."""
+        path = checks.path("path", path)
         arrays, record = self._stored()
         archive.save(path, _KIND, {**arrays, "record": np.array(json.dumps(record))})
 
@@ -253,7 +273,7 @@ class StepSolution(Frozen):
         ------
         InvalidInput : the file is missing, damaged, or holds something else.
         """
-        _, content = archive.load(path, (_KIND,))
+        _, content = archive.load(checks.path("path", path), (_KIND,))
         try:
             return cls._restored(content, json.loads(str(content["record"])))
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

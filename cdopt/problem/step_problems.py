@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cdopt._util.arguments import trusted
-from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, one_of, read_only
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
+from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import frozen_rows
 from cdopt.problem.cones import Cones, FrictionCones, HalfLines
 from cdopt.problem.contact_law import PowerLaw
@@ -21,12 +22,13 @@ from cdopt.problem.scaling import BodyBlocks, rows_of, total_by
 from cdopt.problem.sliders import StepSliders
 
 LAWS = ("coulomb", "associated")
-Law = Annotated[str, one_of(LAWS)]
+Law = Annotated[str, checks.one_of(LAWS)]
 _IDLE = 1e-20  # a dof with less than this share of every contact's mobility moves none of them
 
 
 def rigid_data(step: Step) -> ContactProblem:
     """The problem of classic contact dynamics on the normal rows of a step."""
+    checks.instance("step", step, Step)
     cones = HalfLines(step.nc)
     if isinstance(step, DelassusStep):
         return _with_delassus("rigid step", cones, step, step.N, step.p_vec)
@@ -34,11 +36,18 @@ def rigid_data(step: Step) -> ContactProblem:
     return _with_matrices("rigid step", cones, step, step.B, step.bias)
 
 
-def frictional_data(step: Step, law: Law) -> ContactProblem:
-    """The problem of a step with friction under a law of ``LAWS``."""
+def frictional_data(step: Step, law: str) -> ContactProblem:
+    """The problem of a step with friction under a law of ``LAWS``.
+
+    Raises
+    ------
+    InvalidInput : a step without friction, or no such law.
+    """
+    checks.instance("step", step, Step)
+    checks.choice("law", law, LAWS)
     friction = step.friction
     if friction is None:
-        raise ValueError("a step without friction")
+        raise InvalidInput("step", "one without friction", "a step with friction")
     cones = FrictionCones(friction.mu, friction.d)
     if isinstance(step, DelassusStep):
         return _with_delassus("frictional step", cones, step, step.N_rows, step.p_rows, law)
@@ -61,6 +70,10 @@ def elastic_data(
 
     ``compliance`` has the stiffness (nc,) in N/m^(p−1), ``sliders`` are its springs with caps.
     """
+    checks.instance("step", step, ContactStep)
+    checks.instance("compliance", compliance, PowerLaw)
+    if sliders is not None:
+        checks.instance("sliders", sliders, StepSliders)
     kind = "elastic step" if sliders is None else "elastic step with sliders"
     cones, more = HalfLines(step.nc), {"compliance": compliance, "sliders": sliders}
     return _with_matrices(kind, cones, step, step.B, step.bias, **more)
@@ -94,12 +107,15 @@ def truss_data(
     step_bodies, step_acting : bodies, and local loads (nv,), of the step that it was made of, as
         in ``ContactProblem``.
     """
+    B = checks.matrix("B", B, None, None)
     nc, nv = B.shape
-    gaps = np.zeros(nc) if gaps is None else gaps
-    u = np.zeros(nv) if prescribed_u is None else prescribed_u
+    checks.instance("compliance", compliance, PowerLaw)
+    contact_load = checks.answer("contact_load", contact_load, nv)
+    gaps = np.zeros(nc) if gaps is None else checks.answer("gaps", gaps, nc)
+    u = np.zeros(nv) if prescribed_u is None else checks.answer("prescribed_u", prescribed_u, nv)
+    free = None if free is None else checks.flags("free", free, (nv,))
     opened = total_by(rows_of(B), B.data * u[B.indices], nc)
-    return trusted(
-        ContactProblem,
+    return ContactProblem(
         "truss",
         HalfLines(nc),
         B,
@@ -123,8 +139,7 @@ def _with_matrices(
     """A step of bodies with inertia, whose rows (rows, nv) are B."""
     rest = step.v_star
     p = step.p_vec if cones.d == 1 else np.asarray(B @ rest + bias)
-    return trusted(
-        ContactProblem,
+    return ContactProblem(
         kind,
         cones,
         _without_idle(B, step.mass.diagonal),
@@ -152,8 +167,7 @@ def _with_delassus(
     law: str = "associated",
 ) -> ContactProblem:
     """A step known by N (rows, rows) and p (rows,) alone."""
-    return trusted(
-        ContactProblem,
+    return ContactProblem(
         kind,
         cones,
         sp.csr_array((cones.rows, 0)),

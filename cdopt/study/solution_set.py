@@ -199,6 +199,7 @@ class SolutionSet(list[StepSolution]):
         ----------
         forces : whether to include every solution's f (nc,), and f_t with friction, N.
         """
+        forces = checks.flag("forces", forces)
         rows, (low, high) = self.rows(), self.force_range
         content: dict[str, Any] = plain(
             {
@@ -416,6 +417,7 @@ class Comparison(SolutionSet):
 
     def as_dict(self, forces: bool = False) -> dict[str, Any]:
         """As that of ``SolutionSet``, with the step, the motions and the compatible solution."""
+        forces = checks.flag("forces", forces)
         failed, compatible = self.compatible_failure, None
         if self.compatible is not None:
             compatible = _content(self.rows()[-1], self.compatible, forces)

@@ -79,6 +79,7 @@ class Table:
 
     def markdown(self, heading: bool = True) -> str:
         """Title, explanation and table as Markdown; without a ``heading`` the table alone."""
+        heading = checks.flag("heading", heading)
         title, about = (documents.markdown_cell(text) for text in (self.title, self.about))
         lines = [f"## {title}", "", about, ""] if heading else []
         if not self.rows:

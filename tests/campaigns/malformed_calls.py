@@ -99,7 +99,9 @@ def numbers_like(good: Any, rng: np.random.Generator) -> list[Any]:
     masked = np.ma.masked_array(array, mask=np.ones(array.shape, dtype=bool))
     return [
         spoilt, masked, array + 1j, array.astype(object), array.astype(str), array[..., None],
-        np.zeros(0), np.zeros((0, 3)), np.zeros((2, 2, 2)), np.append(array, 1),
+        np.zeros(0), np.zeros((0, 3)),
+        sp.coo_array(array.ravel()), sp.coo_array(np.zeros(0)),
+        np.zeros((2, 2, 2)), np.append(array, 1),
         array.ravel()[1:],
         np.full(array.shape, np.nan), array.astype("float32"), -array, array > 0, array.tolist(),
         np.full(array.shape, 2**63, dtype=np.uint64), array.astype("timedelta64[s]"),
@@ -109,10 +111,12 @@ def numbers_like(good: Any, rng: np.random.Generator) -> list[Any]:
 def plain() -> list[Any]:
     """Hostile values that no good one is needed for."""
     return [
-        None, "", "no such", "\0", "a" * 5000, b"bytes", float("nan"), float("inf"), -float("inf"),
+        None, "", "no such", "\0", "half a character \ud800",
+        "a" * 5000, b"bytes", float("nan"), float("inf"), -float("inf"),
         -1, -1.5, 0, 1, 2**70, 10**5000, 1e308, -1e308, 5e-324, True, 1j, complex("nan"), [], [[]],
         {}, {"a": 1}, {1: 2}, set(), {1, 2}, (), [None], ["a", 1], [[1], [1, 2]],
         (x for x in ()),
+        range(10**12), range(10**30),
         range(3), object(), int, np.float64("nan"), np.float32(2), np.array(1.0), np.array("a"),
         np.datetime64("2020"), np.ma.masked, slice(3), Ellipsis, NotImplemented, iter([1.0]),
         Path("/no/such/place"), Path("\0"), memoryview(b"abc"), np.array([{}]), 0.5, 3, "force",

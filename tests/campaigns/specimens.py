@@ -16,17 +16,19 @@ import numpy as np
 import cdopt
 import cdopt.formulations
 import cdopt.plots
+import cdopt.problem
 import cdopt.study
+import cdopt.study.leaderboard
 
 ROOMS = (
     cdopt, cdopt.scene, cdopt.collision, cdopt.dynamics, cdopt.dynamics.analysis, cdopt.hyperstatic,
-    cdopt.interop.fclib, cdopt.interop.quadratic_programs,
+    cdopt.problem, cdopt.interop.fclib, cdopt.interop.quadratic_programs, cdopt.interop.petsc,
     cdopt.interop.mujoco, cdopt.study, cdopt.plots, cdopt.bank, cdopt.bank.generators,
     cdopt.bank.quantities, cdopt.backends, cdopt.formulations,
 )  # fmt: skip
 LEFT_OUT = {  # what takes minutes, other programs or processes of its own, and an abstract class
     "cdopt.study.run", "cdopt.scene.Shape", "cdopt.interop.mujoco.contact_step",
-    "cdopt.interop.mujoco.stiffness",
+    "cdopt.interop.mujoco.stiffness", "cdopt.interop.petsc.solve_folder",
 }  # fmt: skip
 
 
@@ -87,9 +89,40 @@ def objects() -> dict[type, Any]:
         cdopt.scene.Spheres([[0.0, 0.0]], 0.1, mass=1.0), cdopt.scene.PeriodicBox([1.0, 1.0]),
         cdopt.dynamics.Measures.of_frame(scene, trajectory[-1]),
         cdopt.dynamics.analysis.measures(trajectory),
-        cdopt.dynamics.analysis.contact_lifetimes(trajectory), *errors(),
+        cdopt.dynamics.analysis.contact_lifetimes(trajectory), *further(step), *errors(),
     ]  # fmt: skip
     return {type(one): one for one in found if one is not None}
+
+
+def further(step: cdopt.ContactStep) -> list[Any]:
+    """Objects with friction, of scenes in time, and of studies."""
+    rough = cdopt.bank.load("launched-box").step
+    assert rough.friction is not None
+    load, pair = rough.B.T @ np.ones(rough.nc), ("steel", "wood")
+    network = cdopt.FrictionNetwork(rough.B, rough.friction.B_t, load, 0.5)
+    wall = cdopt.scene.load("problems/brick-wall.toml").with_friction(0.5)
+    run = cdopt.simulate("incline:ratio=0.5", 1e-3, 2e-3)
+    here = cdopt.dynamics.Measures.of_frame(run.scene, run.final)
+    part = cdopt.scene.Part(cdopt.scene.Sphere(0.1), (0.0, 0.0))
+    stored = cdopt.bank.manifests.home("fclib-boxes") / "local_problem_test.hdf5"
+    truss = cdopt.NoTensionTruss(step.B, step.B.T @ np.ones(step.nc))
+    backends = cdopt.backends
+    return [
+        rough.friction, rough.origin, cdopt.FrictionalCD(rough), cdopt.CompatibleFriction(rough),
+        network, network.solve(), cdopt.limit_load(wall, [1.0, 0.0]), part,
+        cdopt.Representatives([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], np.arange(3)),
+        cdopt.reduced(truss, np.eye(step.nv)), cdopt.formulations.StepDamping(np.eye(2)),
+        cdopt.bank.generators.supports_delassus(), cdopt.scene.Compound([part]),
+        cdopt.scene.MaterialPair(materials=pair, friction=0.5),
+        cdopt.indeterminacy(rough, law="associated"),
+        here.coordination(), here.force_distribution(),
+        cdopt.dynamics.analysis.RunSummary.of(run), cdopt.dynamics.analysis.Motion.of(run),
+        cdopt.interop.fclib.read(stored), cdopt.study.leaderboard.stored().records[0],
+        cdopt.open_problem("beam-uniform"), cdopt.study.Table("a", "b", "c", ["x"], [(1,)]),
+        cdopt.ClassicCD(step).solve("newton", check=False).warm_start(), backends.ADMM(),
+        backends.NSGS(), backends.Auto(), backends.Direct("osqp"), backends.InteriorPoint(),
+        step.mass, step.names,
+    ]  # fmt: skip
 
 
 @functools.cache
