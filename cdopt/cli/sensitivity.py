@@ -39,7 +39,6 @@ def sensitivity(
     result: Any
     if law is not None:
         result = cdopt.sensitivity(output.step_of(named), power, law=law, flow=flow)
-        forces, matrix = result.f[:, 0], result.log_stiffness[:, 0]
         derivatives = {name: getattr(result, name) for name in ("log_stiffness", "log_ratio")}
     else:
         with output.solving("CompatibleCD", as_json, problem=named.name, problem_title=named.title):
@@ -47,16 +46,15 @@ def sensitivity(
                 result = cdopt.sensitivity(named.step, named.power)
             else:
                 result = cdopt.sensitivity(cdopt.NoTensionTruss.of(named.truss_data))
-        forces, matrix = result.f, result.log_stiffness
-        derivatives = {"log_stiffness": matrix, "power_derivative": result.power}
+        derivatives = {"log_stiffness": result.log_stiffness, "power_derivative": result.power}
     names = named.contact_names
     if as_json:
         content = {"problem": named.name, "power": named.power, "contacts": names}
-        output.print_json({**content, "forces": result.f, **derivatives})
+        output.print_json({**content, "forces": result.f, "forces_t": result.f_t, **derivatives})
     else:
         output.say(f"{named.name}: {named.title}", "dim")
         output.say(repr(result))
-        _print_derivatives(names, forces, matrix)
+        _print_derivatives(names, result.f, result.log_stiffness[:: result.d])
     if plot is not None:
         draw = cdopt.plots.stiffness_influence
         output.save_picture(draw(result, names, title=named.name, subtitle=named.title), plot)

@@ -20,17 +20,11 @@ from cdopt.hyperstatic.selection import (
     minimum_norm,
     which_force,
 )
-from cdopt.hyperstatic.sensitivity import (
-    FrictionalSensitivity,
-    Gradient,
-    Sensitivity,
-    sensitivity,
-)
+from cdopt.hyperstatic.sensitivity import Gradient, Sensitivity, sensitivity
 
 __all__ = [
     "Centre",
     "Ensemble",
-    "FrictionalSensitivity",
     "Gradient",
     "Indeterminacy",
     "LimitLoad",

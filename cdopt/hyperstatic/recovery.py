@@ -20,6 +20,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import NoTensionTruss
 from cdopt.hyperstatic.sensitivity import Sensitivity, certified
+from cdopt.hyperstatic.truss_tangent import TrussTangent
 from cdopt.problem import truss_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
@@ -213,4 +214,5 @@ class _Model:
     def _solved(self, load: FloatArray, law: PowerLaw) -> Sensitivity:
         nc = self.B.shape[0]
         truss = NoTensionTruss.of(truss_data(self.B, read_only(np.array(load)), law))
-        return Sensitivity(truss, certified(truss.solve("newton")), np.arange(nc), nc)
+        solution = certified(truss.solve("newton"))
+        return Sensitivity(TrussTangent(truss, solution, np.arange(nc), nc))

@@ -184,8 +184,8 @@ def stiffness_influence(
 ) -> Figure:
     """A square for each pair of contacts: what force i gains when contact j gets stiffer.
 
-    Colour and number are ∂f_i/∂log k_j in N: the force gained when k_j grows by a small share,
-    over that share. Rows sum to zero: all contacts stiffer together change nothing.
+    Colour and number are ∂f_i/∂log k_j of normal forces, in N: the force gained when k_j grows by a
+    small share, over that share. Rows sum to zero: all contacts stiffer together change nothing.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def stiffness_influence(
     Unsupported : derivatives are one-sided.
     """
     checks.instance("sensitivity", sensitivity, Sensitivity)
-    nc, matrix = sensitivity.nc, sensitivity.log_stiffness
+    nc, matrix = sensitivity.nc, sensitivity.log_stiffness[:: sensitivity.d]
     known = range(nc) if names is None else checks.sequence("names", names)
     labels = [str(name) for name in known]
     if len(labels) != nc:

@@ -40,7 +40,8 @@ def motion_of(data: Any, motion: np.ndarray | None) -> np.ndarray | None:
 
 def gradient(derivatives: Any, weights: np.ndarray) -> Any:
     """Of Σ weights f, weights (nc, d)."""
-    return derivatives.gradient(weights if weights.shape[1] > 1 else weights[:, 0])
+    flat = weights.shape[1] == 1 or hasattr(derivatives, "tangent")
+    return derivatives.gradient(weights.ravel() if flat else weights)
 
 
 def delassus(step: Any) -> tuple[np.ndarray, np.ndarray]:
