@@ -9,7 +9,7 @@ for infinities and not-a-number.
 
 A loop with ``prange`` needs one of numba's threading layers, and no layer takes everything: with
 "workqueue" a second Python thread in such a loop ends the process, with GNU's OpenMP a forked
-child does. So Python calls these loops through ``side_by_side``.
+child does. So Python calls these loops through ``in_threads``.
 
 A loop is compiled when it is first called, once per installation, or as soon as it has had so much
 to do that compiling it is worth while (``compiled_in_time``). ``clock``, which measures times,
@@ -248,7 +248,7 @@ def threads_lost() -> bool:
     return _LAYER.lost
 
 
-def side_by_side(loop: Callable[..., Result], *arguments: Any) -> Result:
+def in_threads(loop: Callable[..., Result], *arguments: Any) -> Result:
     """Call a compiled loop that runs in threads.
 
     Raises

@@ -40,7 +40,7 @@ import numpy as np
 from numba import prange
 
 from cdopt._util.checks import FloatArray
-from cdopt._util.compiled import compiled, part, side_by_side
+from cdopt._util.compiled import compiled, in_threads, part
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger, multiply_rows
 from cdopt.backends.native import (
@@ -314,7 +314,7 @@ class ProximalGradient:
         return product
 
     def _run(self, loop: Callable[..., Any]) -> Callable[..., Any]:
-        return functools.partial(side_by_side, loop) if self._threads else loop
+        return functools.partial(in_threads, loop) if self._threads else loop
 
     def _estimate(self) -> float:
         """The paper's first L: ‖H (f₀ − 1)‖ / ‖f₀ − 1‖."""
@@ -335,7 +335,7 @@ def chunks(n: int) -> Indices:
 
 
 @part(parallel=True)
-def _multiply_side_by_side(edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+def _multiply_in_threads(edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
     """out = R x in the chunks of ``edges``."""
     for c in prange(edges.shape[0] - 1):
         multiply_rows(edges[c], edges[c + 1], rows, x, out)
@@ -349,7 +349,7 @@ def _multiply(
     if threads is None:
         multiply_rows(edges[0], edges[edges.shape[0] - 1], rows, x, out)
     else:
-        _multiply_side_by_side(edges, rows, x, out)
+        _multiply_in_threads(edges, rows, x, out)
 
 
 @part()
@@ -529,7 +529,7 @@ def _accelerate(
                 for c in range(sums.shape[0]):
                     _judge_chunk(rows[c], rows[c + 1], terms, work, sums[c])
             else:
-                _multiply_side_by_side(dofs, transposed, work.trial[1], work.y)
+                _multiply_in_threads(dofs, transposed, work.trial[1], work.y)
                 _judge(rows, terms, work, sums)
             accept, due = False, 0.0
             squared = curvature = uphill = worst = 0.0

@@ -2,7 +2,7 @@
 
 CVXPY numbers its variables by a counter without a lock, keeps the last compilation in the problem
 and answers in the variables. Two Python threads that state or compile at once, or that solve one
-problem, would mix these up. So stating, compiling and reading back are done under ``POSING``.
+problem, would mix these up. So stating, compiling and reading back are done under ``CVXPY_LOCK``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from cdopt.problem.solution import Iterate, WarmStart
 ProblemClass = Literal["QP", "SOCP"]
 Claim = Literal["solved", "inaccurate", "infeasible", "unbounded", "failed"]
 
-POSING = threading.RLock()
-in_child(POSING._at_fork_reinit)  # type: ignore[attr-defined]
+CVXPY_LOCK = threading.RLock()
+in_child(CVXPY_LOCK._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 if TYPE_CHECKING:
-    posed_once = cached_property
+    computed_once = cached_property
 else:
 
-    class posed_once(cached_property):  # noqa: N801
+    class computed_once(cached_property):  # noqa: N801
         """A cached property that is computed once, whatever the number of Python threads.
 
         ``func`` computes it.
@@ -38,7 +38,7 @@ else:
 
         def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
             """The value of ``instance``, of class ``owner``, computed under the lock."""
-            with POSING:
+            with CVXPY_LOCK:
                 return super().__get__(instance, owner)
 
 

@@ -53,7 +53,7 @@ from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt._util.compiled import compiled, part, side_by_side
+from cdopt._util.compiled import compiled, in_threads, part
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger
 from cdopt.backends.native import (
@@ -233,7 +233,7 @@ class HalfLineSweeps(Sweeps):
         largest = int(np.diff(edges.astype(np.int64)).max(initial=0))
         threads = several() and largest >= 2 * _LEAST_CHUNK
         self.errors = np.empty(_CHUNKS) if threads else None
-        self.loop = partial(side_by_side, gauss_seidel) if threads else gauss_seidel
+        self.loop = partial(in_threads, gauss_seidel) if threads else gauss_seidel
 
     def renewed(self) -> float:
         """The natural residual."""

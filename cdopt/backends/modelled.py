@@ -27,7 +27,7 @@ from cdopt._util.checks import IntArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import BackendUnavailable, InvalidInput, Unsupported
 from cdopt.backends import registry
-from cdopt.backends.base import POSING, Backend, Capability, Claim, Problem, RunResult
+from cdopt.backends.base import CVXPY_LOCK, Backend, Capability, Claim, Problem, RunResult
 from cdopt.backends.compiling import Compiled, Point, compiled_for
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.registry import DIRECT, SOLVERS, limited_by, options_for, time_limit_for
@@ -105,7 +105,7 @@ class ThroughCVXPY(ABC):
         known["limited"] = "" if time_limit is None else limited_by(self.solver)
         stage, started = "compile", clock()
         try:
-            with POSING:
+            with CVXPY_LOCK:
                 compiled = compiled_for(posed.problem, self.solver, self.compiling)
                 start = self._start(posed, compiled, warm_start)
             timings[stage] = clock() - started
@@ -120,7 +120,7 @@ class ThroughCVXPY(ABC):
             if native_status(raw) == _INTERRUPTED:
                 raise KeyboardInterrupt
             stage, started = "read", clock()
-            with POSING, warnings.catch_warnings():
+            with CVXPY_LOCK, warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
                 result = compiled.invert(raw)
                 if result.status in keys.SOLUTION_PRESENT:

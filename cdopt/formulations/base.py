@@ -19,7 +19,7 @@ from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed, Unsupported
-from cdopt.backends.base import POSING, Backend, ProblemClass, RunResult, posed_once
+from cdopt.backends.base import CVXPY_LOCK, Backend, ProblemClass, RunResult, computed_once
 from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
 from cdopt.backends.selection import require_capable, resolve
@@ -54,7 +54,7 @@ class Formulation(ABC):
     step: Step | None = None
     extended: bool = False
 
-    @posed_once
+    @computed_once
     def statement(self) -> Statement:
         """The variables and the problem on them."""
         stated = InForces if self.in_forces else InMotion
@@ -75,17 +75,17 @@ class Formulation(ABC):
         """The problem as CVXPY states it."""
         return self.statement.problem
 
-    @posed_once
+    @computed_once
     def forces(self) -> cp.Expression | None:
         """CVXPY expression of f (nc,), N; None where the form does not hold it."""
         return self.statement.forces
 
-    @posed_once
+    @computed_once
     def velocity(self) -> cp.Expression | None:
         """CVXPY expression of v⁺ (nv,), m/s; None where the form does not hold it."""
         return self.statement.velocity
 
-    @posed_once
+    @computed_once
     def displacement(self) -> cp.Expression | None:
         """CVXPY expression of u (nv,), m; None where the form does not hold it."""
         return self.statement.displacement
@@ -109,7 +109,7 @@ class Formulation(ABC):
     @property
     def problem_class(self) -> ProblemClass:
         """The class of solver that ``problem`` needs: "QP" or "SOCP"."""
-        with POSING:
+        with CVXPY_LOCK:
             quadratic = self.problem.is_qp() if self.extended else self._quadratic
         return "QP" if quadratic else "SOCP"
 

@@ -33,7 +33,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
-from cdopt.backends.base import posed_once
+from cdopt.backends.base import computed_once
 from cdopt.formulations.base import Form
 from cdopt.formulations.compliant_cd import ElasticStep
 from cdopt.formulations.printing import align, conjugate_latex
@@ -241,12 +241,12 @@ class VariationalStep(ElasticStep):
             raise InvalidInput("cap", "a force at a two-sided contact", "zero there")
         self.data = elastic_data(self._compliant(), law, StepSliders(sliders, self.alpha, step.dt))
 
-    @posed_once
+    @computed_once
     def displacement(self) -> cp.Expression | None:
         """CVXPY expression of Δq (nv,), m; None in force form."""
         return None if self.velocity is None else self.step.dt * self.velocity
 
-    @posed_once
+    @computed_once
     def forces(self) -> cp.Expression | None:
         """CVXPY expression of f (nc,), N, bonds included; None in velocity form."""
         unknown = self.statement.forces

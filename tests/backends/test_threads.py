@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import cdopt
 from cdopt._util import compiled, forking, processes
 from cdopt.backends import threads
-from cdopt.backends.base import POSING
+from cdopt.backends.base import CVXPY_LOCK
 from cdopt.backends.native import natural_residual
 
 two_threads = pytest.mark.skipif(
@@ -255,7 +255,7 @@ PROGRAM = """
     import numpy as np
     import cdopt
     from cdopt.backends import threads
-from cdopt.backends.base import POSING
+from cdopt.backends.base import CVXPY_LOCK
 
     threads.SERIAL, threads.idle_cores = 10_000, lambda: 64
     step = cdopt.bank.load(sys.argv[1]).step
@@ -309,7 +309,7 @@ def test_large_problems_in_two_threads_and_then_in_a_forked_child(
 def test_a_child_is_not_held_up_by_what_other_threads_were_doing() -> None:
     """Locks that they held when it was forked are free in it."""
     posed = cdopt.FrictionalCD(cdopt.bank.load("incline").step)
-    locks = [POSING, processes._LOCK, *(one.lock for one in forking._cached_properties())]
+    locks = [CVXPY_LOCK, processes._LOCK, *(one.lock for one in forking._cached_properties())]
     assert len(locks) > 2 or sys.version_info >= (3, 12)
     held, leave = threading.Event(), threading.Event()
 
@@ -336,7 +336,7 @@ def test_a_child_is_not_held_up_by_what_other_threads_were_doing() -> None:
 def test_a_forked_child_of_openmp_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled._LAYER, "lost", True)
     with pytest.raises(cdopt.Unsupported, match=r"forked.*spawn"):
-        compiled.side_by_side(lambda: None)
+        compiled.in_threads(lambda: None)
     assert not threads.several()
 
 
@@ -350,5 +350,5 @@ def test_loops_take_turns_where_the_layer_allows_one(monkeypatch: pytest.MonkeyP
         threading.Event().wait(1e-3)
         inside.pop()
 
-    at_once([lambda: [compiled.side_by_side(loop) for _ in range(5)]] * 3)
+    at_once([lambda: [compiled.in_threads(loop) for _ in range(5)]] * 3)
     assert numba.get_num_threads() >= 1

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.compiled import compiled, part, side_by_side
+from cdopt._util.compiled import compiled, in_threads, part
 from cdopt.backends.linalg.factorisation import IterationStatistics
 from cdopt.backends.threads import several
 
@@ -97,7 +97,7 @@ class PairSystem:
     def _call(self, loop: Any, *arguments: Any) -> Any:
         if self.threads is None:
             return loop(None, *arguments)
-        return side_by_side(loop, True, *arguments)
+        return in_threads(loop, True, *arguments)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x with its preconditioned residual reduced by ``tol``."""
