@@ -18,9 +18,13 @@ import pytest
 import typer.main
 
 import cdopt
+from cdopt._util import archive, errors, files
 from cdopt._util.files import problems_folder
 from cdopt.cli.main import app
+from cdopt.interop import hdf5, quadratic_programs
+from cdopt.scene import assemblies
 from cdopt.scene.files import _Contents
+from cdopt.study import record
 from cdopt.study.record import OUTCOMES
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -250,6 +254,19 @@ def test_comparing(said: Any) -> None:
     assert "the contact forces are not unique" in printed
     assert printed.rstrip().endswith("8 runs")
     assert names["result"].motion_spread < 1e-6 < 0.1 < names["result"].force_spread
+
+
+def test_files_states_the_limits_of_the_code() -> None:
+    told = text("files")
+    for size in (files.TEXT, assemblies._MESH, assemblies._LIST, archive._ALWAYS, hdf5._ALWAYS,
+                 quadratic_programs._LARGEST, record._LARGEST):  # fmt: skip
+        assert f"{size // 2**20} MiB" in told
+    for count in (files.NUMBERS, assemblies._MOST, assemblies._BLOCKS, assemblies._MOST // 5,
+                  record._DAMAGED, errors._QUOTED):  # fmt: skip
+        assert f"{count:,}" in told
+    assert archive._EXPANSION == hdf5._EXPANSION == 64
+    for kind in files._SAVED:
+        assert all(f"`{ending}`" in told for ending in kind.endings[:1]), kind
 
 
 def test_comparing_names_every_outcome() -> None:

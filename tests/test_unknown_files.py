@@ -297,6 +297,16 @@ def test_halves_of_characters_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_scenes_and_studies_are_counted_before_they_are_kept(tmp_path: Path) -> None:
+    with pytest.raises(cdopt.InvalidInput, match=r"2,400,\d+ numbers and lines"):
+        loads(BALLS.format("[0, 0]," * 1_200_000), "told")
+    path = tmp_path / "runs.jsonl"
+    for content in (b"\n" * 10_000_000, b"00000000 {}\n" * 1_000_000):
+        path.write_bytes(content)
+        with pytest.raises(cdopt.InvalidInput, match="more than 10,000 damaged lines"):
+            cdopt.study.read(path)
+
+
 def test_meshes_are_counted_before_they_are_kept(tmp_path: Path) -> None:
     many = 600_000  # a face of so many corners took a hundred bytes for each
     for name, content, told in (

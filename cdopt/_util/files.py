@@ -48,6 +48,7 @@ DAMAGE = (  # what zipfile, numpy and h5py raise for damaged or foreign files
 _PACKAGE = Path(__file__).resolve().parents[1]
 Content = bytes | bytearray | memoryview
 TEXT = 2**26  # bytes of a text file
+NUMBERS = 2_000_000  # and lines, of a TOML text
 WHOLE = 2**31  # bytes of any file that is read as a whole
 _KEYS = 32  # parts of a dotted TOML key: tomllib needs memory of the square of them
 _WORD = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*"""
@@ -124,8 +125,17 @@ def read_text(path: str | Path, expected: str, argument: str = "path", at_most: 
     return text.replace("\r\n", "\n")
 
 
+def require_size(text: str, source: str) -> None:
+    """Refuse a text of more numbers than fit in a gigabyte when they are read, 500 bytes each."""
+    count = text.count(",") + text.count("\n")
+    if count > NUMBERS:
+        expected = f"at most {NUMBERS:,}; larger scenes are made by Python"
+        raise InvalidInput(source, f"{count:,} numbers and lines", expected)
+
+
 def parse_toml(text: str, source: str) -> dict[str, Any]:
     """The table that a TOML text states; ``source`` names it in messages."""
+    require_size(text, source)
     if long := _LONG_KEY.search(text):
         where = f"{source}, line {text.count(chr(10), 0, long.start()) + 1}"
         raise InvalidInput(where, "a key of very many parts", f"fewer than {_KEYS}")

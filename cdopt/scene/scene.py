@@ -443,10 +443,13 @@ class Scene(Frozen):
 
         Raises
         ------
-        InvalidInput : a path that no file can have, or a file of another kind.
+        InvalidInput : a path that no file can have, a file of another kind, or more numbers than
+            ``load`` reads.
         SaveFailed : the disk is full or cannot be written.
         """
-        files.write_text(path, self.to_toml(), kind=files.SCENES)
+        text = self.to_toml()
+        files.require_size(text, "scene")
+        files.write_text(path, text, kind=files.SCENES)
 
     def __repr__(self) -> str:
         free = int(np.count_nonzero(~self.bodies.fixed))

@@ -66,6 +66,8 @@ FILE = "runs.jsonl"  # in the folder of a study
 _BEGINNING = re.compile(rb'\{"crc32":"([0-9a-f]{8})",')
 _EXPECTED = "a study's file or folder"
 _LOG = logging.getLogger(__name__)
+_LARGEST = 2**28  # bytes of a study's file
+_DAMAGED = 10_000  # lines of one that is still read
 LIMITED = ("timeout", "memory")  # outcomes that a higher limit may change
 
 
@@ -336,10 +338,11 @@ def read(path: str | Path) -> list[Record]:
 
     Raises
     ------
-    InvalidInput : no such file, or one that is no study's or of another version of cdopt.
+    InvalidInput : no such file, or one that is no study's, of another version of cdopt, or larger
+        than 256 MiB.
     """
     file_path = records_file(path)
-    return records_in(files.read_bytes(file_path, _EXPECTED), str(file_path))
+    return records_in(files.read_bytes(file_path, _EXPECTED, at_most=_LARGEST), str(file_path))
 
 
 def records_file(path: str | Path) -> Path:
@@ -362,10 +365,12 @@ def records_in(text: bytes, source: str) -> list[Record]:
     ------
     InvalidInput : the text is not a study's, or of another version of cdopt.
     """
-    lines = text.split(b"\n")
     records: dict[str, Record] = {}
-    damaged = []
-    for number, line in enumerate(lines[:-1], 1):
+    damaged, foreign = [], bool(text)
+    for number, line in enumerate(_lines(text), 1):
+        foreign = foreign and not _BEGINNING.match(line)
+        if not line.endswith(b"\n"):
+            break  # half written
         try:
             record = parse(line)
         except InvalidInput as error:
@@ -376,12 +381,24 @@ def records_in(text: bytes, source: str) -> list[Record]:
         else:
             records.pop(record.id, None)
             records[record.id] = record
-    if text and not records and not any(map(_BEGINNING.match, lines)):
+        if len(damaged) > _DAMAGED:
+            found = f"{source}: more than {_DAMAGED:,} damaged lines"
+            raise InvalidInput("path", found, _EXPECTED)
+    if foreign:
         raise InvalidInput("path", f"{source}: lines that are no records of runs", _EXPECTED)
     if damaged:
         message = "%s: damaged lines are left out, their runs count as missing: line %s"
         _LOG.warning(message, source, ", ".join(map(str, damaged)))
     return list(records.values())
+
+
+def _lines(text: bytes) -> Iterator[bytes]:
+    """The lines of a text with their ends, one at a time; the last one may have none."""
+    start = 0
+    while start < len(text):
+        end = text.find(b"\n", start) + 1 or len(text)
+        yield text[start:end]
+        start = end
 
 
 def parse(line: bytes) -> Record | None:

@@ -12,10 +12,13 @@ number is another problem, and not counted.
 from __future__ import annotations
 
 import faulthandler
+import io
 import json
 import os
 import random
+import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -61,16 +64,133 @@ def read_scene(path: Path) -> Any:
     return cdopt.scene.load(path).to_toml()
 
 
+def read_wall(path: Path) -> Any:
+    """A scene of blocks, as text."""
+    fixed = "binary 0" if path.name == "binary.stl" else ""
+    return cdopt.scene.load_assembly(path, 2000.0, fixed=fixed).to_toml()
+
+
+def read_solution(path: Path) -> Any:
+    """The numbers of a solution."""
+    solution = cdopt.StepSolution.load(path)
+    return solution.f, solution.v_next, solution.status
+
+
 READERS: dict[str, Callable[[Path], Any]] = {
     "run.vtkhdf": read_run,
     "old.vtkhdf": read_run,
     "parts.vtkhdf": read_run,
     "step.npz": read_step,
+    "parts.npz": read_step,
+    "rough.npz": cdopt.ContactStep.load,
+    "rows.npz": cdopt.problem.Step.load,
+    "solution.npz": read_solution,
+    "runs.jsonl": cdopt.study.read,
+    "wall.obj": read_wall,
+    "wall.stl": read_wall,
+    "wall.json": read_wall,
+    "binary.stl": read_wall,
+    "spheres.dump": read_scene,
+    "spheres.data": read_scene,
     "scene.toml": read_scene,
     "problem.hdf5": fclib.read,
     "program.qps": qps.read,
 }
-CHECKSUMS = ("run.vtkhdf", "parts.vtkhdf", "step.npz")
+CHECKSUMS = ("run.vtkhdf", "parts.vtkhdf", "step.npz", "solution.npz")
+TEXTS = (".toml", ".qps", ".obj", ".json", ".dump", ".data", ".stl")
+NUMBER = re.compile(rb"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
+TOKENS = (  # in the place of a number
+    b"1e400", b"-1e400", b"nan", b"inf", b"-1", b"0", b"1e300", b"1e-320", b"99999999999999999999",
+    b"1" * 5000, b"\x1b]0;a\x07", b"\xed\xa0\x80", b"\0", b"2147483648", b"[[[[", b'"', b"1.5", b"",
+)  # fmt: skip
+ODD = (-1, -5, 10**8, 2**31 - 1, -(2**31), 0, 1)  # in the place of an index
+
+
+def tokens_damaged(whole: bytes, rng: random.Random) -> bytes:
+    """A number of a text, or several, replaced by what is none, or none that fits."""
+    places = list(NUMBER.finditer(whole))
+    for found in sorted(rng.sample(places, rng.randrange(1, 4)), key=lambda m: -m.start()):
+        whole = whole[: found.start()] + rng.choice(TOKENS) + whole[found.end() :]
+    return whole
+
+
+def arrays_damaged(whole: bytes, rng: random.Random) -> bytes:
+    """An archive with sound checksums whose arrays are not those of a step."""
+    with np.load(io.BytesIO(whole)) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    numeric = [name for name, array in arrays.items() if array.dtype.kind in "if"]
+    for name in rng.sample(numeric, rng.randrange(1, 3)):
+        array, way = np.atleast_1d(arrays[name]).copy(), rng.randrange(5)
+        if way == 0 and array.size:
+            array.flat[rng.randrange(array.size)] = rng.choice(ODD)
+        elif way == 1 and array.size > 2:
+            array.ravel()[1:-1], array.ravel()[-1] = 10**8, -5  # which SciPy's check lets pass
+        elif way == 2:
+            array = array[: rng.randrange(len(array) + 1)]
+        elif way == 3:
+            array = array.astype(rng.choice(("u1", "u8", "f4", "c16", "i8", "S3")))
+        else:
+            array = np.resize(array, rng.choice(((0,), (2, 2), (1000,), (3, 0))))
+        arrays[name] = array
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+CORNERS = [[x, y, z] for z in (0.0, 1.0) for y in (0.0, 1.0) for x in (0.0, 1.0)]
+FACES = ((0, 2, 3, 1), (4, 5, 7, 6), (0, 1, 5, 4), (1, 3, 7, 5), (3, 2, 6, 7), (2, 0, 4, 6))
+DUMP = """ITEM: TIMESTEP
+7
+ITEM: NUMBER OF ATOMS
+2
+ITEM: BOX BOUNDS ff ff pp
+0 4
+0 4
+0 4
+ITEM: ATOMS id radius x y z vx vy vz mass
+1 0.5 0.5 0.5 0.5 0 0 0 1
+2 0.5 1.5 0.5 0.5 0 0 1 1
+"""
+DATA = """a data file
+
+2 atoms
+0 4 xlo xhi
+0 4 ylo yhi
+0 4 zlo zhi
+
+Atoms # sphere
+
+1 1 1.0 2500 0.5 0.5 0.5
+2 1 1.0 2500 1.5 0.5 0.5
+
+Velocities
+
+1 0 0 0 0 0 0
+2 0 0 1 0 0 0
+"""
+
+
+def make_texts(folder: Path) -> None:
+    """Two blocks as meshes and as a list, and two spheres as LAMMPS writes them."""
+    (folder / "spheres.dump").write_text(DUMP)
+    (folder / "spheres.data").write_text(DATA)
+    blocks = {"fixed": np.array(CORNERS), "free": np.add(CORNERS, (0.0, 0.0, 1.5))}
+    listed = [{"name": name, "vertices": corners.tolist()} for name, corners in blocks.items()]
+    (folder / "wall.json").write_text(json.dumps({"blocks": listed}))
+    mesh, solids, every = "", "", []
+    for number, (name, corners) in enumerate(blocks.items()):
+        mesh += "".join(f"v {x} {y} {z}\n" for x, y, z in corners) + f"o {name}\n"
+        mesh += "".join(f"f {' '.join(str(8 * number + k + 1) for k in f)}\n" for f in FACES)
+        facets = [corners[[f[0], f[k], f[k + 1]]] for f in FACES for k in (1, 2)]
+        lines = [f"vertex {x} {y} {z}\n" for facet in facets for x, y, z in facet]
+        solids += f"solid {name}\n{''.join(lines)}endsolid\n"
+        every += facets
+    (folder / "wall.obj").write_text(mesh)
+    (folder / "wall.stl").write_text(solids)
+    records = np.zeros(len(every), np.dtype([("n", "<f4", 3), ("x", "<f4", 9), ("a", "<u2")]))
+    records["x"] = np.array(every).reshape(-1, 9)
+    head = bytes(80) + len(every).to_bytes(4, "little")
+    (folder / "binary.stl").write_bytes(head + records.tobytes())
 
 
 def make(folder: Path) -> None:
@@ -85,7 +205,14 @@ def make(folder: Path) -> None:
             del records[name]
         records.attrs["format"] = 3
     step = cdopt.bank.load("beam-uniform").step
-    step.save(folder / "step.npz")
+    for name in ("step.npz", "parts.npz"):
+        step.save(folder / name)
+    cdopt.bank.load("rough-arch").step.save(folder / "rough.npz")
+    cdopt.bank.generators.supports_delassus().save(folder / "rows.npz")
+    cdopt.ClassicCD(step).solve("newton").save(folder / "solution.npz")
+    cdopt.study.run(cdopt.study.Plan(["beam-uniform"], ["newton", "pgs"]), folder / "study")
+    shutil.copy(folder / "study" / "runs.jsonl", folder / "runs.jsonl")
+    make_texts(folder)
     scene.save(folder / "scene.toml")
     write_fclib(folder / "problem.hdf5", step)
     qps.write(folder / "program.qps", cdopt.ClassicCD(step))
@@ -164,6 +291,10 @@ def work(folder: Path, name: str, first: int, count: int, seed: int) -> None:
             content = spoil_parts(place, whole, rng)
         elif name == "old.vtkhdf" and rng.random() < 0.5:
             content = heap_damaged(whole, rng)
+        elif name in ("parts.npz", "rough.npz", "rows.npz"):
+            content = arrays_damaged(whole, rng)
+        elif name.endswith(TEXTS) and name != "binary.stl" and rng.random() < 0.5:
+            content = tokens_damaged(whole, rng)
         else:
             content = damaged(whole, rng)
         place.write_bytes(content)
@@ -198,13 +329,13 @@ def same(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
-def run(count: int, seed: int) -> dict[str, int]:
+def run(count: int, seed: int, kinds: tuple[str, ...] = ()) -> dict[str, int]:
     """Damage ``count`` files of each kind; counts by kind and by what came of it."""
     table: Counter[str] = Counter(dict.fromkeys(FORBIDDEN, 0))
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         make(folder)
-        for name in READERS:
+        for name in kinds or READERS:
             k = 0
             while k < count:
                 part = min(BATCH, count - k)
