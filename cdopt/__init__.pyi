@@ -36,6 +36,7 @@ from .hyperstatic import (
     limit_load,
     recover_stiffness,
     sensitivity,
+    wrench,
 )
 from .problem import (
     BackendUnavailable,
@@ -109,4 +110,5 @@ __all__ = [
     "simulate",
     "stress",
     "study",
+    "wrench",
 ]

@@ -9,7 +9,7 @@ from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.limit_load import LimitLoad, limit_load, touching_step
 from cdopt.hyperstatic.polytope import UnboundedForces
-from cdopt.hyperstatic.quantities import Quantity
+from cdopt.hyperstatic.quantities import Quantity, wrench
 from cdopt.hyperstatic.recovery import RecoveredStiffness, recover_stiffness
 from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.hyperstatic.selection import (
@@ -44,6 +44,7 @@ __all__ = [
     "sensitivity",
     "touching_step",
     "which_force",
+    "wrench",
 ]
 
 guard(globals())

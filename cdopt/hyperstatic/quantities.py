@@ -13,6 +13,8 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.step_problems import interleaved
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,3 +87,87 @@ def stated_quantities(quantities: Any, nc: int, d: int, rows: int) -> dict[str, 
             raise InvalidInput(f"quantities[{name!r}]", f"{C.shape[1]} columns", expected)
         result[name] = C
     return result
+
+
+def wrench(step: ContactStep, body: int | str, of: Any = None, about: Any = None) -> sp.csr_array:
+    """Rows C of the wrench C f of contact forces on a body: force, and moment about a point.
+
+    Parameters
+    ----------
+    step : the step; a force f has ``step.friction.d`` components, or one without friction.
+    body : its number, as in ``step.dof_body`` and ``step.bodies``; or its name in the scene that
+        the step was made of.
+    of : indices or a mask (nc,) of the contacts whose forces count; default all.
+    about : (2,) or (3,) m, the point of the moment; the step then needs ``bodies``, ``normals`` and
+        ``points``, with friction also ``tangents``. By default rows are those of the body's own
+        degrees of freedom, with moments about its centre of mass in steps made of scenes.
+
+    Returns
+    -------
+    (m, nc d) : for ``indeterminacy(step, law, quantities={"left foot": C})``. In the plane m is 3,
+        two forces in N and a moment in N·m; in space 6, three forces and three moments.
+
+    Raises
+    ------
+    InvalidInput : no such body, contact or point; a step without what is needed.
+
+    >>> import cdopt
+    >>> wall = cdopt.bank.load("rough-wall:courses=3,bricks=2").step
+    >>> brick = cdopt.wrench(wall, 3)
+    >>> report = cdopt.indeterminacy(wall, "coulomb", {"brick": brick}, contacts=[])
+    >>> report.quantity("brick").unique  # its weight is known
+    array([ True,  True,  True])
+    """
+    checks.instance("step", step, ContactStep)
+    number = _number(step, body)
+    chosen = np.ones(step.nc, dtype=bool)
+    if of is not None:
+        chosen[:] = False
+        chosen[checks.positions("of", of, step.nc)] = True
+    d = 1 if step.friction is None else step.friction.d
+    if about is None:
+        owner = np.full(step.nv, -1) if step.dof_body is None else step.dof_body
+        dofs = np.flatnonzero(owner == number) if number >= 0 else np.zeros(0, np.int64)
+        if not dofs.size:
+            expected = "a body with degrees of freedom, or a point for the moment: about=(0, 0)"
+            raise InvalidInput("body", checks.describe(body), expected)
+        B = step.B if step.friction is None else interleaved(step.B, step.friction.B_t, d)
+        rows = sp.csr_array(sp.csc_array(B)[:, dofs].T)
+    else:
+        rows = _about(step, number, about, d)
+    return checks.freeze(sp.csr_array(rows * chosen.repeat(d)[None, :]))
+
+
+def _number(step: ContactStep, body: Any) -> int:
+    """The number of a body."""
+    if isinstance(body, str):
+        names = step.names.body_names
+        checks.choice("body", body, [name for name in names if name])
+        return names.index(body)
+    return checks.whole("body", body, -1)
+
+
+def _about(step: ContactStep, body: int, about: Any, d: int) -> sp.csr_array:
+    """Force and moment about a point, from the geometry of the contacts."""
+    given = {"bodies": step.bodies, "normals": step.normals, "points": step.points}
+    missing = [name for name, value in given.items() if value is None]
+    if step.bodies is None or step.normals is None or step.points is None:
+        raise InvalidInput("step", "no " + " or ".join(missing), "a step built with them")
+    dim = step.normals.shape[1]
+    point = checks.vector("about", about, dim, "m")
+    axes = step.normals[:, None]  # (nc, d, dim), the directions of the components
+    if step.friction is not None:
+        if step.friction.tangents is None:
+            raise InvalidInput("step", "no tangents", "friction built with tangents")
+        axes = np.concatenate([axes, step.friction.tangents], axis=1)
+    sign = (step.bodies[:, 1] == body) * 1.0 - (step.bodies[:, 0] == body) * 1.0
+    if not sign.any():
+        raise InvalidInput("body", str(body), "a body with contacts")
+    force = axes * sign[:, None, None]
+    arm = np.broadcast_to((step.points - point)[:, None], force.shape)
+    if dim == 2:
+        moment = (arm[..., 0] * force[..., 1] - arm[..., 1] * force[..., 0])[..., None]
+    else:
+        moment = np.cross(arm, force)
+    table = np.concatenate([force, moment], axis=2)
+    return sp.csr_array(table.reshape(step.nc * d, -1).T)
