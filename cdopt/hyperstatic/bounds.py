@@ -96,7 +96,7 @@ def bounds_of(
     lower = np.asarray(C @ determined)
     upper, residual, pull, scale = lower.copy(), *np.zeros((3, many))
     attained = np.full((many if witnesses else 0, 2, rows), np.nan)
-    attained[:] = determined
+    attained[:] = determined + sum(network.forces(network.force) for network in networks)
     rays: list[FloatArray] = []
     failures: dict[int, str] = {}
     costs = [_costs(C, network) for network in networks]
@@ -125,7 +125,7 @@ def bounds_of(
                 if low.failure or high.failure:
                     failures[q] = low.failure or high.failure
                 for side, end in enumerate((low, high) if witnesses else ()):
-                    attained[q, side] += network.forces(end.at)
+                    attained[q, side] += network.forces(end.at) - network.forces(network.force)
     lost = [q for q in failures if np.isnan(lower[q] + upper[q])]
     lower[lost] = upper[lost] = np.nan
     rays = [read_only(ray / np.abs(ray).max()) for ray in rays]
