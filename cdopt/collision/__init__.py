@@ -6,7 +6,6 @@ updates of orientations. ``damping_matrix`` and ``damping_drive`` hold the dashp
 elastic contacts.
 """
 
-from cdopt._util.arguments import guard
 from cdopt.collision.contact_step import (
     applied_loads,
     external_forces,
@@ -51,5 +50,3 @@ __all__ = [
     "step",
     "tangents",
 ]
-
-guard(globals())

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray, Positive, freeze, read_only
+from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import visible
 from cdopt._util.frozen import frozen_rows
@@ -49,8 +49,8 @@ def mass_matrix(scene: Scene, state: State, dofs: Dofs | None = None) -> sp.csr_
     ------
     InvalidInput : a state or degrees of freedom of another scene.
     """
+    checks.instance("scene", scene, Scene).check_state(state)
     chosen, b = scene.check_dofs(scene.dofs if dofs is None else dofs), scene.bodies
-    scene.check_state(state)
     masses = np.repeat(b.mass[:, None], scene.dim, axis=1)
     diagonal = np.hstack([masses, b.inertia.reshape(b.nb, -1)])
     body = uneven(scene, chosen)
@@ -75,6 +75,7 @@ def applied_loads(scene: Scene, dofs: Dofs | None = None) -> FloatArray:
     ------
     InvalidInput : degrees of freedom of another scene.
     """
+    checks.instance("scene", scene, Scene)
     b, chosen = scene.bodies, scene.check_dofs(scene.dofs if dofs is None else dofs)
     heavy = np.where(b.fixed, 0.0, b.mass)
     force = heavy[:, None] * scene.gravity + b.force
@@ -95,7 +96,7 @@ def external_forces(scene: Scene, state: State, dofs: Dofs | None = None) -> Flo
     ------
     InvalidInput : a state or degrees of freedom of another scene.
     """
-    scene.check_state(state)
+    checks.instance("scene", scene, Scene).check_state(state)
     chosen = scene.check_dofs(scene.dofs if dofs is None else dofs)
     force, body = applied_loads(scene, chosen), uneven(scene, chosen)
     if body.size:
@@ -146,17 +147,18 @@ def friction(
     InvalidInput : μ negative, or True where nothing states it; a state, contacts or degrees of
         freedom of another scene.
     """
-    scene.check_state(state)
-    contacts.check_scene(scene)
+    checks.instance("scene", scene, Scene).check_state(state)
+    checks.instance("contacts", contacts, Contacts).check_scene(scene)
     chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
-    return _friction(scene, state, contacts, _coefficients(scene, contacts, mu), chosen)
+    values = _coefficients(scene, contacts, mu, "mu")
+    return _friction(scene, state, contacts, values, chosen)
 
 
-def _coefficients(scene: Scene, contacts: Contacts, mu: Any) -> FloatArray:
-    """μ (nc,) of contacts, of one number, (nc,) or True."""
+def _coefficients(scene: Scene, contacts: Contacts, mu: Any, name: str) -> FloatArray:
+    """μ (nc,) of contacts, of one number, (nc,) or True; ``name`` is that of the argument."""
     if mu is True:
         mu = scene.contact_friction(contacts.bodies)
-    return checks.per_contact("friction", mu, contacts.nc, at_least=0.0)
+    return checks.per_contact(name, mu, contacts.nc, at_least=0.0)
 
 
 def _friction(
@@ -182,7 +184,7 @@ def step(
     scene: Scene,
     state: State,
     contacts: Contacts,
-    dt: Positive,
+    dt: float,
     *,
     v_min: float = 0.0,
     turning: str = MOMENTUM,
@@ -232,12 +234,13 @@ def step(
         checks.choice("overlaps", overlaps, OVERLAPS)
     if friction is False:
         friction = None
+    checks.instance("scene", scene, Scene).check_state(state)
+    checks.instance("contacts", contacts, Contacts).check_scene(scene)
+    dt = checks.positive("dt", dt)
     usual = scene.dofs if friction is None else scene.full_dofs
     chosen = scene.check_dofs(usual if dofs is None else dofs)
-    scene.check_state(state)
-    contacts.check_scene(scene)
     contacts = _without_overlaps(scene, contacts, overlaps)
-    mu = None if friction is None else _coefficients(scene, contacts, friction)
+    mu = None if friction is None else _coefficients(scene, contacts, friction, "friction")
     arguments = arguments_of_step(scene, state, contacts, chosen, dt, turning, mu)
     return ContactStep(**arguments, v_min=v_min)
 

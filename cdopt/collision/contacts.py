@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.linalg import qr
 
 from cdopt._util import checks
-from cdopt._util.checks import BoolArray, FloatArray, IntArray, NotNegative, Positive, read_only
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import ROUND_OFF, near_pairs, unbounded_pairs
@@ -69,6 +69,8 @@ class Contacts(Frozen):
     bonded: BoolArray
 
     def __post_init__(self) -> None:
+        for name, value in self.__dict__.items():
+            checks.instance(name, value, np.ndarray)
         super().__post_init__()
         nc, dim = self.phi.size, self.normals.shape[-1] if self.normals.ndim else 0
         wide = {"bodies": (nc, 2), "normals": (nc, dim), "points": (nc, dim)}
@@ -83,6 +85,7 @@ class Contacts(Frozen):
         ------
         InvalidInput : bodies that the scene does not have, or another dimension.
         """
+        checks.instance("scene", scene, Scene)
         among_them = self.bodies.max(initial=-1) < scene.nb and self.bodies.min(initial=0) >= 0
         if self.normals.shape[1] != scene.dim or not among_them:
             raise InvalidInput("contacts", "those of another scene", "contacts of this scene")
@@ -123,8 +126,9 @@ def detect(
     ------
     InvalidInput : a state or a VerletList of another scene, or a negative margin.
     """
+    checks.instance("scene", scene, Scene)
     near = VerletList(scene) if neighbours is None else neighbours
-    if near.scene is not scene:
+    if checks.instance("neighbours", near, VerletList).scene is not scene:
         raise InvalidInput("neighbours", "those of another scene", "VerletList(scene)")
     width = default_margin(scene) if margin is None else margin
     pairs = near.pairs(state, width)
@@ -215,6 +219,7 @@ def effective_mass(scene: Scene, pairs: IntArray) -> FloatArray:
     -----
     De Klerk et al. (2021), (20)–(25).
     """
+    checks.instance("scene", scene, Scene)
     numbers = checks.integers("pairs", pairs, (None, 2), at_least=0, below=scene.nb)
     inverse = np.where(scene.bodies.fixed, 0.0, 1.0 / scene.bodies.mass)
     with np.errstate(divide="ignore"):
@@ -241,8 +246,8 @@ def gap_gradient(
     -----
     Olsen & Kamrin (2018), section 3.
     """
-    scene.check_state(state)
-    contacts.check_scene(scene)
+    checks.instance("scene", scene, Scene).check_state(state)
+    checks.instance("contacts", contacts, Contacts).check_scene(scene)
     chosen = scene.check_dofs(scene.dofs if dofs is None else dofs)
     rows = gap_rows(scene, state, contacts, chosen)
     return sp.csr_array(rows, shape=(contacts.nc, chosen.nv))
@@ -341,11 +346,12 @@ _SHARE = 0.1  # of the smallest half-width
 
 def default_margin(scene: Scene) -> float:
     """A tenth of the smallest half-width of a bounded body, m."""
-    bounded = scene.bodies.core[np.isfinite(scene.bodies.core)]
+    core = checks.instance("scene", scene, Scene).bodies.core
+    bounded = core[np.isfinite(core)]
     return _SHARE * float(bounded.min())
 
 
-def safe_margin(scene: Scene, state: State, dt: Positive) -> float:
+def safe_margin(scene: Scene, state: State, dt: float) -> float:
     """A margin that includes every contact that the free motion of a step ``dt`` can close, m.
 
     Twice the way of the fastest surface in a step, at the velocities of ``state`` and under
@@ -355,14 +361,14 @@ def safe_margin(scene: Scene, state: State, dt: Positive) -> float:
     return 2.0 * float(safe_margins(scene, state, dt).max())
 
 
-def safe_margins(scene: Scene, state: State, dt: Positive) -> FloatArray:
+def safe_margins(scene: Scene, state: State, dt: float) -> FloatArray:
     """(nb,) share of each body in a margin that includes what free motion can close in ``dt``, m.
 
     The way of its fastest surface in a step, as in ``safe_margin``, and no less than half of
     ``default_margin``: a fast body does not widen the search between two bodies at rest.
     """
-    scene.check_state(state)
-    b = scene.bodies
+    checks.instance("scene", scene, Scene).check_state(state)
+    dt, b = checks.positive("dt", dt), scene.bodies
     turning = np.array(np.abs(state.angular_velocity).reshape(b.nb, -1).sum(axis=1))
     turning *= np.where(b.turns & np.isfinite(b.reach), b.reach, 0.0)
     load = np.where(b.fixed, 0.0, np.linalg.norm(b.force, axis=1) / b.mass)
@@ -388,9 +394,10 @@ class VerletList:
     searches : how often the tree was searched so far.
     """
 
-    def __init__(self, scene: Scene, skin: NotNegative | None = None) -> None:
-        self.scene = scene
-        self.skin = 2.0 * default_margin(scene) if skin is None else skin
+    def __init__(self, scene: Scene, skin: float | None = None) -> None:
+        self.scene = checks.instance("scene", scene, Scene)
+        usual = 2.0 * default_margin(scene)
+        self.skin = usual if skin is None else checks.not_negative("skin", skin)
         self.searches = 0
         self._walls = unbounded_pairs(scene.bodies.reach, scene.bodies.fixed)
         self._bounded = np.isfinite(scene.bodies.reach)
@@ -409,7 +416,7 @@ class VerletList:
         """
         self.scene.check_state(state)
         b, box = self.scene.bodies, self.scene.box
-        each = np.ndim(margin) > 0
+        each = checks.real("margin", margin, "one number, or one for each body").ndim > 0
         shares = checks.vector("margin", margin, b.nb, "m") if each else np.empty(0)
         if each and shares.min() < 0.0:
             raise InvalidInput("margin", "a share below 0", "shares of at least 0 m")

@@ -20,7 +20,6 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt._util.errors import InvalidInput
 from cdopt.collision.contacts import Contacts, approach_rows, effective_mass, without_idle_turns
 from cdopt.scene import SHAPES, Dofs, Scene, Sphere, State
 
@@ -52,8 +51,8 @@ def damping_matrix(
     -----
     De Klerk et al. (2021), (20)–(25).
     """
+    checks.instance("scene", scene, Scene).check_state(state)
     chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
-    scene.check_state(state)
     index = _damped(scene, contacts, damped)
     rows = _dashpots(scene, state, contacts, index, chosen.number, chosen.nv)
     C = sp.csr_array(rows.T @ rows)
@@ -84,8 +83,8 @@ def damping_drive(
     InvalidInput : ``damped`` is not one flag for each contact; a state, contacts or degrees of
         freedom of another scene.
     """
+    checks.instance("scene", scene, Scene).check_state(state)
     chosen = scene.check_dofs(scene.full_dofs if dofs is None else dofs)
-    scene.check_state(state)
     index = _damped(scene, contacts, damped)
     prescribed = chosen.scatter(np.zeros(chosen.nv), state.v)
     moving = np.asarray(prescribed.any(axis=1))
@@ -100,11 +99,11 @@ def damping_drive(
 
 def _damped(scene: Scene, contacts: Contacts, damped: BoolArray | None) -> IntArray:
     """Numbers of the contacts that dissipate; none in a scene without damping."""
-    contacts.check_scene(scene)
+    checks.instance("contacts", contacts, Contacts).check_scene(scene)
     scene.require_no_box("damping of contacts")
-    flags = contacts.bonded | (contacts.phi < 0.0) if damped is None else np.asarray(damped)
-    if flags.dtype.kind != "b" or flags.shape != (contacts.nc,):
-        raise InvalidInput("damped", checks.describe(flags), f"{contacts.nc} flags")
+    flags = contacts.bonded | (contacts.phi < 0.0)
+    if damped is not None:
+        flags = checks.flags("damped", damped, (contacts.nc,))
     if scene.damping == 0.0 and scene.gamma_t == 0.0:
         return np.empty(0, dtype=np.int64)
     return np.flatnonzero(flags)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray, Positive
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt.geometry.rotations import matrices, turned
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.bodies import Bodies
@@ -48,7 +48,8 @@ def move(state: State, v: FloatArray, dt: float) -> FloatArray:
     ------
     InvalidInput : velocities of another shape.
     """
-    return _moved(state, checks.numbers("v", v, state.v.shape, "m/s"), dt)
+    shape = checks.instance("state", state, State).v.shape
+    return _moved(state, checks.numbers("v", v, shape, "m/s"), checks.scalar("dt", dt))
 
 
 def _moved(state: State, v: FloatArray, dt: float) -> FloatArray:
@@ -66,7 +67,7 @@ def advance(
     scene: Scene,
     state: State,
     v_next: FloatArray,
-    dt: Positive,
+    dt: float,
     *,
     turning: str = MOMENTUM,
     mean: FloatArray | None = None,
@@ -92,8 +93,8 @@ def advance(
     -----
     Olsen & Kamrin (2018), Algorithm 1.
     """
-    scene.check_state(state)
-    chosen = scene.check_dofs(scene.dofs if dofs is None else dofs)
+    checks.instance("scene", scene, Scene).check_state(state)
+    chosen, dt = scene.check_dofs(scene.dofs if dofs is None else dofs), checks.positive("dt", dt)
     values = checks.vector("v_next", v_next, chosen.nv, "m/s")
     middle = halfway(scene, state, dt, turning, chosen)
     v = chosen.scatter(values, state.v)

@@ -40,17 +40,29 @@ class PairFriction:
 
         Raises
         ------
-        InvalidInput : nothing states it.
+        InvalidInput : nothing states it, or no pairs of numbers of bodies.
         """
+        numbers = self._pairs(scene, pairs)
         if self.mu is None:
-            return np.array(scene.contact_friction(pairs))
-        return np.full(len(pairs), self.mu)
+            return np.array(scene.contact_friction(numbers))
+        return np.full(len(numbers), self.mu)
 
     def ratios(self, scene: Scene, pairs: IntArray) -> FloatArray:
-        """k_t/k_n (n,) of pairs (n, 2) of bodies."""
+        """k_t/k_n (n,) of pairs (n, 2) of bodies.
+
+        Raises
+        ------
+        InvalidInput : no pairs of numbers of bodies.
+        """
+        numbers = self._pairs(scene, pairs)
         if self.ratio is None:
-            return tangential_ratio(scene, pairs)
-        return np.full(len(pairs), self.ratio)
+            return tangential_ratio(scene, numbers)
+        return np.full(len(numbers), self.ratio)
+
+    @staticmethod
+    def _pairs(scene: Scene, pairs: IntArray) -> IntArray:
+        nb = checks.instance("scene", scene, Scene).nb
+        return checks.integers("pairs", pairs, (None, 2), at_least=0, below=nb)
 
 
 def tangential_ratio(scene: Scene, pairs: IntArray) -> FloatArray:

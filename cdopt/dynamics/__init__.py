@@ -6,7 +6,6 @@ VTKHDF file. METHODS is the table of methods; another one is a settings object l
 coordination of a step, and ``analysis`` those of a run, with its energies and momenta.
 """
 
-from cdopt._util.arguments import guard
 from cdopt.dynamics import analysis
 from cdopt.dynamics.analysis import RunSummary
 from cdopt.dynamics.contact_methods import (
@@ -70,5 +69,3 @@ __all__ = [
     "simulate",
     "stress",
 ]
-
-guard(globals())

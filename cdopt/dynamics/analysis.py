@@ -70,6 +70,7 @@ class Motion:
         """The free bodies of a trajectory, in all its frames."""
         if isinstance(run, Motion):
             return run
+        checks.instance("run", run, Trajectory, Motion)
         return cls._of(run.scene, run.t, run.q, run.v)
 
     @classmethod
@@ -80,7 +81,7 @@ class Motion:
         ------
         InvalidInput : a state of another scene.
         """
-        scene.check_state(state)
+        checks.instance("scene", scene, Scene).check_state(state)
         return cls._of(scene, np.array([state.t]), state.q[None], state.v[None])
 
     @classmethod
@@ -126,6 +127,7 @@ def kinetic_energy(run: History) -> FloatArray:
 
 def potential_energy(scene: Scene, state: State) -> float:
     """−Σ m g · x of the free bodies, J, from the origin."""
+    checks.instance("scene", scene, Scene).check_state(state)
     free = ~scene.bodies.fixed
     return -float(scene.bodies.mass[free] @ (state.position[free] @ scene.gravity))
 
@@ -147,7 +149,7 @@ def total_energy(run: Trajectory) -> FloatArray:
 
     Methods of rigid contact know no elastic energy; with them this is the mechanical energy alone.
     """
-    known, step = run.diagnostics, run.steps
+    known, step = checks.instance("run", run, Trajectory).diagnostics, run.steps
     rows = np.searchsorted(known["step"], step)
     parts = [known[name] for name in ("kinetic", "potential", "elastic") if name in known]
     return np.asarray(np.sum(parts, axis=0)[rows])
@@ -213,7 +215,7 @@ def centre_of_mass(run: History) -> FloatArray:
     return np.asarray(np.einsum("n,fni->fi", motion.mass, motion.x) / motion.mass.sum())
 
 
-def kinetic_stress(run: History, volume: checks.Positive | None = None) -> FloatArray:
+def kinetic_stress(run: History, volume: float | None = None) -> FloatArray:
     """(frames, dim, dim) stress of momentum, Σ m v′ ⊗ v′ / V, Pa, compression positive.
 
     v′ is the velocity of a free body less that of the centre of mass. With the stress of the
@@ -234,7 +236,7 @@ def kinetic_stress(run: History, volume: checks.Positive | None = None) -> Float
     """
     motion, mass = Motion.of(run), Motion.of(run).mass
     if volume is not None:
-        size = np.full(motion.t.size, volume)
+        size = np.full(motion.t.size, checks.positive("volume", volume))
     elif isinstance(run, Trajectory):
         size = _volumes(run)
     else:
@@ -297,7 +299,7 @@ class RunMeasures(Frozen):
         return notebook.data_frame(columns, index="t")
 
 
-def measures(run: Trajectory, volume: checks.Positive | None = None) -> RunMeasures:
+def measures(run: Trajectory, volume: float | None = None) -> RunMeasures:
     """Stress, fabric, coordination and forces of every frame of a run.
 
     The first frame of rigid contacts has none. Where a failed step left forces unknown, nothing is
@@ -307,6 +309,9 @@ def measures(run: Trajectory, volume: checks.Positive | None = None) -> RunMeasu
     ----------
     volume : of the stress, as in ``Measures.stress``; default that around the bodies of each frame.
     """
+    checks.instance("run", run, Trajectory)
+    if volume is not None:
+        volume = checks.positive("volume", volume)
     scene, rows, unknown = run.scene, [], np.full(2 * (run.scene.dim,), np.nan)
     for frame in run:
         if np.isfinite(frame.f).all():
@@ -354,7 +359,7 @@ def contact_lifetimes(run: Trajectory) -> ContactLifetimes:
     Times are resolved to the interval between frames; record every step (``every=1``) for those of
     the steps.
     """
-    nb, times = run.scene.nb, run.t
+    nb, times = checks.instance("run", run, Trajectory).scene.nb, run.t
     alive: dict[int, float] = {}  # beginnings, by the number of the pair
     lives: list[tuple[float, float, float]] = []
     before = float(times[0])
@@ -428,6 +433,7 @@ class RunSummary:
     @classmethod
     def of(cls, run: Trajectory) -> RunSummary:
         """The summary of a run."""
+        checks.instance("run", run, Trajectory)
         table, final, bodies = run.diagnostics, run.final, run.scene.bodies
         residual, residual_of, row = 0.0, "", 0
         if table.stages:

@@ -107,9 +107,9 @@ class Unknowns:
     def __init__(
         self, scene: Scene, pushed: Mapping[int, float] | None = None, dofs: Dofs | None = None
     ) -> None:
-        forces, b = {} if pushed is None else pushed, scene.bodies
+        forces, b = checks.mapping("pushed", {} if pushed is None else pushed), scene.bodies
         for wall, force in forces.items():
-            if not 0 <= wall < b.nb:
+            if not isinstance(wall, int | np.integer) or not 0 <= wall < b.nb:
                 raise InvalidInput("pushed", checks.describe(wall), "numbers of half-spaces")
             if b.kind[wall] != SHAPES.index(HalfSpace):
                 raise InvalidInput("pushed", b.label(int(wall)), "a half-space")

@@ -190,7 +190,7 @@ class ContactDynamics:
     each_step = True
 
     def __init__(self, context: StepContext, settings: ContactSettings, problems: Problems) -> None:
-        scene = context.scene
+        scene = checks.instance("context", context, StepContext).scene
         if scene.bonds.size:
             methods = ("variational", "velocity-verlet", "quasi-static")
             raise Unsupported("contact dynamics", "the scene has bonds, which pull", methods)

@@ -163,7 +163,7 @@ class FrictionalSteps(ContactSettings):
         ------
         Unsupported : a scene with bonds.
         """
-        if context.friction is None:
+        if checks.instance("context", context, StepContext).friction is None:
             return self.without_friction().start(context)
         problem = FrictionalProblem(self.law, self._solver, self.substeps, self.compatible)
         return ContactDynamics(context, self, Frictional(context, self, problem))

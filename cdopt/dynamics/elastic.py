@@ -89,7 +89,7 @@ class _ElasticSteps:
         ------
         InvalidInput : a scene that elastic contacts do not describe.
         """
-        require_elastic(context.scene)
+        require_elastic(checks.instance("context", context, StepContext).scene)
         shown = self.settings()
         shown.pop("stiffness_ratio", None)
         friction = context.friction
@@ -325,7 +325,8 @@ class QuasiStaticSteps(_ElasticSteps):
         ------
         InvalidInput : a scene without stiffness, or with Newton's restitution.
         """
-        kind, scene, near = self._kind(context), context.scene, VerletList(context.scene)
+        kind, scene = self._kind(context), context.scene
+        near = VerletList(scene)
         settings = RestSettings(
             resolved("backend", self.backend), self.tol, self.limit, self.travel
         )

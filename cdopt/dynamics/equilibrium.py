@@ -21,12 +21,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
 
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, Positive, integer
+from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
@@ -97,8 +96,8 @@ def equilibrium(
     load: object = None,
     pushed: Mapping[int, float] | None = None,
     backend: str | Backend = "newton",
-    tol: Positive = 1e-10,
-    limit: Annotated[int, integer(0)] = 200,
+    tol: float = 1e-10,
+    limit: int = 200,
     travel: float = TRAVEL,
     escape: bool = True,
     neighbours: VerletList | None = None,
@@ -135,6 +134,9 @@ def equilibrium(
     >>> rest.forces.round(6), rest.contacts.phi.round(9)
     (array([10.]), array([-0.0005]))
     """
+    checks.instance("scene", scene, Scene)
+    limit, escape = checks.whole("limit", limit, 0), checks.flag("escape", escape)
+    tol, travel = checks.positive("tol", tol), _travel(travel)
     if scene.power != HOOKE and scene.bonds.size:
         raise Unsupported(
             "quasi-static bonds", f"bonds are linear, contacts have p = {scene.power:g}"
@@ -144,11 +146,20 @@ def equilibrium(
     if load is not None:
         total = total + checks.vector("load", load, scene.dofs.nv, "N")
     near = VerletList(scene) if neighbours is None else neighbours
-    if not travel > 0.0:
-        raise InvalidInput("travel", checks.describe(travel), "a number above 0, or infinity")
+    if checks.instance("neighbours", near, VerletList).scene is not scene:
+        raise InvalidInput("neighbours", "those of another scene", "VerletList(scene)")
     unknowns = Unknowns(scene, pushed)
     settings = RestSettings(resolve(backend), tol, limit, travel, escape)
     return _Rest(unknowns, total, settings, near, start).found()
+
+
+def _travel(value: object) -> float:
+    """A number above 0, or infinity."""
+    expected = "a number above 0, or infinity"
+    travel = checks.real("travel", value, expected, ())
+    if not travel > 0.0:
+        raise InvalidInput("travel", checks.describe(value), expected)
+    return float(travel)
 
 
 @dataclass(frozen=True)

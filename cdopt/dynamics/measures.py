@@ -7,26 +7,26 @@ that a stress in the plane is in Pa too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from cdopt._util import checks, notebook
-from cdopt._util.checks import BoolArray, FloatArray, IntArray, integer, one_of
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.dynamics.equilibrium import Equilibrium
 from cdopt.dynamics.records import Frame
 from cdopt.geometry.periodic import PeriodicBox
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene, State, placed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Bins = Annotated[int, integer(1, 10**6)]
+_MOST_BINS = 10**6
 COMPONENTS = ("normal", "tangential")
 CARRIES = 1e-6  # share of the mean force from which on a contact counts as carrying
 
@@ -94,7 +94,8 @@ class Measures(Frozen):
     box: PeriodicBox | None = None
 
     def __post_init__(self) -> None:
-        nb, nc = np.shape(self.x)[0] if np.ndim(self.x) == 2 else 0, np.shape(self.bodies)[0]
+        nb = len(checks.real("x", self.x, "centres (bodies, 2 or 3)", (None, None)))
+        nc = len(checks.real("bodies", self.bodies, "pairs (contacts, 2)", (None, 2)))
         x = checks.table("x", self.x, nb)
         dim = x.shape[1]
         fields = {
@@ -106,8 +107,10 @@ class Measures(Frozen):
             fields[name] = checks.numbers(name, getattr(self, name), (nc, dim))
         if self.mu is not None:
             fields["mu"] = checks.per_contact("mu", self.mu, nc, at_least=0.0)
-        if np.shape(self.free) != (nb,) or np.asarray(self.free).dtype.kind != "b":
-            raise InvalidInput("free", checks.describe(self.free), f"{nb} flags")
+        fields["free"] = checks.flags("free", self.free, (nb,))
+        object.__setattr__(self, "loaded", checks.flag("loaded", self.loaded))
+        if self.box is not None:
+            checks.instance("box", self.box, PeriodicBox)
         for name, value in fields.items():
             object.__setattr__(self, name, value)
         super().__post_init__()
@@ -126,7 +129,10 @@ class Measures(Frozen):
         InvalidInput : a frame of another scene, no such forces, or forces that a failed step left
             unknown.
         """
-        vectors = frame.contact_vectors(name)
+        checks.instance("scene", scene, Scene)
+        vectors = checks.instance("frame", frame, Frame).contact_vectors(name)
+        if friction is not None:
+            friction = checks.not_negative("friction", friction)
         if not np.isfinite(vectors).all():
             raise InvalidInput("frame", "a failed step without forces", "a step with forces")
         mu: FloatArray | None = None
@@ -146,7 +152,8 @@ class Measures(Frozen):
         ------
         InvalidInput : an equilibrium of another scene.
         """
-        c = rest.contacts
+        checks.instance("scene", scene, Scene)
+        c = checks.instance("rest", rest, Equilibrium).contacts
         vectors = rest.forces[:, None] * c.normals
         return cls._placed(scene, rest.state, c.bodies, c.normals, c.points, vectors, None)
 
@@ -206,9 +213,7 @@ class Measures(Frozen):
         full = np.where(self.carrying, self.mu * self.f, 0.0)
         return np.asarray(np.where(full > 0.0, self.f_t / np.where(full > 0.0, full, 1.0), np.nan))
 
-    def force_distribution(
-        self, bins: Bins = 20, component: Annotated[str, one_of(COMPONENTS)] = "normal"
-    ) -> Distribution:
+    def force_distribution(self, bins: int = 20, component: str = "normal") -> Distribution:
         """P(f/⟨f⟩) over the contacts that carry a force, with integral one.
 
         Parameters
@@ -219,6 +224,8 @@ class Measures(Frozen):
         ------
         InvalidInput : no contact carries a force.
         """
+        bins = checks.count("bins", bins, _MOST_BINS)
+        checks.choice("component", component, COMPONENTS)
         forces = (self.f if component == "normal" else self.f_t)[self.carrying]
         if not forces.size or not forces.mean() > 0.0:
             raise InvalidInput("component", f"no {component} forces", "contacts that carry some")
@@ -264,7 +271,9 @@ class Measures(Frozen):
         if region is not None and self.box is not None:
             raise Unsupported("the stress of a region", "the scene is in a periodic box")
         corners = self.enclosure if region is None else self._corners(region)
-        size = float(np.prod(corners[1] - corners[0])) if volume is None else volume
+        size = float(np.prod(corners[1] - corners[0]))
+        if volume is not None:
+            size = checks.positive("volume", volume)
         total = np.zeros((self.dim, self.dim))
         for ends, arms, sign in self._branches():
             force = self.vectors[ends]
@@ -309,7 +318,7 @@ class Measures(Frozen):
 
     # --- neighbours --------------------------------------------------------------------
 
-    def coordination(self, least: Annotated[int, integer(0)] | None = None) -> Coordination:
+    def coordination(self, least: int | None = None) -> Coordination:
         """Neighbours that press on free bodies, with and without rattlers.
 
         Several contact points of two bodies count as one neighbour, walls as any other.
@@ -323,6 +332,7 @@ class Measures(Frozen):
         if least is None:
             without = 2 if self.mu is not None and self.mu.any() else self.dim + 1
             least = 1 if self.loaded else without
+        least = checks.whole("least", least, 0)
         pairs = np.unique(np.sort(self.bodies[self.carrying], axis=1), axis=0)
         supported = self.free.copy()
         first = self._neighbours(pairs, self.free)
@@ -346,7 +356,7 @@ class Measures(Frozen):
         return np.where(supported, count, 0)
 
     def radial_distribution(
-        self, reach: float | None = None, bins: Bins = 50, region: Any = None
+        self, reach: float | None = None, bins: int = 50, region: Any = None
     ) -> Distribution:
         """g(r) of the centres of free bodies, r in m; one for points placed at random.
 
@@ -368,7 +378,7 @@ class Measures(Frozen):
         Ohser & Stoyan, Biometrical Journal 23, 523 (1981), with the isotropic set covariance of
         the box.
         """
-        x, box = self.x[self.free], self.box
+        x, box, bins = self.x[self.free], self.box, checks.count("bins", bins, _MOST_BINS)
         if box is None:
             corners = np.array([x.min(axis=0), x.max(axis=0)]) if region is None else region
             corners = self._corners(corners)
@@ -451,7 +461,7 @@ def measures(step: ContactStep, f: Any) -> Measures:
     >>> cdopt.measures(step, cdopt.CompatibleCD(step).solve()).coordination().mean.__round__(3)
     3.714
     """
-    where = placed(step)
+    where = placed(checks.instance("step", step, Step))
     if where is None or step.bodies is None or step.normals is None or step.points is None:
         expected = "a step of cdopt.collision.step, which knows where the bodies are"
         raise InvalidInput("step", "a step of matrices alone", expected)

@@ -69,6 +69,10 @@ class Moment:
     step: int
     state: State
 
+    def __post_init__(self) -> None:
+        checks.whole("step", self.step, 0)
+        checks.instance("state", self.state, State)
+
     def stored(self) -> Arrays:
         """What a method added, as arrays by name, for the file of the run."""
         return {}
@@ -100,7 +104,7 @@ class Stage:
         """The numbers of a ``solution``; None was not begun, because the first left no forces."""
         if solution is None:
             return cls(np.inf, False, False, -1, seconds, "not begun")
-        certificate = solution.certificate
+        certificate = checks.instance("solution", solution, StepSolution).certificate
         return cls(
             residual=np.inf if certificate is None else certificate.worst,
             ok=certificate is not None and certificate.ok and solution.f is not None,

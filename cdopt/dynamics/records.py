@@ -49,6 +49,18 @@ class Frame(Frozen):
     forces: Mapping[str, FloatArray]
 
     def __post_init__(self) -> None:
+        checks.whole("step", self.step, 0)
+        checks.instance("state", self.state, State)
+        phi = checks.real("phi", self.phi, "an array of numbers (nc,)", (None,))
+        nc, dim = phi.size, self.state.dim
+        shapes: dict[str, tuple[int, ...]] = {"contact_ids": (nc,), "phi": (nc,)}
+        shapes |= {"normals": (nc, dim), "points": (nc, dim)}
+        for name, shape in shapes.items():
+            value = checks.real(name, getattr(self, name), f"an array of shape {shape}", shape)
+            object.__setattr__(self, name, value)
+        for name, f in checks.mapping("forces", self.forces).items():
+            shape = (nc, dim) if is_tangential(checks.text("forces", name)) else (nc,)
+            checks.real(f"forces[{name!r}]", f, f"an array of shape {shape}", shape)
         super().__post_init__()
         for values in self.forces.values():
             read_only(values)

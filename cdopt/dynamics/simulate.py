@@ -6,12 +6,11 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import NotNegative, Positive, integer, one_of
 from cdopt._util.errors import CdoptError, InvalidInput, Unsupported
 from cdopt._util.processes import MB, physical_memory
 from cdopt._util.progress import ProgressCallback, progress_bar
@@ -54,15 +53,15 @@ _EARLY, _EXACTLY = 0.03, 1e-12  # s, the share: rest to round-off, as soon, ends
 
 def simulate(
     scene: Scene | str | Path,
-    dt: Positive,
-    duration: Positive,
+    dt: float,
+    duration: float,
     method: str | Method | None = None,
     *,
-    friction: NotNegative | None = None,
+    friction: float | None = None,
     out: str | Path | None = None,
     resume: bool = False,
-    every: Annotated[int, integer(1)] = 1,
-    on_failure: Annotated[str, one_of(("stop", "continue"))] = "stop",
+    every: int = 1,
+    on_failure: str = "stop",
     overlaps: str | None = None,
     frictionless: bool = False,
     progress: bool | ProgressCallback = False,
@@ -134,12 +133,18 @@ def simulate(
     -----
     Olsen & Kamrin (2018), Algorithm 1; De Klerk et al. (2021), Algorithm 1.
     """
+    dt, duration = checks.positive("dt", dt), checks.positive("duration", duration)
+    every, resume = checks.count("every", every), checks.flag("resume", resume)
+    checks.choice("on_failure", on_failure, ("stop", "continue"))
+    if friction is not None:
+        friction = checks.not_negative("friction", friction)
     if isinstance(scene, str | Path):
         scene = load(scene, overlaps=overlaps)
     elif overlaps is not None:
-        scene = scene.with_overlaps(overlaps)
-    between = _friction(scene, friction, frictionless)
-    if out is not None and Path(out).suffix not in _SUFFIXES:
+        scene = checks.instance("scene", scene, Scene).with_overlaps(overlaps)
+    checks.instance("scene", scene, Scene)
+    between = _friction(scene, friction, checks.flag("frictionless", frictionless))
+    if out is not None and checks.path("out", out).suffix not in _SUFFIXES:
         expected = "a name ending in .vtkhdf, which cdopt show and ParaView open"
         raise InvalidInput("out", repr(str(out)), expected)
     steps = _count(duration / dt)

@@ -60,9 +60,10 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
     """
 
     def __init__(self, columns: tuple[str, ...], table: FloatArray) -> None:
-        self._columns = columns
-        self._table = table
-        names = list(dict.fromkeys(column.partition(".")[0] for column in columns))
+        self._columns: tuple[str, ...] = checks.instances("columns", columns, str)
+        expected = f"numbers (rows, {len(self._columns)})"
+        self._table = checks.real("table", table, expected, (None, len(self._columns)))
+        names = list(dict.fromkeys(column.partition(".")[0] for column in self._columns))
         if "dissipated" in names:
             names.insert(names.index("work") + 1, "balance")
         self._names = tuple(names)
@@ -139,7 +140,8 @@ class Trajectory:
         ------
         InvalidInput : no such file, or not a trajectory.
         """
-        return cls(FileStore(Path(path)), Path(path))
+        place = checks.path("path", path)
+        return cls(FileStore(place), place)
 
     def save(self, path: str | Path) -> None:
         """Write the trajectory to a new VTKHDF file, whose run can be resumed as in its own.
@@ -149,7 +151,7 @@ class Trajectory:
         InvalidInput : the file exists, or no file can have this path.
         SaveFailed : the disk is full or cannot be written.
         """
-        copy(Path(path), self._store)
+        copy(checks.path("path", path), self._store)
 
     # --- scene and settings ------------------------------------------------------------
 
@@ -190,7 +192,7 @@ class Trajectory:
         return int(self._store.array("step").size)
 
     def __getitem__(self, k: int) -> Frame:
-        count = len(self)
+        count, k = len(self), checks.whole("k", k)
         if not -count <= k < count:
             raise IndexError(f"k: found {k}; expected a frame from {-count} to {count - 1}")
         return self._store.frame(k % count)
