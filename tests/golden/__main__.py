@@ -1,4 +1,8 @@
-"""``python -m tests.golden make [FILE]`` and ``python -m tests.golden compare``."""
+"""``python -m tests.golden make [FILE]`` and ``python -m tests.golden compare``.
+
+``settle``, with the code that made the file but another BLAS or processor, marks what round-off
+decides; it is not compared any more. On one machine: OPENBLAS_CORETYPE=Nehalem, for example.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from . import cases, record
 def main() -> int:
     """Record, or compare and fail where something is not what it was."""
     parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__)
-    parser.add_argument("what", choices=("make", "compare"))
+    parser.add_argument("what", choices=("make", "settle", "compare"))
     parser.add_argument("file", nargs="?", type=Path, default=cases.FILE)
     parser.add_argument("--only", default="", help="cases whose names begin so")
     parser.add_argument("--every", type=int, default=1, help="one of so many cases")
@@ -25,6 +29,9 @@ def main() -> int:
         made = cases.make(given.only, given.every)
         record.save(given.file, made)
         print(f"{len(made)} cases, {given.file.stat().st_size / 1e6:.2f} MB")
+        return 0
+    if given.what == "settle":
+        print(cases.settle(given.file))
         return 0
     report = cases.compare(given.file, given.only, given.every, given.moved)
     print(report.text(given.shown))

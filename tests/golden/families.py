@@ -11,9 +11,11 @@ import cdopt
 
 from . import adapters, problems
 from .measure import (
+    RESOLVED,
     Given,
     all_rows,
     dense,
+    energy_of,
     failed,
     of_step,
     probes,
@@ -239,7 +241,7 @@ def _compatible_friction(record, rng, number, old) -> None:
     if number % 3 == 0:
         indeterminacy(record, step, law, d)
     else:
-        derivatives(record, lambda: cdopt.sensitivity(step, law=law, flow=flow), (step.nc, d))
+        derivatives(record, lambda: cdopt.sensitivity(step, law=law, flow=flow), f)
 
 
 @family(40, "limit load")
@@ -301,7 +303,7 @@ def _truss(power: float) -> Callable[..., None]:
         truss = cdopt.NoTensionTruss(**given, power=power, form=form)
         solution = static(record, truss, given, power, old)
         if solution is not None and solution.ok and number % 5 == 0:
-            derivatives(record, lambda: cdopt.sensitivity(truss), (len(given["B"]), 1))
+            derivatives(record, lambda: cdopt.sensitivity(truss), column(solution.f))
 
     return recorded
 
@@ -360,7 +362,8 @@ def dynamic(record, problem: Any, step: Any, form: str, old: Record | None, bond
         record.put("v_next", motion, terms.max(initial=0.0))
         M = dense(step.M)
         record.put("mom", solution.mom, np.abs(M) @ np.full(len(M), terms.max(initial=0.0)))
-        record.put("objective", solution.objective)
+        size = max(abs(solution.objective), RESOLVED * energy_of(step))
+        record.put("objective", solution.objective, size)
         if not bonded:
             probes(record, problem.data, of_step(step), old)
     f = np.asarray(solution.f)
@@ -407,7 +410,7 @@ def _compatible(record, rng, number, old) -> None:
     record.put("f", f, 100.0 * np.abs(f).max(initial=0.0))
     record.put("closed", len(problem.network(classic_solution).contacts))
     if number % 5 == 0 and solution.ok:
-        derivatives(record, lambda: cdopt.sensitivity(step, power), (step.nc, 1))
+        derivatives(record, lambda: cdopt.sensitivity(step, power), column(f))
 
 
 # --- what is not determined -------------------------------------------------------------------
@@ -442,8 +445,14 @@ def indeterminacy(record: Record, step: Any, law: str | None = None, d: int = 1)
             record.put("self-stress violation", np.abs(products).max() / np.abs(states).max())
 
 
-def derivatives(record: Record, make: Callable[[], Any], shape: tuple[int, int]) -> None:
-    """Of a weighted sum of all forces."""
+def column(f: Any) -> np.ndarray:
+    """(nc, 1)."""
+    return np.asarray(f)[:, None]
+
+
+def derivatives(record: Record, make: Callable[[], Any], f: np.ndarray) -> None:
+    """Of a weighted sum of all forces f (nc, d); their size is the unit where they cancel."""
+    shape = f.shape
     weights = np.random.default_rng(1).standard_normal(shape)
     try:
         given = make()
@@ -455,4 +464,7 @@ def derivatives(record: Record, make: Callable[[], Any], shape: tuple[int, int])
     for name in ("log_stiffness", "load", "power", "log_ratio", "mu"):
         value = getattr(gradient, name, None)
         if value is not None and not np.all(np.isnan(value)):
-            record.put(f"{name} derivative", value)
+            size = np.abs(value)
+            size = size[np.isfinite(size)].max(initial=0.0)
+            unit = 0.0 if name == "load" else float(np.sum(np.abs(weights * f)))
+            record.put(f"{name} derivative", value, max(size, unit))

@@ -29,6 +29,7 @@ FRICTIONLESS = (
 )
 CONES = {"coulomb": ("nsgs", "admm", "apgd"), "associated": ("admm", "apgd", "clarabel")}
 MOST, CONTACTS = 300, 60  # contacts, above which one backend is enough, and bounds are too slow
+MOST_FRICTION = 100
 SAMPLED = (
     "beam-uniform",
     "table",
@@ -76,7 +77,7 @@ def banked(name: str, law: str, old: Record | None) -> Record:
         others, d = FRICTIONLESS, 1
     if solution is None or solution.f is None:
         return record
-    if step.nc <= MOST:
+    if step.nc <= (MOST_FRICTION if law else MOST):
         formulation = problem.formulation(law or "classic")
         for other in others:
             if other == "lcp" and step.nc > 100:
@@ -103,7 +104,7 @@ def compatible(record: Record, step: Any, power: float) -> None:
     f = np.asarray(solution.f)
     record.put("compatible f", f, 10.0 * np.abs(f).max(initial=0.0))
     if step.nc <= MOST and solution.ok:
-        families.derivatives(record, lambda: cdopt.sensitivity(step, power), (step.nc, 1))
+        families.derivatives(record, lambda: cdopt.sensitivity(step, power), f[:, None])
 
 
 def sampled(name: str, law: str | None, old: Record | None) -> Record:
@@ -183,7 +184,7 @@ def ran(name: str, old: Record | None) -> Record:
     run = cdopt.simulate(make(), dt, duration, **more)
     record.text("method", run.method)
     record.put("ok", run.ok)
-    size = float(np.abs(run.v).max()) or 1.0
+    size = max(float(np.abs(run.v).max()), 9.81 * dt)  # what gravity does in one step
     record.put("place run", run.q[-1], np.maximum(1.0, np.abs(run.q[-1]).max()))
     record.put("speed run", run.v[-1], size)
     record.put("half-way speed run", run.v[len(run) // 2], size)
@@ -196,7 +197,7 @@ def ran(name: str, old: Record | None) -> Record:
     for column in ("kinetic", "potential", "elastic", "dissipated"):
         if column in table:
             values = np.asarray(table[column], dtype=float)
-            record.put(f"{column} energy", values[-1], np.nanmax(np.abs(values)))
+            record.put(f"{column} energy", values[-1], max(np.nanmax(np.abs(values)), size**2))
     return record
 
 

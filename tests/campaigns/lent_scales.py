@@ -1,0 +1,351 @@
+"""Problems in which a body, a contact or a frame may lend its scale to another: answers in doubt.
+
+Families: fast beside slow bodies, near-duplicate rows, large friction coefficients, prescribed
+displacements, idle bodies, unconnected heavy and light ones, thin wedges, moving frames, and
+contacts that move nothing. Each has its truth from elsewhere: rational numbers, a formula, or the
+same body alone. An answer is judged on each body by what acts on that body itself. A refusal is
+counted where the answer was right; what a solver does not find at all is counted apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import cdopt
+
+from .wrong_answers import complementary, exactly, rounded
+
+FORBIDDEN = (
+    "false ok", "exact refused", "wrong unique", "false infeasible", "unsolvable ok",
+    "other residual in a moving frame",
+)  # fmt: skip
+WRONG, RIGHT = 1e-3, 1e-6  # shares of what acts: a wrong answer, and one that must be certified
+SOLVERS = ("newton", "pgs", "apgd", "osqp", "highs", "clarabel", "interior-point")
+CONES = ("newton", "admm", "nsgs", "apgd")
+STATIC = ("newton", "clarabel", "interior-point")
+UNITS = 1e-9  # of a residual: differences below it are round-off
+
+
+def run(count: int, seed: int) -> dict[str, int]:
+    """``count`` problems, the families in turn; counts of what became of the answers."""
+    rng = np.random.default_rng(seed)
+    table: Counter[str] = Counter(dict.fromkeys(FORBIDDEN, 0))
+    for family, _ in zip(itertools.cycle(FAMILIES), range(count), strict=False):
+        table["problems"] += 1
+        found: Counter[str] = Counter()
+        with np.errstate(all="ignore"):
+            family(rng, found)
+        for what, times in found.items():
+            table[what] += times
+            table[f"{family.__name__}: {what}"] += times
+    return {what: int(times) for what, times in table.items()}
+
+
+def solved(make: Callable[[], Any], found: Counter[str]) -> Any:
+    """A solution with forces, or None; a proof that a solvable problem is none is counted."""
+    try:
+        solution = make()
+    except cdopt.SolveFailed as error:
+        found["no answer"] += 1
+        found["false infeasible"] += error.proof is not None
+        return None
+    if solution.f is None:
+        found["no answer"] += 1
+        return None
+    return solution
+
+
+def judged(off: float, ok: bool, found: Counter[str]) -> None:
+    """Count an answer that is ``off`` by a share of what acts."""
+    found["answers"] += 1
+    found["false ok"] += ok and off > WRONG
+    found["right answers refused"] += not ok and off <= RIGHT
+    found["not ok"] += not ok
+
+
+# --- without friction: truth in rational numbers -------------------------------------------
+
+
+def truth(step: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """v⁺ and f of a step of a few contacts with a diagonal M."""
+    B, h = exactly(step.B.toarray()), exactly(step.dt).item()
+    m = exactly(step.M.diagonal())
+    free = exactly(step.v) + h * exactly(step.F_ext) / m
+    p = exactly(step.phi) / h + B @ free + exactly(step.gap_rate)
+    f = complementary(h * (B / m) @ B.T, p)
+    return None if f is None else (rounded(free + h * (B.T @ f) / m), rounded(f))
+
+
+def own(step: Any, motion: np.ndarray) -> np.ndarray:
+    """(bodies,) √J: what acts on each body alone: the load, and its change of motion."""
+    m, body = step.M.diagonal(), step.dof_body
+    acts = np.maximum(np.abs(motion - step.v_star), np.abs(step.v_star - step.v))
+    return np.sqrt(np.bincount(body, m * acts**2))
+
+
+def error(step: Any, motion: np.ndarray, w: np.ndarray) -> float:
+    """The largest error of a body's motion, over what acts on it; idle ones are left out."""
+    scale = own(step, motion)
+    off = np.sqrt(np.bincount(step.dof_body, step.M.diagonal() * (w - motion) ** 2))
+    busy = scale > 1e-12 * scale.max(initial=0.0)
+    return float(np.max(off[busy] / scale[busy], initial=0.0))
+
+
+def step_judged(step: Any, rng: np.random.Generator, found: Counter[str]) -> None:
+    """Certify the truth, forces that are wrong, and the answers of two solvers."""
+    exact = truth(step)
+    if exact is None:
+        found["no exact truth"] += 1
+        return
+    motion, f = exact
+    problem = cdopt.ClassicCD(step)
+    found["exact refused"] += not cdopt.certify(problem.data, motion, f).ok
+    for _ in range(8):
+        g = f * np.where(rng.random(f.size) < 0.5, 1.0, 10.0 ** rng.uniform(-6, 6, f.size))
+        g = np.where(rng.random(f.size) < 0.3, 0.0, g)
+        w = step.v_star + step.dt * (step.B.T @ g) / step.M.diagonal()
+        judged(error(step, motion, w), cdopt.certify(problem.data, w, g).ok, found)
+    for solver in rng.choice(SOLVERS, 2, replace=False):
+        solution = solved(lambda s=solver: problem.solve(s, check=False), found)
+        if solution is not None:
+            judged(error(step, motion, solution.v_next), solution.ok, found)
+
+
+def fast_beside_slow(rng: np.random.Generator, found: Counter[str]) -> None:
+    """A column of bodies, the lowest stopped by a ledge; the others rest on one another."""
+    n = int(rng.integers(2, 5))
+    B = np.zeros((n, n))
+    B[0, 0] = -1.0
+    for i in range(1, n):
+        B[i, i - 1 : i + 1] = -1.0, 1.0
+    mass = 2.0 ** rng.integers(-4, 5, n)
+    v, load = np.zeros(n), np.zeros(n)
+    v[0] = 2.0 ** rng.integers(0, 10)
+    load[1:] = -10.0 * mass[1:]
+    step = cdopt.ContactStep(
+        np.diag(mass), B, np.zeros(n), v, load, 2.0 ** -float(rng.integers(6, 21)),
+        dof_body=np.arange(n),
+    )  # fmt: skip
+    step_judged(step, rng, found)
+
+
+def idle_bodies(rng: np.random.Generator, found: Counter[str]) -> None:
+    """Two bodies in the plane that touch at two places; nothing acts on the second."""
+    turn = rng.standard_normal(2)
+    turn /= np.linalg.norm(turn)
+    B = np.array([[*turn, 0.0, 0.0], [*turn, *-turn]])
+    v = np.concatenate([rng.uniform(-2.0, 2.0, 2), [0.0, 0.0]])
+    body = np.array([0, 0, 1, 1])
+    step = cdopt.ContactStep(np.eye(4), B, np.zeros(2), v, np.zeros(4), 2.0**-10, dof_body=body)
+    step_judged(step, rng, found)
+    exact = truth(step)
+    solution = solved(lambda: cdopt.CompatibleCD(step).solve(), found)
+    if exact is not None and solution is not None:
+        size = np.abs(exact[1]).max() or 1.0
+        judged(float(np.abs(solution.f - exact[1]).max() / size), solution.ok, found)
+
+
+def unconnected(rng: np.random.Generator, found: Counter[str]) -> None:
+    """Bodies that do not touch one another, masses and speeds far apart, each on two supports."""
+    n = 2
+    mass = 2.0 ** np.array([0.0, float(rng.integers(3, 27))])
+    B = np.zeros((2 * n, 2 * n))
+    for k in range(n):
+        B[2 * k : 2 * k + 2, 2 * k : 2 * k + 2] = [[1.0, -1.0], [1.0, 1.0]]
+    M = np.diag(np.repeat(mass, 2))
+    load = np.ravel([[-8.0 * m, 8.0 * m * float(rng.integers(-6, 7)) / 16.0] for m in mass])
+    speed = np.zeros(2 * n)
+    speed[2:] = rng.integers(-3, 4, 2) * 2.0 ** float(rng.integers(0, 8))
+    step = cdopt.ContactStep(
+        M, B, np.zeros(2 * n), speed, load, 2.0**-10, dof_body=np.repeat(np.arange(n), 2)
+    )
+    step_judged(step, rng, found)
+
+
+def moving_nothing(rng: np.random.Generator, found: Counter[str]) -> None:
+    """A ball on the floor, and a contact that moves nothing, with a little force, open or not."""
+    step = cdopt.ContactStep([[1.0]], [[1.0], [0.0]], [0.0, 0.0], [0.0], [-8.0], 2.0**-10,
+                             dof_body=[0])  # fmt: skip
+    data = cdopt.ClassicCD(step).data
+    tiny = 10.0 ** rng.uniform(-20, -9)
+    found["right answers refused"] += not cdopt.certify(data, [0.0], [8.0, tiny]).ok
+    found["answers"] += 1
+    overlap = -(10.0 ** rng.uniform(-6, -1))
+    squeezed = step.replace(phi=[0.0, overlap])
+    try:
+        solution = cdopt.ClassicCD(squeezed).solve(str(rng.choice(SOLVERS)), check=False)
+        found["unsolvable ok"] += solution.ok
+    except cdopt.SolveFailed:
+        found["unsolvable refused"] += 1
+
+
+def thin_wedges(rng: np.random.Generator, found: Counter[str]) -> None:
+    """A body in a slot whose walls open by a small angle, above the floor: rest is always a way."""
+    angle = 10.0 ** rng.uniform(-12, -2)
+    B = np.array([[1.0, angle], [-1.0, angle], [0.0, 1.0]])
+    v = rng.integers(-2, 3, 2).astype(float)
+    step = cdopt.ContactStep(np.eye(2), B, np.zeros(3), v, [0.0, -8.0], 2.0**-10, dof_body=[0, 0])
+    step_judged(step, rng, found)
+
+
+def near_duplicates(rng: np.random.Generator, found: Counter[str]) -> None:
+    """Supports close together: both forces are determined, but errors of gaps are magnified."""
+    sigma = 2.0 ** -float(rng.integers(6, 21))
+    B = np.array([[1.0, 0.5], [1.0, 0.5 + sigma]])
+    f = np.array([float(rng.integers(1, 9)), float(rng.integers(1, 9))]) * 256.0
+    dt = 2.0**-10
+    step = cdopt.ContactStep(np.eye(2), B, np.zeros(2), -dt * (B.T @ f), np.zeros(2), dt,
+                             dof_body=[0, 0])  # fmt: skip
+    step_judged(step, rng, found)
+    for solver in rng.choice(SOLVERS, 2, replace=False):
+        make = cdopt.CompatibleCD(step)
+        solution = solved(lambda s=solver, c=make: c.solve(classic=s, check=False), found)
+        if solution is None:
+            continue
+        off = float(np.abs(solution.f - f).max() / f.max())
+        found["answers"] += 1
+        found["false ok"] += solution.ok and off > WRONG
+        try:
+            report = cdopt.indeterminacy(step, classic=solution.classic)
+        except cdopt.CdoptError:
+            found["no bounds"] += 1
+            continue
+        unique = np.asarray(report.unique)
+        wrong = np.abs(np.asarray(report.force) - f) > WRONG * f.max()
+        found["wrong unique"] += bool(np.any(unique & wrong))
+
+
+def moving_frames(rng: np.random.Generator, found: Counter[str]) -> None:
+    """The same answers seen from a frame that moves, with walls that move: the same residuals."""
+    n, nc = int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    B = np.zeros((nc, 2 * n))
+    for i in range(nc):
+        j, k = rng.integers(n), rng.integers(-1, n)
+        normal = rng.standard_normal(2)
+        B[i, 2 * j : 2 * j + 2] += normal
+        if k not in (-1, j):
+            B[i, 2 * k : 2 * k + 2] -= normal
+    mass = np.repeat(10.0 ** rng.uniform(-2, 2, n), 2)
+    v, dt = rng.standard_normal(2 * n), 10.0 ** rng.uniform(-4, -1)
+    load, rate = mass * rng.standard_normal(2 * n), rng.standard_normal(nc) * 0.1
+    phi = rng.uniform(0.0, dt, nc) * (rng.random(nc) < 0.5)
+    frame = np.tile(10.0 ** rng.uniform(-1, 3) * rng.standard_normal(2), n)
+    given = {"F_ext": load, "dt": dt, "dof_body": np.repeat(np.arange(n), 2), "phi": phi}
+    here = cdopt.ClassicCD(cdopt.ContactStep(np.diag(mass), B, v=v, gap_rate=rate, **given)).data
+    there = cdopt.ContactStep(np.diag(mass), B, v=v + frame, gap_rate=rate - B @ frame, **given)
+    other = cdopt.ClassicCD(there).data
+    for _ in range(4):
+        f = np.abs(rng.standard_normal(nc)) * mass.mean() / dt
+        w = v + dt * load / mass + dt * (B.T @ f) / mass
+        one, two = cdopt.certify(here, w, f), cdopt.certify(other, w + frame, f)
+        found["answers"] += 1
+        round_off = UNITS * (1.0 + np.abs(frame).max() / np.abs(w).max())
+        apart = max(
+            abs(a.value - b.value) / (round_off + 1e-5 * a.value)
+            for a, b in zip(one, two, strict=True)
+        )
+        found["other residual in a moving frame"] += apart > 1.0
+
+
+# --- friction, statics: truth by formulas ---------------------------------------------------
+
+
+def large_mu(rng: np.random.Generator, found: Counter[str]) -> None:
+    """A point on the floor that sticks or slides, μ from 1e-3 to 1e6."""
+    mu = 1e6 if rng.random() < 0.2 else 10.0 ** rng.uniform(-3, 6)
+    dt, weight = 10.0 ** rng.uniform(-4, -2), 9.81
+    vx = rng.choice([0.0, 1.0]) * 10.0 ** rng.uniform(-3, 2)
+    push = rng.choice([0.0, 1.0]) * weight * 10.0 ** rng.uniform(-2, 4)
+    friction = cdopt.Friction(mu, [[1.0, 0.0]])
+    step = cdopt.ContactStep(np.eye(2), [[0.0, 1.0]], [0.0], [vx, 0.0], [push, -weight], dt,
+                             friction=friction, dof_body=[0, 0])  # fmt: skip
+    needed = (vx + dt * push) / dt  # to stop it in this step
+    held = min(needed, mu * weight)
+    motion, f = np.array([dt * (needed - held), 0.0]), np.array([weight, -held])
+    problem = cdopt.FrictionalCD(step)
+    data = problem.data
+    found["exact refused"] += not cdopt.certify(data, motion, f).ok
+    scale = max(dt * weight, dt * held)
+
+    def off(w: np.ndarray) -> float:
+        return float(max(abs(w[1]) / (dt * weight), abs(w[0] - motion[0]) / scale))
+
+    for g in (np.zeros(2), 0.5 * f, f * np.array([1.0, 0.9]), f * np.array([0.9, 1.0])):
+        w = step.v_star + dt * g[::-1]
+        judged(off(w), cdopt.certify(data, w, g).ok, found)
+    for solver in rng.choice(CONES, 2, replace=False):
+        solution = solved(lambda s=solver: problem.solve(s, check=False), found)
+        if solution is not None:
+            judged(off(solution.v_next), solution.ok, found)
+
+
+def prescribed(rng: np.random.Generator, found: Counter[str]) -> None:
+    """A chain of springs between a wall and an end that is pushed by a metre."""
+    n, power = int(rng.integers(2, 30)), float(rng.choice([1.5, 2.0, 2.5, 4.0]))
+    k = 10.0 ** (rng.uniform(-8, 0, n) if rng.random() < 0.5 else np.zeros(n))
+    B = np.zeros((n, n + 1))  # node i against node i + 1
+    B[np.arange(n), np.arange(n)], B[np.arange(n), np.arange(1, n + 1)] = -1.0, 1.0
+    free = np.ones(n + 1, dtype=bool)
+    free[[0, n]] = False
+    u = np.zeros(n + 1)
+    u[n] = -1.0
+    truss = cdopt.NoTensionTruss(B, np.zeros(n + 1), k, power, free_dofs=free, prescribed_u=u)
+    each = k ** (-1.0 / (power - 1.0))
+    force = float(np.sum(each)) ** (1.0 - power)
+    motion = np.append(0.0, -np.cumsum(each) / np.sum(each))
+    found["exact refused"] += not cdopt.certify(truss.data, motion, np.full(n, force)).ok
+    for share in (0.0, 0.5, 0.99, 2.0, 55.0):
+        ok = cdopt.certify(truss.data, motion, np.full(n, share * force)).ok
+        judged(abs(share - 1.0), ok, found)
+    for solver in rng.choice(STATIC, 2, replace=False):
+        solution = solved(lambda s=solver: truss.solve(s, check=False), found)
+        if solution is not None:
+            judged(float(np.abs(solution.f / force - 1.0).max()), solution.ok, found)
+
+
+def heavy_and_light_with_friction(rng: np.random.Generator, found: Counter[str]) -> None:
+    """A tile on three supports, alone and beside an unconnected block, and a tile in mid-air."""
+    heavy = 10.0 ** rng.uniform(0, 8)
+    place = np.array([-1.0, rng.uniform(-0.5, 0.5), 1.0])
+    normal = np.column_stack([np.zeros(3), np.ones(3), place])
+    sliding = np.column_stack([np.ones(3), np.zeros((3, 2))])
+    load = np.array([0.1, -1.0, 0.2 * rng.uniform(-1, 1)])
+    stiffness = 10.0 ** rng.uniform(-1, 1, 3)
+
+    def step(masses, rows=3, **more: Any) -> Any:
+        count = len(masses)
+        stack = [np.kron(np.eye(count), matrix) for matrix in (normal, sliding)]
+        M = np.diag(np.repeat(masses, 3))
+        F = np.ravel([m * load for m in masses])
+        k = np.tile(stiffness, count)
+        return cdopt.ContactStep(
+            M, stack[0][:rows], np.zeros(rows), np.zeros(3 * count), F, 1e-3, stiffness=k[:rows],
+            friction=cdopt.Friction(0.5, stack[1][:rows]),
+            dof_body=np.repeat(np.arange(count), 3),
+        )  # fmt: skip
+
+    flow = str(rng.choice(["coulomb", "associated"]))
+    alone = cdopt.CompatibleFriction(step([1.0]), flow=flow).solve()
+    both = cdopt.CompatibleFriction(step([heavy, 1.0], 6), flow=flow).solve()
+    one = np.column_stack([alone.f, alone.f_t])
+    two = np.column_stack([both.f, both.f_t])[3:]
+    if alone.ok:
+        judged(float(np.abs(two - one).max() / np.abs(one).max()), both.ok, found)
+    falling = step([heavy, 1.0], 3)  # nothing holds the tile
+    live = np.zeros(6)
+    live[0] = 0.1 * heavy
+    try:
+        found["unsolvable ok"] += cdopt.limit_load(falling, live).ok
+    except cdopt.SolveFailed:
+        found["unsolvable refused"] += 1
+
+
+FAMILIES = (
+    fast_beside_slow, near_duplicates, large_mu, prescribed, idle_bodies, unconnected,
+    thin_wedges, moving_frames, moving_nothing, heavy_and_light_with_friction,
+)  # fmt: skip
