@@ -14,6 +14,11 @@ from cdopt._util.formatting import shortened, visible
 _QUOTED, _MESSAGE = 1000, 5000  # characters of what a message quotes, and of a message
 
 
+def _words(part: object) -> str:
+    """A text; of anything else its kind, for writing out a damaged sparse matrix ends Python."""
+    return part if isinstance(part, str) else f"a {type(part).__name__}"
+
+
 def portable(value: Any) -> Any:
     """A solver's own object, or None if it cannot be pickled."""
     try:
@@ -31,7 +36,7 @@ class CdoptError(Exception):
     """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(visible(shortened(f"{message}", _MESSAGE)))
+        super().__init__(visible(shortened(_words(message), _MESSAGE)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = dict(self.__dict__)
@@ -59,8 +64,8 @@ class InvalidInput(CdoptError, ValueError):
     """
 
     def __init__(self, argument: str, found: str, expected: str) -> None:
-        self.argument, self.found = (shortened(f"{part}", _QUOTED) for part in (argument, found))
-        self.expected = shortened(f"{expected}", 2 * _QUOTED)
+        self.argument, self.found = (shortened(_words(p), _QUOTED) for p in (argument, found))
+        self.expected = shortened(_words(expected), 2 * _QUOTED)
         super().__init__(f"{self.argument}: found {self.found}; expected {self.expected}")
 
 
@@ -75,7 +80,7 @@ class SaveFailed(CdoptError):
     """
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path} could not be saved: {reason}")
+        super().__init__(f"{_words(path)} could not be saved: {_words(reason)}")
         self.path = path
         self.reason = reason
 
@@ -90,7 +95,7 @@ class BackendUnavailable(CdoptError):
     """
 
     def __init__(self, backend: str, reason: str) -> None:
-        super().__init__(f"backend {backend!r} is not available: {reason}")
+        super().__init__(f"backend {_words(backend)!r} is not available: {_words(reason)}")
         self.backend = backend
         self.reason = reason
 
@@ -106,8 +111,8 @@ class Unsupported(CdoptError):
     """
 
     def __init__(self, what: str, reason: str, alternatives: tuple[str, ...] = ()) -> None:
-        can = f"; these can: {', '.join(alternatives)}" if alternatives else ""
-        super().__init__(f"{what} refused: {reason}{can}")
+        can = f"; these can: {', '.join(map(_words, alternatives))}" if alternatives else ""
+        super().__init__(f"{_words(what)} refused: {_words(reason)}{can}")
         self.what = what
         self.reason = reason
         self.alternatives = alternatives

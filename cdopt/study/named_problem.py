@@ -55,6 +55,7 @@ class NamedProblem:
     truss: ContactProblem | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "power", checks.power("power", self.power))
         if self.step is not None:
             checks.instance("step", self.step, Step)
         if self.truss is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from campaigns.malformed_calls import bad_ends
 from command_line import run
 
 import cdopt
@@ -108,6 +110,23 @@ def test_messages_quote_no_whole_file() -> None:
     assert len(str(caught.value)) < 4000
     assert "expected a field that belongs here" in str(caught.value)
     assert str(cdopt.InvalidInput("a\x1b", "b", "c")) == "a\\x1b: found b; expected c"
+
+
+def test_messages_write_out_texts_alone() -> None:
+    """Writing out such a matrix walks out of its arrays."""
+    for bad in bad_ends():
+        for make, given in (
+            (cdopt.BackendUnavailable, ("a", bad)), (cdopt.SaveFailed, (bad, bad)),
+            (cdopt.CdoptError, (bad,)), (cdopt.Unsupported, (bad, "a", (bad,))),
+            (cdopt.InvalidInput, ("a", bad, "b")),
+        ):  # fmt: skip
+            try:
+                said = str(make(*given))
+            except cdopt.InvalidInput as refused:
+                said = str(refused)
+            assert type(bad).__name__ in said or "sparse matrix" in said
+        with pytest.raises(cdopt.InvalidInput, match="power"):
+            dataclasses.replace(cdopt.open_problem("beam-uniform"), power=bad)
 
 
 def command(words: str, **given) -> subprocess.CompletedProcess:
