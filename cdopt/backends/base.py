@@ -53,11 +53,17 @@ class Capability:
     structured : kinds of plain data it consumes directly ("rigid step", "elastic step",
         "truss"), for solvers that do not go through CVXPY.
     warm_start : whether a previous solution can start it.
+    laws : of friction, of the plain data that it consumes.
     """
 
     classes: frozenset[str] = frozenset()
     structured: frozenset[str] = frozenset()
     warm_start: bool = False
+    laws: frozenset[str] = frozenset({"associated", "coulomb"})
+
+    def consumes(self, data: ContactProblem) -> bool:
+        """Whether it takes these plain data directly."""
+        return data.kind in self.structured and data.law in self.laws
 
 
 class Problem(Protocol):

@@ -1,12 +1,13 @@
-"""A proximal interior point method for steps and trusses, on the same linear systems as Newton's.
+"""A proximal interior point method for half-lines and second-order cones.
 
-The conditions of optimality (``network_problem``) with g = s > 0 and f s = μ are followed to μ = 0
-by Newton's method, predictor and corrector (Mehrotra, SIAM J. Optim. 2, 1992) and further
-correctors (Gondzio, Comput. Optim. Appl. 6, 1996). A proximal term in f, centred on the current
-forces (Schwan et al., *PIQP*, IEEE CDC 2023), bounds the stiffness D of every system S + BᵀDB and
+The conditions of optimality (``network_problem``) with g = s inside the cones and f ∘ s = μ e
+(f s = μ for half-lines) are followed to μ = 0 by Newton's method, predictor and corrector
+(Mehrotra, SIAM J. Optim. 2, 1992) and, for half-lines, further correctors (Gondzio, Comput. Optim.
+Appl. 6, 1996). A proximal term in f, centred on the current forces (Schwan et al., *PIQP*, IEEE CDC
+2023), bounds the stiffness D of every system S + GᵀDG and
 leaves the solution as it is, so that the iteration ends at round-off also where forces are not
-unique. Ten to thirty systems solved every pyramid tried, at rest, dropped and with random gaps;
-early ones, with D of moderate range, by conjugate gradients.
+unique. Linear systems are those of Newton's method: ten to thirty solved every pyramid tried, at
+rest, dropped and with random gaps; early ones, with D of moderate range, by conjugate gradients.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import logging
 import numpy as np
 
 from cdopt._util.checks import FloatArray
+from cdopt.backends.cone_algebra import ConeScaling, HalfLineScaling, Scaling, to_zero
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg.network import System
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
@@ -32,7 +34,39 @@ _TINY = float(np.finfo(float).tiny)
 _NEAR = 1e-2  # least force and gap, in scaled units, of a warm start
 _FAR = 1e8  # scaled forces from which a warm start knows nothing of the step
 
-Start = tuple[FloatArray, FloatArray, FloatArray]  # w, f > 0, s > 0
+Start = tuple[FloatArray, FloatArray, FloatArray]  # w, and f and s inside the cones
+
+
+class _Units:
+    """Forces a f̂ and rates ĝ/a, of f̂ and ĝ in symmetric cones (``cone_algebra``)."""
+
+    def __init__(self, problem: NetworkProblem) -> None:
+        self.problem, self.net, self.cones = problem, problem.net, problem.has_cones
+        self.a: FloatArray | float = 1.0
+        if self.cones:
+            a = np.repeat((problem.mu > 0.0).astype(np.float64), problem.d)
+            a[:: problem.d] = 1.0 / np.where(problem.mu > 0.0, problem.mu, 1.0)
+            self.a = a
+
+    def load(self, f: FloatArray) -> FloatArray:
+        """What forces f̂ (rows,) do."""
+        return self.net.load(self.a * f)
+
+    def rate(self, dw: FloatArray) -> FloatArray:
+        """The change of ĝ (rows,)."""
+        return np.asarray(self.a * self.net.gap(dw))
+
+    def scaling(self, f: FloatArray, s: FloatArray) -> Scaling:
+        """Of f̂ and ŝ (rows,)."""
+        return ConeScaling(f, s, self.problem.d) if self.cones else HalfLineScaling(f, s)
+
+    def inside(self, x: FloatArray) -> FloatArray:
+        """The same, moved inside the cones where it is not."""
+        if not self.cones:
+            return np.maximum(x, _NEAR)
+        table = self.problem.table(x.copy())
+        table[:, 0] = np.maximum(table[:, 0], np.linalg.norm(table[:, 1:], axis=1) + _NEAR)
+        return table.ravel()
 
 
 def solve(
@@ -43,21 +77,23 @@ def solve(
     net.statistics.methods.append("interior point")
     if not f.size and net.mass is not None:  # the free motion
         w = net.motion(-problem.load)
-    best = IterationResult(w, f, np.inf, 0, history, False)
+    units = _Units(problem)
+    best = IterationResult(w, units.a * f, np.inf, 0, history, False)
     for step in range(limit + 1):
         c, slope = problem.compliant_gap(f)
-        gap = net.gap(w) + problem.p + c
-        balance = problem.balance(w, f)
-        size, mu = problem.residual(problem.error(balance), gap, f), float(f @ s) / max(f.size, 1)
+        gap, force = net.gap(w) + problem.p + c, units.a * f
+        balance, at = problem.balance(w, force), units.scaling(f, s)
+        mu = float(f @ s) / at.degree
+        size = problem.residual(problem.error(balance), gap, force)
         history.append(size)
         LOG.info("interior point %d: residual %.2e, mu %.1e, direct %s", step, size, mu, direct)
         if size < best.residual:
-            best = IterationResult(w, f, size, step, history, size <= tol)
+            best = IterationResult(w, force, size, step, history, size <= tol)
         stalled = len(history) > 40 and min(history[-8:]) >= 0.5 * min(history[:-8])
         if best.converged or not np.isfinite(size) or stalled or deadline.passed or not f.size:
             break
         try:
-            linear = _Step(problem, f, s, slope, balance, gap - s, mu, direct)
+            linear = _Step(units, (f, s), at, slope, balance, units.a * gap - s, mu, direct)
             dw, df, ds, length = linear.direction()
         except ArithmeticError as error:
             LOG.info("interior point: %s", error)
@@ -77,12 +113,12 @@ def _tidied(problem: NetworkProblem, run: IterationResult, tol: float) -> Iterat
         return run
     c, _ = problem.compliant_gap(run.f)
     gap = problem.net.gap(run.w) + problem.p + c
-    f = np.where(problem.mobility * run.f < gap, 0.0, run.f)
+    f = problem.acting(run.f, gap)
     try:
         w = problem.net.motion(problem.net.load(f) - problem.load)
     except ArithmeticError:
         return run
-    gap = problem.net.gap(w) + problem.p + np.where(f > 0.0, c, 0.0)
+    gap = problem.net.gap(w) + problem.p + np.where(f != 0.0, c, 0.0)
     size = problem.residual(problem.error(problem.balance(w, f)), gap, f)
     if size > max(tol, run.residual):
         return run
@@ -94,9 +130,10 @@ def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> 
 
     No smaller than the units of the problem: from too small a force the path is not found.
     """
-    nc = problem.p.size
+    units = _Units(problem)
     reach = max(gap, float(np.abs(problem.p).max(initial=0.0))) or 1.0
-    return np.zeros(problem.net.m), np.full(nc, max(force, 1.0)), np.full(nc, reach)
+    ones = units.scaling(np.ones(problem.rows), np.ones(problem.rows)).identity(1.0)
+    return np.zeros(problem.net.m), max(force, 1.0) * ones, reach * ones
 
 
 def start_from(problem: NetworkProblem, forces: FloatArray | None) -> Start:
@@ -104,11 +141,13 @@ def start_from(problem: NetworkProblem, forces: FloatArray | None) -> Start:
 
     Far from the boundary without forces, or where they are too large to be of use.
     """
-    if forces is None or not forces.max(initial=0.0) < _FAR:
+    if forces is None or not np.abs(forces).max(initial=0.0) < _FAR:
         return far_start(problem)
+    units, forces = _Units(problem), forces.ravel()
     w = problem.net.motion(problem.net.load(forces) - problem.load)
-    gap = problem.net.gap(w) + problem.p
-    return w, np.maximum(forces, _NEAR), np.maximum(gap, _NEAR)
+    gap = units.a * (problem.net.gap(w) + problem.p)
+    pushed = forces if not units.cones else forces / np.where(units.a, units.a, np.inf)
+    return w, units.inside(pushed), units.inside(gap)
 
 
 class _Step:
@@ -116,39 +155,49 @@ class _Step:
 
     def __init__(
         self,
-        problem: NetworkProblem,
-        f: FloatArray,
-        s: FloatArray,
+        units: _Units,
+        pair: tuple[FloatArray, FloatArray],
+        at: Scaling,
         slope: FloatArray,
         balance: FloatArray,
         apart: FloatArray,
         mu: float,
         direct: bool,
     ) -> None:
-        self.net, self.f, self.s, self.mu, self.direct = problem.net, f, s, mu, direct
-        self.balance, self.apart = balance, apart
+        problem = units.problem
+        self.units, self.net, self.at, self.mu, self.direct = units, units.net, at, mu, direct
+        (self.f, self.s), self.balance, self.apart = pair, balance, apart
         self.near: tuple[FloatArray, FloatArray] | None = None
         self.hardening = problem.compliance is not None and problem.compliance.power < HOOKE
         self.give = slope + min(max(1e-2 * mu, _PROXIMAL_LEAST), _PROXIMAL_MOST)
-        self.weight = 1.0 / (s + f * self.give)
-        self.D = f * self.weight
+        self.D = at.stiffness(self.give) if isinstance(at, HalfLineScaling) else np.zeros(0)
         self.shift = 0.0 if problem.net.mass is not None else 1e-10 * float(self.D.mean())
         self.tol = min(max(1e-2 * mu, 1e-9), 1e-3)
-        self.system: System = (
-            self.net.factored(self.D, self.shift) if direct else self.net.system(self.D, self.shift)
-        )
+        self.system = self._system()
+
+    def _system(self) -> System:
+        if isinstance(self.at, ConeScaling):
+            root = self.at.root(self.give)
+            root = root * np.reshape(self.units.a, (len(root), 1, -1))
+            return self.net.block_system(root, root)
+        make = self.net.factored if self.direct else self.net.system
+        return make(self.D, self.shift)
+
+    def _stiff(self, x: FloatArray) -> FloatArray:
+        """D x (rows,)."""
+        return self.at.stiff(x, self.give)
 
     def direction(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """dw, df, ds and how far to go: predictor, corrector, further correctors."""
-        f, s, mu = self.f, self.s, self.mu
-        dw, df, ds = self._newton(-f * s, _PREDICTOR)
+        at, f, s, mu = self.at, self.f, self.s, self.mu
+        dw, df, ds = self._newton(-at.products, _PREDICTOR)
         length = self._length(df, ds)
-        ahead = float((f + length * df) @ (s + length * ds)) / max(f.size, 1)
+        ahead = float((f + length * df) @ (s + length * ds)) / at.degree
         aim = mu * (ahead / mu) ** 3
-        target = aim - f * s - df * ds
+        target = at.identity(aim) - at.products - at.second(df, ds)
         dw, df, ds = self._newton(target, self.tol)
         length = min(1.0, _FRACTION * self._length(df, ds))
-        for _ in range(_CORRECTORS if self.direct else 0):
+        for _ in range(_CORRECTORS if self.direct and not self.units.cones else 0):
             trial = min(1.0, 1.3 * length + 0.1)
             products = (f + trial * df) * (s + trial * ds)
             off = np.maximum(np.clip(products, 0.1 * aim, 10.0 * aim) - products, -10.0 * aim)
@@ -160,21 +209,22 @@ class _Step:
         return dw, df, ds, length
 
     def _newton(self, target: FloatArray, tol: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """dw, df, ds towards products f s changed by ``target`` and both residuals zero."""
-        q = (target - self.f * self.apart) * self.weight
+        """dw, df, ds towards products f ∘ s changed by ``target`` and both residuals zero."""
+        q = self._stiff(self.at.aimed(target) - self.apart)
         dw = self._solved(q, tol)
-        rate = self.net.gap(dw)
+        rate = self.units.rate(dw)
         self.near = dw, rate
-        df = q - self.D * rate
+        df = q - self._stiff(rate)
         return dw, df, rate + self.apart + self.give * df
 
     def _solved(self, q: FloatArray, tol: float) -> FloatArray:
         """The motion under the impulses q, sought from the last one found."""
-        rhs = self.net.load(q) - self.balance
+        rhs = self.units.load(q) - self.balance
         if self.near is None:
             return self._from_zero(rhs, tol)
         dw, rate = self.near
-        left = rhs - self.net.load(self.D * rate) - self.net.inertia(dw) - self.shift * dw
+        left = rhs - self.units.load(self._stiff(rate))
+        left -= self.net.inertia(dw) + self.shift * dw
         part = float(np.linalg.norm(left)) / max(float(np.linalg.norm(rhs)), _TINY)
         if part < tol:
             return dw
@@ -186,16 +236,10 @@ class _Step:
         x = self.system.solve(rhs, tol, self.net.patience)
         if self.system.gave_up and not self.direct and self.net.factorisable:
             self.direct = True
-            self.system = self.net.factored(self.D, self.shift)
+            self.system = self._system()
             x = self.system.solve(rhs, tol)
         return x
 
     def _length(self, df: FloatArray, ds: FloatArray) -> float:
-        reach = min(1.0, _to_boundary(self.f, df), _to_boundary(self.s, ds))
-        return min(reach, _GROWTH * _to_boundary(self.f, -df)) if self.hardening else reach
-
-
-def _to_boundary(x: FloatArray, dx: FloatArray) -> float:
-    """How far x > 0 goes along dx before it meets zero."""
-    steepest = float((dx / x).min(initial=0.0))
-    return -1.0 / steepest if steepest < 0.0 else np.inf
+        reach = min(1.0, self.at.length(df, ds))
+        return min(reach, _GROWTH * to_zero(self.f, -df)) if self.hardening else reach

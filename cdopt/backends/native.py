@@ -115,7 +115,7 @@ class NativeBackend(ABC):
     ----------
     accuracy : at which the stopping test is met.
     name : the registered name.
-    kinds : the kinds of problems it takes.
+    kinds : the kinds of problems it takes. laws : of friction.
     limit : name of the setting that bounds the iterations.
     warm_starts : whether a previous solution can start it.
     """
@@ -123,6 +123,7 @@ class NativeBackend(ABC):
     accuracy: float
     name: ClassVar[str]
     kinds: ClassVar[frozenset[str]]
+    laws: ClassVar[frozenset[str]] = Capability.laws
     limit: ClassVar[str] = ""
     warm_starts: ClassVar[bool] = True
 
@@ -142,7 +143,7 @@ class NativeBackend(ABC):
     @functools.cached_property
     def capability(self) -> Capability:
         """The kinds of problems it takes, and whether a solution can start it."""
-        return Capability(structured=self.kinds, warm_start=self.warm_starts)
+        return Capability(structured=self.kinds, warm_start=self.warm_starts, laws=self.laws)
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
@@ -174,9 +175,10 @@ class NativeBackend(ABC):
         Unsupported : the problem is of another kind.
         """
         deadline, data = Deadline.after(time_limit), posed.data
-        if data.kind not in self.kinds:
+        if not self.capability.consumes(data):
             kinds = " and ".join(f"{kind}s" for kind in sorted(self.kinds))
-            raise Unsupported(self.name, f"it solves {kinds}, not a {data.kind}")
+            law = f" of {data.law} law" if data.kind in self.kinds else ""
+            raise Unsupported(self.name, f"it solves {kinds}, not a {data.kind}{law}")
         logger = logging.getLogger(f"cdopt.backends.{self.name}")
 
         def report(text: str) -> None:

@@ -217,9 +217,22 @@ class NetworkProblem:
         return float(np.abs(balance / self.net.mass_diagonal).max(initial=0.0))
 
     def residual(self, error: float, gap: FloatArray, f: FloatArray) -> float:
-        """Largest of the balance's ``error`` and the natural residual |min(N_ii f_i, g_i)|."""
+        """Largest of the balance's ``error`` and the natural residual of gaps and forces (rows,).
+
+        That is |min(N_ii f_i, g_i)|, or the natural map of cones.
+        """
+        if self.has_cones:
+            return max(self.natural_map(self.table(f), self.table(gap)), error)
         natural = np.abs(np.minimum(self.mobility * f, gap)).max(initial=0.0)
         return max(float(natural), error)
+
+    def acting(self, f: FloatArray, gap: FloatArray) -> FloatArray:
+        """The same forces (rows,), zero where the gap (rows,) says that a contact is open."""
+        if not self.has_cones:
+            return np.where(self.mobility * f < gap, 0.0, f)
+        away = self.table(self.mobility * f - self.shifted(self.table(gap)).ravel())
+        opens = ~cone.project(away, self.mu).any(axis=1)
+        return np.where(opens.repeat(self.d), 0.0, f)
 
     # --- for first-order methods -------------------------------------------------------
 

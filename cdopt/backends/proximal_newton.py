@@ -219,10 +219,20 @@ def solve_cones(problem: NetworkProblem, run: Run, accuracy: float, max_steps: i
     with run.iterating(problem.rows, problem.operator.m):
         proximal = Proximal(problem, run.deadline, accuracy)
         f, residuals = proximal.solve(f, max_steps)
+    return outcome(problem, f, residuals, accuracy, str(proximal), run)
+
+
+def outcome(
+    problem: NetworkProblem,
+    f: FloatArray,
+    residuals: list[float],
+    accuracy: float,
+    how: str,
+    run: Run,
+) -> Outcome:
+    """The outcome of forces f (nc, d) after these natural maps."""
     least = min(residuals, default=0.0)
     met = least <= max(accuracy, _REACHABLE)
-    how = f"{len(residuals):,} proximal steps, {proximal.newton_steps:,} Newton steps"
-    how += f", {proximal.convex_steps} convex steps" if proximal.convex_steps else ""
     run.report(f"{how}, natural map {least:.1e}")
     status = f"stopped at natural map {least:.1e}"
     return outcome_of(problem, f, met, len(residuals), [np.array(residuals)], how, status)
@@ -299,13 +309,18 @@ class Proximal:
     ----------
     accuracy : of the natural map, at which forces are judged by their certificate.
     lagged : whether Coulomb's shift is that of the last outer step.
-    newton_steps, convex_steps : taken so far; among the inner problems those with a lagged shift.
+    steps, newton_steps, convex_steps : taken so far; the last are inner problems with a lagged
+        shift.
     """
 
     def __init__(self, problem: NetworkProblem, deadline: Deadline, accuracy: float) -> None:
         self.problem, self.net, self.w = problem, problem.operator, problem.weight
         self.coulomb, self.deadline, self.accuracy = problem.coulomb, deadline, accuracy
-        self.lagged, self.newton_steps, self.convex_steps = False, 0, 0
+        self.lagged, self.steps, self.newton_steps, self.convex_steps = False, 0, 0, 0
+
+    def __str__(self) -> str:
+        how = f"{self.steps:,} proximal steps, {self.newton_steps:,} Newton steps"
+        return how + (f", {self.convex_steps} convex steps" if self.convex_steps else "")
 
     def solve(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, list[float]]:
         """The best forces, and the natural map after each proximal step."""
@@ -319,6 +334,7 @@ class Proximal:
             history += more
             if worst_now < worst:
                 worst, best = worst_now, forces
+        self.steps = len(history)
         return best, history
 
     def phase(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, float, list[float]]:

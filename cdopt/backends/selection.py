@@ -129,7 +129,7 @@ def require_capable(backend: Backend, posed: Problem, what: str) -> None:
 
 def _takes(backend: Backend, posed: Problem) -> bool:
     takes = backend.capability
-    plain = not posed.extended and posed.data.kind in takes.structured
+    plain = not posed.extended and takes.consumes(posed.data)
     return plain or posed.problem_class in takes.classes
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import renumbered
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cdopt
 from cdopt.backends import interior_point, proximal_newton
+from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.network import DENSE_UP_TO
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.bank import generators
@@ -251,6 +252,53 @@ def test_a_load_without_contacts() -> None:
     for m in (3, 300):
         alone = cdopt.NoTensionTruss(sp.csr_array((0, m)), np.ones(m))
         assert not alone.solve("newton", check=False).claimed
+
+
+# --- cones ---------------------------------------------------------------------------------
+
+
+def rough(seed: int, d: int, nb: int, nc: int) -> NetworkProblem:
+    """Contacts with friction between bodies anywhere, some without any, that can all open."""
+    random = np.random.default_rng(seed)
+    B, body = couples_of(seed, nb, nc)
+    rows = [B, *(B.multiply(random.uniform(-1.0, 1.0, B.shape)) for _ in range(d - 1))]
+    order = np.arange(d * nc).reshape(d, nc).T.ravel()
+    G = sp.csr_array(sp.vstack(rows).tocsr()[order])
+    mu = np.where(random.random(nc) < 0.2, 0.0, random.uniform(0.1, 1.5, nc))
+    p = -np.asarray(G @ random.standard_normal(G.shape[1])).reshape(nc, d)
+    p[:, 0] += 0.05 + random.random(nc) * (random.random(nc) < 0.5)
+    S = sp.csr_array(sp.eye_array(G.shape[1]))
+    mobility = np.asarray(G.multiply(G).sum(axis=1)).reshape(nc, d).mean(axis=1).repeat(d)
+    return NetworkProblem(p.ravel(), mobility, G, S, body=body, d=d, mu=mu)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@few_and_many
+@settings(max_examples=10)
+@given(seed=seeds)
+def test_the_associated_law_has_the_motion_that_newton_finds(nb: int, d: int, seed: int) -> None:
+    """Residuals by their definitions; the motion, which is unique, by another method."""
+    posed = rough(seed, d, nb, 2 * nb)
+    with np.errstate(all="ignore"):  # beyond round-off
+        run = solved(posed)
+    f, g = posed.table(run.f), posed.table(posed.net.gap(run.w) + posed.p)
+    tol = 1e-6 * (1.0 + np.abs(f).max())
+    assume(np.count_nonzero(f[:, 0] > tol) > 1)
+    assert np.linalg.norm(f[:, 1:], axis=1) == pytest.approx(
+        np.minimum(np.linalg.norm(f[:, 1:], axis=1), posed.mu * f[:, 0] + tol), abs=tol
+    )
+    assert np.all(g[:, 0] >= posed.mu * np.linalg.norm(g[:, 1:], axis=1) - tol)
+    assert np.abs(np.sum(f * g, axis=1)).max() <= tol
+    other, _ = proximal_newton.Proximal(posed, Deadline(), TOL).solve(0.0 * f, LIMIT)
+    motion = posed.net.motion(posed.net.load(other.ravel()))
+    np.testing.assert_allclose(run.w, motion, atol=1e-6 * (1.0 + np.abs(motion).max()))
+
+
+def test_coulombs_law_is_refused() -> None:
+    step = cdopt.bank.load("incline").step
+    with pytest.raises(cdopt.Unsupported, match="coulomb"):
+        cdopt.FrictionalCD(step, law="coulomb").solve("interior-point")
+    assert cdopt.FrictionalCD(step, law="associated").solve("interior-point").ok
 
 
 # --- no solution ---------------------------------------------------------------------------

@@ -1,0 +1,211 @@
+"""Products, scalings and distances in half-lines and second-order cones, for interior points.
+
+Inside a symmetric cone the forces f and the rates s of a contact have a product f ∘ s, which takes
+the place of f s: it is the multiple μ e of the cone's identity e on the central path. The scaling
+of Nesterov and Todd (Math. Oper. Res. 22, 1997) is the symmetric W with W f = W⁻¹ s = λ; for a
+half-line W² = s/f.
+
+Coulomb's cone K and its dual K* are one second-order cone L = {x₀ ≥ ‖x_T‖} in other units: with
+a = (1/μ, 1, 1), forces are a f̂ and rates are ĝ/a, both f̂ and ĝ in L. Where μ = 0 tangential rows
+have no part: a = (1, 0, 0).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from cdopt._util.checks import FloatArray
+
+_DOUBLE = 1e-8  # of the discriminant of a double root, that of a way to the tip of a cone
+_TINY = float(np.finfo(float).tiny)
+
+
+class Scaling(ABC):
+    """Forces f and rates s inside their cones, and the scaling of both.
+
+    Attributes
+    ----------
+    products : f ∘ s, or λ ∘ λ. degree : number of its values on the central path.
+    """
+
+    products: FloatArray
+    degree: int
+
+    @abstractmethod
+    def stiff(self, x: FloatArray, give: FloatArray) -> FloatArray:
+        """(W² + give)⁻¹ x (rows,)."""
+
+    @abstractmethod
+    def aimed(self, target: FloatArray) -> FloatArray:
+        """W (λ \\ target) (rows,): what changes the products by ``target``."""
+
+    @abstractmethod
+    def second(self, df: FloatArray, ds: FloatArray) -> FloatArray:
+        """(W df) ∘ (W⁻¹ ds) (rows,)."""
+
+    @abstractmethod
+    def identity(self, value: float) -> FloatArray:
+        """``value`` times e (rows,)."""
+
+    @abstractmethod
+    def length(self, df: FloatArray, ds: FloatArray) -> float:
+        """How far f and s go along df and ds before one meets its boundary."""
+
+
+class HalfLineScaling(Scaling):
+    """Half-lines."""
+
+    def __init__(self, f: FloatArray, s: FloatArray) -> None:
+        self.f, self.s, self.products, self.degree = f, s, f * s, max(f.size, 1)
+
+    def stiffness(self, give: FloatArray) -> FloatArray:
+        """f / (s + f give) (rows,)."""
+        return self.f / (self.s + self.f * give)
+
+    def stiff(self, x: FloatArray, give: FloatArray) -> FloatArray:
+        """f x / (s + f give)."""
+        return self.stiffness(give) * x
+
+    def aimed(self, target: FloatArray) -> FloatArray:
+        """target / f."""
+        return target / self.f
+
+    def second(self, df: FloatArray, ds: FloatArray) -> FloatArray:
+        """df ds."""
+        return df * ds
+
+    def identity(self, value: float) -> FloatArray:
+        """Ones times ``value``."""
+        return np.full(self.f.size, value)
+
+    def length(self, df: FloatArray, ds: FloatArray) -> float:
+        """The smaller of both."""
+        return min(to_zero(self.f, df), to_zero(self.s, ds))
+
+
+class ConeScaling(Scaling):
+    """Second-order cones of d rows each, f and s (rows,); ``give`` is one number for all.
+
+    W has the eigenvalues η ρ and η/ρ along (1, ±u), and η across.
+    """
+
+    def __init__(self, f: FloatArray, s: FloatArray, d: int) -> None:
+        self.f, self.s = f.reshape(-1, d), s.reshape(-1, d)
+        size_f, size_s = np.sqrt(_determinant(self.f)), np.sqrt(_determinant(self.s))
+        unit_f, unit_s = self.f / size_f[:, None], self.s / size_s[:, None]
+        middle = np.sqrt(0.5 * (1.0 + np.sum(unit_f * unit_s, axis=1)))
+        point = 0.5 * (unit_s + _reflected(unit_f)) / middle[:, None]
+        size = np.linalg.norm(point[:, 1:], axis=1)
+        self.along = np.zeros((len(point), d - 1))
+        self.along[:, 0] = 1.0
+        turned = size > 0.0
+        self.along[turned] = point[turned, 1:] / size[turned, None]
+        self.eta, self.rho = np.sqrt(size_s / size_f), point[:, 0] + size
+        self.scaled = self._mapped(self.f, self.eta * self.rho, self.eta / self.rho, self.eta)
+        self.products = _product(self.scaled, self.scaled).ravel()
+        self.degree = max(len(self.f), 1)
+
+    def _mapped(
+        self, x: FloatArray, plus: FloatArray, minus: FloatArray, across: FloatArray
+    ) -> FloatArray:
+        """x (nc, d) by a matrix with these eigenvalues (nc,) along (1, u) and (1, −u), across."""
+        part = np.sum(self.along * x[:, 1:], axis=1)
+        first, second = 0.5 * plus * (x[:, 0] + part), 0.5 * minus * (x[:, 0] - part)
+        out = np.empty_like(x)
+        out[:, 0] = first + second
+        out[:, 1:] = across[:, None] * (x[:, 1:] - part[:, None] * self.along)
+        out[:, 1:] += (first - second)[:, None] * self.along
+        return out
+
+    def _times(self, x: FloatArray) -> FloatArray:
+        """W x."""
+        return self._mapped(x, self.eta * self.rho, self.eta / self.rho, self.eta)
+
+    def _over(self, x: FloatArray) -> FloatArray:
+        """W⁻¹ x."""
+        return self._mapped(x, 1.0 / (self.eta * self.rho), self.rho / self.eta, 1.0 / self.eta)
+
+    def _stiffnesses(self, give: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The eigenvalues of (W² + give)⁻¹ (nc,)."""
+        square, rho = self.eta**2, self.rho**2
+        most = float(np.max(give, initial=0.0))
+        return 1.0 / (square * rho + most), 1.0 / (square / rho + most), 1.0 / (square + most)
+
+    def stiff(self, x: FloatArray, give: FloatArray) -> FloatArray:
+        """(W² + give)⁻¹ x (rows,)."""
+        return self._mapped(x.reshape(self.f.shape), *self._stiffnesses(give)).ravel()
+
+    def root(self, give: FloatArray) -> FloatArray:
+        """F (nc, d, d) with FᵀF = (W² + give)⁻¹."""
+        (plus, minus, across), d = map(np.sqrt, self._stiffnesses(give)), self.f.shape[1]
+        out, half = np.zeros((*self.f.shape, d)), np.sqrt(0.5)
+        out[:, 0, 0], out[:, 1, 0] = half * plus, half * minus
+        out[:, 0, 1:] = half * plus[:, None] * self.along
+        out[:, 1, 1:] = -half * minus[:, None] * self.along
+        if d == 3:
+            out[:, 2, 1] = -across * self.along[:, 1]
+            out[:, 2, 2] = across * self.along[:, 0]
+        return out
+
+    def aimed(self, target: FloatArray) -> FloatArray:
+        """W (λ \\ target) (rows,)."""
+        x, t = self.scaled, target.reshape(self.f.shape)
+        out = np.empty_like(t)
+        out[:, 0] = np.sum(_reflected(x) * t, axis=1) / _determinant(x)
+        out[:, 1:] = (t[:, 1:] - out[:, :1] * x[:, 1:]) / x[:, :1]
+        return self._times(out).ravel()
+
+    def second(self, df: FloatArray, ds: FloatArray) -> FloatArray:
+        """(W df) ∘ (W⁻¹ ds) (rows,)."""
+        shape = self.f.shape
+        return _product(self._times(df.reshape(shape)), self._over(ds.reshape(shape))).ravel()
+
+    def identity(self, value: float) -> FloatArray:
+        """``value`` on normal rows."""
+        out = np.zeros(self.f.shape)
+        out[:, 0] = value
+        return out.ravel()
+
+    def length(self, df: FloatArray, ds: FloatArray) -> float:
+        """The smaller of both."""
+        return min(_to_boundary(self.f, df), _to_boundary(self.s, ds))
+
+
+def to_zero(x: FloatArray, dx: FloatArray) -> float:
+    """How far x > 0 goes along dx before it meets zero."""
+    steepest = float((dx / x).min(initial=0.0))
+    return -1.0 / steepest if steepest < 0.0 else np.inf
+
+
+def _to_boundary(x: FloatArray, dx: FloatArray) -> float:
+    """How far x (nc, d) inside its cones goes along dx (rows,): the least root of a quadratic."""
+    y = dx.reshape(x.shape)
+    c, b, a = _determinant(x), np.sum(_reflected(x) * y, axis=1), _determinant(y)
+    under = np.maximum(b * b - a * c, 0.0)
+    least = -b + np.sqrt(under)  # roots are c / least; the other sign leads away
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(least > _TINY, c / least, np.inf)
+    falls = (a < 0.0) | ((b < 0.0) & (b * b >= (1.0 - _DOUBLE) * a * c))  # or to the tip
+    return float(np.where(falls, reach, np.inf).min(initial=np.inf))
+
+
+def _determinant(x: FloatArray) -> FloatArray:
+    """(nc,) x₀² − ‖x_T‖², by factors that do not cancel."""
+    size = np.linalg.norm(x[:, 1:], axis=1)
+    return np.asarray((x[:, 0] - size) * (x[:, 0] + size))
+
+
+def _reflected(x: FloatArray) -> FloatArray:
+    """J x = (x₀, −x_T)."""
+    out = -x
+    out[:, 0] = x[:, 0]
+    return out
+
+
+def _product(x: FloatArray, y: FloatArray) -> FloatArray:
+    """x ∘ y = (xᵀy, x₀ y_T + y₀ x_T)."""
+    out = x[:, :1] * y + y[:, :1] * x
+    out[:, 0] = np.sum(x * y, axis=1)
+    return np.asarray(out)
