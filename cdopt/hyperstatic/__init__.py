@@ -4,7 +4,6 @@ Also the uniform ensemble of admissible forces, and the derivatives of compatibl
 and load.
 """
 
-from cdopt._util.arguments import guard
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.limit_load import LimitLoad, limit_load, touching_step
@@ -46,5 +45,3 @@ __all__ = [
     "which_force",
     "wrench",
 ]
-
-guard(globals())

@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,8 +41,6 @@ _PILOTS = 4  # pilot runs, at most, each rounding the polytope further
 _PILOT = (100, 20)  # draws of the first, and more per dimension; each next one doubles them
 _ROUND = 2.0  # longest over shortest axis of the draws at which rounding ends
 _STAGES = ("polytope", "walk", "diagnostics")
-Bins = Annotated[int, checks.integer(1, 10_000)]
-Seed = Annotated[int, checks.integer(0)]
 
 _WIDEST = 300  # dimensions above which a covariance takes too many draws
 RHAT = 1.01  # Vehtari and others' limits: above this R̂ chains have not mixed
@@ -201,14 +199,14 @@ class Ensemble(Frozen):
         """(nc, nc) N², of the normal forces; its rank is at most the dimension."""
         return np.cov(self.forces, rowvar=False, bias=True).reshape(self.nc, self.nc)
 
-    def quantile(self, q: checks.Share) -> FloatArray:
+    def quantile(self, q: float) -> FloatArray:
         """(nc,) N, the normal force below which a share ``q`` in [0, 1] of the samples lies.
 
         Raises
         ------
         InvalidInput : q is not a number in [0, 1].
         """
-        return np.asarray(np.quantile(self.forces, q, axis=0))
+        return np.asarray(np.quantile(self.forces, checks.share("q", q), axis=0))
 
     @property
     def magnitudes(self) -> FloatArray:
@@ -220,7 +218,7 @@ class Ensemble(Frozen):
         mean = float(pooled.mean()) if pooled.size else 0.0
         return pooled / mean if mean > 0.0 else pooled
 
-    def distribution(self, bins: Bins = 40, contact: int | None = None) -> tuple[FloatArray, ...]:
+    def distribution(self, bins: int = 40, contact: int | None = None) -> tuple[FloatArray, ...]:
         """Edges (bins + 1,) and density (bins,) of one contact's force, or of all magnitudes.
 
         Parameters
@@ -233,6 +231,7 @@ class Ensemble(Frozen):
         ------
         InvalidInput : a bad number of bins, or no such contact.
         """
+        bins = checks.whole("bins", bins, 1, 10_000)
         values = self.magnitudes
         if contact is not None:
             values = self.forces[:, checks.index("contact", contact, self.nc)]
@@ -243,7 +242,7 @@ class Ensemble(Frozen):
 
     # --- an answer among the samples ---------------------------------------------------
 
-    def place(self, f: Any, power: checks.Power | None = None, *, f_t: Any = None) -> Place:
+    def place(self, f: Any, power: float | None = None, *, f_t: Any = None) -> Place:
         """Where forces lie among the samples.
 
         Parameters
@@ -257,6 +256,7 @@ class Ensemble(Frozen):
         ------
         InvalidInput : another number of forces, a solution without any, or a bad power.
         """
+        power = checks.optional(checks.power, "power", power)
         if isinstance(f, StepSolution):
             f, f_t = f.f, f.f_t
         if f is None:
@@ -275,7 +275,7 @@ class Ensemble(Frozen):
             outside=outside,
         )
 
-    def _energy(self, forces: FloatArray, power: checks.Power | None) -> FloatArray:
+    def _energy(self, forces: FloatArray, power: float | None) -> FloatArray:
         """(…,) J of forces (…, nc, d)."""
         step = self.report.step
         if step.friction is None:
@@ -348,12 +348,12 @@ class Ensemble(Frozen):
 
 def ensemble(
     problem: Step | Indeterminacy,
-    draws: checks.Count = 1000,
-    chains: checks.Count = 4,
-    seed: Seed = 0,
+    draws: int = 1000,
+    chains: int = 4,
+    seed: int = 0,
     *,
-    thin: checks.Count = 10,
-    warm_up: Annotated[int, checks.integer(0)] | None = None,
+    thin: int = 10,
+    warm_up: int | None = None,
     progress: bool | ProgressCallback = False,
     law: str | None = None,
 ) -> Ensemble:
@@ -401,7 +401,10 @@ def ensemble(
     >>> samples.dimension, samples.converged, bool(abs(samples.mean - [2.5, 5, 2.5]).max() < 0.3)
     (1, True, True)
     """
-    skipped = draws // 2 if warm_up is None else warm_up
+    checks.instance("problem", problem, Step, Indeterminacy)
+    draws, chains = checks.count("draws", draws), checks.count("chains", chains)
+    thin, seed = checks.count("thin", thin), checks.whole("seed", seed, 0)
+    skipped = draws // 2 if warm_up is None else checks.whole("warm_up", warm_up, 0)
     times, report = [clock()], problem
     if not isinstance(report, Indeterminacy):
         report = indeterminacy(report, law, contacts=[])

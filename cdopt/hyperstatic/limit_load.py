@@ -35,10 +35,10 @@ from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
 from cdopt.collision import detect
 from cdopt.collision import step as contact_step
-from cdopt.problem import ContactStep, frictional_data
+from cdopt.problem import ContactStep, Step, frictional_data
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.scaling import column_scale, largest_by
-from cdopt.problem.step_problems import Law
+from cdopt.problem.step_problems import LAWS
 from cdopt.scene import Dofs, Scene, State
 
 _TOUCHING = 1e-6  # of the smallest half-width: so close are contacts of a scene,
@@ -156,10 +156,10 @@ class LimitLoad(Frozen):
 def limit_load(
     structure: ContactStep | Scene,
     live: Any,
-    law: Law = "associated",
+    law: str = "associated",
     *,
     solver: str | None = None,
-    tol: checks.Positive = 1e-6,
+    tol: float = 1e-6,
 ) -> LimitLoad:
     """The largest multiple of a live load that some admissible forces balance.
 
@@ -190,6 +190,9 @@ def limit_load(
     >>> round(limit.value, 9), round(limit.bound, 9), limit.ok
     (0.4, 0.4, True)
     """
+    checks.instance("structure", structure, Step, Scene)
+    law, tol = checks.choice("law", law, LAWS), checks.positive("tol", tol)
+    solver = checks.optional(checks.text, "solver", solver)
     bodies = None
     if isinstance(structure, Scene):
         bodies, step = (structure, structure.initial), touching_step(structure)
@@ -357,6 +360,7 @@ def touching_step(scene: Scene) -> ContactStep:
     ------
     InvalidInput : bodies overlap, and the scene refuses that.
     """
+    checks.instance("scene", scene, Scene)
     core = scene.bodies.core
     near = _TOUCHING * float(core[np.isfinite(core)].min(initial=1.0))
     contacts = detect(scene, scene.initial, near)

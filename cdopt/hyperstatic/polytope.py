@@ -60,15 +60,21 @@ class UnboundedForces(Unsupported):
 
     Raises
     ------
-    InvalidInput : a ray of another shape.
+    InvalidInput : a ray of another shape, or names of other contacts.
     """
 
     def __init__(
         self, ray: FloatArray, residual: float, names: Sequence[str] | None = None
     ) -> None:
-        self.ray, self.residual, self.names = read_only(np.array(ray)), residual, names
+        expected = "a vector, or a row for each contact"
+        self.ray = read_only(np.array(checks.real("ray", ray, expected)))
+        self.residual, self.names = residual, names
         if self.ray.ndim not in (1, 2) or 0 in self.ray.shape[1:]:
-            raise InvalidInput("ray", checks.describe(ray), "a vector, or a row for each contact")
+            raise InvalidInput("ray", checks.describe(ray), expected)
+        if names is not None:
+            self.names = names = checks.instances("names", names, str)
+            if len(names) != len(self.ray):
+                raise InvalidInput("names", f"{len(names)}", f"{len(self.ray)}, one per contact")
         normal = self.ray if self.ray.ndim == 1 else self.ray[:, 0]
         self.contacts: IntArray = read_only(np.flatnonzero(normal > _RAY))
         first = self.contacts[:6].tolist()

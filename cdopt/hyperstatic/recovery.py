@@ -97,7 +97,7 @@ class RecoveredStiffness(Frozen):
 
 
 def recover_stiffness(
-    B: Any, contact_loads: Any, forces: Any, power: checks.Power = HOOKE, start: Any = 1.0
+    B: Any, contact_loads: Any, forces: Any, power: float = HOOKE, start: Any = 1.0
 ) -> RecoveredStiffness:
     """The relative stiffness whose compatible forces are nearest to measured ones.
 
@@ -176,7 +176,7 @@ class _Model:
     """
 
     def __init__(self, B: Any, contact_loads: Any, forces: Any, power: float) -> None:
-        self.B, self.power = checks.gap_gradient(B), power
+        self.B, self.power = checks.gap_gradient(B), checks.power("power", power)
         nc, nv = self.B.shape
         if nc == 0:
             raise InvalidInput("B", "no contacts", "at least one")

@@ -452,6 +452,7 @@ class Indeterminacy(Frozen):
         ----------
         contacts : whether to include one record per contact.
         """
+        listed = checks.flag("contacts", contacts)
         content: dict[str, Any] = {
             "contacts": self.nc,
             "law": self.law,
@@ -470,7 +471,7 @@ class Indeterminacy(Frozen):
             "summary": self.summary,
             "quantities": {name: q.as_dict() for name, q in self.quantities.items()},
         }
-        if contacts:
+        if listed:
             columns = self._columns()
             rows = zip(*columns.values(), strict=True)
             content["forces"] = [dict(zip(columns, row, strict=True)) for row in rows]

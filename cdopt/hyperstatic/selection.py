@@ -224,7 +224,7 @@ class Selection:
 
 
 def which_force(
-    report: Indeterminacy, solutions: Sequence[StepSolution], power: checks.Power | None = None
+    report: Indeterminacy, solutions: Sequence[StepSolution], power: float | None = None
 ) -> Selection:
     """Place solutions among all admissible forces.
 
@@ -246,7 +246,10 @@ def which_force(
     >>> selection.compatible.f.round(6)
     array([3.333333, 3.333333, 3.333333])
     """
-    answers = tuple(s for s in solutions if s.f is not None)
+    checks.instance("report", report, Indeterminacy)
+    power = checks.optional(checks.power, "power", power)
+    stated = checks.instances("solutions", solutions, StepSolution)
+    answers = tuple(s for s in stated if s.f is not None)
     for solution in answers:
         if solution.f is not None and solution.f.shape != (report.nc,):
             raise InvalidInput("solutions", f"{solution.f.size:,} forces", f"{report.nc:,}")
