@@ -236,10 +236,14 @@ def _with_friction(
 ) -> Admissible:
     problem = FrictionalCD(step, law)
     answer, faces = solved_faces(problem, solution, closed_tol, deadline.time_limit)
-    products = problem.data.products
-    balance = sp.csr_array(products.T)
+    data, iterate = problem.data, answer.iterate
+    balance = sp.csr_array(data.products.T)
     largest = float(np.linalg.norm(faces.forces, axis=1).max(initial=0.0)) or 1.0
-    acting = read_only(np.full(step.nc, largest))
+    acting = np.full(step.nc, largest)
+    if iterate is not None:
+        local = data.scales.local(iterate.motion, iterate.forces)
+        here = step_scales(data).acting_force(local)
+        acting = np.where(here > 0.0, np.minimum(here, largest), largest)
     worst = answer.certificate.worst if answer.certificate else 0.0
     floor = max(tol, _BLUR * worst) * acting
     return Admissible(step, law, answer, faces, faces.forces, balance, acting, floor)

@@ -79,6 +79,8 @@ def _scaled(
     force, most, plain = part.z[rows], part.acting[rows], ratio == 1.0
     top = float(force[plain].max(initial=0.0))  # the other rows have a unit already
     unit = np.minimum(most, top) if top > 0.0 else most
+    if not part.polyhedral:  # the components of a cone have one unit
+        unit = np.full(rows.size, top or float(most.max()))
     unit = np.where(plain, unit, top or float(most.max()))
     B = sp.csr_array(gradient[:, np.unique(gradient.indices)] * unit[:, None])
     B = sp.csr_array(B * (1.0 / column_scale(B))[None, :])

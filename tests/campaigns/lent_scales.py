@@ -211,7 +211,7 @@ def near_duplicates(rng: np.random.Generator, found: Counter[str]) -> None:
         found["answers"] += 1
         found["false ok"] += solution.ok and off > WRONG
         try:
-            report = cdopt.indeterminacy(step, classic=solution.classic)
+            report = cdopt.indeterminacy(step, solution=solution.classic)
         except cdopt.CdoptError:
             found["no bounds"] += 1
             continue
