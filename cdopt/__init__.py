@@ -10,7 +10,17 @@ Public names are listed in ``__init__.pyi`` and imported when they are first use
 ``import cdopt`` is quick.
 """
 
+from pathlib import Path
+
 import lazy_loader
+
+_OTHERS = ("manifold", "manifold_np", "manifold_torch")  # folders of the other project
+if any((Path(__file__).parent / name).is_dir() for name in _OTHERS):
+    raise ImportError(
+        "the folder of cdopt holds files of another project of this name, for optimisation on "
+        "manifolds, which the package index calls cdopt; this one is called cdopt-contact there. "
+        "Remove both and install one: pip uninstall cdopt cdopt-contact"
+    )
 
 __version__ = "0.1.0"
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from importlib.metadata import version as version_of
 from pathlib import Path
 
 from nbclient import NotebookClient
 
+import cdopt
 from cdopt.plots import palette
 
 HERE = Path(__file__).parent
@@ -24,7 +24,7 @@ NotebookClient.extra_arguments.default_args = (["--log-level=40"],)  # of kernel
 
 project = "cdopt"
 author = copyright = "The cdopt developers"
-version = release = version_of("cdopt")
+version = release = cdopt.__version__
 language = "en"
 
 extensions = [

@@ -120,7 +120,7 @@ print(f"\ncompatible forces, dropped or not, differ by {forgotten:.0e} of a ball
 #     cdopt simulate pyramid:n=6 --out pile.vtkhdf
 #     cdopt show pile.vtkhdf --plot pile.png --page pile.html
 #
-# The page (`pip install 'cdopt[pages]'`) shows all steps in space, with the forces of both kinds.
+# The page (`pip install k3d`) shows all steps in space, with the forces of both kinds.
 #
 # ## What happens if…
 #

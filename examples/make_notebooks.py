@@ -1,6 +1,6 @@
 """Turn the lessons into Jupyter notebooks: ``python examples/make_notebooks.py [FOLDER]``.
 
-Notebooks are made, not kept: the scripts are the lessons. Needs ``pip install "cdopt[lessons]"``.
+Notebooks are made, not kept: the scripts are the lessons. Needs ``pip install jupytext``.
 """
 
 from __future__ import annotations

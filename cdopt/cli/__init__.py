@@ -18,6 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+import cdopt
+
 INTERRUPTED = 130  # exit code after Ctrl-C
 _PATIENCE = 2.0  # s that compiled code may go on after Ctrl-C
 _PLAIN = {  # for terminals that have ASCII alone
@@ -47,6 +49,9 @@ def app() -> None:
         threading.Thread(target=_end_compiled_code, args=(reader,), daemon=True).start()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+    if not hasattr(cdopt, "_OTHERS"):
+        sys.exit("error: another project of the name cdopt is installed over this one; install "
+                 "them apart: pip uninstall cdopt cdopt-contact")  # fmt: skip
     try:
         Path.cwd()
     except OSError as error:

@@ -24,7 +24,7 @@ DEFAULT = "default"  # a solver's own accuracy, and the problem's own order of c
 
 Dask = Annotated[
     str | None,
-    option("Make the runs on a Dask cluster: pip install 'cdopt[dask]'.", metavar="ADDRESS"),
+    option("Make the runs on a Dask cluster: pip install distributed.", metavar="ADDRESS"),
 ]
 
 

@@ -38,7 +38,7 @@ def show(
         str | None,
         option(
             "Make one page, to be opened without a network: bodies and force chains in "
-            "space, with a slider over time. Needs k3d: pip install 'cdopt[pages]'.",
+            "space, with a slider over time. Needs k3d: pip install k3d.",
             metavar="FILE.html",
         ),
     ] = None,

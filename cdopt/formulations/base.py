@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Annotated, Any, Self
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
+import cdopt
 from cdopt._util import checks
 from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
@@ -357,7 +356,7 @@ class Formulation(ABC):
         """What is needed to repeat the run."""
         start = "used" if backend.capability.warm_start else "not used by this backend"
         record = {
-            "cdopt": _version(),
+            "cdopt": cdopt.__version__,
             "cvxpy": cp.__version__,
             "numpy": np.__version__,
             "settings": {key: _plain(value) for key, value in result.settings.items()},
@@ -378,12 +377,6 @@ class Formulation(ABC):
     def __repr__(self) -> str:
         contacts = self.data.nc if self.step is None else self.step.nc
         return f"{self.name} ({contacts:,} contacts, {self.problem_class})"
-
-
-@functools.cache
-def _version() -> str:
-    """Of cdopt, read from its metadata once."""
-    return version("cdopt")
 
 
 def _plain(value: Any) -> Any:

@@ -55,7 +55,7 @@ from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.friction import Friction
 
 LABEL = "derived frictionless problem: normal rows only; friction of the contacts is not used"
-EXTRA = "pip install 'cdopt[mujoco]'"
+EXTRA = "pip install mujoco"
 LOG = logging.getLogger("cdopt.interop.mujoco")
 
 _IN_GAP = 1  # mjContact.exclude of a contact that is detected, but too far apart to act on

@@ -26,7 +26,7 @@ from cdopt.plots.bodies import Solids
 from cdopt.plots.canvas import IDLE
 from cdopt.plots.palette import force_colours
 
-EXTRA = "pip install 'cdopt[pages]'"
+EXTRA = "pip install k3d"
 BUDGET = 16 << 20  # bytes of frames, before they are compressed; a longer run is thinned out
 
 _GRID = 65535  # places along the longest side of the scene

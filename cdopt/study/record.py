@@ -42,6 +42,7 @@ from typing import IO, Any
 
 import msgspec
 
+import cdopt
 from cdopt._util import checks, files
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import count
@@ -59,7 +60,7 @@ STAGES = (  # of a run's process, in this order
 )  # fmt: skip
 NEAR = 10.0  # times the tolerance: solvers define and scale their residuals differently
 PACKAGES = (
-    *("cdopt", "numpy", "scipy", "numba", "cvxpy", "pypardiso", "pymetis"),
+    *("numpy", "scipy", "numba", "cvxpy", "pypardiso", "pymetis"),
     *(solver.package for solver in SOLVERS.values() if solver.package),
 )
 FILE = "runs.jsonl"  # in the folder of a study
@@ -268,7 +269,7 @@ def machine() -> Machine:
         python=platform.python_version(),
         cores=os.cpu_count(),
         memory=physical_memory(),
-        versions={package: _version(package) for package in PACKAGES},
+        versions={"cdopt": cdopt.__version__} | {p: _version(p) for p in PACKAGES},
     )
 
 

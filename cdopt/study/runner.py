@@ -37,7 +37,7 @@ from cdopt.study.measure import makers, measure
 from cdopt.study.plan import Plan, StudyRun
 from cdopt.study.record import Ended, Findings, Record, machine, opened, outcomes
 
-_DASK = "pip install 'cdopt[dask]'"
+_DASK = "pip install distributed"
 _CONNECT_SECONDS = 30.0  # for the scheduler to answer
 _LOOK_SECONDS = 10.0  # without a record, after which the executor is asked why
 LOGGER = logging.getLogger("cdopt.study")

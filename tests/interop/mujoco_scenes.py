@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-engine = pytest.importorskip("mujoco", reason="pip install 'cdopt[mujoco]'")
+engine = pytest.importorskip("mujoco", reason="pip install mujoco")
 
 GRAVITY = 9.81
 REST = 1e-9  # m/s and m/s²: slower than this is at rest

@@ -15,7 +15,7 @@ import pytest
 import cdopt
 from cdopt.study import Plan, dask_executor, read, run
 
-distributed = pytest.importorskip("distributed", reason="pip install 'cdopt[dask]'")
+distributed = pytest.importorskip("distributed", reason="pip install distributed")
 psutil = pytest.importorskip("psutil")  # which Dask needs, too
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # Dask's own
