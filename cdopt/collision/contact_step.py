@@ -259,7 +259,7 @@ def arguments_of_step(
     ``mu`` (nc,) are their coefficients of friction; None for none.
     """
     middle, keeps = halfway(scene, state, dt, turning, dofs), turning == MOMENTUM
-    rough = None if mu is None else _friction(scene, state, contacts, mu, dofs)
+    rows = None if mu is None else _friction(scene, state, contacts, mu, dofs)
     names = ("phi", "stiffness", "restitution", "gap_rate", "bodies", "normals", "points")
     return {
         **{name: getattr(contacts, name) for name in (*names, "contact_ids")},
@@ -273,7 +273,7 @@ def arguments_of_step(
         "origin": Origin._of(
             scene=scene, t=state.t, q=state.q, v=state.v, names=scene.bodies.names
         ),
-        "friction": rough,
+        "friction": rows,
     }
 
 

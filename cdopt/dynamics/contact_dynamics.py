@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from cdopt.dynamics.method import (
     Arrays,
     Failure,
     Moment,
+    Settings,
     Stage,
     StepContext,
     StepRecord,
@@ -73,7 +74,7 @@ _HITS = 4  # bodies in a row that may take over the speed of the first in one st
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContactSettings:
+class ContactSettings(Settings):
     """What all methods of contact dynamics share.
 
     Parameters
@@ -116,17 +117,6 @@ class ContactSettings:
             "push_overlaps": checks.flag("push_overlaps", self.push_overlaps),
         }
         self._put(**checked)
-
-    def _put(self, **checked: object) -> None:
-        """Put checked values in place, while the object is made."""
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-
-    def settings(self) -> dict[str, Any]:
-        """The settings as plain values."""
-        shown = {part.name: getattr(self, part.name) for part in fields(self)}
-        solvers = {name: shown.pop(name) for name in list(shown) if name.endswith("backend")}
-        return {name: repr(solver) for name, solver in solvers.items() if solver} | shown
 
 
 # --- the steps -----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ has neither inertia nor damping.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -23,8 +23,8 @@ from cdopt.collision import PairFriction, VerletList
 from cdopt.collision.contacts import contact_stiffness
 from cdopt.collision.motion import cross_matrices
 from cdopt.dynamics.elastic_steps import (
-    ElasticKind,
     ElasticMoment,
+    ElasticSettings,
     PassesRun,
     SphereMoment,
     SphereRun,
@@ -56,51 +56,7 @@ _LIMIT = 60  # Newton iterations of a step: five are many
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ElasticSteps:
-    """What the methods with elastic contacts have in common: friction, springs and energies."""
-
-    stiffness_ratio: float | None = None
-
-    name: ClassVar[str]
-    frictional: ClassVar[bool] = True
-    stages: ClassVar[tuple[str, ...]] = ("step",)
-    energies: ClassVar[tuple[str, ...]] = ("elastic", "dissipated", "work", "scheme_error")
-
-    def __post_init__(self) -> None:
-        if self.stiffness_ratio is not None:
-            self._put(stiffness_ratio=checks.positive("stiffness_ratio", self.stiffness_ratio))
-
-    def _put(self, **checked: object) -> None:
-        """Put checked values in place, while the object is made."""
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-
-    def settings(self) -> dict[str, Any]:
-        """The settings as plain values, those left out that are not stated."""
-        shown = {part.name: getattr(self, part.name) for part in fields(self)}
-        if shown.get("backend") is not None:
-            shown["backend"] = repr(shown["backend"])
-        return {name: value for name, value in shown.items() if value is not None}
-
-    def _kind(self, context: StepContext) -> ElasticKind:
-        """Names and settings of a run; the ratio of stiffness has no part in one without friction.
-
-        Raises
-        ------
-        InvalidInput : a scene that elastic contacts do not describe.
-        """
-        require_elastic(checks.instance("context", context, StepContext).scene)
-        shown = self.settings()
-        shown.pop("stiffness_ratio", None)
-        friction = context.friction
-        if friction is not None:
-            friction = replace(friction, ratio=self.stiffness_ratio)
-            shown["stiffness_ratio"] = self.stiffness_ratio
-        return ElasticKind(self.name, shown, self.stages, self.energies, friction)
-
-
-@dataclass(frozen=True, kw_only=True)
-class VariationalSteps(_ElasticSteps):
+class VariationalSteps(ElasticSettings):
     """The variational integrator, with friction too.
 
     With friction each step is convex: the normal forces in the caps μ f_n, and k_t, are those of
@@ -116,8 +72,8 @@ class VariationalSteps(_ElasticSteps):
     backend : of the CVXPY path, a name or a settings object, by default "newton". solver : of the
         native path's linear systems, "cg" or "direct".
     tol : of the residual R(q⁺) = 0, or of the change of Δq from pass to pass, as a share of the
-        fastest speed. A step is certified if R, as a share of what acts on each body, is at most
-        1e-6, or ``tol`` if that is more.
+        fastest speed. A step is certified if R, as a share of the largest force on each body, is
+        at most 1e-6, or ``tol`` if that is more.
     stiffness_ratio : k_t/k_n of the tangential springs of friction; None for Mindlin's
         2(1−ν)/(2−ν), from Poisson's ratios of the materials. Unused without friction.
     allow_long_steps : take time steps of 2/ω and more, ω² = k/m_eff of the stiffest contact or bond
@@ -189,17 +145,18 @@ class VariationalSteps(_ElasticSteps):
             does not resolve its collisions.
         Unsupported : shapes that the path does not know; friction with α = 0.
         """
-        kind, scene = self._kind(context), context.scene
-        if kind.friction is not None and self.alpha == 0.0:
+        friction, scene = self.friction(context), context.scene
+        require_elastic(scene)
+        if friction is not None and self.alpha == 0.0:
             why = "forces at the start of the step know nothing of its slip"
             raise Unsupported("friction with alpha 0", why, ("alpha=0.5",))
-        self._check_length(context, kind.friction)
+        self._check_length(context, friction)
         if self.path == "native" or (self.path == "auto" and is_native(scene)):
-            return SphereRun(context, kind, self._loops(context))
+            return SphereRun(context, self, self._loops(context))
         backend = resolved("backend", self.backend or "newton")
-        settings = context.dt, self.alpha, self.damping, backend, self.tol, kind.friction
+        settings = context.dt, self.alpha, self.damping, backend, self.tol, friction
         increments = VariationalPasses(scene, *settings)
-        return PassesRun(context, kind, increments, VerletList(scene))
+        return PassesRun(context, self, increments, VerletList(scene))
 
     def _check_length(self, context: StepContext, friction: PairFriction | None) -> None:
         """Refuse time steps that do not resolve collisions, and warn of coarse ones."""
@@ -221,7 +178,7 @@ class VariationalSteps(_ElasticSteps):
         scheme = Scheme(context.dt, *how)
 
         def loops(spheres: SphereStepper, moment: SphereMoment, steps: int) -> Taken:
-            """Up to so many steps."""
+            """Up to ``steps`` steps."""
             started = clock()
             ended = spheres.variational(moment.state, steps, scheme)
             certified, seconds = ended.residual <= accept, clock() - started
@@ -231,7 +188,7 @@ class VariationalSteps(_ElasticSteps):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VelocityVerletSteps(_ElasticSteps):
+class VelocityVerletSteps(ElasticSettings):
     """Velocity-Verlet, the explicit integrator of both papers, compiled, for spheres and walls.
 
     Damping sees the velocities of the half step, as in LAMMPS. Friction is that of tangential
@@ -263,16 +220,17 @@ class VelocityVerletSteps(_ElasticSteps):
             beyond what is stable.
         Unsupported : shapes other than spheres and half-spaces.
         """
-        kind, dt = self._kind(context), context.dt
+        friction, dt = self.friction(context), context.dt
+        require_elastic(context.scene)
 
         def loops(spheres: SphereStepper, moment: SphereMoment, steps: int) -> Taken:
-            """Up to so many steps, from the forces of the moment."""
+            """Up to ``steps`` steps, from the forces of the moment."""
             force = spheres.forces(moment.state) if moment.force is None else moment.force
             ended, force = spheres.velocity_verlet(moment.state, steps, dt, force)
             return Taken(ended, force=force)
 
-        run = SphereRun(context, kind, loops, forces_first=True)
-        longest = _longest(context.scene, kind.friction)
+        run = SphereRun(context, self, loops, forces_first=True)
+        longest = _longest(context.scene, friction)
         if dt >= longest:
             expected = f"less than {longest:.3g} s, beyond which it is unstable"
             raise InvalidInput("dt", f"{dt:g} s", expected)
@@ -280,7 +238,7 @@ class VelocityVerletSteps(_ElasticSteps):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuasiStaticSteps(_ElasticSteps):
+class QuasiStaticSteps(ElasticSettings):
     """From equilibrium to equilibrium: fixed bodies move as prescribed, time only counts.
 
     With friction contacts have tangential springs with a memory, cut to μ f_n; a step is an
@@ -325,15 +283,16 @@ class QuasiStaticSteps(_ElasticSteps):
         ------
         InvalidInput : a scene without stiffness, or with Newton's restitution.
         """
-        kind, scene = self._kind(context), context.scene
+        friction, scene = self.friction(context), context.scene
+        require_elastic(scene)
         near = VerletList(scene)
         settings = RestSettings(
             resolved("backend", self.backend), self.tol, self.limit, self.travel
         )
         increments: Increments = SmoothIncrements(scene, context.dt, settings, near)
-        if kind.friction is not None:
-            increments = FrictionalIncrements(scene, context.dt, kind.friction, settings, near)
-        return PassesRun(context, kind, increments, near)
+        if friction is not None:
+            increments = FrictionalIncrements(scene, context.dt, friction, settings, near)
+        return PassesRun(context, self, increments, near)
 
 
 def require_elastic(scene: Scene) -> None:

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import SolveFailed
@@ -26,6 +27,7 @@ from cdopt.dynamics.method import (
     Arrays,
     Failure,
     Moment,
+    Settings,
     Stage,
     StepContext,
     StepRecord,
@@ -47,28 +49,39 @@ from cdopt.scene import State
 
 _WHY = {
     DIVERGED: "Newton's iteration came to a residual of {residual:.1e} and no further",
-    NOT_CERTIFIED: "the residual, {residual:.1e} of what acts on a body, is above the tolerance",
+    NOT_CERTIFIED: (
+        "the residual, {residual:.1e} of the largest force on a body, is above the tolerance"
+    ),
     TOO_DEEP: OVERLAP_TOO_DEEP,
     TOO_FAST: STEP_TOO_LONG,
 }
 
 
-@dataclass(frozen=True)
-class ElasticKind:
-    """What a run with elastic contacts is called, and what it records.
+@dataclass(frozen=True, kw_only=True)
+class ElasticSettings(Settings):
+    """What the methods with elastic contacts have in common: friction, springs and energies."""
 
-    Attributes
-    ----------
-    name, settings, stages : as in ``Stepper``.
-    energies : names of the energies without friction.
-    friction : of pairs of bodies; None without.
-    """
+    stiffness_ratio: float | None = None
 
-    name: str
-    settings: dict[str, Any]
-    stages: tuple[str, ...]
-    energies: tuple[str, ...]
-    friction: PairFriction | None
+    name: ClassVar[str]
+    frictional: ClassVar[bool] = True
+    stages: ClassVar[tuple[str, ...]] = ("step",)
+    energies: ClassVar[tuple[str, ...]] = ("elastic", "dissipated", "work", "scheme_error")
+
+    def __post_init__(self) -> None:
+        if self.stiffness_ratio is not None:
+            self._put(stiffness_ratio=checks.positive("stiffness_ratio", self.stiffness_ratio))
+
+    def friction(self, context: StepContext) -> PairFriction | None:
+        """Friction of a run, with the ratio of stiffness; None without."""
+        friction = checks.instance("context", context, StepContext).friction
+        return None if friction is None else replace(friction, ratio=self.stiffness_ratio)
+
+    def shown(self, friction: PairFriction | None) -> dict[str, Any]:
+        """The settings that have a part in a run, as plain values."""
+        known = {name: value for name, value in self.settings().items() if value is not None}
+        known.pop("stiffness_ratio", None)
+        return known if friction is None else known | {"stiffness_ratio": self.stiffness_ratio}
 
 
 class _ElasticRun:
@@ -76,13 +89,14 @@ class _ElasticRun:
 
     each_step = False
 
-    def __init__(self, context: StepContext, kind: ElasticKind) -> None:
-        self.context, self.friction = context, kind.friction
-        self.name, self.settings, self.stages = kind.name, kind.settings, kind.stages
-        more = ("friction", "tangential") if kind.friction else ()
-        self.measures: tuple[str, ...] = (*kind.energies, *more)
-        self.forces: tuple[str, ...] = ("f", "f_t") if kind.friction else ("f",)
-        self._totals = 4 if kind.friction else 3  # of ``Passes.energy``
+    def __init__(self, context: StepContext, settings: ElasticSettings) -> None:
+        self.context, self.friction = context, settings.friction(context)
+        self.name, self.settings = settings.name, settings.shown(self.friction)
+        self.stages: tuple[str, ...] = settings.stages
+        more = ("friction", "tangential") if self.friction else ()
+        self.measures: tuple[str, ...] = (*settings.energies, *more)
+        self.forces: tuple[str, ...] = ("f", "f_t") if self.friction else ("f",)
+        self._totals = 4 if self.friction else 3  # of ``Passes.energy``
 
     def _at_start(self, contacts: ContactState) -> FloatArray:
         """Energies (3 or 4,) of the initial state, from which they count."""
@@ -136,7 +150,7 @@ class Taken:
     force: FloatArray | None = None
 
 
-Loops = Callable[[SphereStepper, SphereMoment, int], Taken]  # up to so many steps
+Loops = Callable[[SphereStepper, SphereMoment, int], Taken]  # up to a number of steps
 
 
 class SphereRun(_ElasticRun):
@@ -146,10 +160,14 @@ class SphereRun(_ElasticRun):
     """
 
     def __init__(
-        self, context: StepContext, kind: ElasticKind, loops: Loops, forces_first: bool = False
+        self,
+        context: StepContext,
+        settings: ElasticSettings,
+        loops: Loops,
+        forces_first: bool = False,
     ) -> None:
-        super().__init__(context, kind)
-        self._spheres, self._loops = SphereStepper(context.scene, kind.friction), loops
+        super().__init__(context, settings)
+        self._spheres, self._loops = SphereStepper(context.scene, self.friction), loops
         self._forces_first = forces_first
         self._last: Memory | None = None  # the springs that the loops have
 
@@ -243,9 +261,13 @@ class PassesRun(_ElasticRun):
     """Steps that follow one another, each by passes of convex problems."""
 
     def __init__(
-        self, context: StepContext, kind: ElasticKind, increments: Increments, near: VerletList
+        self,
+        context: StepContext,
+        settings: ElasticSettings,
+        increments: Increments,
+        near: VerletList,
     ) -> None:
-        super().__init__(context, kind)
+        super().__init__(context, settings)
         self._increments, self._near = increments, near
 
     def begin(self, state: State) -> Advance[ElasticMoment]:

@@ -108,7 +108,7 @@ def equilibrium(
     ----------
     scene : its materials state stiffness in N/m^(p−1).
     state : where to start; default the scene's.
-    load : (nv,) on its degrees of freedom beside gravity and the bodies' own, N and N·m.
+    load : (nv,) on its degrees of freedom besides gravity and the bodies' own, N and N·m.
     pushed : half-spaces that give way, by number, with the force that pushes each along its
         normal, N: their places are sought together with the bodies', in the same problems.
     backend : of every pass.
@@ -116,7 +116,7 @@ def equilibrium(
     limit : passes at most.
     travel : how far a body may go, in its own sizes; further away it was not held.
     escape : leave a balance that is unstable, such as a ball upon a ball, by its softest motion.
-    neighbours : the scene's, to be used again; by default made anew.
+    neighbours : the scene's, to be used again; by default a new one.
 
     Raises
     ------
@@ -190,7 +190,7 @@ class _Rest:
         self._core = half_width(self.scene)
         self._inertia, self._before, self._stuck = 0.0, np.inf, False
         self._escapes = 0
-        self._away: Configuration | None = None  # of less energy, beside an unstable balance
+        self._away: Configuration | None = None  # of less energy, near an unstable balance
         self._stable: bool | None = None
 
     def found(self) -> Equilibrium:
@@ -362,15 +362,15 @@ class _Rest:
             u = way * (share * self._core / self._size(way))
             promised = -0.5 * least * float(u @ u)
             for kick in (u, -u):
-                there = self._beside(here, kick, promised)
+                there = self._downhill(here, kick, promised)
                 if there is not None:
                     return False, there
         return True, None  # contacts that just touch hold it
 
-    def _beside(
+    def _downhill(
         self, here: Configuration, kick: FloatArray, promised: float
     ) -> Configuration | None:
-        """A place of less energy beside one, or beyond it where one pass opens what closed."""
+        """A place of less energy near one, or beyond it where one pass opens what closed."""
         there = self._moved(here, kick)
         if self._gained(here, there, kick) > 0.25 * promised:
             return there
@@ -448,7 +448,7 @@ class SmoothIncrements:
 
 
 def unbalanced(scene: Scene, rest: Equilibrium) -> float:
-    """The unbalanced force of an equilibrium, as a share of what acts on each body.
+    """The unbalanced force of an equilibrium, as a share of the largest force on each body.
 
     max_j |F + Bᵀf|_j / Y_b, torques over the body's reach. Y_b is the largest of |F|_j and |B|ᵀf_j
     of the body, and no less than the force at an overlap of a millionth of the smallest half-width

@@ -75,7 +75,7 @@ class FrictionalIncrements:
 
 
 class _Place:
-    """A place on the way, at u (nv,) from the start of an increment: what acts there."""
+    """A place on the way, at u (nv,) from the start of an increment, with the forces there."""
 
     def __init__(
         self, work: FrictionalIncrements, still: State, u: FloatArray, old: SlidingSprings
@@ -105,7 +105,7 @@ class _Increment:
         self._inertia, self._before, self._passes = _INERTIA[1], np.inf, 0
 
     def place(self, u: FloatArray) -> _Place:
-        """What acts at u (nv,)."""
+        """The place u (nv,) from the start."""
         return _Place(self._work, self._still, u, self._old)
 
     def settled(self, here: _Place, passes: int) -> bool:
@@ -157,7 +157,7 @@ class _Increment:
             contact_ids=contacts.contact_ids,
             dof_body=dofs.body,
         )
-        posed = VariationalStep(
+        linear = VariationalStep(
             step,
             2.0 / h * (M @ here.u),
             power=work.scene.power,
@@ -165,7 +165,7 @@ class _Increment:
             sliders=replace(here.sliders, rate=2.0 * work.dt / h * here.sliders.rate),
         )
         try:
-            twice = posed.solve(work.settings.backend, check=False).u
+            twice = linear.solve(work.settings.backend, check=False).u
         except SolveFailed:
             return None
         return None if twice is None or not np.isfinite(twice).all() else 0.5 * twice

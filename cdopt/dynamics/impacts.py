@@ -2,7 +2,7 @@
 
 Newton's law acts on the contacts that meet at the velocities before the step. A contact that only
 closes because of another impact would keep Φ + Δt B v⁺ ≥ 0 without restitution, and lose its energy
-at any e. Where this happens with e > 0, the step is taken anew from impact to impact: each is a
+at any e. Where this happens with e > 0, the step is taken again from impact to impact: each is a
 contact step of the time that is left, with the gaps and velocities of that moment and only the
 contacts that touch or close then. Between two impacts gaps change by the time times B v, with B of
 the start of the step. Each of these steps is the same convex problem, and is certified.
@@ -93,7 +93,7 @@ def take(step: ContactStep, solve: Solver, classic: str, most: int) -> Solved:
 
 
 def in_sequence(step: ContactStep, solve: Solver, most: int) -> Solved:
-    """Take a step as a whole or, where that has no certified answer, in at most so many parts."""
+    """Take a step as a whole or, where that has no certified answer, in at most ``most`` parts."""
     left, length, phi, v = step.dt, step.dt, step.phi, step.v
     way, answers, shares = np.zeros(step.nv), list[Solved](), list[float]()
     while left > 0.0:

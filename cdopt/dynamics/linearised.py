@@ -30,7 +30,7 @@ class Linearised(Protocol[Place]):
     """A problem that passes solve; a place is where bodies are, with the gaps there."""
 
     def settled(self, here: Place, passes: int) -> bool:
-        """Whether passes end here, after so many.
+        """Whether passes end here, the number of ``passes`` so far.
 
         Raises
         ------

@@ -9,7 +9,7 @@ is resumed ends with the same bits.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -243,6 +243,22 @@ class Method(Protocol):
         ------
         InvalidInput, Unsupported : a scene or time step that the method cannot take.
         """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of a method as a frozen dataclass, whose values are checked when it is made."""
+
+    def _put(self, **checked: object) -> None:
+        """Put checked values in place, while the object is made."""
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as plain values, solvers as texts, first those that are stated."""
+        shown = {part.name: getattr(self, part.name) for part in fields(self)}
+        solvers = {name: shown.pop(name) for name in list(shown) if name.endswith("backend")}
+        return {name: repr(solver) for name, solver in solvers.items() if solver} | shown
 
 
 def without_memory(saved: Checkpoint, names: tuple[str, ...]) -> InvalidInput:

@@ -48,7 +48,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Simulation(Generic[M]):
-    """A run of so many ``steps`` of a method, with a frame after ``every`` of them."""
+    """A run of a method, ``steps`` steps long, with a frame after ``every`` of them."""
 
     _store: MemoryStore | FileWriter
 

@@ -89,8 +89,9 @@ def simulate(
     resume : go on with the run in ``out``, which ends with the arrays of a run that was never
         killed, bit for bit; start it if there is none. Scene, dt, method, every and options must
         be the same; a longer duration extends the run.
-    every : record every so many steps, and the last one. Diagnostics are of all steps with rigid
-        contacts, and of the recorded ones with elastic contacts, whose steps between run in one go.
+    every : number of steps from one frame to the next; the last step has a frame, too. Diagnostics
+        are of all steps with rigid contacts, and of the recorded ones with elastic contacts, whose
+        steps between run in one go.
     on_failure : what a step does whose certificate fails, or that leaves no forces: "stop" raises,
         "continue" goes on with its motion. Either way the diagnostics show it as not ok. A step of
         an elastic method that cannot be taken always ends the run.
@@ -118,7 +119,7 @@ def simulate(
     Raises
     ------
     InvalidInput : a bad argument; ``out`` exists and ``resume`` is False, or holds another run;
-        without ``out``, so many steps that their record does not fit into the machine's memory.
+        without ``out``, more steps than the machine's memory can hold a record of.
     BackendUnavailable, Unsupported : before the first step; friction with a method that has none,
         or materials with rolling friction with a method that has only sliding friction.
     StepFailed : see ``on_failure``; also when there is no motion to go on with. A SolveFailed that
@@ -178,7 +179,7 @@ def method_of(method: str | Method, **options: Any) -> Method:
         expected = "one of " + ", ".join(map(repr, METHODS)) + ", or a settings object"
         raise InvalidInput("method", checks.describe(method), expected)
     if options:
-        raise InvalidInput(", ".join(options), "options beside a settings object", "them inside")
+        raise InvalidInput(", ".join(options), "options and a settings object", "them inside")
     return method
 
 
@@ -186,7 +187,7 @@ def _friction(scene: Scene, friction: float | None, frictionless: bool) -> PairF
     """Friction of a run; None for none."""
     if frictionless:
         if friction is not None:
-            raise InvalidInput("friction", f"{friction!r} beside frictionless", "one of them")
+            raise InvalidInput("friction", f"{friction!r} and frictionless", "one of them")
         return None
     if friction is None:
         return PairFriction() if scene.has_friction else None
@@ -237,15 +238,15 @@ def at_rest(scene: Scene) -> tuple[State, ContactStep, ClosedNetwork]:
     if scene.bonds.size:
         raise InvalidInput("scene", f"{len(scene.bonds):,} bonds, which pull", "contacts alone")
     for state, allowed in _states(scene):
-        posed = step(scene, state, detect(scene, state), _DT)
+        there = step(scene, state, detect(scene, state), _DT)
         try:
-            _, network = closed(posed)
+            _, network = closed(there)
         except InvalidInput:
             continue
-        applied = np.asarray(posed.F_ext)
+        applied = np.asarray(there.F_ext)
         worst = float(np.abs(network.contact_load + applied).max(initial=0.0))
         if worst <= allowed * float(np.abs(applied).max(initial=0.0)):
-            return state, posed, network
+            return state, there, network
     raise InvalidInput(
         "scene", f"bodies that still move after {_WAIT:g} s", "a scene that comes to rest"
     )

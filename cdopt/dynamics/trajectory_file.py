@@ -9,11 +9,11 @@ diagnostics, and the checkpoint from which a run is resumed.
 
 HDF5 changes a file in many places at once, and a process that is killed meanwhile would leave a
 damaged file. So no file is changed in place. Each commit of a run writes what is new as a small
-file of the same layout beside the file (``NAME.part-1``, ...). From time to time, and at the end,
+file of the same layout next to the file (``NAME.part-1``, ...). From time to time, and at the end,
 the parts are appended to a copy of the file, which replaces the file by renaming. Copying takes at
 most a twentieth of a run's time, however large the file is, and needs free space of its size on
 the disk. A reader reads the file and its parts, and writes nothing. Other programs see a whole
-file at all times, as of the last merge. A lock beside the file (``NAME.lock``) keeps a second
+file at all times, as of the last merge. A lock next to the file (``NAME.lock``) keeps a second
 writer away.
 
 Chunks carry Fletcher-32 checksums and HDF5's own structures those of its format 1.8, so that
@@ -65,7 +65,7 @@ _DIAGNOSTICS = {"step", "time", "ok"}  # of any run
 _CELL_DATA = {"gap": ("f8", 0), "normal": ("f8", 3), "contact": ("i8", 0)}
 _CONTACTS = {"point": "points", "contact": "contact_ids", "gap": "phi", "normal": "normals"}
 
-_COMMIT_SECONDS = 0.5  # of work that a kill may cost, beside the step under way
+_COMMIT_SECONDS = 0.5  # of work that a kill may cost, besides the step under way
 _COMMIT_BYTES = 2**26  # that may wait in memory
 _MERGE_SHARE = 20.0  # a merge that took 1 s is followed by another after 20 s at the earliest
 _VERSIONS = ("v108", "v110")  # of HDF5, that programs of today read
@@ -296,7 +296,7 @@ class FileWriter(MemoryStore):
 def copy(path: Path, store: MemoryStore | FileStore) -> None:
     """Write all frames and diagnostics of a store to a new file, and where its run goes on."""
     _require_new(path)
-    draft = _beside(path, ".copy")
+    draft = _next_to(path, ".copy")
     with files.named(path, "out"):
         draft.unlink(missing_ok=True)
     writer = FileWriter(draft, store.header)
@@ -328,7 +328,7 @@ def _require_new(path: Path) -> None:
 @contextlib.contextmanager
 def _draft(path: Path, run: Path) -> Iterator[Path]:
     """A new file, which takes the place of ``path`` when the block ends well."""
-    draft = _beside(run, ".draft")
+    draft = _next_to(run, ".draft")
     with files.named(run, "out"):
         draft.unlink(missing_ok=True)  # of a run that was killed
         try:
@@ -348,7 +348,7 @@ def _locked(path: Path) -> int:
     The lock is a file of its own, because HDF5 locks what it reads, and readers may always read.
     A process that gets the lock of a file that was removed meanwhile tries again.
     """
-    lock_path = _beside(path, ".lock")
+    lock_path = _next_to(path, ".lock")
     while True:
         if lock_path.is_symlink():
             raise InvalidInput("out", f"{lock_path}: a link", "no such file, or the lock of a run")
@@ -371,7 +371,7 @@ def _locked(path: Path) -> int:
 def _unlock(path: Path, lock: int) -> None:
     """Remove the lock, and unlock."""
     with contextlib.suppress(OSError):  # it stays: the next process may lock it
-        _beside(path, ".lock").unlink()
+        _next_to(path, ".lock").unlink()
     os.close(lock)
 
 
@@ -480,12 +480,12 @@ def _shown(name: str) -> str:
     return f"force{name.removeprefix('f')}"
 
 
-def _beside(path: Path, ending: str) -> Path:
+def _next_to(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
 def _part(path: Path, number: int) -> Path:
-    return _beside(path, f".part-{number}")
+    return _next_to(path, f".part-{number}")
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

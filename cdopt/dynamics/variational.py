@@ -385,7 +385,7 @@ class VariationalPasses:
         return State(moved.t, moved.q, self._turns.velocities(moved.q, v, mom))
 
     def _detect(self, state: State, foreseen: float) -> Contacts:
-        """Contacts near enough to close within a step whose ``foreseen`` speed is so many m/s."""
+        """Contacts near enough to close within a step whose speed was ``foreseen``, m/s."""
         fastest = foreseen + self._fastest(state)
         margin = default_margin(self.scene) + 2.0 * self.h * fastest
         return detect(self.scene, state, margin, self._near)

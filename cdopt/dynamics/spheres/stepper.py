@@ -33,7 +33,7 @@ from cdopt.dynamics.spheres.system import (
 )
 from cdopt.scene import Scene, State
 
-TOO_FAST = 10  # an outcome beside those of ``steps``
+TOO_FAST = 10  # an outcome besides those of ``steps``
 
 _AT_ONCE = 500  # steps of one call, so that Ctrl-C is noticed
 _FARTHEST = 4.0  # smallest radii: the widest skin; a step goes half as far at most
@@ -47,7 +47,7 @@ class Integration:
     Attributes
     ----------
     state : after ``done`` steps. outcome : DONE, or why the next step could not be taken.
-    residual : of the worst step, as a share of what acts on each body.
+    residual : of the worst step, as a share of the largest force on each body.
     missed : of the step that could not be taken.
     newton, linear : iterations in all, of Newton's method and of the linear solver.
     energy : J, as in ``cdopt.dynamics.linearised.Passes``.
@@ -63,7 +63,7 @@ class Integration:
     energy: tuple[float, ...] = (0.0, 0.0, 0.0)
 
 
-# a compiled loop: takes up to so many steps, returns the outcome and how many it took
+# a compiled loop: takes up to a number of steps, returns the outcome and how many it took
 Loop = Callable[[SphereArrays, int], tuple[int, int]]
 
 
@@ -233,10 +233,10 @@ class SphereStepper:
 
     def _list(self, m: SphereMotion, skin: float) -> NeighborList:
         """Make a neighbour list, and arrays of its size."""
-        rough = self.law is not None
-        if rough:
+        frictional = self.law is not None
+        if frictional:
             self._memory, self._springs = self.memory, None
-        self._neighbors = neighbor_list(self.scene, m.x, self.system.normal, skin, rough)
+        self._neighbors = neighbor_list(self.scene, m.x, self.system.normal, skin, frictional)
         self._active, self._work = work_arrays(self.scene.nb, self._neighbors.i.size)
         return self._neighbors
 

@@ -49,7 +49,7 @@ _CG_MOST = 2000
 _BACKTRACKS = 12
 _ROUND_OFF = 64.0 * 2.2e-16  # of a distance, times the stiffness: no residual gets below it
 _EPS = 8.0 * 2.2e-16  # round-off of the terms of a sum
-_EXTRA = 5  # iterations for a residual that is small only beside the fastest body
+_EXTRA = 5  # iterations for a residual that is small only compared with the fastest body
 
 
 # --- tables (nb, 6) ----------------------------------------------------------------------
@@ -173,7 +173,7 @@ def scale(arrays: SphereArrays, count: int) -> tuple[float, float]:
 
 @part()
 def certificate(arrays: SphereArrays, count: int) -> float:
-    """The residual of a step, as a share of what acts on each body.
+    """The residual of a step, as a share of the largest force on each body.
 
     max_j |R_j| / √(M_jj E_b) over the degrees of freedom j of free bodies b. E_b = Σ T_j²/M_jj, and
     T_j sums the absolute values of the terms of R_j. Round-off of these terms is taken off |R_j|,
@@ -340,8 +340,8 @@ def line_search(arrays: SphereArrays) -> int:
 def newton(arrays: SphereArrays) -> tuple[int, int, int, int, float, float]:
     """Find d with R(d) = 0, to the tolerance or to round-off.
 
-    Stops at a residual that is small beside the fastest speed, and goes on for a few iterations
-    where it is not small beside what acts on each body.
+    Stops at a residual that is small compared with the fastest speed, and goes on for a few
+    iterations where it is not small compared with the forces on each body.
 
     Returns DONE, DIVERGED or NEEDS_SOLVE; the number of pairs that act at q_α, which ``active``
     holds; iterations (0 with NEEDS_SOLVE), and those of the linear solver; the residual as a share

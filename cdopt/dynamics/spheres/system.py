@@ -32,7 +32,7 @@ class Scheme(NamedTuple):
     tol: float = 1e-12  # of the residual, as a share of the fastest speed
     limit: int = 60  # Newton iterations at most
     direct: bool = False  # whether the caller solves the linear systems
-    accept: float = 1e-6  # largest residual of a certified step, of what acts on each body
+    accept: float = 1e-6  # largest residual of a certified step, of the largest force on each body
     strict: bool = True  # whether a step that is not certified ends the run
 
 
@@ -76,7 +76,7 @@ class NeighborList(NamedTuple):
 
 
 class ActiveContacts(NamedTuple):
-    """Pairs that act at some configuration, in the first so many entries of each array."""
+    """Pairs that act at some configuration, in the first entries of each array."""
 
     pair: IntArray  # number in the neighbour list
     n: FloatArray  # (np, 3) unit vectors from j to i
@@ -120,7 +120,7 @@ class Springs(NamedTuple):
     rolling: FloatArray
     spinning: FloatArray
     ratio: FloatArray  # (np,) k_t/k_n
-    damping: FloatArray  # (np,) γ_t m_eff of the dashpots beside the springs, kg/s
+    damping: FloatArray  # (np,) γ_t m_eff of the dashpots parallel to the springs, kg/s
     xi: FloatArray  # (np, 3) tangential springs, m
     roll: FloatArray  # (np, 3) rolling ones, m
     twist: FloatArray  # (np,) spinning ones, m
@@ -147,7 +147,7 @@ class SphereArrays(NamedTuple):
 
 
 def work_arrays(nb: int, pairs: int) -> tuple[ActiveContacts, Workspace]:
-    """Space for ``nb`` bodies and so many pairs."""
+    """Space for ``nb`` bodies and ``pairs`` pairs."""
     widths = {"n": (3,), "damping": (3,), "matrix": (3,), "grip": (4,)}
     numbers = {
         name: np.zeros((pairs, *widths.get(name, ()))) for name in ActiveContacts._fields[1:]
@@ -231,11 +231,11 @@ def _in_space(spin: FloatArray, dim: int) -> FloatArray:
 
 
 def neighbor_list(
-    scene: Scene, x: FloatArray, normal: FloatArray, skin: float, rough: bool = False
+    scene: Scene, x: FloatArray, normal: FloatArray, skin: float, frictional: bool = False
 ) -> NeighborList:
     """All pairs of a scene at x (nb, 3) with gaps up to ``skin`` m; ``normal`` of SphereSystem.
 
-    ``rough`` contacts have friction, and with it their tangential dashpots.
+    ``frictional`` contacts have their tangential dashpots.
     """
     b = scene.bodies
     is_wall = np.asarray(normal.any(axis=1))
@@ -257,7 +257,7 @@ def neighbor_list(
         k=np.ascontiguousarray(contact_stiffness(scene, pairs), dtype=np.float64),
         bonded=bonded,
         c_n=scene.damping * mass,
-        c_t=np.where(bonded | (not rough), scene.gamma_t * mass, 0.0),
+        c_t=np.where(bonded | (not frictional), scene.gamma_t * mass, 0.0),
         listed=x.copy(),
         skin=skin,
     )
