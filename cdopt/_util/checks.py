@@ -8,7 +8,7 @@ names the argument, what was found and what was expected.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -242,12 +242,19 @@ def instances(name: str, value: Iterable[Value], *classes: type) -> tuple[Value,
 
 def provides(name: str, value: Value, protocol: type) -> Value:
     """An object with all public members of a protocol; its properties are not computed."""
-    bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
-    members = {m for b in bases for m in (*vars(b), *vars(b).get("__annotations__", {}))}
-    known = {*dir(type(value)), *getattr(value, "__dict__", ())}
-    if isinstance(value, type) or not known.issuperset(m for m in members if m[0] != "_"):
+    kind, fields = type(value), getattr(value, "__dict__", {})
+    has_all = all(hasattr(kind, m) or m in fields for m in _members(protocol))
+    if isinstance(value, type) or not has_all:
         raise InvalidInput(name, describe(value), f"a {protocol.__name__}")
     return value
+
+
+@lru_cache
+def _members(protocol: type) -> tuple[str, ...]:
+    """The public members of a protocol."""
+    bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
+    members = {m for b in bases for m in (*vars(b), *vars(b).get("__annotations__", {}))}
+    return tuple(m for m in members if not m.startswith("_"))
 
 
 def _one_of_classes(classes: Sequence[type], found: object) -> str:

@@ -5,7 +5,6 @@
 True
 """
 
-from cdopt._util.arguments import guard
 from cdopt.backends.admm import ADMM
 from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
@@ -47,5 +46,3 @@ __all__ = [
     "settings_for",
     "why_unavailable",
 ]
-
-guard(globals())

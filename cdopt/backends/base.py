@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import cvxpy as cp
 
+from cdopt._util import checks
 from cdopt._util.forking import in_child
 from cdopt.problem import ContactProblem
 from cdopt.problem.solution import Iterate, WarmStart
@@ -122,6 +123,18 @@ class RunResult:
     threads: int | None = None
     out_of_time: bool = False
     limited: str = ""
+
+
+def check_run(
+    posed: Problem, warm_start: WarmStart | None, verbose: bool, time_limit: float | None
+) -> None:
+    """Refuse what ``Backend.run`` cannot take."""
+    checks.provides("posed", posed, Problem)
+    if warm_start is not None:
+        checks.instance("warm_start", warm_start, WarmStart)
+    checks.flag("verbose", verbose)
+    if time_limit is not None:
+        checks.not_negative("time_limit", time_limit)
 
 
 @runtime_checkable

@@ -27,7 +27,15 @@ from cdopt._util.checks import IntArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import BackendUnavailable, InvalidInput, Unsupported
 from cdopt.backends import registry
-from cdopt.backends.base import CVXPY_LOCK, Backend, Capability, Claim, Problem, RunResult
+from cdopt.backends.base import (
+    CVXPY_LOCK,
+    Backend,
+    Capability,
+    Claim,
+    Problem,
+    RunResult,
+    check_run,
+)
 from cdopt.backends.compiling import Compiled, Point, compiled_for
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.registry import DIRECT, SOLVERS, limited_by, options_for, time_limit_for
@@ -99,6 +107,7 @@ class ThroughCVXPY(ABC):
         time_limit: float | None = None,
     ) -> RunResult:
         """Compile with CVXPY, solve once, read the iterate back."""
+        check_run(posed, warm_start, verbose, time_limit)
         deadline, timings = Deadline.after(time_limit), dict[str, float]()
         settings, iterate, raw, result = self.settings, None, None, None
         known: dict[str, Any] = {"settings": settings, "timings": timings}
@@ -165,7 +174,7 @@ class Modelled(ThroughCVXPY):
     """
 
     name: str
-    accuracy: checks.Tolerance | None = None
+    accuracy: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -173,7 +182,10 @@ class Modelled(ThroughCVXPY):
         reason = registry.why_not(self.name)
         if reason:
             raise BackendUnavailable(self.name, reason)
-        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+        accuracy = checks.optional(checks.tolerance, "accuracy", self.accuracy)
+        object.__setattr__(self, "accuracy", accuracy)
+        options = dict(checks.mapping("options", self.options))
+        object.__setattr__(self, "options", MappingProxyType(options))
         known = SOLVERS[self.name].settings.split() if self.name in SOLVERS else []
         for unknown in sorted(set(self.options) - set(known)) if known else ():
             raise InvalidInput(unknown, f"no setting of {self.name}", "one of " + ", ".join(known))
@@ -225,9 +237,10 @@ class Direct(ThroughCVXPY):
     """
 
     solver: str
-    accuracy: checks.Tolerance | None = None
+    accuracy: float | None = None
 
     def __post_init__(self) -> None:
+        checks.text("backend", self.solver)
         if self.solver in SOLVERS and self.solver not in DIRECT:
             raise Unsupported("call 'direct'", f"not known for {self.solver}", DIRECT)
         Modelled(self.solver, self.accuracy)  # validates both

@@ -21,7 +21,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import Unsupported
-from cdopt.backends.base import Capability, Claim, Problem, RunResult
+from cdopt.backends.base import Capability, Claim, Problem, RunResult, check_run
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.backends.network_problem import NetworkProblem, network_problem, without_forces
 from cdopt.backends.threads import threads_for
@@ -153,6 +153,8 @@ class NativeBackend(ABC):
 
     def sharper(self: Self, accuracy: float, spent: int) -> Self | None:
         """The same settings at another accuracy, with the iterations left; None without any."""
+        accuracy = checks.tolerance("accuracy", accuracy)
+        spent = checks.whole("spent", spent, 0)
         left = getattr(self, self.limit) - spent if self.limit else 0
         if left < 1:
             return None
@@ -174,6 +176,7 @@ class NativeBackend(ABC):
         ------
         Unsupported : the problem is of another kind.
         """
+        check_run(posed, warm_start, verbose, time_limit)
         deadline, data = Deadline.after(time_limit), posed.data
         if not self.capability.consumes(data):
             kinds = " and ".join(f"{kind}s" for kind in sorted(self.kinds))

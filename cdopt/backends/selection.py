@@ -186,6 +186,7 @@ def settings_for(name: str, accuracy: float) -> dict[str, Any]:
     ------
     InvalidInput : an accuracy out of range.
     """
+    checks.text("name", name)
     accuracy = checks.scalar("accuracy", accuracy, above=0.0, at_most=1.0)
     if name in NATIVE:
         return {"accuracy": accuracy}

@@ -1,6 +1,5 @@
 """The theory as a tree: one file, one convex problem, its equation numbers in the docstring."""
 
-from cdopt._util.arguments import guard
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compatible_cd import ClosedNetwork, CompatibleCD
@@ -33,5 +32,3 @@ __all__ = [
     "VariationalStep",
     "reduced",
 ]
-
-guard(globals())

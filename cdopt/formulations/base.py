@@ -6,7 +6,7 @@ import copy
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import cvxpy as cp
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 import cdopt
 from cdopt._util import checks
-from cdopt._util.arguments import trusted
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed, Unsupported
@@ -30,9 +29,9 @@ from cdopt.problem.contact_step import ROUND_OFF, ContactNames, DelassusStep, St
 from cdopt.problem.existence import prove_infeasible
 from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 
+FORMS = ("force", "velocity")
 Certified = tuple[RunResult, Certificate | None]
 Solve = Callable[["Formulation", float | None], Certified]  # with a time limit
-Form = Annotated[str, checks.one_of(("force", "velocity"))]
 
 
 class Formulation(ABC):
@@ -145,6 +144,7 @@ class Formulation(ABC):
 
     def seed(self, start: WarmStart) -> None:
         """Write a previous solution, ``start``, into the CVXPY variables."""
+        checks.instance("start", start, WarmStart)
         self.statement.seed(start)
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
@@ -185,6 +185,8 @@ class Formulation(ABC):
             disciplined convex programming.
         """
         for constraint in constraints:
+            checks.instance("constraints", constraint, cp.Constraint)
+        for constraint in constraints:
             if not constraint.is_dcp():
                 raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
         extended, statement = copy.copy(self), self.statement.with_constraints(*constraints)
@@ -195,11 +197,11 @@ class Formulation(ABC):
         self,
         backend: str | Backend | None = None,
         *,
-        tol: checks.Tolerance = TOLERANCE,
+        tol: float = TOLERANCE,
         warm_start: StepSolution | WarmStart | None = None,
         verbose: bool = False,
         check: bool = True,
-        time_limit: checks.NotNegative | None = None,
+        time_limit: float | None = None,
         **options: Any,
     ) -> StepSolution:
         """Solve with one backend and certify the answer.
@@ -226,7 +228,13 @@ class Formulation(ABC):
         SolveFailed : the solver failed, left no iterate or ran out of memory, or infeasibility is
             proven; after the time limit no proof is sought.
         """
-        chosen = resolve(backend or ("clarabel" if self.extended else "newton"), **options)
+        verbose, check = checks.flag("verbose", verbose), checks.flag("check", check)
+        if warm_start is not None:
+            checks.instance("warm_start", warm_start, StepSolution, WarmStart)
+        tol = checks.tolerance("tol", tol)
+        time_limit = checks.optional(checks.not_negative, "time_limit", time_limit)
+        usual = "clarabel" if self.extended else "newton"
+        chosen = resolve(usual if backend is None else backend, **options)
         start = warm_start.warm_start() if isinstance(warm_start, StepSolution) else warm_start
         require_capable(chosen, self, self.name)
         started = clock()
@@ -250,7 +258,7 @@ class Formulation(ABC):
         """Run a backend and certify its answer."""
         return once(self, time_limit)
 
-    def polish(self, solution: StepSolution, *, tol: checks.Positive = TOLERANCE) -> StepSolution:
+    def polish(self, solution: StepSolution, *, tol: float = TOLERANCE) -> StepSolution:
         """Improve a solution's approximate forces to round-off, by Newton's method.
 
         Started from the active set of the solution it converges in a step or two; where several
@@ -263,6 +271,8 @@ class Formulation(ABC):
         InvalidInput : the solution holds no forces, or forces on other contacts.
         Unsupported : constraints were added to the problem.
         """
+        checks.instance("solution", solution, StepSolution)
+        tol = checks.positive("tol", tol)
         iterate, started = solution.iterate, clock()
         if iterate is None:
             raise InvalidInput("solution", repr(solution), "a solution with an iterate")
@@ -327,8 +337,7 @@ class Formulation(ABC):
         iterate = result.iterate
         if iterate is not None and (claimed or (certificate is not None and certificate.ok)):
             fields.update({"f": iterate.forces, **self._fields(iterate)})
-        return trusted(
-            StepSolution,
+        return StepSolution(
             **fields,
             certificates={} if certificate is None else {"forces": certificate},
             status=result.status,

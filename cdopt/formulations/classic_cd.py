@@ -14,7 +14,8 @@ velocity form are the impulses Î”t f, and the optimal values satisfy primal = âˆ
 
 from __future__ import annotations
 
-from cdopt.formulations.base import Form, Formulation, possible_form
+from cdopt._util import checks
+from cdopt.formulations.base import FORMS, Formulation, possible_form
 from cdopt.formulations.printing import align
 from cdopt.problem import ContactStep, Step, rigid_data
 
@@ -47,7 +48,9 @@ class ClassicCD(Formulation):
 
     step: Step
 
-    def __init__(self, step: Step, form: Form = "force") -> None:
+    def __init__(self, step: Step, form: str = "force") -> None:
+        checks.instance("step", step, Step)
+        form = checks.choice("form", form, FORMS)
         step.require_frictionless("ClassicCD")
         self.form = possible_form(form, step)
         self.step = step

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -28,10 +28,10 @@ from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.selection import resolve
-from cdopt.formulations.base import Form
+from cdopt.formulations.base import FORMS
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
-from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm
+from cdopt.formulations.no_tension_truss import TRUSS_FORMS, NoTensionTruss
 from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import truss_data
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
@@ -107,13 +107,20 @@ class CompatibleCD:
     def __init__(
         self,
         step: Step,
-        power: checks.Power | None = None,
-        form: TrussForm = "potential",
-        classic_form: Form = "force",
-        closed_tol: checks.Tolerance | None = None,
-        method: Annotated[str, checks.one_of(("two-step", "one-step"))] = "two-step",
-        epsilon: checks.Positive | None = None,
+        power: float | None = None,
+        form: str = "potential",
+        classic_form: str = "force",
+        closed_tol: float | None = None,
+        method: str = "two-step",
+        epsilon: float | None = None,
     ) -> None:
+        checks.instance("step", step, Step)
+        power = checks.optional(checks.power, "power", power)
+        form = checks.choice("form", form, TRUSS_FORMS)
+        classic_form = checks.choice("classic_form", classic_form, FORMS)
+        closed_tol = checks.optional(checks.tolerance, "closed_tol", closed_tol)
+        method = checks.choice("method", method, ("two-step", "one-step"))
+        epsilon = checks.optional(checks.positive, "epsilon", epsilon)
         self.step, self.form, self.closed_tol, self.method = step, form, closed_tol, method
         self.power = power or step.power
         self.classic_cd = ClassicCD(step, form=classic_form)
@@ -142,11 +149,11 @@ class CompatibleCD:
         backend: str | Backend = "newton",
         classic: str | Backend | StepSolution | None = None,
         *,
-        tol: checks.Tolerance = TOLERANCE,
+        tol: float = TOLERANCE,
         warm_start: StepSolution | WarmStart | None = None,
         verbose: bool = False,
         check: bool = True,
-        time_limit: checks.NotNegative | None = None,
+        time_limit: float | None = None,
         **options: Any,
     ) -> StepSolution:
         """Both steps.
@@ -171,6 +178,11 @@ class CompatibleCD:
         InvalidInput, BackendUnavailable, Unsupported : before solving.
         SolveFailed : one of the steps left no iterate, or is proven infeasible.
         """
+        verbose, check = checks.flag("verbose", verbose), checks.flag("check", check)
+        if warm_start is not None:
+            checks.instance("warm_start", warm_start, StepSolution, WarmStart)
+        tol = checks.tolerance("tol", tol)
+        time_limit = checks.optional(checks.not_negative, "time_limit", time_limit)
         chosen = resolve(backend, **options)
         deadline = Deadline.after(time_limit)
         common: dict[str, Any] = {"tol": tol, "verbose": verbose, "check": check}
@@ -215,6 +227,7 @@ class CompatibleCD:
         ------
         InvalidInput : the solution holds no forces on the contacts of this step.
         """
+        checks.instance("classic", classic, StepSolution)
         data = self.classic_cd.data
         f, gap, motion = classic.f, classic.gap, classic.v_next
         foreign = motion is not None and motion.shape != (data.nv,)
@@ -243,6 +256,7 @@ class CompatibleCD:
 
     def truss(self, network: ClosedNetwork) -> NoTensionTruss:
         """Equation (36) on the closed network; with N alone, N f = N f_classic."""
+        checks.instance("network", network, ClosedNetwork)
         step, contacts, data = self.step, network.contacts, self.classic_cd.data
         more: dict[str, Any] = {}
         if data.N is None:
@@ -307,6 +321,7 @@ class CompatibleCD:
         ------
         InvalidInput : it holds no forces or motion of this step.
         """
+        checks.instance("classic", classic, StepSolution)
         data = self.classic_cd.data
         f, motion = classic.f, classic.v_next
         if f is None or f.shape != (data.nc,) or (motion is None) != (data.nv == 0):

@@ -7,7 +7,6 @@ F̃ = Bᵀf; step two the ``FrictionNetwork`` on them.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +18,6 @@ from cdopt.backends.base import Backend
 from cdopt.formulations.friction_network import (
     SLIDING,
     Faces,
-    Flow,
     FrictionNetwork,
     NetworkForces,
     solved_faces,
@@ -27,7 +25,7 @@ from cdopt.formulations.friction_network import (
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.problem import Step, StepSolution
 from cdopt.problem.scaling import delassus_root
-from cdopt.problem.step_problems import Law
+from cdopt.problem.step_problems import LAWS
 
 
 class CompatibleFriction:
@@ -52,11 +50,16 @@ class CompatibleFriction:
     def __init__(
         self,
         step: Step,
-        law: Law = "coulomb",
-        flow: Flow = "coulomb",
+        law: str = "coulomb",
+        flow: str = "coulomb",
         history: NetworkForces | None = None,
-        sliders: Annotated[str, checks.one_of(("refuse", "haar-karman"))] = "refuse",
+        sliders: str = "refuse",
     ) -> None:
+        if history is not None:
+            checks.instance("history", history, NetworkForces)
+        law = checks.choice("law", law, LAWS)
+        flow = checks.choice("flow", flow, LAWS)
+        sliders = checks.choice("sliders", sliders, ("refuse", "haar-karman"))
         self.flow, self.sliders = flow, sliders
         self.problem, self.history = FrictionalCD(step, law), history
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt.formulations.base import Form, Formulation
+from cdopt.formulations.base import FORMS, Formulation
 from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import ContactStep, Step, elastic_data
 from cdopt.problem.contact_law import PowerLaw
@@ -37,6 +37,7 @@ class ElasticStep(Formulation):
 
     def _take(self, step: Step, form: str) -> ContactStep:
         """Keep the step and the form asked for; refuse what is not a ContactStep."""
+        checks.instance("step", step, Step)
         if not isinstance(step, ContactStep):
             raise Unsupported(type(self).__name__, "the step is known by N and p alone")
         step.require_frictionless(type(self).__name__)
@@ -72,10 +73,13 @@ class CompliantCD(ElasticStep):
     def __init__(
         self,
         step: Step,
-        power: checks.Power | None = None,
-        kappa: checks.Positive = 1.0,
-        form: Form = "force",
+        power: float | None = None,
+        kappa: float = 1.0,
+        form: str = "force",
     ) -> None:
+        power = checks.optional(checks.power, "power", power)
+        kappa = checks.positive("kappa", kappa)
+        form = checks.choice("form", form, FORMS)
         step = self._take(step, form)
         self.kappa = kappa
         stiffness = step.stiffness * self.kappa

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -34,14 +34,13 @@ from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.formulations.frictional_cd import FrictionalCD
-from cdopt.formulations.no_tension_truss import TrussForm
+from cdopt.formulations.no_tension_truss import TRUSS_FORMS
 from cdopt.problem import ContactProblem, StepSolution
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale
-from cdopt.problem.step_problems import interleaved
+from cdopt.problem.step_problems import LAWS, interleaved
 
-Flow = Annotated[str, checks.one_of(("coulomb", "associated"))]
 OPEN, SLIDING, RESTING = 0, 1, 2
 _LEAST, _FACTOR = 1e-7, 10.0  # rates are zero within this, or so many residuals, of what acts
 _STEPS = 200  # of Newton's method
@@ -135,7 +134,8 @@ def solved_faces(
         if not answer.ok or answer.f_t is None:
             raise InvalidInput("solution", repr(solution), "a certified solution with friction")
     else:
-        answer = problem.solve(solution or "newton", time_limit=time_limit)
+        backend = "newton" if solution is None else solution
+        answer = problem.solve(backend, time_limit=time_limit)
         if not answer.ok:
             raise SolveFailed(
                 f"the step with friction is not certified: {answer.certificate}",
@@ -230,10 +230,12 @@ class FrictionNetwork:
         stiffness_ratio: Any = 1.0,
         status: Any = None,
         trial: Any = None,
-        flow: Flow = "coulomb",
-        form: TrussForm = "potential",
+        flow: str = "coulomb",
+        form: str = "potential",
         rays: Any = None,
     ) -> None:
+        flow = checks.choice("flow", flow, LAWS)
+        form = checks.choice("form", form, TRUSS_FORMS)
         normal = checks.matrix("B", B, None, None)
         nc, nv = normal.shape
         sliding = checks.matrix("B_t", B_t, None, nv)
@@ -268,9 +270,7 @@ class FrictionNetwork:
 
     # --- Newton's method -----------------------------------------------------------------
 
-    def solve(
-        self, *, tol: checks.Positive = 1e-9, start: NetworkForces | None = None
-    ) -> NetworkForces:
+    def solve(self, *, tol: float = 1e-9, start: NetworkForces | None = None) -> NetworkForces:
         """The forces, by Newton's method on the micro-displacement u.
 
         The flow of Coulomb starts from the associated forces, or from ``start``.
@@ -279,6 +279,9 @@ class FrictionNetwork:
         ------
         SolveFailed : the load is not balanced within ``tol``.
         """
+        if start is not None:
+            self._fitting("start", start)
+        tol = checks.positive("tol", tol)
         scale = self._unit / self.D.max() / self.reach
         u = np.zeros(self._F.size) if start is None else start.u / scale
         if start is None or self.flow == "associated":
@@ -376,8 +379,17 @@ class FrictionNetwork:
 
     # --- derivatives ---------------------------------------------------------------------
 
+    def _fitting(self, name: str, forces: NetworkForces) -> NetworkForces:
+        """Forces, after a check that they are of a network like this one."""
+        checks.instance(name, forces, NetworkForces)
+        if forces.u.shape != self._F.shape or forces.f.shape != (self.nc,):
+            found = f"{forces.f.size:,} forces, {forces.u.size:,} displacements"
+            raise InvalidInput(name, found, "forces of this network")
+        return forces
+
     def linearised(self, forces: NetworkForces) -> tuple[FloatArray, FloatArray]:
         """y = t − D B u (nc, d), N, and ∂f/∂y (nc, d, d) of a solution of this network."""
+        self._fitting("forces", forces)
         y = self.trial - self.D * (self.B @ forces.u).reshape(self.nc, self.d)
         scale = self._unit / self.D.max() / self.reach
         return y, self._forces(forces.u / scale, forces.flow == "associated")[2]
@@ -387,6 +399,7 @@ class FrictionNetwork:
 
         These are the onset of slip, and neither force nor gap.
         """
+        tol = checks.not_negative("tol", tol)
         y, _ = self.linearised(forces)
         near = tol * float(np.abs(y).max(initial=0.0))
         normal, size = y[:, 0].copy(), np.linalg.norm(y[:, 1:], axis=1)
@@ -439,8 +452,12 @@ class FrictionNetwork:
 
         Raises
         ------
+        InvalidInput : no solver that CVXPY has here.
         SolveFailed : the solver left no answer.
         """
+        name = checks.text("solver", solver)
+        if name.upper() not in cp.installed_solvers():
+            raise InvalidInput("solver", checks.describe(solver), "a solver that CVXPY finds here")
         problem, forces = self._stated()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact

@@ -29,7 +29,7 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
-from cdopt.formulations.base import Certified, Form, Formulation, Solve, possible_form
+from cdopt.formulations.base import FORMS, Certified, Formulation, Solve, possible_form
 from cdopt.formulations.printing import align
 from cdopt.problem import (
     DelassusStep,
@@ -40,7 +40,7 @@ from cdopt.problem import (
 from cdopt.problem.certificate import Certificate, errors_elsewhere
 from cdopt.problem.existence import Slater, slater_number
 from cdopt.problem.solution import Iterate, StepSolution
-from cdopt.problem.step_problems import Law
+from cdopt.problem.step_problems import LAWS
 
 _PASSES = 200  # of the fixed point at most
 _SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain
@@ -82,7 +82,11 @@ class FrictionalCD(Formulation):
 
     step: Step
 
-    def __init__(self, step: Step, law: Law = "coulomb", form: Form | None = None) -> None:
+    def __init__(self, step: Step, law: str = "coulomb", form: str | None = None) -> None:
+        checks.instance("step", step, Step)
+        law = checks.choice("law", law, LAWS)
+        if form is not None:
+            form = checks.choice("form", form, FORMS)
         if step.friction is None:
             raise InvalidInput(
                 "step", "a step without friction", "ContactStep(..., friction=cdopt.Friction(...))"
@@ -139,6 +143,7 @@ class FrictionalCD(Formulation):
         ------
         InvalidInput : the solution holds no forces, or forces on other contacts.
         """
+        checks.instance("solution", solution, StepSolution)
         iterate = solution.iterate
         if iterate is None:
             raise InvalidInput("solution", repr(solution), "a solution with an iterate")

@@ -14,7 +14,7 @@ two optimal values sum to zero.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import ContactProblem, truss_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
-TrussForm = Annotated[str, checks.one_of(("complementary", "potential"))]
+TRUSS_FORMS = ("complementary", "potential")
 
 
 class NoTensionTruss(Formulation):
@@ -62,13 +62,15 @@ class NoTensionTruss(Formulation):
         B: Any,
         contact_load: Any,
         stiffness: Any = 1.0,
-        power: checks.Power = HOOKE,
-        form: TrussForm = "complementary",
+        power: float = HOOKE,
+        form: str = "complementary",
         free_dofs: Any = None,
         prescribed_u: Any = None,
         contact_ids: Any = None,
         dof_body: Any = None,
     ) -> None:
+        power = checks.power("power", power)
+        form = checks.choice("form", form, TRUSS_FORMS)
         matrix = checks.gap_gradient(B)
         nc, nv = matrix.shape
         self.form = form
@@ -80,8 +82,10 @@ class NoTensionTruss(Formulation):
         )
 
     @staticmethod
-    def of(data: ContactProblem, form: TrussForm = "complementary") -> NoTensionTruss:
+    def of(data: ContactProblem, form: str = "complementary") -> NoTensionTruss:
         """The truss of data that have been checked already."""
+        checks.instance("data", data, ContactProblem)
+        form = checks.choice("form", form, TRUSS_FORMS)
         truss = NoTensionTruss.__new__(NoTensionTruss)
         truss.form, truss.data = form, data
         return truss

@@ -17,7 +17,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import read_only
 from cdopt._util.errors import InfeasibilityProof
-from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm, network_arguments
+from cdopt.formulations.no_tension_truss import TRUSS_FORMS, NoTensionTruss, network_arguments
 from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import truss_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw
@@ -61,13 +61,15 @@ class QuasiStatic(NoTensionTruss):
         phi: Any,
         applied: Any,
         stiffness: Any = 1.0,
-        power: checks.Power = HOOKE,
-        form: TrussForm = "potential",
+        power: float = HOOKE,
+        form: str = "potential",
         free_dofs: Any = None,
         prescribed_u: Any = None,
         contact_ids: Any = None,
         dof_body: Any = None,
     ) -> None:
+        power = checks.power("power", power)
+        form = checks.choice("form", form, TRUSS_FORMS)
         matrix = checks.gap_gradient(B)
         nc, nv = matrix.shape
         self.form = form

@@ -25,7 +25,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
-from cdopt.formulations.no_tension_truss import NoTensionTruss, TrussForm
+from cdopt.formulations.no_tension_truss import TRUSS_FORMS, NoTensionTruss
 from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.problem.scaling import total_by
 from cdopt.problem.solution import StepSolution
@@ -59,8 +59,10 @@ class ReducedTruss(QuasiStatic):
         P: Any,
         weights: Any = None,
         offset: Any = None,
-        form: TrussForm = "potential",
+        form: str = "potential",
     ) -> None:
+        checks.instance("truss", truss, NoTensionTruss)
+        form = checks.choice("form", form, TRUSS_FORMS)
         data = truss.data
         nv, law = data.nv, data.elastic_law
         matrix = checks.matrix("P", P, nv, None)
@@ -92,6 +94,7 @@ class ReducedTruss(QuasiStatic):
         ------
         InvalidInput : a solution of another problem.
         """
+        checks.instance("solution", solution, StepSolution)
         if solution.u is None or solution.u.shape != (self.P.shape[1],):
             raise InvalidInput("solution", "no displacement of this truss", "its solution")
         return np.asarray(self.offset + self.P @ solution.u)
@@ -134,7 +137,7 @@ def reduced(
     P: Any,
     weights: Any = None,
     offset: Any = None,
-    form: TrussForm = "potential",
+    form: str = "potential",
 ) -> ReducedTruss:
     """The truss with displacements restricted to u = u₀ + P ū, a smaller problem of the same kind.
 
@@ -167,6 +170,7 @@ def reduced(
     >>> affine.expanded(affine.solve("newton")).round(6)
     array([-1.5, -3. ])
     """
+    form = checks.choice("form", form, TRUSS_FORMS)
     return ReducedTruss(truss, P, weights, offset, form)
 
 
@@ -221,7 +225,7 @@ class Representatives:
         _ = self.mesh  # raises if there is none
 
     @classmethod
-    def spread(cls, x: Any, spacing: checks.Positive, dofs: Any = None) -> Representatives:
+    def spread(cls, x: Any, spacing: float, dofs: Any = None) -> Representatives:
         """Particles next to the points of a square grid, and the corners of the packing.
 
         Parameters
@@ -232,6 +236,7 @@ class Representatives:
         ------
         InvalidInput : a bad argument.
         """
+        spacing = checks.positive("spacing", spacing)
         centres = _positions(x)
         low, high = centres.min(axis=0), centres.max(axis=0)
         counts = np.maximum(np.ceil((high - low) / spacing), 1.0).astype(int) + 1
@@ -309,7 +314,7 @@ class Representatives:
 
     # --- the summation rule ------------------------------------------------------------
 
-    def clusters(self, pairs: Any, radius: checks.NotNegative) -> FloatArray:
+    def clusters(self, pairs: Any, radius: float) -> FloatArray:
         """Weights (nc,) of contacts, zero outside clusters around the representatives.
 
         A representative's cluster are the particles within ``radius`` of it that are nearer to no
@@ -326,6 +331,7 @@ class Representatives:
         ------
         InvalidInput : a bad argument.
         """
+        radius = checks.not_negative("radius", radius)
         contacts = checks.integers("pairs", pairs, (None, 2), at_least=-1, below=len(self.x))
         if contacts.size and contacts.max(axis=1).min() < 0:
             raise InvalidInput("pairs", "a contact of two walls", "a particle in each contact")
@@ -345,7 +351,7 @@ class Representatives:
 
     # --- refinement --------------------------------------------------------------------
 
-    def refined(self, energy: Any, share: checks.Share = 0.5) -> Representatives:
+    def refined(self, energy: Any, share: float = 0.5) -> Representatives:
         """More representatives, in the elements whose errors are largest.
 
         Parameters
@@ -362,6 +368,7 @@ class Representatives:
         ------
         InvalidInput : a bad argument.
         """
+        share = checks.share("share", share)
         error = checks.vector("energy", energy, None, "J")
         if error.size <= self.dofs.max():
             raise InvalidInput("energy", f"{error.size:,} numbers", f"{self.dofs.max() + 1}")

@@ -34,7 +34,7 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import computed_once
-from cdopt.formulations.base import Form
+from cdopt.formulations.base import FORMS
 from cdopt.formulations.compliant_cd import ElasticStep
 from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.formulations.statement import InForces
@@ -101,10 +101,13 @@ class StepDamping:
 
     def minus(self, u: FloatArray, h: float) -> FloatArray:
         """Q⁻ = −½ C Δq + ½ h drive (nv,), N s, for u = Δq (nv,) and ``h`` in s."""
+
+        u, h = checks.vector("u", u, self.drive.size), checks.positive("h", h)
         return np.asarray(0.5 * (h * self.drive - self.matrix @ u))
 
     def past(self, v: FloatArray, h: float) -> FloatArray:
         """Qᵖ = −½ h C v + ½ h drive (nv,), N s, for v = M⁻¹ mom (nv,); zero when forced."""
+        v, h = checks.vector("v", v, self.drive.size), checks.positive("h", h)
         if self.split == "forced":
             return np.zeros_like(v)
         C, drive = self.start
@@ -112,6 +115,7 @@ class StepDamping:
 
     def plus(self, u: FloatArray, h: float) -> FloatArray:
         """Q⁺ = −½ C Δq + ½ h drive (nv,), N s, for u = Δq (nv,); zero in the paper's split."""
+        u, h = checks.vector("u", u, self.drive.size), checks.positive("h", h)
         if self.split == "paper":
             return np.zeros_like(u)
         C, drive = self.end
@@ -201,14 +205,19 @@ class VariationalStep(ElasticStep):
         self,
         step: Step,
         mom: Any,
-        alpha: checks.Share = 0.5,
-        power: checks.Power | None = None,
+        alpha: float = 0.5,
+        power: float | None = None,
         damping_matrix: Any = None,
         damping: str | StepDamping = "forced",
         two_sided: Any = None,
-        form: Form = "velocity",
+        form: str = "velocity",
         sliders: Sliders | None = None,
     ) -> None:
+        if sliders is not None:
+            checks.instance("sliders", sliders, Sliders)
+        alpha = checks.share("alpha", alpha)
+        power = checks.optional(checks.power, "power", power)
+        form = checks.choice("form", form, FORMS)
         step = self._take(step, form)
         if np.any(step.restitution):
             why = f"restitution {float(step.restitution.max()):g} is a law of rigid impact"
@@ -367,6 +376,7 @@ class VariationalStep(ElasticStep):
 
     def seed(self, start: WarmStart) -> None:
         """Write forces and the motion they cause into the variables."""
+        checks.instance("start", start, WarmStart)
         f = start.forces_on(self.contact_ids, self.step.nc)
         self.statement.seed(WarmStart(f[self._unknown]))
 

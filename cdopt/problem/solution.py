@@ -51,8 +51,8 @@ class WarmStart(Frozen):
         if self.motion is not None:
             self.__dict__["motion"] = checks.answer("motion", self.motion, None)
         if self.contact_ids is not None:
-            ids = checks.labels("contact_ids", self.contact_ids, np.size(self.contact_ids))
-            self.__dict__["contact_ids"] = ids
+            ids = checks.array("contact_ids", self.contact_ids, "distinct integers or strings")
+            self.__dict__["contact_ids"] = checks.labels("contact_ids", ids, ids.size)
         super().__post_init__()
 
     def forces_on(self, contact_ids: NDArray[Any] | None, nc: int, d: int = 1) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +22,6 @@ from cdopt.problem.scaling import BodyBlocks, rows_of, total_by
 from cdopt.problem.sliders import StepSliders
 
 LAWS = ("coulomb", "associated")
-Law = Annotated[str, checks.one_of(LAWS)]
 _IDLE = 1e-20  # a dof with less than this share of every contact's mobility moves none of them
 
 

@@ -269,7 +269,7 @@ def of_class(full: str, cls: type) -> dict[str, tuple[Callable[..., Any], dict[s
         found[full] = (cls, given)
     elif hasattr(cls, "__struct_fields__") and one is not None:
         found[full] = (cls, {name: getattr(one, name) for name in cls.__struct_fields__})
-    elif inspect.isfunction(cls.__init__):
+    elif inspect.isfunction(cls.__init__) and not issubclass(cls, Exception):  # only cdopt raises
         found[full] = (cls, arguments(full, cls))
     for name in dir(cls):
         if name.startswith("_") and name != "__getitem__":
