@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -299,18 +299,6 @@ def integer(
 def one_of(options: Iterable[str]) -> Callable[[str, object], str]:
     """A check for tables of limits: one of these words."""
     return partial(choice, options=options)
-
-
-# types of arguments that ``cdopt._util.arguments.guard`` checks where they are handed in
-Dim = Annotated[int, dimension]
-Power = Annotated[float, power]
-Finite = Annotated[float, scalar]
-Positive = Annotated[float, number(above=0.0)]
-NotNegative = Annotated[float, number(at_least=0.0)]
-Share = Annotated[float, number(at_least=0.0, at_most=1.0)]
-Tolerance = Annotated[float, number(above=0.0, at_most=1.0)]
-Count = Annotated[int, integer(1)]
-Seed = Annotated[int, integer(0, 2**32 - 1)]
 
 
 # --- arrays ----------------------------------------------------------------------------

@@ -64,6 +64,7 @@ class Capability:
 
     def consumes(self, data: ContactProblem) -> bool:
         """Whether it takes these plain data directly."""
+        checks.instance("data", data, ContactProblem)
         return data.kind in self.structured and data.law in self.laws
 
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 import importlib
 import re
 from types import ModuleType
-from typing import Annotated, Any, get_origin
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.domains.python import PyObject
 from sphinx.ext.napoleon import Config, NumpyDocstring
-
-from cdopt._util import checks
-from cdopt.plots import bodies
 
 ROOMS = [
     "cdopt", "cdopt.backends", "cdopt.bank", "cdopt.bank.generators",
@@ -39,14 +36,6 @@ ENTRY = re.compile(r"^(?P<names>[\w*.]+(?:, [\w*.]+)*) : (?P<meaning>.*)$")
 ARRAY = re.compile(
     r"~?(?:numpy\.)?ndarray\[tuple\[[^\]]*\], ~?(?:numpy\.)?dtype\[~?(?:\w+\.)*(?P<kind>\w+)\]\]"
 )
-CHECKED = re.compile(r"~?(?:typing\.)?Annotated\[(?P<type>\w+), [^\]]*\]")  # a number and its check
-RANGES = {  # types of numbers and texts with a check, where an annotation names them
-    name: kind.__origin__.__name__
-    for module in (checks, bodies)
-    for name, kind in vars(module).items()
-    if get_origin(kind) is Annotated
-}
-RANGE = re.compile(rf"~?(?:checks\.)?\b(?P<name>{'|'.join(RANGES)})\b(?!\()")
 NEXT = re.compile(r"(?<=\.) (?=\w+(?:, \w+)* : )")
 STYLE = Config(
     napoleon_use_ivar=True, napoleon_attr_annotations=False, napoleon_use_rtype=False,
@@ -94,12 +83,10 @@ def _entry(names: str, meaning: str, below: list[str]) -> list[str]:
 
 
 def _short(app: Sphinx, *about: Any) -> tuple[str, str | None] | None:
-    """Signatures with arrays called as in the code, FloatArray, and numbers without their range."""
+    """Signatures with arrays called as in the code, FloatArray."""
     signature, result = about[-2:]
     if signature is None:
         return None
-    signature = CHECKED.sub(r"\g<type>", signature)
-    signature = RANGE.sub(lambda found: RANGES[found["name"]], signature)
     return ARRAY.sub(_array, signature), result and ARRAY.sub(_array, result)
 
 
