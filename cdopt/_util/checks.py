@@ -326,8 +326,10 @@ def array(name: str, value: object, expected: str) -> NDArray[Any]:
             raise OverflowError("a range that memory cannot hold")
         return unmasked(value)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        masked = " with masked entries" if np.ma.isMaskedArray(value) else ""
-        raise InvalidInput(name, describe(value) + masked, expected) from error
+        what = " with masked entries" if np.ma.isMaskedArray(value) else ""
+        if "inhomogeneous" in str(error):
+            what = " of rows of different lengths"
+        raise InvalidInput(name, describe(value) + what, expected) from error
 
 
 def real(name: str, value: object, expected: str, shape: Shape | None = None) -> NDArray[Any]:
@@ -478,8 +480,11 @@ def labels(name: str, value: object, size: int) -> NDArray[Any]:
     result = np.array(array(name, value, expected))
     if result.shape != (size,) or (size and result.dtype.kind not in "iuU"):
         raise InvalidInput(name, describe(result), expected)
-    if len(np.unique(result)) != size:
-        raise InvalidInput(name, "the same name twice", expected)
+    once, times = np.unique(result, return_counts=True)
+    if len(once) != size:
+        first = once[times > 1][0].item()
+        twice = " and ".join(map(str, np.flatnonzero(result == first)[:2].tolist()))
+        raise InvalidInput(name, f"the same name twice: {describe(first)} at {twice}", expected)
     return read_only(result)
 
 

@@ -111,7 +111,8 @@ class Unsupported(CdoptError):
     """
 
     def __init__(self, what: str, reason: str, alternatives: tuple[str, ...] = ()) -> None:
-        can = f"; these can: {', '.join(map(_words, alternatives))}" if alternatives else ""
+        known = alternatives if isinstance(alternatives, tuple | list) else (alternatives,)
+        can = f"; these can: {', '.join(map(_words, known))}" if known else ""
         super().__init__(f"{_words(what)} refused: {_words(reason)}{can}")
         self.what = what
         self.reason = reason
@@ -141,7 +142,8 @@ class InfeasibilityProof:
         entries = ", ".join(f"{i}: {self.vector[i]:,.4g}" for i in used[:_LISTED])
         more = f" and {used.size - _LISTED} more" if used.size > _LISTED else ""
         shown = _PROOFS.get(self.kind, _PROOFS["frictional step"]).format(self.value)
-        return f"{self.kind} infeasible: {shown} (to {self.violation:.1e}; entries {entries}{more})"
+        off = abs(self.violation)
+        return f"{self.kind} infeasible: {shown} (to {off:.1e}; entries {entries}{more})"
 
 
 _LISTED = 8  # entries of a proof that are written out

@@ -407,6 +407,9 @@ class ContactStep(Step):
     def __post_init__(self) -> None:
         B = checks.gap_gradient(self.B)
         nc, nv = B.shape
+        if nc != nv and getattr(self.M, "shape", None) == (nc, nc):
+            found = f"shape {B.shape}, and M of shape {(nc, nc)}"
+            raise InvalidInput("B", found, "shape (nc, nv), a row for each contact: transposed?")
         shared = isinstance(self.M, MassMatrix) and self.M.diagonal.size == nv  # checked already
         mass = self.M if shared else MassMatrix(checks.matrix("M", self.M, nv, nv))
         body = self.dof_body

@@ -103,7 +103,7 @@ def compare(
     elif law is not None:
         raise InvalidInput("law", checks.describe(law), "none, of a step without friction")
     else:
-        posed = ClassicCD(step, form=form or "force")
+        posed = ClassicCD(step, form="force" if form is None else form)
         compatible_cd = CompatibleCD(step, power, classic_form=posed.form)
         title = "Classic contact dynamics"
     answers = _answers(posed, backends, progress, finished, **options)

@@ -87,7 +87,7 @@ def test_a_panel_for_each_kind_of_force_on_one_scale() -> None:
 
 def test_without_k3d_the_extra_is_named(monkeypatch, tmp_path) -> None:
     monkeypatch.setitem(__import__("sys").modules, "k3d", None)
-    with pytest.raises(Unsupported, match=r"pip install 'cdopt\[pages\]'"):
+    with pytest.raises(Unsupported, match="pip install k3d"):
         run_page(ran("beam"))
     with pytest.raises(Unsupported, match="k3d"):
         check_page(tmp_path / "a.html")
