@@ -132,6 +132,22 @@ def _delassus(record, rng, number, old) -> None:
         indeterminacy(record, step)
 
 
+@family(90, "idle")
+def _idle(record, rng, number, old) -> None:
+    """Bodies on which nothing acts, beside others or alone: what acts elsewhere is no scale."""
+    net = problems.network(rng, 2, many=number % 2 == 0)
+    step = problems.step(rng, net, friction=number % 3 > 0, gap_rate=0.0)
+    idle = (rng.random(net.body.max() + 1) < (0.7 if number % 5 else 1.0))[net.body]
+    step = step.replace(
+        v=np.where(idle, 0.0, step.v), F_ext=np.where(idle, 0.0, step.F_ext),
+        phi=np.where(rng.random(step.nc) < 0.7, 0.0, step.phi), dof_body=net.body,
+    )  # fmt: skip
+    if number % 3:
+        frictional(record, step, problems.LAWS[number % 2], 2, 1, old)
+    else:
+        classic(record, step, "force", 0, old)
+
+
 @family(60, "squeezed")
 def _squeezed(record, rng, number, old) -> None:
     net = problems.network(rng, 2 + number % 2)

@@ -68,3 +68,13 @@ def test_a_number_that_is_not_determined_is_not_compared() -> None:
         one.put(name, [1.0, 2.0], [1.0, np.inf])
         two.put(name, [1.0, 9.0], [1.0, 1.0])
         assert not list(record.deviations("case", one, two))
+
+
+@pytest.mark.parametrize(("worst", "note"), [(1e-9, False), (4e-7, True)])
+def test_an_answer_that_was_barely_certified_may_be_lost(worst: float, note: bool) -> None:
+    one, two = record.Record(), record.Record()
+    for made, ok in ((one, 1.0), (two, 0.0)):
+        made.put("by clarabel: ok", ok)
+        made.put("by clarabel: worst", worst)
+    (found,) = record.deviations("case", one, two)
+    assert found.note == note
