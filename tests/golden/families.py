@@ -14,6 +14,7 @@ from .measure import (
     RESOLVED,
     Given,
     all_rows,
+    certificate,
     dense,
     energy_of,
     failed,
@@ -142,10 +143,19 @@ def _idle(record, rng, number, old) -> None:
         v=np.where(idle, 0.0, step.v), F_ext=np.where(idle, 0.0, step.F_ext),
         phi=np.where(rng.random(step.nc) < 0.7, 0.0, step.phi), dof_body=net.body,
     )  # fmt: skip
-    if number % 3:
-        frictional(record, step, problems.LAWS[number % 2], 2, 1, old)
+    law, d = problems.LAWS[number % 2], 2 if number % 3 else 1
+    if d == 2:
+        frictional(record, step, law, d, 1, old)
     else:
         classic(record, step, "force", 0, old)
+    source = record if old is None else old
+    if "stored f" not in source.values:
+        return
+    problem = cdopt.FrictionalCD(step, law) if d == 2 else cdopt.ClassicCD(step)
+    v, f = source.values["stored v"], source.values["stored f"]
+    for share in (1e-3, 1e-7, 1e-11):  # of a force where nothing moves: what is nothing there?
+        little = share * of_step(step, d).force * np.abs(rng.standard_normal(f.size))
+        certificate(record, f"little {share:g}", problem.data, v, f + little)
 
 
 @family(60, "squeezed")
