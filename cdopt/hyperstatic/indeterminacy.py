@@ -99,47 +99,31 @@ def indeterminacy(
     elif step.friction is not None and np.any(step.friction.mu > 0.0):
         instead = ('law="coulomb"', "without it, step.without_friction()")
         raise Unsupported("indeterminacy without law", "the step has friction", instead)
-    tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
-    jobs = checks.whole("jobs", jobs, 1, 1024)
-    if closed_tol is not None:
-        closed_tol = checks.scalar("closed_tol", closed_tol, above=0.0, at_most=1.0)
-    if time_limit is not None:
-        time_limit = checks.scalar("time_limit", time_limit, at_least=0.0)
-    deadline, times, nc = Deadline.after(time_limit), [clock()], step.nc
-    rows = nc * (1 if step.friction is None else step.friction.d)
-    asked_for = stated_quantities(quantities, nc, 1 if law is None else rows // max(nc, 1), rows)
+    tol, jobs = (
+        checks.scalar("tol", tol, above=0.0, at_most=1e-3),
+        checks.whole("jobs", jobs, 1, 1024),
+    )
+    closed_tol = checks.optional(checks.tolerance, "closed_tol", closed_tol)
+    deadline = Deadline.after(checks.optional(checks.not_negative, "time_limit", time_limit))
+    matrices = stated_quantities(quantities, step, law is not None)
+    times = [clock()]
     found = admissible_forces(step, law, solution, closed_tol, tol, deadline)
-    d = found.faces.ray.shape[1]
     times.append(clock())
     parts = parts_of(found)
     less = reduce(parts, tol)
+    times.append(clock())
+    nc, d = found.force.shape
     loose = _looseness(less, nc, d)
-    status = _status(less, nc, d)
-    determined = _determined(less, nc * d)
-    times.append(clock())
     asked = _asked(contacts, loose > STIFF)
-    chosen = (asked[:, None] * d + np.arange(d)).ravel()
-    wanted = [sp.eye_array(nc * d, format="csr")[chosen]]
+    determined = _determined(less, nc * d)
+    C = sp.eye_array(nc * d, format="csr")[(asked[:, None] * d + np.arange(d)).ravel()]
     with progress_bar(progress, "forces bounded") as update:
-        bounds = bounds_of(less.free, sp.csr_array(wanted[0]), determined, jobs, update, deadline)
-    named = {
-        name: _bounded(name, C, less.free, determined, jobs, deadline)
-        for name, C in asked_for.items()
-    }
+        bounds = bounds_of(less.free, C, determined, jobs, update, deadline)
+    named = {}
+    for name, rows in matrices.items():
+        ends = bounds_of(less.free, rows, determined, jobs, lambda *_: None, deadline, True)
+        named[name] = Quantity.of(name, rows, ends, NARROW)
     times.append(clock())
-    lower, upper = (determined.copy() for _ in range(2))
-    for network in less.free:
-        moves = np.diff(network.G.indptr) > 0
-        lower[moves] = upper[moves] = np.nan
-    residual, pull = np.zeros((2, nc * d))
-    lower[chosen], upper[chosen] = bounds.lower, bounds.upper
-    residual[chosen], pull[chosen] = bounds.residual, bounds.pull
-    force = determined.copy()
-    for network in less.free:
-        force += network.forces(network.force)
-    tables = [x.reshape(nc, d) for x in (force, lower, upper)]
-    normal = [read_only(table[:, 0].copy()) for table in tables]
-    sideways = [None if law is None else read_only(table[:, 1:].copy()) for table in tables]
     return Indeterminacy(
         step=step,
         law=law,
@@ -148,17 +132,9 @@ def indeterminacy(
         rank=less.rank,
         nullity=less.nullity,
         dimension=less.dimension,
-        reduced=read_only(status),
-        looseness=read_only(loose),
+        reduced=_status(less, nc, d),
+        looseness=loose,
         rank_tol=tol,
-        force=normal[0],
-        lower=normal[1],
-        upper=normal[2],
-        force_t=sideways[0],
-        lower_t=sideways[1],
-        upper_t=sideways[2],
-        residual=residual,
-        pull=pull,
         rays=bounds.rays,
         failures={int(asked[q // d]): why for q, why in bounds.failures.items()},
         quantities=named,
@@ -170,7 +146,39 @@ def indeterminacy(
         free=less.free,
         determined=determined,
         seconds=dict(zip(_STAGES, np.diff(times).tolist(), strict=True)),
+        **_forces(less.free, determined, bounds, asked, (nc, d)),
     )
+
+
+def _forces(
+    free: Sequence[FreeNetwork],
+    determined: FloatArray,
+    bounds: Bounds,
+    asked: IntArray,
+    shape: tuple[int, int],
+) -> dict[str, Any]:
+    """Admissible forces, and the bounds that were asked for, as ``Indeterminacy`` has them.
+
+    ``shape`` is that of all components, (nc, d).
+    """
+    force, moves = determined.copy(), np.zeros(determined.size, dtype=bool)
+    for network in free:
+        force += network.forces(network.force)
+        moves |= np.diff(network.G.indptr) > 0
+    sides = {"force": force}
+    for name in ("lower", "upper"):
+        sides[name] = np.where(moves, np.nan, determined)
+        sides[name].reshape(shape)[asked] = getattr(bounds, name).reshape(-1, shape[1])
+    result: dict[str, Any] = {}
+    for name, rows in sides.items():
+        table = rows.reshape(shape)
+        result[name] = read_only(table[:, 0].copy())
+        result[f"{name}_t"] = read_only(table[:, 1:].copy()) if shape[1] > 1 else None
+    for name in ("residual", "pull"):
+        rows = np.zeros(shape)
+        rows[asked] = getattr(bounds, name).reshape(-1, shape[1])
+        result[name] = read_only(rows.ravel())
+    return result
 
 
 def _looseness(less: Reduced, nc: int, d: int) -> FloatArray:
@@ -178,7 +186,7 @@ def _looseness(less: Reduced, nc: int, d: int) -> FloatArray:
     loose = np.zeros(nc)
     for part, moves in zip(less.parts, less.loose, strict=True):
         np.maximum.at(loose, contacts_of(part.G, d), moves)
-    return loose
+    return read_only(loose)
 
 
 def _status(less: Reduced, nc: int, d: int) -> IntArray:
@@ -186,7 +194,8 @@ def _status(less: Reduced, nc: int, d: int) -> IntArray:
     many = np.zeros(nc, dtype=np.int64)
     for part in less.parts:
         np.add.at(many, contacts_of(part.G, d), 1)
-    return np.where(many == 0, OPEN, np.where((many == d) & (d > 1), RESTING, SLIDING))
+    status = np.where(many == 0, OPEN, np.where((many == d) & (d > 1), RESTING, SLIDING))
+    return read_only(status)
 
 
 def _determined(less: Reduced, rows: int) -> FloatArray:
@@ -196,30 +205,6 @@ def _determined(less: Reduced, rows: int) -> FloatArray:
     for part in less.parts:
         forces += part.G @ np.where(np.isin(part.index, moves), 0.0, part.z)
     return forces
-
-
-def _bounded(
-    name: str,
-    C: sp.csr_array,
-    free: Sequence[FreeNetwork],
-    determined: FloatArray,
-    jobs: int,
-    deadline: Deadline,
-) -> Quantity:
-    """The bounds of a quantity, with forces that attain them."""
-    bounds: Bounds = bounds_of(free, C, determined, jobs, lambda *_: None, deadline, True)
-    with np.errstate(invalid="ignore"):
-        narrow = bounds.upper - bounds.lower <= NARROW * bounds.scale
-    return Quantity(
-        name,
-        C,
-        read_only(bounds.lower),
-        read_only(bounds.upper),
-        read_only(narrow),
-        read_only(bounds.residual),
-        read_only(bounds.witnesses),
-        bounds.failures,
-    )
 
 
 def _asked(contacts: Any, free: Any) -> IntArray:

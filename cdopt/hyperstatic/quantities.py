@@ -10,10 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
-from cdopt.problem.contact_step import ContactStep
+from cdopt.hyperstatic.bounds import Bounds
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.step_problems import interleaved
 
 
@@ -41,6 +42,15 @@ class Quantity(Frozen):
     witnesses: FloatArray
     failures: Mapping[int, str]
 
+    @staticmethod
+    def of(name: str, C: sp.csr_array, bounds: Bounds, narrow: float) -> Quantity:
+        """What ``bounds`` say; numbers within ``narrow`` of their scale are unique."""
+        with np.errstate(invalid="ignore"):
+            unique = bounds.upper - bounds.lower <= narrow * bounds.scale
+        arrays = bounds.lower, bounds.upper, unique, bounds.residual, bounds.witnesses
+        lower, upper, unique, residual, witnesses = map(read_only, arrays)
+        return Quantity(name, C, lower, upper, unique, residual, witnesses, bounds.failures)
+
     @property
     def ok(self) -> bool:
         """Whether every bound is certified."""
@@ -62,13 +72,15 @@ class Quantity(Frozen):
         return f"Quantity({self.name}: " + ", ".join(f"[{a:.5g}, {b:.5g}]" for a, b in ends) + ")"
 
 
-def stated_quantities(quantities: Any, nc: int, d: int, rows: int) -> dict[str, sp.csr_array]:
-    """Matrices C (m, nc d) by name, of a step whose forces have ``rows`` components in all.
+def stated_quantities(quantities: Any, step: Step, friction: bool) -> dict[str, sp.csr_array]:
+    """Matrices C (m, nc d) by name; ``friction`` says whether forces have all d components.
 
     Raises
     ------
     InvalidInput : no mapping from names to matrices with a column for each component.
     """
+    d = 1 if step.friction is None else step.friction.d
+    columns = step.nc * (d if friction else 1)
     if quantities is None:
         return {}
     if not isinstance(quantities, Mapping):
@@ -80,10 +92,10 @@ def stated_quantities(quantities: Any, nc: int, d: int, rows: int) -> dict[str, 
             raise InvalidInput("quantities", checks.describe(name), "names that are strings")
         table = value if sp.issparse(value) else np.atleast_2d(value)
         C = checks.matrix(f"quantities[{name!r}]", table, None, None)
-        if C.shape[1] == rows and d == 1:
-            C = sp.csr_array(C[:, :: rows // max(nc, 1)]) if rows != nc else C
-        if C.shape[1] != nc * d:
-            expected = f"{nc * d} columns, one for each component of a force"
+        if C.shape[1] == step.nc * d != columns:  # of normal forces alone
+            C = sp.csr_array(C[:, ::d])
+        if C.shape[1] != columns:
+            expected = f"{columns} columns, one for each component of a force"
             raise InvalidInput(f"quantities[{name!r}]", f"{C.shape[1]} columns", expected)
         result[name] = C
     return result
