@@ -16,7 +16,6 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
 from cdopt.formulations.friction_network import (
-    SLIDING,
     Faces,
     FrictionNetwork,
     NetworkForces,
@@ -24,6 +23,7 @@ from cdopt.formulations.friction_network import (
 )
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.problem import Step, StepSolution
+from cdopt.problem.cones import SLIDING
 from cdopt.problem.scaling import delassus_root
 from cdopt.problem.step_problems import LAWS
 
@@ -39,7 +39,7 @@ class CompatibleFriction:
     law : of the motion, "coulomb" or "associated". flow : of the micro-slip.
     history : forces of the increment of load before, matched by contact ids; a contact that is new
         starts without force.
-    sliders : what the flow of Coulomb does with contacts that slide in the motion: "refuse", or
+    sliders : what Coulomb's micro-slip does with contacts that slide in the motion: "refuse", or
         "haar-karman" for the associated flow, which the label of the forces says.
 
     Raises
@@ -68,7 +68,7 @@ class CompatibleFriction:
 
         Raises
         ------
-        Unsupported : sliding contacts with the flow of Coulomb.
+        Unsupported : sliding contacts with Coulomb's micro-slip.
         """
         _, faces = solved_faces(self.problem, solution)
         flow = self.flow
@@ -125,6 +125,7 @@ def network_on(
         faces,
         trial,
         flow,
+        dof_body=problem.data.bodies.label if problem.data.nv else None,
     )
 
 

@@ -12,9 +12,10 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt.formulations.printing import Term
-from cdopt.problem import Cones, FrictionCones, HalfLines
+from cdopt.problem import Cones, FixedFaces, FrictionCones, HalfLines
+from cdopt.problem.cones import OPEN, RESTING, SLIDING
 
 
 class ConeForm(ABC):
@@ -32,16 +33,16 @@ class ConeForm(ABC):
     @abstractmethod
     def dual(
         self, B: sp.csr_array, w: cp.Variable, rest: list[tuple[str, Any]], names: str
-    ) -> Term:
+    ) -> list[Term]:
         """B w + rest ∈ K*; ``rest`` are more addends (rows,) with their names."""
 
     @abstractmethod
     def multipliers(self, constraint: cp.Constraint) -> FloatArray | None:
-        """(rows,) multipliers of ``dual``."""
+        """(rows,) multipliers of the first condition of ``dual``."""
 
     @abstractmethod
     def seed(self, constraint: cp.Constraint, f: FloatArray) -> None:
-        """Write forces f (rows,) as multipliers of ``dual``."""
+        """Write forces f (rows,) as multipliers of the first condition of ``dual``."""
 
 
 class HalfLineForm(ConeForm):
@@ -55,12 +56,12 @@ class HalfLineForm(ConeForm):
 
     def dual(
         self, B: sp.csr_array, w: cp.Variable, rest: list[tuple[str, Any]], names: str
-    ) -> Term:
+    ) -> list[Term]:
         """B w + rest ≥ 0."""
         g = cp.Constant(B, name="B") @ w
         for _, addend in rest:
             g = g + addend
-        return Term(f"{names} ≥ 0", g >= 0)
+        return [Term(f"{names} ≥ 0", g >= 0)]
 
     def multipliers(self, constraint: cp.Constraint) -> FloatArray | None:
         """(nc,) multipliers of g ≥ 0."""
@@ -90,7 +91,7 @@ class FrictionForm(ConeForm):
 
     def dual(
         self, B: sp.csr_array, w: cp.Variable, rest: list[tuple[str, Any]], names: str
-    ) -> Term:
+    ) -> list[Term]:
         """μ‖(B w + rest)_T‖ ≤ (B w + rest)_n."""
         nc, d = self.cones.nc, self.cones.d
         tangential = np.arange(nc * d) % d > 0
@@ -99,7 +100,7 @@ class FrictionForm(ConeForm):
             normal, sliding = normal + addend[::d], sliding + addend[np.flatnonzero(tangential)]
         mu = np.repeat(self.cones.mu[:, None], d - 1, axis=1)
         sliding = cp.multiply(mu, cp.reshape(sliding, (nc, d - 1), order="C"))
-        return Term(f"μ ‖({names})_T‖ ≤ ({names})_n", cp.SOC(normal, sliding, axis=1))
+        return [Term(f"μ ‖({names})_T‖ ≤ ({names})_n", cp.SOC(normal, sliding, axis=1))]
 
     def multipliers(self, constraint: cp.Constraint) -> FloatArray | None:
         """(rows,) forces from the multipliers (f_n, f_T/μ) of the cones."""
@@ -117,9 +118,70 @@ class FrictionForm(ConeForm):
         seed_dual(constraint, table[:, 0], sliding)
 
 
+class FacedForm(ConeForm):
+    """Cones at resting contacts, rays at sliding ones, and no force at open ones."""
+
+    cones: FixedFaces
+
+    def _rows(self, status: int) -> tuple[IntArray, IntArray]:
+        """The contacts (n,) of a status, and their rows (n, d)."""
+        which = np.flatnonzero(self.cones.status == status)
+        return which, which[:, None] * self.cones.d + np.arange(self.cones.d)
+
+    def holds(self, f: cp.Variable) -> list[Term]:
+        """‖f_T‖ ≤ μ f_n, f = α r, or f = 0."""
+        (rests, rows), (slides, along) = self._rows(RESTING), self._rows(SLIDING)
+        _, opened = self._rows(OPEN)
+        terms = []
+        if rests.size:
+            table = cp.reshape(f[rows.ravel()], rows.shape, order="C")
+            bound = cp.multiply(cp.Constant(self.cones.mu[rests], name="μ"), table[:, 0])
+            terms = [
+                Term("‖f_T‖ ≤ μ f_n where contacts rest", cp.SOC(bound, table[:, 1:], axis=1)),
+                Term("f_n ≥ 0", table[:, 0] >= 0),
+            ]
+        if slides.size:
+            share = cp.Variable(slides.size, nonneg=True, name="α")
+            columns = np.repeat(np.arange(slides.size), self.cones.d)
+            onto = sp.csr_array((self.cones.ray[slides].ravel(), (np.arange(along.size), columns)))
+            terms.append(Term("f = α r where they slide", f[along.ravel()] == onto @ share))
+        if opened.size:
+            terms.append(Term("f = 0 where they are open", f[opened.ravel()] == 0))
+        return terms
+
+    def dual(
+        self, B: sp.csr_array, w: cp.Variable, rest: list[tuple[str, Any]], names: str
+    ) -> list[Term]:
+        """B w + rest in the dual cones of resting contacts, and not against the rays."""
+        (rests, rows), (slides, along) = self._rows(RESTING), self._rows(SLIDING)
+        g = cp.Constant(B, name="B") @ w
+        for _, addend in rest:
+            g = g + addend
+        terms = []
+        if rests.size:
+            table = cp.reshape(g[rows.ravel()], rows.shape, order="C")
+            mu = np.repeat(self.cones.mu[rests][:, None], self.cones.d - 1, axis=1)
+            inside = cp.SOC(table[:, 0], cp.multiply(mu, table[:, 1:]), axis=1)
+            terms = [Term(f"μ ‖({names})_T‖ ≤ ({names})_n where contacts rest", inside)]
+        if slides.size:
+            columns = np.repeat(np.arange(slides.size), self.cones.d)
+            entries = (self.cones.ray[slides].ravel(), (columns, along.ravel()))
+            onto = sp.csr_array(entries, shape=(slides.size, self.cones.rows))
+            terms.append(Term(f"rᵀ ({names}) ≥ 0 where they slide", onto @ g >= 0))
+        return terms
+
+    def multipliers(self, constraint: cp.Constraint) -> FloatArray | None:
+        """None: forces are those of the springs."""
+        return None
+
+    def seed(self, constraint: cp.Constraint, f: FloatArray) -> None:
+        """Nothing."""
+
+
 _FORMS: dict[type[Cones], type[ConeForm]] = {
     HalfLines: HalfLineForm,
     FrictionCones: FrictionForm,
+    FixedFaces: FacedForm,
 }
 
 

@@ -12,36 +12,40 @@ Kármán's principle (associated micro-slip) those nearest to trial forces t, D 
     complementary    minimise ½ ‖f − t‖²_{D⁻¹}    subject to    Bᵀf = F̃,  f on the faces
     potential        minimise over u    Σ ψ(t − D B u) + F̃ᵀu,    ψ(y) = ½ ‖Π y‖²_{D⁻¹},  f = Π y
 
-with Π the projection onto the faces in the norm of D⁻¹. Micro-slip by the law of Coulomb is not
+with Π the projection onto the faces in the norm of D⁻¹. Micro-slip by Coulomb's law is not
 associated: f_n = (t_n − k_n B_n u)₊, and f_T is t_T − k_t B_T u cut to μ f_n. That is what the
 springs of a discrete-element model tend to. Both agree where no contact slips.
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
-from cdopt.backends.base import Backend
+from cdopt.backends.base import Backend, RunResult
+from cdopt.backends.newton import Newton
+from cdopt.backends.selection import resolve
+from cdopt.formulations.base import Formulation
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import TRUSS_FORMS
-from cdopt.problem import ContactProblem, StepSolution
-from cdopt.problem import friction_cone as cone
+from cdopt.formulations.printing import align
+from cdopt.problem import ContactProblem, FixedFaces, StepSolution
+from cdopt.problem.certificate import TOLERANCE, Certificate, certify
+from cdopt.problem.cones import OPEN, RESTING, SLIDING
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale
-from cdopt.problem.step_problems import LAWS, interleaved
+from cdopt.problem.solution import Iterate
+from cdopt.problem.step_problems import LAWS, friction_network_data, interleaved
 
-OPEN, SLIDING, RESTING = 0, 1, 2
 _LEAST, _FACTOR = 1e-7, 10.0  # rates are zero within this, or so many residuals, of what acts
 _STEPS = 200  # of Newton's method
 _RIDGE = 1e-12  # of the stiffest dof, holds motions that no contact resists
@@ -165,7 +169,8 @@ class NetworkForces(Frozen):
     residual : largest error of Bᵀf = F̃, relative to the largest load.
     trial : (nc, d) N, the trial forces of a next increment of load.
     contact_ids : (nc,) names of the contacts, or None.
-    tol : tolerance of ``ok``.
+    tol : tolerance of the balance.
+    solution : of the network, with its certificate; None of forces that no network gave.
     """
 
     f: FloatArray
@@ -177,15 +182,23 @@ class NetworkForces(Frozen):
     trial: FloatArray
     contact_ids: Any = None
     tol: float = 1e-9
+    solution: StepSolution | None = None
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Of balance, faces and law of the springs; None of forces that no network gave."""
+        return None if self.solution is None else self.solution.certificate
 
     @property
     def ok(self) -> bool:
-        """Whether the forces balance the load; they are on their faces and compatible with u."""
-        return self.residual <= self.tol
+        """Whether the certificate is ok; without one, whether the forces balance the load."""
+        return self.residual <= self.tol if self.solution is None else self.solution.ok
 
 
-class FrictionNetwork:
+class FrictionNetwork(Formulation):
     """An elastic network of contacts with friction, on stated faces.
+
+    ``problem`` is the convex problem of the associated flow, in the form asked for.
 
     ``reach`` (nv,) has the lever of each dof, the largest entry of its column of ``B`` (nc d, nv),
     whose rows are those of the contacts in turn.
@@ -193,7 +206,7 @@ class FrictionNetwork:
     Parameters
     ----------
     B, B_t : (nc, nv) and (nc (d − 1), nv), as of a step with friction.
-    load : F̃ (nv,) that the contacts must deliver, N and N·m.
+    contact_load : F̃ (nv,) that the contacts must deliver, N and N·m.
     mu : friction coefficients, one number or (nc,).
     stiffness : relative normal stiffness, one number or (nc,).
     stiffness_ratio : k_t/k_n, one number or (nc,).
@@ -204,12 +217,13 @@ class FrictionNetwork:
     form : of the associated flow in CVXPY, "potential" or "complementary".
     rays : (nc, d) force of sliding contacts per unit of normal force, beside a ``status`` of
         numbers; other rows are not read.
+    dof_body : (nv,) the body of each dof, for the scales of the certificate.
 
     Raises
     ------
     InvalidInput : a bad argument.
-    Unsupported : sliding contacts with μ > 0 and the flow of Coulomb: their compatibility and their
-        balance have different matrices, so that none or many answers are possible.
+    Unsupported : sliding contacts with μ > 0 and Coulomb's micro-slip: their compatibility and
+        their balance have different matrices, so that none or many answers are possible.
 
     >>> import cdopt, numpy as np
     >>> ladder = cdopt.bank.load("ladder").step
@@ -224,7 +238,7 @@ class FrictionNetwork:
         self,
         B: Any,
         B_t: Any,
-        load: Any,
+        contact_load: Any,
         mu: Any,
         stiffness: Any = 1.0,
         stiffness_ratio: Any = 1.0,
@@ -233,6 +247,7 @@ class FrictionNetwork:
         flow: str = "coulomb",
         form: str = "potential",
         rays: Any = None,
+        dof_body: Any = None,
     ) -> None:
         flow = checks.choice("flow", flow, LAWS)
         form = checks.choice("form", form, TRUSS_FORMS)
@@ -245,7 +260,7 @@ class FrictionNetwork:
         self.nc, self.d = nc, 1 + many
         self.flow, self.form = flow, form
         self.mu = checks.per_contact("mu", mu, nc, at_least=0.0)
-        self.load = checks.vector("load", load, nv, "N")
+        self.load = checks.vector("contact_load", contact_load, nv, "N")
         k_n = checks.per_contact("stiffness", stiffness, nc, positive=True)
         k_t = k_n * checks.per_contact("stiffness_ratio", stiffness_ratio, nc, positive=True)
         self.D = np.column_stack([k_n, *[k_t] * many])
@@ -254,7 +269,7 @@ class FrictionNetwork:
         self.closed, self.slides = self.status != OPEN, self.status == SLIDING
         if self.flow == "coulomb" and (self.slides & (self.mu > 0.0)).any():
             why = "sliding contacts make compatibility and balance different matrices"
-            raise Unsupported("the flow of Coulomb", why, ("flow='associated'",))
+            raise Unsupported("Coulomb's micro-slip", why, ("flow='associated'",))
         self.trial = (
             np.zeros(shape) if trial is None else checks.numbers("trial", trial, shape, "N")
         )
@@ -265,41 +280,122 @@ class FrictionNetwork:
         self.scaled_B = sp.csr_array(self.B * (1.0 / self.reach)[None, :])
         self._F = self.load / self.reach / self._unit
         self._root = np.sqrt(self.D / self.D.max())
-        self._cone_mu = self.mu * self._root[:, 0] / self._root[:, 1]
-        self._rho = self.rays / self._root
+        faces = FixedFaces(self.mu, self.d, self.status, self.rays)
+        self._scaled_faces = faces.in_units(self._root.ravel())
+        if dof_body is not None:
+            dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
+        springs = read_only(self.D.ravel()), self.trial.ravel()
+        self.data = friction_network_data(self.B, self.load, faces, *springs, self.flow, dof_body)
 
-    # --- Newton's method -----------------------------------------------------------------
+    @property
+    def _particulars(self) -> list[str]:
+        return [f"{self.flow} micro-slip", f"{self.form} form"]
 
-    def solve(self, *, tol: float = 1e-9, start: NetworkForces | None = None) -> NetworkForces:
-        """The forces, by Newton's method on the micro-displacement u.
+    def latex(self) -> str:
+        """The problem as mathematics."""
+        if self.flow == "coulomb":
+            return align(
+                r"B^\mathsf{T} f &= \tilde F, \qquad f_n = (t_n - k_n B_n u)_+",
+                r"f_T &= t_T - k_t B_T u \text{ cut to } \mu f_n",
+            )
+        faces = r"f \text{ on the faces of } K_\mu"
+        if self.form == "complementary":
+            return align(
+                r"\min_{f}\quad & \tfrac12 \lVert f - t \rVert^2_{D^{-1}}",
+                rf"\text{{s.t.}}\quad & B^\mathsf{{T}} f = \tilde F, \quad {faces}",
+            )
+        return align(
+            r"\min_{u}\quad & \tfrac12 \lVert \Pi (t - D B u) \rVert^2_{D^{-1}} "
+            r"+ \tilde F^\mathsf{T} u",
+            rf"\text{{with}}\quad & f = \Pi (t - D B u), \quad {faces}",
+        )
 
-        The flow of Coulomb starts from the associated forces, or from ``start``.
+    # --- solving -------------------------------------------------------------------------
+
+    def solve(  # type: ignore[override]  # forces with the trial forces of a next increment
+        self,
+        backend: str | Backend = "newton",
+        *,
+        tol: float = 1e-9,
+        start: NetworkForces | None = None,
+        time_limit: float | None = None,
+        **options: Any,
+    ) -> NetworkForces:
+        """The forces, by Newton's method on the micro-displacement u, or by any backend of cones.
+
+        Coulomb's micro-slip is no convex problem: it takes Newton's method, which starts from the
+        associated forces, or from ``start``.
+
+        Parameters
+        ----------
+        backend : "newton", or for the associated flow any that takes cone programs.
+        tol : of the balance of Newton's method.
+        start : forces to start from; ``options`` and ``time_limit`` (s) are those of other
+            backends, as in ``Formulation.solve``.
 
         Raises
         ------
-        SolveFailed : the load is not balanced within ``tol``.
+        SolveFailed : the load is not balanced within ``tol``, or the backend failed.
+        Unsupported : Coulomb's micro-slip with another backend.
         """
         if start is not None:
             self._fitting("start", start)
-        tol = checks.positive("tol", tol)
-        scale = self._unit / self.D.max() / self.reach
-        u = np.zeros(self._F.size) if start is None else start.u / scale
+        tol, chosen = checks.positive("tol", tol), resolve(backend, **options)
+        if isinstance(chosen, Newton) and not self.extended:
+            solution = self._by_newton(chosen.name, tol, start)
+        elif self.flow == "coulomb":
+            why = "Coulomb's micro-slip is not the optimality condition of a convex problem"
+            raise Unsupported(f"{chosen.name} for {self.name}", why, ("backend='newton'",))
+        else:
+            solution = super().solve(chosen, time_limit=time_limit)
+        iterate = solution.iterate
+        if iterate is None or iterate.motion is None:
+            raise SolveFailed(
+                "no forces of the network", backend=chosen.name, status=solution.status
+            )
+        forces, u = self.data.cones.table(iterate.forces), iterate.motion
+        missed = np.abs(self.load - self.data.load(iterate.forces)) / self.reach
+        residual = float(missed.max(initial=0.0)) / self._unit
+        label = "Haar–Kármán" if self.flow == "associated" else "network with Coulomb micro-slip"
+        trial = self._unit * self._forces(u / self._scale, self.flow == "associated")[1]
+        parts = forces[:, 0].copy(), forces[:, 1:].copy(), u
+        return NetworkForces(*parts, self.flow, label, residual, trial, tol=tol, solution=solution)
+
+    def _by_newton(self, name: str, tol: float, start: NetworkForces | None) -> StepSolution:
+        """The solution by Newton's method, certified."""
+        began = clock()
+        u = np.zeros(self._F.size) if start is None else start.u / self._scale
         if start is None or self.flow == "associated":
-            u = self._newton(u, associated=True)
+            u, steps = self._newton(u, associated=True)
         if self.flow == "coulomb":
-            u = self._newton(u, associated=False)
-        forces, trial, _ = self._forces(u, self.flow == "associated")
+            u, steps = self._newton(u, associated=False)
+        forces = self._forces(u, self.flow == "associated")[0]
         residual = float(np.abs(self._F - self.scaled_B.T @ forces.ravel()).max(initial=0.0))
         if not residual <= tol:
             raise SolveFailed(
                 f"the network with friction is off balance by {residual:.1e}",
-                backend="newton",
+                backend=name,
                 status="stalled",
+                problem=self.data,
             )
-        label = "Haar–Kármán" if self.flow == "associated" else "network with Coulomb micro-slip"
-        f, next_trial = self._unit * forces, self._unit * trial
-        parts = f[:, 0].copy(), f[:, 1:].copy(), scale * u
-        return NetworkForces(*parts, self.flow, label, residual, next_trial, tol=tol)
+        solved = clock()
+        iterate = Iterate(self._scale * u, (self._unit * forces).ravel())
+        certificate = certify(self.data, iterate.motion, iterate.forces, TOLERANCE)
+        result = RunResult(
+            status="solved",
+            claim="solved",
+            iterate=iterate,
+            timings={"solve": solved - began},
+            iterations=steps,
+            how="Newton's method on the micro-displacement",
+        )
+        record = self._provenance(Newton(), result, TOLERANCE, start is not None, None)
+        return self._solution(name, result, certificate, record, began)
+
+    @property
+    def _scale(self) -> FloatArray:
+        """(nv,) m or rad, displacement of each scaled one."""
+        return np.asarray(self._unit / self.D.max() / self.reach)
 
     def _forces(self, u: FloatArray, associated: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
         """f (nc, d), the next trial forces, and ∂f/∂y (nc, d, d), scaled; y = t − D B u."""
@@ -307,15 +403,9 @@ class FrictionNetwork:
         y = self.trial / self._unit - root**2 * (self.scaled_B @ u).reshape(-1, d)
         if not associated:
             return self._coulomb(y)
-        z = y / root
-        f, slope = cone.project(z, self._cone_mu), cone.projection_derivative(z, self._cone_mu)
-        s, rho = self.slides, self._rho[self.slides]
-        square = np.sum(rho**2, axis=1)
-        along = np.maximum(np.sum(rho * z[s], axis=1), 0.0) / square
-        f[s] = along[:, None] * rho
-        on = (along > 0.0)[:, None, None] / square[:, None, None]
-        slope[s] = on * rho[:, :, None] * rho[:, None, :]
-        f[~self.closed], slope[~self.closed] = 0.0, 0.0
+        z = (y / root).ravel()
+        f = self._scaled_faces.project(z).reshape(-1, d)
+        slope = self._scaled_faces.projection_derivative(z)
         trial = root * f
         idle = ~f.any(axis=1)
         trial[idle, 0] = np.minimum(y[idle, 0], 0.0)
@@ -339,9 +429,9 @@ class FrictionNetwork:
         trial[:, 0] = np.where(self.closed, y[:, 0], 0.0)
         return f, trial, slope
 
-    def _newton(self, u: FloatArray, associated: bool) -> FloatArray:
+    def _newton(self, u: FloatArray, associated: bool) -> tuple[FloatArray, int]:
         """Zero of F̃ − Bᵀf(u); on the potential for the associated flow, else on the residual."""
-        best, least = u, np.inf
+        best, least, steps = u, np.inf, 0
         for _ in range(_STEPS):
             forces, _, slope = self._forces(u, associated)
             missed = self._F - self.scaled_B.T @ forces.ravel()
@@ -367,8 +457,8 @@ class FrictionNetwork:
                 if size <= 1e-9:
                     break
                 t = 1e-3
-            u = u + t * step
-        return best
+            u, steps = u + t * step, steps + 1
+        return best, steps
 
     def _merit(self, u: FloatArray, missed: FloatArray | None, associated: bool) -> float:
         forces, _, _ = self._forces(u, associated)
@@ -391,8 +481,7 @@ class FrictionNetwork:
         """y = t − D B u (nc, d), N, and ∂f/∂y (nc, d, d) of a solution of this network."""
         self._fitting("forces", forces)
         y = self.trial - self.D * (self.B @ forces.u).reshape(self.nc, self.d)
-        scale = self._unit / self.D.max() / self.reach
-        return y, self._forces(forces.u / scale, forces.flow == "associated")[2]
+        return y, self._forces(forces.u / self._scale, forces.flow == "associated")[2]
 
     def kinks(self, forces: NetworkForces, tol: float) -> IntArray:
         """Closed contacts within ``tol`` of the largest |y| from where f(y) has no derivative.
@@ -409,62 +498,6 @@ class FrictionNetwork:
             normal += np.where(self.slides, along, self.mu * size) / ratio
         onset = ~self.slides & (y[:, 0] > -near) & (np.abs(size - self.mu * y[:, 0]) <= near)
         return np.flatnonzero(self.closed & ((np.abs(normal) <= near) | onset))
-
-    # --- CVXPY ---------------------------------------------------------------------------
-
-    @property
-    def problem(self) -> cp.Problem:
-        """The convex problem of the associated flow in the stated form, in units of the load."""
-        return self._stated()[0]
-
-    def _stated(self) -> tuple[cp.Problem, cp.Expression]:
-        """The problem, and its forces over √D."""
-        z0, d = self.trial / self._unit / self._root, self.d
-        C = sp.csr_array(self.scaled_B * self._root.ravel()[:, None])
-        rests = np.flatnonzero(self.closed & ~self.slides)
-        slides, opened = np.flatnonzero(self.slides), np.flatnonzero(~self.closed)
-        w = cp.Variable((self.nc, d), name="f")
-        mu, conditions = self._cone_mu[rests], []
-        if self.form == "complementary":
-            conditions = [C.T @ cp.vec(w, order="C") == self._F]
-            if rests.size:
-                cones = cp.SOC(cp.multiply(mu, w[rests, 0]), w[rests, 1:], axis=1)
-                conditions += [cones, w[rests, 0] >= 0]
-            if slides.size:
-                a = cp.Variable(slides.size, nonneg=True, name="α")
-                conditions.append(
-                    w[slides] == cp.multiply(cp.reshape(a, (-1, 1), order="C"), self._rho[slides])
-                )
-            conditions += [w[opened] == 0] if opened.size else []
-            return cp.Problem(cp.Minimize(0.5 * cp.sum_squares(w - z0)), conditions), w
-        u = cp.Variable(self._F.size, name="u")
-        forces = z0 - cp.reshape(C @ u, (self.nc, d), order="C") + w  # w: from the polar cone
-        if rests.size:
-            tangential = cp.multiply(np.repeat(mu[:, None], d - 1, axis=1), w[rests, 1:])
-            conditions = [cp.SOC(w[rests, 0], tangential, axis=1)]
-        if slides.size:
-            conditions.append(cp.sum(cp.multiply(self._rho[slides], w[slides]), axis=1) >= 0)
-        objective = cp.Minimize(0.5 * cp.sum_squares(forces) + self._F @ u)
-        return cp.Problem(objective, conditions), forces
-
-    def solve_convex(self, solver: str = "CLARABEL", **options: Any) -> FloatArray:
-        """Forces (nc, d) of the associated flow, N, by a solver of CVXPY with its ``options``.
-
-        Raises
-        ------
-        InvalidInput : no solver that CVXPY has here.
-        SolveFailed : the solver left no answer.
-        """
-        name = checks.text("solver", solver)
-        if name.upper() not in cp.installed_solvers():
-            raise InvalidInput("solver", checks.describe(solver), "a solver that CVXPY finds here")
-        problem, forces = self._stated()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
-            problem.solve(solver=solver, **options)
-        if forces.value is None:
-            raise SolveFailed("no answer", backend=solver, status=str(problem.status))
-        return np.asarray(self._unit * self._root * forces.value)
 
 
 def _stated_faces(status: Any, rays: Any, shape: tuple[int, int]) -> tuple[IntArray, FloatArray]:

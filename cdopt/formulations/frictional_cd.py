@@ -1,4 +1,4 @@
-"""Contact dynamics with friction: the associated law, and the law of Coulomb.
+"""Contact dynamics with friction: the associated law, and Coulomb's law.
 
 Contacts have d rows, the normal one first; rates g = B v⁺ + b, forces f = (f_n, f_T). The
 *associated* law is a second-order cone problem. Force form::
@@ -9,7 +9,7 @@ Velocity form, its dual::
 
     minimise over v⁺    ½ ‖v⁺ − v*‖²_M    subject to    B v⁺ + b ∈ K*_μ
 
-Its sliding contacts separate at the rate μ‖g_T‖. The law of *Coulomb* does not have this defect: it
+Its sliding contacts separate at the rate μ‖g_T‖. Coulomb's law does not have this defect: it
 is K_μ ∋ f ⟂ g + μ‖g_T‖e_n ∈ K*_μ (G. de Saxcé & Z.-Q. Feng, 1998), which is not the optimality
 condition of any convex problem. It is a fixed point of one: the same problem with b_n + s in place
 of b_n, where s = μ‖g_T‖ at its own solution (V. Acary & F. Cadoux 2013; V. Acary, F. Cadoux, C.
@@ -58,7 +58,7 @@ class FrictionalCD(Formulation):
 
     Attributes
     ----------
-    problem : the convex problem; for the law of Coulomb with the normal rates shifted by
+    problem : the convex problem; for Coulomb's law with the normal rates shifted by
         ``shift`` (nc,), m/s, zero at first.
 
     Raises
@@ -68,8 +68,8 @@ class FrictionalCD(Formulation):
 
     Notes
     -----
-    The law of Coulomb is solved by a native backend directly, and by any conic solver as a fixed
-    point over ``problem``. With μ = 0 both laws are ``ClassicCD``. A solution of the law of Coulomb
+    Coulomb's law is solved by a native backend directly, and by any conic solver as a fixed
+    point over ``problem``. With μ = 0 both laws are ``ClassicCD``. A solution of Coulomb's law
     is *a* solution: others may have other velocities.
 
     >>> import cdopt, numpy as np
@@ -153,7 +153,7 @@ class FrictionalCD(Formulation):
     def _run(
         self, once: Solve, backend: Backend, start: WarmStart | None, time_limit: float | None
     ) -> Certified:
-        """One run; of a conic solver on the law of Coulomb, one for each pass."""
+        """One run; of a conic solver on Coulomb's law, one for each pass."""
         direct = self.law == "associated" or self.data.kind in backend.capability.structured
         if direct or self.extended:
             return once(self, time_limit)
@@ -192,7 +192,7 @@ class FrictionalCD(Formulation):
                 break
             posed, last = self.shifted(shift), shift
         late = not settled and (result.out_of_time or deadline.passed)
-        how = f"fixed point of the law of Coulomb, {passes} convex problems"
+        how = f"fixed point of Coulomb's law, {passes} convex problems"
         run = dataclasses.replace(best[0], how=how, timings=timings, iterations=steps or None)
         certified = best[1] is not None and best[1].ok
         if late and not certified:
@@ -217,7 +217,7 @@ class FrictionalCD(Formulation):
     def _provenance(self, *arguments: Any) -> dict[str, Any]:
         record = {**super()._provenance(*arguments), "law": self.law}
         if self.law == "coulomb":
-            record["uniqueness"] = "a solution: those of the law of Coulomb need not be unique"
+            record["uniqueness"] = "a solution: those of Coulomb's law need not be unique"
         return record
 
     def latex(self) -> str:

@@ -51,7 +51,8 @@ class Statement(ABC):
     displacement: cp.Expression | None = None
 
     def __init__(self, data: ContactProblem, shift: FloatArray | None = None) -> None:
-        self.data, self.scaled, self._cones = data, data.scaled(), data.cones
+        self.data, self.scaled = data, data.scaled()
+        self._cones = self.scaled.cones or data.cones
         self._shift = np.zeros(data.rows)
         if shift is not None:
             self._shift[:: data.d] = shift / data.speed[:: data.d]
@@ -194,7 +195,7 @@ class InForces(Statement):
 
     def _terms(self) -> list[Term]:
         problem, weight = self.scaled, self.row_weight
-        name = "Bū" if self.data.is_static else "p"
+        name = "Bū" if self.data.is_static and not self.form.signed else "p"
         linear = [Term(f"{name}ᵀ f", cp.Constant(weight * problem.p, name=name) @ self.f)]
         if self._shift.any():
             linear.append(Term("sᵀ f_n", cp.Constant(weight * self._shift, name="s*") @ self.f))
@@ -279,14 +280,14 @@ class InMotion(Statement):
 
     def _conditions(self) -> list[Term]:
         problem, static = self.scaled, self.data.is_static
-        name = "Bū" if static else "p"
+        name = "Bū" if static and not self.form.signed else "p"
         rest = [] if static and not problem.p.any() else [(name, cp.Constant(problem.p, name=name))]
         if self._shift.any():
             rest.append(("s e_n", cp.Constant(self._shift, name="s*")))
         if self.c is not None:
             rest.append(("c", self.c))
         names = " + ".join([f"B {self.w.name()}", *(name for name, _ in rest)])
-        conditions = [self.form.dual(problem.B, self.w, rest, names)]
+        conditions = self.form.dual(problem.B, self.w, rest, names)
         if static and not (problem.B.nnz or problem.load.any()):  # nothing resists or pushes
             conditions.append(Term("u = 0", self.w == 0))
         if self.c is not None and not self.form.signed:
@@ -322,6 +323,9 @@ class InMotion(Statement):
         if data.compliance is not None and not data.is_static:
             c = data.overlap(motion, np.zeros(data.rows))
             return Iterate(motion, data.compliance.force(c))
+        if self.form.signed and self.c is not None:  # springs
+            c = self.c.value
+            return None if c is None else Iterate(motion, self._physical_forces(c))
         f = self.form.multipliers(self.conditions[0].object)
         return None if f is None else Iterate(motion, self._physical_forces(f / self.row_weight))
 
@@ -336,7 +340,8 @@ class InMotion(Statement):
             self.c.value = self.scaled.compliance.overlap(f)
         if self.s is not None:
             self.s.value = np.zeros(self.s.shape)
-        self.form.seed(self.conditions[0].object, self.row_weight * f)
+        if self.conditions:
+            self.form.seed(self.conditions[0].object, self.row_weight * f)
 
 
 # --- energies of elastic contacts ----------------------------------------------------------

@@ -27,8 +27,9 @@ from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import CompatibleCD, FrictionalCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
-from cdopt.formulations.friction_network import OPEN, RESTING, SLIDING, Faces, solved_faces
+from cdopt.formulations.friction_network import Faces, solved_faces
 from cdopt.hyperstatic.network import equilibrated
+from cdopt.problem.cones import OPEN, RESTING, SLIDING
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import network_parts

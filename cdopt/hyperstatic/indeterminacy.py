@@ -15,7 +15,6 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
-from cdopt.formulations.friction_network import OPEN, RESTING, SLIDING
 from cdopt.hyperstatic.admissible import admissible_forces, contacts_of, parts_of
 from cdopt.hyperstatic.bounds import Bounds, bounds_of
 from cdopt.hyperstatic.free_network import FreeNetwork
@@ -23,6 +22,7 @@ from cdopt.hyperstatic.network import STIFF
 from cdopt.hyperstatic.quantities import Quantity, stated_quantities
 from cdopt.hyperstatic.reduction import Reduced, reduce
 from cdopt.hyperstatic.report import NARROW, Indeterminacy
+from cdopt.problem.cones import OPEN, RESTING, SLIDING
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step_problems import LAWS

@@ -29,13 +29,13 @@ from cdopt._util.compiled import compiled
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import solved_program
-from cdopt.formulations.friction_network import RESTING
 from cdopt.hyperstatic.admissible import contacts_of
 from cdopt.hyperstatic.centre import ConeTable, analytic_centre, curvature, fall
 from cdopt.hyperstatic.cone_bounds import ConeSet
 from cdopt.hyperstatic.free_network import FreeNetwork
 from cdopt.hyperstatic.network import equilibrated, null_states
 from cdopt.hyperstatic.report import Indeterminacy
+from cdopt.problem.cones import RESTING
 
 _WHAT = "the force network ensemble"
 _RAY = 1e-7  # a ray has a force above this share of its largest

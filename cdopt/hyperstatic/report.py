@@ -16,13 +16,14 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import count, plain, short
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import NEVER
-from cdopt.formulations.friction_network import OPEN, RESTING, SLIDING, Faces
+from cdopt.formulations.friction_network import Faces
 from cdopt.hyperstatic.admissible import ForcePart, contacts_of, coordinates
 from cdopt.hyperstatic.bounds import bounds_of
 from cdopt.hyperstatic.free_network import FreeNetwork
 from cdopt.hyperstatic.mobilised import mobilised
 from cdopt.hyperstatic.network import SILENT, STIFF, self_stress_states
 from cdopt.hyperstatic.quantities import Quantity
+from cdopt.problem.cones import OPEN, RESTING, SLIDING
 from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
 

@@ -14,7 +14,7 @@ from cdopt._util.errors import (
     Unsupported,
 )
 from cdopt.problem.certificate import Certificate, certify
-from cdopt.problem.cones import Cones, FrictionCones, HalfLines
+from cdopt.problem.cones import Cones, FixedFaces, FrictionCones, HalfLines
 from cdopt.problem.contact_problem import ContactProblem, ScaledProblem
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Origin, Step
 from cdopt.problem.existence import Slater, prove_infeasible
@@ -29,13 +29,19 @@ __all__ = [
     "BackendUnavailable",
     "CdoptError",
     "Certificate",
+    "Cones",
+    "ContactProblem",
     "ContactStep",
     "DelassusStep",
+    "FixedFaces",
     "Friction",
+    "FrictionCones",
+    "HalfLines",
     "InvalidInput",
     "Origin",
     "Residual",
     "SaveFailed",
+    "ScaledProblem",
     "Slater",
     "Sliders",
     "SolveFailed",
@@ -44,17 +50,9 @@ __all__ = [
     "Unsupported",
     "WarmStart",
     "certify",
+    "elastic_data",
     "frictional_data",
     "prove_infeasible",
     "rigid_data",
-]
-
-__all__ += [  # made by this package
-    "Cones",
-    "ContactProblem",
-    "FrictionCones",
-    "HalfLines",
-    "ScaledProblem",
-    "elastic_data",
     "truss_data",
 ]

@@ -21,10 +21,10 @@ from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import beside
-from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.existence import attainment
 from cdopt.problem.residual import (
+    EPS,
     Condition,
     Residual,
     energy_round_off,
@@ -179,7 +179,7 @@ def _residuals(
         data = loaded_by_sliders(data, np.asarray(motion))
     local = data.scales.local(motion, f)
     if data.compliance is not None:
-        return _elastic(data, data.compliance, local, motion, f)
+        return _elastic(data, local, motion, f)
     conditions = _rigid if data.d == 1 else _with_friction
     return conditions(data, local, motion, f)
 
@@ -237,11 +237,7 @@ def _with_friction(
 
 
 def _elastic(
-    data: ContactProblem,
-    law: PowerLaw,
-    local: LocalScales,
-    motion: FloatArray | None,
-    f: FloatArray,
+    data: ContactProblem, local: LocalScales, motion: FloatArray | None, f: FloatArray
 ) -> tuple[Residual, ...]:
     """f = w′(c), with c = −Δt (B v⁺ + b) or −(B u + gaps), and the local load F_i of a contact.
 
@@ -250,21 +246,31 @@ def _elastic(
     - ``momentum``     as of a rigid step, or
     - ``equilibrium``  max_j |Bᵀf − F̃|_j / (β_j Y_b) over free dofs, with Y_b the load of a body
     - ``duality gap``  |primal + Δt · dual| / the energies, for each independent part
+
+    With friction ``friction cone`` takes the place of ``tension``, the distance of f_i from K, and
+    w′ is the law of ``contact_forces``; Coulomb's micro-slip has no dual and no gap.
     """
-    c, slack = data.overlap(motion, f), data.dt * local.gap_round_off
-    stored = law.energy(c) + law.conjugate(f)
-    by_law = law_condition(law, f, c, slack, local.force)
-    tension = Condition("tension", "N", positive(-f), local.force, np.zeros(f.size))
-    contacts = (tension, by_law) if data.is_static else (by_law, tension)
-    gap = _duality_gap(
-        data,
-        local,
-        stored - f * c,
-        energy_round_off(law, f, c, slack),
-        np.maximum(stored, local.least_stored),
+    c, slack, law = data.overlap(motion, f), data.dt * local.gap_round_off, data.elastic_law
+    cones, at = data.cones, local.force
+    if data.d == 1:
+        by_law = law_condition(law, f, c, slack, at)
+        inside = Condition("tension", "N", positive(-f), at, np.zeros(f.size))
+    else:
+        off = cones.sensitivity * cones.sizes(law.stiffness * slack) + EPS * cones.sizes(f)
+        by_law = Condition("law", "N", cones.sizes(f - data.contact_forces(c)), at, off, True)
+        inside = Condition("friction cone", "N", cones.distance(f), at, EPS * cones.sizes(f))
+    order = (*local.balance, inside, by_law)
+    if not data.is_static:
+        order = (by_law, inside, *local.balance)
+    if data.law == "coulomb":
+        return residuals_of(*order)
+    stored = data.stored_energy(c) + law.conjugate(f)
+    stored, unbalanced, round_off = (
+        cones.table(values).sum(axis=1)
+        for values in (stored, stored - f * c, energy_round_off(law, f, c, slack))
     )
-    order = (*local.balance, *contacts) if data.is_static else (*contacts, *local.balance)
-    return residuals_of(*order, gap)
+    stored = np.maximum(stored, local.least_stored)
+    return residuals_of(*order, _duality_gap(data, local, unbalanced, round_off, stored))
 
 
 def _duality_gap(

@@ -66,6 +66,24 @@ class Cones(ABC):
     def take(self, contacts: IntArray) -> Cones:
         """The cones of these contacts (n,)."""
 
+    def in_units(self, unit: FloatArray) -> Cones:
+        """The cones of forces over each ``unit`` (rows,), which may differ within a contact.
+
+        The units of the tangential rows of one contact are equal.
+        """
+        return self
+
+    def frictional_cut(self, tried: FloatArray) -> FloatArray:
+        """Forces (rows,) by Coulomb's micro-slip: f_n = (y_n)₊, f_T = y_T cut to μ f_n.
+
+        y are those ``tried`` (rows,), without slip.
+        """
+        y, f = self.table(tried), np.maximum(self.table(tried), 0.0)
+        size, most = np.linalg.norm(y[:, 1:], axis=1), self.mu * f[:, 0]
+        share = np.where(size > most, most / np.where(size > 0.0, size, 1.0), 1.0)
+        f[:, 1:] = share[:, None] * y[:, 1:]
+        return f.ravel()
+
     @abstractmethod
     def project(self, y: FloatArray) -> FloatArray:
         """The nearest point of K to y (rows,)."""
@@ -167,6 +185,13 @@ class FrictionCones(Cones):
         """The cones of these contacts (n,)."""
         return FrictionCones(self.mu[contacts], self.d)
 
+    def in_units(self, unit: FloatArray) -> FrictionCones:
+        """Cones with μ times the normal ``unit`` (rows,) over the tangential one."""
+        return FrictionCones(self._ratio(unit), self.d)
+
+    def _ratio(self, unit: FloatArray) -> FloatArray:
+        return self.mu * unit[:: self.d] / unit[1 :: self.d]
+
     def project(self, y: FloatArray) -> FloatArray:
         """The nearest point of K to y (rows,)."""
         return cone.project(self.table(y), self.mu).ravel()
@@ -178,3 +203,57 @@ class FrictionCones(Cones):
     def shift(self, g: FloatArray) -> FloatArray:
         """(nc,) μ‖g_T‖."""
         return cone.shift(self.table(g), self.mu)
+
+
+OPEN, SLIDING, RESTING = 0, 1, 2
+
+
+class FixedFaces(FrictionCones):
+    """Faces of Coulomb's cones that a motion has fixed.
+
+    A resting contact has the whole cone, a sliding one the ray of its slip, an open one no force.
+
+    Parameters
+    ----------
+    mu : (nc,) friction coefficients.
+    d : rows a contact.
+    status : (nc,) OPEN, SLIDING or RESTING.
+    ray : (nc, d) the force of a sliding contact per unit of normal force; not read at others.
+    """
+
+    def __init__(self, mu: FloatArray, d: int, status: IntArray, ray: FloatArray) -> None:
+        super().__init__(mu, d)
+        self.status, self.ray = status, np.where((status == SLIDING)[:, None], ray, 0.0)
+
+    def take(self, contacts: IntArray) -> FixedFaces:
+        """The faces of these contacts (n,)."""
+        return FixedFaces(self.mu[contacts], self.d, self.status[contacts], self.ray[contacts])
+
+    def in_units(self, unit: FloatArray) -> FixedFaces:
+        """Faces of forces over each ``unit`` (rows,)."""
+        table = self.table(unit)
+        return FixedFaces(self._ratio(unit), self.d, self.status, self.ray / table * table[:, :1])
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """The nearest point of the faces to y (rows,)."""
+        tried, f = self.table(y), self.table(super().project(y))
+        slides, ray = self.status == SLIDING, self.ray[self.status == SLIDING]
+        along = np.maximum(np.sum(ray * tried[slides], axis=1), 0.0) / np.sum(ray**2, axis=1)
+        f[slides] = along[:, None] * ray
+        f[self.status == OPEN] = 0.0
+        return f.ravel()
+
+    def projection_derivative(self, y: FloatArray) -> FloatArray:
+        """An element (nc, d, d) of its generalised derivative."""
+        slope = super().projection_derivative(y)
+        slides, ray = self.status == SLIDING, self.ray[self.status == SLIDING]
+        on = np.sum(ray * self.table(y)[slides], axis=1) > 0.0
+        square = np.sum(ray**2, axis=1)
+        slope[slides] = (on / square)[:, None, None] * ray[:, :, None] * ray[:, None, :]
+        slope[self.status == OPEN] = 0.0
+        return slope
+
+    def frictional_cut(self, tried: FloatArray) -> FloatArray:
+        """Coulomb's micro-slip of closed contacts, from forces ``tried`` (rows,)."""
+        closed = self.on_rows((self.status != OPEN).astype(np.float64))
+        return closed * super().frictional_cut(tried)

@@ -59,3 +59,33 @@ class PowerLaw:
     def overlap(self, f: FloatArray) -> FloatArray:
         """w*′(f) = (f₊/k)^{1/(p−1)} in m, the inverse of ``force``."""
         return (np.maximum(f, 0.0) / self.stiffness) ** (1.0 / (self.power - 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class RowSprings(PowerLaw):
+    """Linear springs of the rows of contacts with friction, which also pull: f = k c.
+
+    The cone, not the law, keeps normal forces positive.
+    """
+
+    power: float = HOOKE
+
+    def energy(self, c: FloatArray) -> FloatArray:
+        """½ k c² in J, for overlaps c (rows,) in m."""
+        return 0.5 * self.stiffness * c * c
+
+    def force(self, c: FloatArray) -> FloatArray:
+        """k c in N."""
+        return self.stiffness * c
+
+    def tangent(self, c: FloatArray) -> FloatArray:
+        """k in N/m."""
+        return np.broadcast_to(self.stiffness, c.shape).copy()
+
+    def conjugate(self, f: FloatArray) -> FloatArray:
+        """½ f²/k in J."""
+        return 0.5 * f * f / self.stiffness
+
+    def overlap(self, f: FloatArray) -> FloatArray:
+        """f/k in m."""
+        return f / self.stiffness

@@ -196,6 +196,25 @@ class ContactProblem:
         """c = −Δt g (rows,), m, at the end of a step; of a static network −(B u + gaps)."""
         return -self.dt * self.gap(motion, f)
 
+    def contact_forces(self, c: FloatArray) -> FloatArray:
+        """(rows,) N, forces of elastic contacts at overlaps c (rows,) in m.
+
+        w′(c) without friction. With friction c are those of springs, and forces the nearest ones in
+        K by the energy of the springs, or for Coulomb's law the springs' forces cut by friction.
+        """
+        law = self.elastic_law
+        if self.d == 1:
+            return law.force(c)
+        if self.law == "coulomb":
+            return self.cones.frictional_cut(law.force(c))
+        root = np.sqrt(law.stiffness)
+        return root * self.cones.in_units(root).project(root * c)
+
+    def stored_energy(self, c: FloatArray) -> FloatArray:
+        """(rows,) J, of elastic contacts at overlaps c (rows,) in m."""
+        law = self.elastic_law
+        return law.energy(c) if self.d == 1 else law.conjugate(self.contact_forces(c))
+
     def reactions(self, f: FloatArray) -> FloatArray:
         """(Bᵀ f) on the dofs that are not free, in their order, N and N·m."""
         return self.load(f)[:0] if self.free is None else self.load(f)[~self.free]
@@ -241,7 +260,7 @@ class ContactProblem:
             work = work if self.free is None else np.where(self.free, work, 0.0)
             energy += parts.total(parts.dof, work)
         if self.compliance is not None:
-            stored = self.compliance.energy(self.overlap(motion, f))
+            stored = self.stored_energy(self.overlap(motion, f))
             energy += parts.total(self.row_part, stored)
         if self.sliders is not None:
             part = self.sliders.parts_of(parts)
@@ -287,13 +306,13 @@ class ContactProblem:
 
     @cached_property
     def force(self) -> FloatArray:
-        """(rows,) N, unit of each row's force: that of its part."""
-        return read_only(self.part_force[self.row_part])
+        """(rows,) N, unit of each row's force: that of its part, times that of the row."""
+        return read_only(self.part_force[self.row_part] * self.scales.row_unit)
 
     @cached_property
     def speed(self) -> FloatArray:
-        """(rows,) m/s, unit of each row's rate: that of its part."""
-        return read_only(self.part_speed[self.row_part])
+        """(rows,) m/s, unit of each row's rate: that of its part, over that of the row."""
+        return read_only(self.part_speed[self.row_part] / self.scales.row_unit)
 
     @property
     def dof_speed(self) -> FloatArray:
@@ -331,6 +350,7 @@ class ScaledProblem:
     compliance : the law of elastic contacts, of forces by overlaps −(B w + p); None of rigid ones.
     used : (m,) the dofs that contacts or loads act on; all of a step.
     unit : (m,) the motion of each w.
+    cones : K of the scaled forces; None where they are those of the problem.
     """
 
     B: sp.csr_array
@@ -341,6 +361,7 @@ class ScaledProblem:
     compliance: PowerLaw | None = None
     used: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     unit: FloatArray = field(default_factory=lambda: np.zeros(0))
+    cones: Cones | None = None
 
     @property
     def elastic_law(self) -> PowerLaw:
@@ -426,6 +447,11 @@ class Scales(ABC):
     def part_energy(self) -> FloatArray:
         """(parts,) J: work of the part's force over its speed in one time step."""
         return read_only(self.part_force * self.part_speed * self.problem.dt)
+
+    @property
+    def row_unit(self) -> FloatArray | float:
+        """(rows,) force of each row over that of its part; one, but for springs of friction."""
+        return 1.0
 
     @cached_property
     @abstractmethod

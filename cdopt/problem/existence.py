@@ -40,11 +40,11 @@ _LARGER = 1e-4, 0.3  # and bounds of another, which must not matter much
 def prove_infeasible(data: ContactProblem) -> InfeasibilityProof | None:
     """A proof that the problem ``data`` has no solution; None when none was obtained.
 
-    Elastic steps always have one. Of Coulomb's law only normal forces are tried: such a proof
-    excludes every law, and others exclude nothing.
+    Elastic steps always have one; of a static network with friction none is sought. Of Coulomb's
+    law only normal forces are tried: such a proof excludes every law, and others exclude nothing.
     """
     checks.instance("data", data, ContactProblem)
-    if data.is_static:
+    if data.is_static and data.d == 1:
         return _unresisted_motion(data)
     if data.compliance is not None:
         return None
@@ -151,7 +151,7 @@ def attainment(
     -------
     The Slater number, where it was computed, and a residual where the answer is none.
     """
-    if data.d <= 2 or not data.nc:
+    if data.d <= 2 or not data.nc or data.is_static:
         return None, ()
     acts, at = step_scales(data).acting_energy(motion, f), data.parts.contact
     energy = data.dt * data.parts.total(at, data.mobility * data.cones.sizes(f) ** 2)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import BoolArray, FloatArray, read_only
-from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.contact_law import PowerLaw, RowSprings
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, ScaledProblem, Scales
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.residual import EPS, Condition, positive
@@ -24,6 +24,7 @@ from cdopt.problem.scaling import (
     Entries,
     Parts,
     column_scale,
+    contact_rows,
     largest_by,
     matrix_parts,
     network_parts,
@@ -147,15 +148,7 @@ class MatrixScales(StepScales):
     @cached_property
     def _reach(self) -> sp.csr_array:
         """(nc, nv) how far a dof moves a contact in any direction: of one row a contact B."""
-        B, nc, d = self.problem.B, self.problem.nc, self.problem.d
-        if d == 1:
-            return B
-        squares = sp.csr_array((B.data**2, B.indices, B.indptr), B.shape)
-        ends = np.arange(0, nc * d + 1, d)
-        gather = sp.csr_array((np.ones(nc * d), np.arange(nc * d), ends), (nc, nc * d))
-        reach = sp.csr_array(gather @ squares)
-        reach.data = np.sqrt(reach.data)
-        return reach
+        return contact_rows(self.problem.B, self.problem.d)
 
     @cached_property
     def parts(self) -> Parts:
@@ -471,6 +464,7 @@ class StaticScales(Scales):
         if problem.compliance is None:
             raise TypeError("a static network of rigid contacts")
         self._law: PowerLaw = problem.compliance
+        self._normal = PowerLaw(self._law.stiffness[:: problem.d], self._law.power)
         every = np.ones(problem.nv, dtype=bool)
         self._free: BoolArray = every if problem.free is None else problem.free
 
@@ -485,7 +479,7 @@ class StaticScales(Scales):
     @cached_property
     def parts(self) -> Parts:
         """Independent parts of the network; prescribed dofs tie nothing together."""
-        return network_parts(self.problem.B, tied=self._free)
+        return network_parts(contact_rows(self.problem.B, self.problem.d), tied=self._free)
 
     @cached_property
     def dof_lever(self) -> FloatArray:
@@ -509,7 +503,7 @@ class StaticScales(Scales):
     @cached_property
     def _driven(self) -> FloatArray:
         """(nc,) N, forces that gaps and prescribed displacements make by themselves."""
-        return self._law.force(-self.problem.p)
+        return self.problem.cones.sizes(self.problem.contact_forces(-self.problem.p))
 
     # --- the local scales of an answer -----------------------------------------------------
 
@@ -532,7 +526,7 @@ class StaticScales(Scales):
             round_off,
             (balance,),
             force=force,
-            least_stored=_FLOOR * self._law.conjugate(force),
+            least_stored=_FLOOR * self._normal.conjugate(force),
         )
 
     def _loads(self, f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -546,7 +540,7 @@ class StaticScales(Scales):
         For contacts between bodies that do not move, the gaps count as one body more.
         """
         problem, bodies, used = self.problem, self.bodies, self.in_play
-        contact, body = problem.entries.row, bodies.label[problem.entries.column]
+        contact, body = problem.entries.row // problem.d, bodies.label[problem.entries.column]
         loads = np.where(used, np.abs(problem.contact_load), 0.0)
         if problem.step_acting is not None:
             loads = np.maximum(loads, problem.step_acting)
@@ -554,7 +548,7 @@ class StaticScales(Scales):
             bodies.largest(loads / self.dof_lever),
             largest_by(body, self._driven[contact], bodies.count),
         )
-        gaps, apart = np.abs(problem.bias), problem.bias != 0.0
+        gaps, apart = np.abs(problem.bias), problem.cones.sizes(problem.bias) != 0.0
         pressed = float(self._driven.max(where=apart, initial=0.0))
         everywhere = np.append(applied, pressed)
         least = float(np.min(everywhere, where=everywhere > 0.0, initial=np.inf))
@@ -593,7 +587,15 @@ class StaticScales(Scales):
     @cached_property
     def _part_stiffness(self) -> FloatArray:
         """(parts,) N/m^(p−1): geometric mean of the contact stiffness."""
-        return read_only(self.parts.geometric_mean(self._law.stiffness))
+        return read_only(self.parts.geometric_mean(self._normal.stiffness))
+
+    @property
+    def row_unit(self) -> FloatArray | float:
+        """(rows,) √(k/k̄), by which springs of friction have stiffness one; else one."""
+        if self.problem.d == 1:
+            return 1.0
+        mean = self._part_stiffness[self.problem.row_part]
+        return np.sqrt(self._law.stiffness / mean)
 
     @cached_property
     def part_speed(self) -> FloatArray:
@@ -614,12 +616,17 @@ class StaticScales(Scales):
         """The network in units of each part's force and overlap."""
         problem, used = self.problem, np.flatnonzero(self.in_play)
         lever, part = self.dof_lever[used], self.parts.dof[used]
-        ratio = self._law.stiffness / self._part_stiffness[self.parts.contact]
+        ratio = self._normal.stiffness / self._part_stiffness[self.parts.contact]
+        law, cones, rows = PowerLaw(ratio, self._law.power), None, None
+        if problem.d > 1:
+            rows = np.asarray(self.row_unit)
+            law, cones = RowSprings(np.ones(problem.rows)), problem.cones.in_units(rows)
         return ScaledProblem(
-            B=scaled(problem.B[:, used], None, 1.0 / lever),
+            B=scaled(problem.B[:, used], rows, 1.0 / lever),
             load=problem.contact_load[used] / (lever * self.part_force[part]),
             p=problem.p / problem.speed,
-            compliance=PowerLaw(ratio, self._law.power),
+            compliance=law,
             used=used,
             unit=self.dof_speed[used],
+            cones=cones,
         )

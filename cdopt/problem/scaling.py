@@ -262,6 +262,19 @@ def delassus_root(N: sp.csr_array, rank_tol: float) -> sp.csr_array:
 # --- sums over sparse entries ------------------------------------------------------------
 
 
+def contact_rows(B: sp.csr_array, d: int) -> sp.csr_array:
+    """√Σ B² (nc, nv) over the d rows of each contact: how far a dof moves it in any direction."""
+    if d == 1:
+        return B
+    rows = B.shape[0]
+    squares = sp.csr_array((B.data**2, B.indices, B.indptr), B.shape)
+    ends = np.arange(0, rows + 1, d)
+    gather = sp.csr_array((np.ones(rows), np.arange(rows), ends), (rows // d, rows))
+    reach = sp.csr_array(gather @ squares)
+    reach.data = np.sqrt(reach.data)
+    return reach
+
+
 def rows_of(A: sp.csr_array) -> IntArray:
     """The row of each stored entry."""
     return np.arange(A.shape[0]).repeat(A.indptr[1:] - A.indptr[:-1])

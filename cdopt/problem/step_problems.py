@@ -14,7 +14,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_onl
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import frozen_rows
 from cdopt.problem.cones import Cones, FrictionCones, HalfLines
-from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.contact_law import PowerLaw, RowSprings
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.scales import DelassusScales, MatrixScales, StaticScales
@@ -129,6 +129,40 @@ def truss_data(
         contact_ids=contact_ids,
         step_bodies=step_bodies,
         step_acting=step_acting,
+    )
+
+
+def friction_network_data(
+    B: sp.csr_array,
+    contact_load: FloatArray,
+    cones: FrictionCones,
+    stiffness: FloatArray,
+    trial: FloatArray,
+    law: str,
+    dof_body: IntArray | None = None,
+) -> ContactProblem:
+    """The problem of an elastic network with friction: Bᵀf = F̃, f of springs in cones or faces.
+
+    Parameters
+    ----------
+    B : (nc d, nv). contact_load : F̃ (nv,), N and N·m. cones : of the contacts.
+    stiffness : (nc d,) N/m, of the rows. trial : (nc d,) N, forces of the springs at u = 0.
+    law : of the micro-slip, "associated" (Haar & Kármán) or "coulomb".
+    dof_body : (nv,) the body of each dof; by default each is by itself.
+    """
+    gaps = read_only(-trial / stiffness)
+    return ContactProblem(
+        "friction network",
+        cones,
+        B,
+        gaps,
+        gaps,
+        contact_load,
+        read_only(np.zeros(B.shape[1])),
+        StaticScales,
+        compliance=RowSprings(stiffness),
+        law=law,
+        dof_body=dof_body,
     )
 
 

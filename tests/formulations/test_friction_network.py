@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cdopt
+from cdopt.problem import FixedFaces
 
 EXACT = {"tol_gap_abs": 1e-13, "tol_gap_rel": 1e-13, "tol_feas": 1e-13}
 PILE = cdopt.bank.load("rough-pile:n=3").step
@@ -15,18 +16,79 @@ def table(forces: cdopt.formulations.NetworkForces) -> np.ndarray:
     return np.column_stack([forces.f, forces.f_t])
 
 
+def matrices(network: cdopt.FrictionNetwork) -> tuple[np.ndarray, ...]:
+    normal = np.arange(network.B.shape[0]) % network.d == 0
+    return network.B[normal], network.B[~normal], network.load, network.mu
+
+
 @pytest.mark.parametrize("name", ["rough-pile:n=3", "rough-wall:courses=3,bricks=2"])
 def test_both_forms_and_newton_agree(name: str) -> None:
     network = cdopt.CompatibleFriction(cdopt.bank.load(name).step, flow="associated").network()
     forces = network.solve()
+    assert forces.certificate.worst <= 1e-9
+    stiffness, faces = network.D[:, 0], {"status": network.status, "rays": network.rays}
+    faces["dof_body"] = network.data.dof_body
+    ratio = network.D[:, 1] / stiffness
     for form in ("complementary", "potential"):
-        network.form = form
-        other = network.solve_convex(**EXACT)
-        np.testing.assert_allclose(other, table(forces), atol=2e-7 * forces.f.max())
+        posed = cdopt.FrictionNetwork(
+            *matrices(network), stiffness, ratio, flow="associated", form=form, **faces
+        )
+        other = posed.solve("clarabel", **EXACT)
+        assert other.ok
+        assert other.solution.backend == "clarabel"
+        np.testing.assert_allclose(table(other), table(forces), atol=2e-7 * forces.f.max())
+        assert "minimize" in str(posed.problem)
     scaled = table(forces) / np.sqrt(network.D)
     energy = 0.5 * np.sum(scaled**2)
     dual = 0.5 * np.sum(scaled**2) + network.load @ forces.u
     assert abs(energy + dual) <= 1e-9 * energy
+
+
+@pytest.mark.parametrize("flow", ["coulomb", "associated"])
+def test_wrong_forces_of_a_network_are_not_certified(flow: str) -> None:
+    """A self-balanced change keeps equilibrium: the law of the springs finds it."""
+    network = cdopt.CompatibleFriction(PILE, flow=flow).network()
+    forces = network.solve()
+    right, u = forces.solution.iterate.forces, forces.u
+    assert cdopt.certify(network.data, u, right, 1e-9).ok
+    balanced = np.linalg.svd(network.B.T.toarray())[2][-1]
+    wrong = cdopt.certify(network.data, u, right + 1e-3 * right.max() * balanced)
+    assert not wrong.ok
+    assert wrong["equilibrium"] < 1e-6 < wrong["law"]
+    assert not cdopt.certify(network.data, u, 1.001 * right).ok
+    assert not cdopt.certify(network.data, 1.001 * u, right).ok
+
+
+def test_coulombs_micro_slip_takes_newtons_method_alone() -> None:
+    network = cdopt.CompatibleFriction(PILE).network()
+    with pytest.raises(cdopt.Unsupported, match="convex"):
+        network.solve("clarabel")
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_springs_project_on_cones_and_faces_in_their_own_norm(d: int) -> None:
+    """The nearest forces by the energy of the springs: f = y − D g with g in the dual cone."""
+    rng = np.random.default_rng(d)
+    nc = 40
+    status, mu = rng.integers(0, 3, nc), rng.uniform(0.1, 1.5, nc)
+    ray = np.column_stack([np.ones(nc), mu[:, None] * np.eye(d - 1)[rng.integers(d - 1, size=nc)]])
+    k = rng.uniform(0.5, 2.0, nc)
+    D = np.column_stack([k, *[k * rng.uniform(0.3, 3.0, nc)] * (d - 1)]).ravel()
+    faces = FixedFaces(mu, d, status, ray)
+    root = np.sqrt(D)
+    y = rng.standard_normal(nc * d)
+    f = root * faces.in_units(root).project(y / root)
+    assert np.abs(f - faces.project(f)).max() <= 1e-14
+    slack = ((f - y) / D * f).reshape(nc, d).sum(axis=1)
+    assert np.abs(slack).max() <= 1e-13
+    for _ in range(50):  # of all admissible forces none is nearer
+        other = faces.project(3.0 * rng.standard_normal(nc * d))
+        assert np.all(((f - y) / D * (other - f)).reshape(nc, d).sum(axis=1) >= -1e-12)
+    change = 1e-7 * rng.standard_normal(nc * d)
+    slope = faces.projection_derivative(y)
+    moved = (faces.project(y + change) - faces.project(y - change)).reshape(nc, d) / 2.0
+    expected = np.einsum("ikl,il->ik", slope, change.reshape(nc, d))
+    np.testing.assert_allclose(moved, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("flow", ["coulomb", "associated"])
