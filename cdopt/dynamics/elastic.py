@@ -25,6 +25,7 @@ from cdopt.collision.motion import cross_matrices
 from cdopt.dynamics.elastic_steps import (
     ElasticMoment,
     ElasticSettings,
+    Loops,
     PassesRun,
     SphereMoment,
     SphereRun,
@@ -170,7 +171,7 @@ class VariationalSteps(ElasticSettings):
         if dt > _COARSE * longest:
             LOG.warning(_TOO_COARSE, dt, 0.5 * np.pi * longest / _ADVISED)
 
-    def _loops(self, context: StepContext) -> Any:
+    def _loops(self, context: StepContext) -> Loops:
         """The compiled loops of a run."""
         accept = max(self.tol, TOLERANCE)
         direct, split = self.solver == "direct", SPLITS[self.damping]

@@ -31,6 +31,7 @@ import io
 import json
 import os
 import re
+import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -179,7 +180,7 @@ class FileWriter(MemoryStore):
             _require_new(path)
         elif path.is_symlink():
             raise InvalidInput("out", f"{path}: a link", "a file")
-        self._path = path
+        self.path = path
         self._merged = self._number = 0  # commits: in the file, and in all
         self._waiting = 0  # bytes in memory
         self._last_commit = self._last_merge = time.perf_counter()
@@ -195,7 +196,7 @@ class FileWriter(MemoryStore):
 
     def resume(self) -> Checkpoint:
         """The last checkpoint; diagnostics of a failed step after it are removed."""
-        checkpoint = FileStore(self._path).checkpoint()
+        checkpoint = FileStore(self.path).checkpoint()
         self._merge(checkpoint.step)
         return checkpoint
 
@@ -213,7 +214,7 @@ class FileWriter(MemoryStore):
         if not (final or late or new or self._waiting > _COMMIT_BYTES):
             return
         if self._rows:
-            self._write(self._path if new else _part(self._path, self._number + 1), checkpoint)
+            self._write(self.path if new else _part(self.path, self._number + 1), checkpoint)
             self._number += 1
             self._merged += new
             self._rows, self._frames, self._waiting = [], [], 0
@@ -221,6 +222,12 @@ class FileWriter(MemoryStore):
         pause = max(_COMMIT_SECONDS, _MERGE_SHARE * self._merge_seconds)
         if final or self._last_commit - self._last_merge > pause:
             self._merge()
+
+    def discard(self) -> None:
+        """Remove the file, if it is still in its place, and its parts."""
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
+            self._remove_parts()
 
     def close(self) -> None:
         """Let others write. Parts of the file that are not merged stay."""
@@ -244,7 +251,7 @@ class FileWriter(MemoryStore):
             group["q"], group["v"] = checkpoint.state.q, checkpoint.state.v
             for name, array in checkpoint.memory.items():
                 group[f"memory/{name}"] = np.asarray(array)
-        with _draft(path, self._path) as draft:
+        with _draft(path, self.path) as draft:
             files.write_into(draft, image.getbuffer())
 
     def _merge(self, last_step: int | None = None) -> None:
@@ -255,12 +262,12 @@ class FileWriter(MemoryStore):
         if self._merged == self._number and last_step is None:
             return
         started = time.perf_counter()
-        with _draft(self._path, self._path) as draft:
-            parts = [_part(self._path, k) for k in range(self._merged + 1, self._number + 1)]
-            shutil.copyfile(self._path, draft)
-            shutil.copymode(self._path, draft)
+        with _draft(self.path, self.path) as draft:
+            parts = [_part(self.path, k) for k in range(self._merged + 1, self._number + 1)]
+            shutil.copyfile(self.path, draft)
+            shutil.copymode(self.path, draft)
             if hasattr(os, "posix_fallocate"):  # HDF5 damages files on a full disk
-                size = _MARGIN + sum(part.stat().st_size for part in [self._path, *parts])
+                size = _MARGIN + sum(part.stat().st_size for part in [self.path, *parts])
                 with draft.open("r+b") as stream:
                     os.posix_fallocate(stream.fileno(), 0, size)
             with h5py.File(draft, "r+", libver=_VERSIONS) as file:
@@ -283,9 +290,9 @@ class FileWriter(MemoryStore):
         self._merge_seconds = self._last_merge - started
 
     def _remove_parts(self) -> None:
-        with files.named(self._path, "out"):
-            for path in self._path.parent.iterdir():
-                if _PART.fullmatch(path.name.removeprefix(self._path.name)) is None:
+        with files.named(self.path, "out"):
+            for path in self.path.parent.iterdir():
+                if _PART.fullmatch(path.name.removeprefix(self.path.name)) is None:
                     continue
                 if not path.is_file():
                     found = f"{path}: no regular file"
@@ -296,10 +303,7 @@ class FileWriter(MemoryStore):
 def copy(path: Path, store: MemoryStore | FileStore) -> None:
     """Write all frames and diagnostics of a store to a new file, and where its run goes on."""
     _require_new(path)
-    draft = _next_to(path, ".copy")
-    with files.named(path, "out"):
-        draft.unlink(missing_ok=True)
-    writer = FileWriter(draft, store.header)
+    writer = FileWriter(_next_to(path, f".{secrets.token_hex(4)}.copy"), store.header)
     try:
         checkpoint = store.checkpoint()  # first: a run that is under way goes on meanwhile
         steps = store.array("step").tolist()
@@ -309,8 +313,9 @@ def copy(path: Path, store: MemoryStore | FileStore) -> None:
             writer.add(row, None if k is None else store.frame(k))
             writer.commit(checkpoint)
         writer.commit(checkpoint, final=True)
-        draft.replace(path)
+        writer.path.replace(path)
     finally:
+        writer.discard()  # what is left of a copy that failed
         writer.close()
 
 

@@ -6,6 +6,7 @@ the specification says: ``Steps`` tells where in the flat arrays each step begin
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from dynamic_scenes import disc_pile, mixture, rolling_ball, rough_box
 
 import cdopt
+from cdopt._util import files
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
 
@@ -200,6 +202,25 @@ def test_what_is_not_a_part_of_the_run_stays(tmp_path: Path) -> None:
     cdopt.simulate(pyramid(), 1e-3, 2e-3, out=path)
     assert sorted(tmp_path.iterdir()) == sorted([path, *notes])
     assert {note.read_text() for note in notes} == {"mine"}
+
+
+def test_a_copy_leaves_what_was_there_whether_it_fails_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, note = cdopt.simulate(pyramid(), 1e-3, 2e-3), tmp_path / "copy.vtkhdf.copy"
+    note.write_text("mine")
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_into", full_disk)
+        with pytest.raises(cdopt.SaveFailed):
+            run.save(tmp_path / "copy.vtkhdf")
+    assert list(tmp_path.iterdir()) == [note]
+    run.save(tmp_path / "copy.vtkhdf")
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "copy.vtkhdf", note]
+    assert note.read_text() == "mine"
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFO here")

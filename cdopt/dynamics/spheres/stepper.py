@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt.collision import PairFriction
 from cdopt.collision.contacts import FEATURES
@@ -76,11 +77,14 @@ class SphereStepper:
 
     Raises
     ------
+    InvalidInput : no scene, or no friction of pairs.
     Unsupported : other shapes.
     """
 
     def __init__(self, scene: Scene, law: PairFriction | None = None) -> None:
-        self.scene, self.law = scene, law
+        self.scene, self.law = checks.instance("scene", scene, Scene), law
+        if law is not None:
+            checks.instance("law", law, PairFriction)
         self.system = system_of(scene)
         self._least = float(self.system.radius[self.system.radius > 0.0].min())
         self.skin = _SKIN * self._least

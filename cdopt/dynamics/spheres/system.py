@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import Unsupported
 from cdopt.collision import PairFriction, effective_mass
@@ -196,8 +197,13 @@ def system_of(scene: Scene) -> SphereSystem:
 
 
 def is_native(scene: Scene) -> bool:
-    """Whether a scene has no other shapes than spheres and half-spaces."""
-    return bool(_known(scene).all())
+    """Whether a scene has no other shapes than spheres and half-spaces.
+
+    Raises
+    ------
+    InvalidInput : no scene.
+    """
+    return bool(_known(checks.instance("scene", scene, Scene)).all())
 
 
 def _known(scene: Scene) -> BoolArray:
