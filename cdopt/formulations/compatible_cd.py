@@ -56,11 +56,11 @@ class ClosedNetwork(Frozen):
     contacts : (n,) indices of the closed contacts: gap speed at most ``gap_tol``, or a classic
         force whose own gap speed is above it. The union keeps the load reachable.
     tol : the relative tolerance behind it.
-    gap_tol : (nc,) m/s, ``tol`` times the gap speed of what acts at the contact, plus what
+    gap_tol : (nc,) m/s, ``tol`` times the local speed at the contact, plus what
         round-off of the contact's position makes of a gap over Δt.
     forces : (nc,) N, max(f, 0) of the classic step on closed contacts, zero on the others.
     contact_load : F̃ (nv,) = Bᵀ forces, N and N·m; N forces in m/s with N alone.
-    acting : (nv,) N and N·m, what acts on each dof in the step: contact forces, loads, and the
+    acting : (nv,) N and N·m, the local load of each dof in the step: contact forces, loads, and the
         change of its motion; empty with N alone.
     projected : size of what max(f, 0) and the open contacts left out of Bᵀf, relative to the
         largest force on a dof, |B|ᵀ|f| or that of its part's scale.
@@ -86,8 +86,8 @@ class CompatibleCD:
     form : statement of the second problem; the potential form, whose displacements solvers
         resolve more sharply for p ≠ 2, or "complementary".
     classic_form : statement of the first problem, "force" or "velocity".
-    closed_tol : a contact is closed when its gap speed is within this share of the gap speed of
-        what acts at it; by default ten times the first solve's worst residual, at least 1e-7.
+    closed_tol : a contact is closed when its gap speed is within this share of the
+        local speed there; by default ten times the first solve's worst residual, at least 1e-7.
     method : "two-step", or "one-step" for a single problem, ``CompliantCD`` in force form. Its law
         is very stiff: newton certifies it, interior points often do not for p ≠ 2.
     epsilon : ε of the one-step problem at the step's relative stiffness, m N^(−1/(p−1)) / s; by
@@ -162,7 +162,7 @@ class CompatibleCD:
         ----------
         backend : for the second step; ``options`` are its settings.
         classic : for the first step: a backend, or a classic solution of this step that is
-            already there, which is certified anew; by default the same backend and settings.
+            already there, which is certified again; by default the same backend and settings.
         tol, warm_start, verbose, check : as in ``Formulation.solve``.
         time_limit : seconds for both steps: the second has what the first left. Where the first
             ends without certified forces for want of time, its solution is what is returned.

@@ -46,7 +46,7 @@ from cdopt.problem.scaling import column_scale
 from cdopt.problem.solution import Iterate
 from cdopt.problem.step_problems import LAWS, friction_network_data, interleaved
 
-_LEAST, _FACTOR = 1e-7, 10.0  # rates are zero within this, or so many residuals, of what acts
+_LEAST, _FACTOR = 1e-7, 10.0  # rates are zero within this, or this many residuals, of local speeds
 _STEPS = 200  # of Newton's method
 _RIDGE = 1e-12  # of the stiffest dof, holds motions that no contact resists
 
@@ -67,7 +67,7 @@ class Faces(Frozen):
     forces : (nc, d) N, the nearest forces on the faces to those of the answer.
     load : F̃ (nv,) = Bᵀ forces, or N forces in m/s with N alone.
     projected : size of what the faces left out of Bᵀf, relative to the largest |B|ᵀ|f|.
-    tol : share of the speed of what acts at a contact below which its rates are zero.
+    tol : share of the local speed of a contact below which its rates are zero.
     """
 
     status: IntArray
@@ -95,7 +95,7 @@ class Faces(Frozen):
 
 
 def faces_of(data: ContactProblem, motion: FloatArray | None, f: FloatArray, tol: float) -> Faces:
-    """Faces of an answer v⁺ (nv,) and f (nc d,); rates within ``tol`` of what acts are zero.
+    """Faces of an answer v⁺ (nv,) and f (nc d,); rates within ``tol`` of local speeds are zero.
 
     A contact whose force is inside its cone, by more than the tolerance, rests whatever its rate;
     one that carries force is not open. So the load stays within reach of the faces.
@@ -215,7 +215,7 @@ class FrictionNetwork(Formulation):
     trial : (nc, d) N, trial forces t; default none.
     flow : "coulomb" or "associated".
     form : of the associated flow in CVXPY, "potential" or "complementary".
-    rays : (nc, d) force of sliding contacts per unit of normal force, beside a ``status`` of
+    rays : (nc, d) force of sliding contacts per unit of normal force, with a ``status`` of
         numbers; other rows are not read.
     dof_body : (nv,) the body of each dof, for the scales of the certificate.
 
@@ -505,7 +505,7 @@ def _stated_faces(status: Any, rays: Any, shape: tuple[int, int]) -> tuple[IntAr
     nc = shape[0]
     if isinstance(status, Faces):
         if rays is not None:
-            raise InvalidInput("rays", "given beside faces", "rays beside a status of numbers")
+            raise InvalidInput("rays", "given with faces", "rays with a status of numbers")
         if status.ray.shape != shape:
             raise InvalidInput("status", f"faces of shape {status.ray.shape}", f"shape {shape}")
         return status.status, status.ray

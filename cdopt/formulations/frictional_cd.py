@@ -118,7 +118,7 @@ class FrictionalCD(Formulation):
 
         The result says whether forces exist and are bounded, along which ``forces`` they are
         unbounded, or that the associated law has no solution. It costs a cone program of
-        Clarabel. Solving computes it only where forces are large beside what acts.
+        Clarabel. Solving computes it only where forces are far above the local loads.
 
         >>> import cdopt, numpy as np
         >>> slot = cdopt.ContactStep(np.eye(2), [[1, 0], [-1, 0]], [0, 0], [0, 0], [0, -1], 1e-3,

@@ -41,7 +41,7 @@ TOLERANCE = 1e-6
 class Certificate:
     """Residuals of an answer, and their tolerance ``tol``.
 
-    ``kind`` is that of the problem: "rigid step", "elastic step" or "truss". ``ok`` is true when
+    ``kind`` is that of the problem, as in ``ContactProblem``. ``ok`` is true when
     every residual and every resolution is at most ``tol``, whatever the solver reported.
     ``slater`` is the Slater number of the contacts in question, where friction made it necessary to
     compute it (``FrictionalCD.slater``).

@@ -40,7 +40,8 @@ class ContactProblem:
 
     Attributes
     ----------
-    kind : "rigid step", "frictional step", "elastic step", "elastic step with sliders", "truss".
+    kind : "rigid step", "frictional step", "elastic step", "elastic step with sliders", "truss" or
+        "friction network".
     cones : K, the cones of the contacts.
     B : G (rows, nv), the gap gradient; without columns where only N and p are known.
     p : (rows,) m/s, rates of the free motion.

@@ -264,7 +264,7 @@ class Step(_Declared):
         return self if self.friction is None else self.replace(friction=None)
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some constructor arguments changed, ``changes`` by name, validated anew.
+        """A copy with some constructor arguments changed, ``changes`` by name, validated again.
 
         Raises
         ------
@@ -608,6 +608,6 @@ def _negative_eigenvalue(N: sp.csr_array, tol: float) -> float:
             raise InvalidInput("N", "eigenvalues not computed", "a Delassus matrix") from error
         smallest = float(lowest[0])
     if smallest < -tol:
-        found = f"an eigenvalue of {smallest * scale:.3g} beside a norm of {scale:.3g}"
+        found = f"an eigenvalue of {smallest * scale:.3g} where the norm is {scale:.3g}"
         raise InvalidInput("N", found, "a positive semidefinite matrix")
     return -smallest if smallest < -ROUND_OFF else 0.0

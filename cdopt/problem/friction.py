@@ -75,7 +75,7 @@ class Friction(Frozen):
         name, B_t, count = "N", None, rows or 0
         if nv is None:
             if self.B_t is not None:
-                raise InvalidInput("B_t", "tangential rows", "None beside N, which holds them")
+                raise InvalidInput("B_t", "tangential rows", "None with N, which holds them")
         elif self.B_t is None:
             raise InvalidInput("B_t", "None", "the tangential rows (nc·(d − 1), nv)")
         else:
@@ -101,7 +101,7 @@ class Friction(Frozen):
         )
 
     def contacts(self, rows: int) -> int:
-        """Number of contacts of a step known by N with so many rows.
+        """Number of contacts of a step known by N of ``rows`` rows.
 
         Raises
         ------
@@ -155,7 +155,7 @@ def _unit_tangents(tangents: Any, nc: int, d: int) -> FloatArray | None:
 def check_directions(tangents: FloatArray, normals: FloatArray) -> None:
     """Refuse tangents (nc, d − 1, d) that are not at right angles to the unit normals (nc, d)."""
     if tangents.shape[2] != normals.shape[1]:
-        found = f"vectors of {tangents.shape[2]} numbers beside normals of {normals.shape[1]}"
+        found = f"vectors of {tangents.shape[2]} numbers, normals of {normals.shape[1]}"
         raise InvalidInput("tangents", found, "the same dimension")
     _check_right_angles(tangents, normals, "the normal")
 

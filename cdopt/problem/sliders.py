@@ -30,7 +30,7 @@ class Sliders(Frozen):
     stiffness : k_t, N/m, one number or (nc,).
     cap : (nc,) largest size of each force, N; zero for contacts without friction.
     trial : (nc, d − 1) N, the springs' forces at the start of the step; default none.
-    damping : of a dashpot beside each spring, N s/m, one number or (nc,).
+    damping : of a dashpot parallel to each spring, N s/m, one number or (nc,).
     rate : (nc, d − 1) m/s, sliding by prescribed motion; default none.
 
     Raises

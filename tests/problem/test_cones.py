@@ -1,0 +1,124 @@
+"""Cones of contacts, d = 1, 2, 3 and fixed faces: what holds for every closed convex cone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt.problem import Cones, FixedFaces, FrictionCones, HalfLines, frictional_data, rigid_data
+
+NC = 60
+
+
+def cones_of(kind: str, seed: int = 0) -> Cones:
+    rng = np.random.default_rng(seed)
+    mu = np.where(rng.random(NC) < 0.2, 0.0, rng.uniform(0.05, 2.0, NC))
+    if kind == "half-lines":
+        return HalfLines(NC)
+    d = int(kind[-1])
+    if kind.startswith("cones"):
+        return FrictionCones(mu, d)
+    way = rng.standard_normal((NC, d - 1))
+    way *= (mu / np.linalg.norm(way, axis=1))[:, None]
+    return FixedFaces(mu, d, rng.integers(0, 3, NC), np.column_stack([np.ones(NC), way]))
+
+
+KINDS = ["half-lines", "cones 2", "cones 3", "faces 2", "faces 3"]
+every = pytest.mark.parametrize("kind", KINDS)
+
+
+@every
+def test_moreaus_decomposition(kind: str) -> None:
+    """y = P_K(y) − P_K*(−y), at right angles at every contact; P_K is a projection."""
+    cones, rng = cones_of(kind), np.random.default_rng(1)
+    y = rng.standard_normal(cones.rows)
+    inside = cones.project(y)
+    outside = inside - y  # the nearest point of K* to −y
+    assert np.abs(cones.table(inside * outside).sum(axis=1)).max() <= 1e-14
+    assert cones.distance(inside).max() <= 1e-14
+    assert cones.dual_distance(outside).max() <= 1e-14
+    np.testing.assert_allclose(cones.project(3.0 * y), 3.0 * inside, atol=1e-14)
+    np.testing.assert_allclose(cones.distance(y), cones.sizes(y - inside))
+
+
+@every
+def test_the_derivative_is_that_of_the_projection(kind: str) -> None:
+    cones, rng = cones_of(kind), np.random.default_rng(2)
+    y, change = rng.standard_normal((2, cones.rows))
+    h = 1e-7
+    slope = np.einsum("ikl,il->ik", cones.projection_derivative(y), cones.table(change)).ravel()
+    moved = (cones.project(y + h * change) - cones.project(y - h * change)) / (2.0 * h)
+    np.testing.assert_allclose(slope, moved, atol=1e-6)
+
+
+@every
+def test_the_natural_map_vanishes_at_complementary_pairs_alone(kind: str) -> None:
+    cones, rng = cones_of(kind), np.random.default_rng(3)
+    y, w = rng.standard_normal(cones.rows), rng.uniform(0.1, 10.0, NC)
+    push = cones.project(y)
+    f, g = push / cones.on_rows(w), push - y
+    assert np.abs(cones.natural_map(f, g, w)).max() <= 1e-14
+    for other in (f + 0.1, f - 0.1):
+        assert cones.sizes(cones.natural_map(other, g, w)).max() > 0.01
+
+
+@pytest.mark.parametrize("kind", KINDS[:3])
+def test_the_shift_is_the_least_normal_rate_in_the_dual_cone(kind: str) -> None:
+    cones, rng = cones_of(kind), np.random.default_rng(4)
+    g = rng.standard_normal(cones.rows)
+    edge = g.copy()
+    edge[:: cones.d] = cones.shift(g)
+    assert cones.dual_distance(edge).max() <= 1e-14
+    edge[:: cones.d] -= 1e-6
+    assert cones.dual_distance(edge).min() > 1e-7
+    np.testing.assert_allclose(cones.normal(cones.shifted(g)), cones.normal(g) + cones.shift(g))
+
+
+@every
+def test_units_and_parts_of_cones(kind: str) -> None:
+    """Forces in other units are in the cones of those; some contacts have their own cones."""
+    cones, rng = cones_of(kind), np.random.default_rng(5)
+    unit = np.repeat(rng.uniform(0.1, 10.0, NC), cones.d)
+    if cones.d > 1:
+        unit[:: cones.d] = rng.uniform(0.1, 10.0, NC)
+    f = cones.project(rng.standard_normal(cones.rows))
+    assert cones.in_units(unit).distance(f / unit).max() <= 1e-14
+    contacts = rng.permutation(NC)[:20]
+    rows = (contacts[:, None] * cones.d + np.arange(cones.d)).ravel()
+    some, y = cones.take(contacts), rng.standard_normal(cones.rows)
+    np.testing.assert_array_equal(some.project(y[rows]), cones.project(y)[rows])
+
+
+def test_without_friction_cones_of_every_dimension_judge_alike() -> None:
+    """μ = 0: normal forces, gaps, and the energies of the certificate are those of half-lines."""
+    step = cdopt.bank.load("beam-stiff-middle").step
+    flat = step.replace(friction=cdopt.Friction(0.0, np.ones((step.nc, step.nv))))
+    plain, rough = rigid_data(step), frictional_data(flat, "associated")
+    assert (plain.nc, plain.rows, rough.nc, rough.rows) == (3, 3, 3, 6)
+    v, f = np.array([0.1, -0.2]), np.array([1.0, 4.0, -0.5])
+    forces = np.column_stack([f, np.zeros(3)]).ravel()
+    np.testing.assert_allclose(rough.gap(v, forces)[::2], plain.gap(v, f))
+    np.testing.assert_allclose(plain.force_objective(f), rough.force_objective(forces))
+    np.testing.assert_allclose(plain.velocity(f), rough.velocity(forces))
+    np.testing.assert_allclose(plain.scales.local(v, f).speed, rough.scales.local(v, forces).speed)
+
+
+@pytest.mark.parametrize("name", ["classic", "associated", "compliant", "truss", "quasi-static"])
+def test_the_two_objectives_of_every_problem_cancel_at_the_answer(name: str) -> None:
+    """Primal = −Δt · dual, part by part."""
+    rough = cdopt.bank.load("rough-pile:n=3").step
+    beam = cdopt.bank.load("beam-stiff-middle").step
+    posed = {
+        "classic": lambda: cdopt.ClassicCD(rough.without_friction()),
+        "associated": lambda: cdopt.FrictionalCD(rough, "associated"),
+        "compliant": lambda: cdopt.CompliantCD(beam, 2.5, 1e5),
+        "truss": lambda: cdopt.NoTensionTruss(beam.B, [10.0, 0.0], power=1.7),
+        "quasi-static": lambda: cdopt.QuasiStatic(beam.B, [0.0, 0.1, -0.1], [-10.0, 1.0], 20.0),
+    }[name]()
+    data, answer = posed.data, posed.solve("newton").iterate
+    primal = data.motion_objective(answer.motion, answer.forces)
+    dual = data.force_objective(answer.forces)
+    size = np.abs(primal).max()
+    assert size > 0.0
+    np.testing.assert_allclose(primal + data.dt * dual, 0.0, atol=1e-8 * size)
