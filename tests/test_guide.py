@@ -221,6 +221,7 @@ def test_trajectories(said: Any) -> None:
     turning = names["turning"]  # of a box and a capsule that collide in space
     assert names["tumble"].diagnostics["elastic"].max() > 0.1
     assert abs(turning - turning[0]).max() < 1e-12 * np.linalg.norm(turning[0])
+    assert names["flown"].diagnostics["met"].tolist() == [0.0, 0.0, 0.0, 1.0, 2.0]
 
 
 @of("measures")
