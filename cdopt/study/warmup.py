@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import Any
 
@@ -16,10 +15,12 @@ import scipy.sparse as sp
 import cdopt
 from cdopt._util.compiled import at_once, seconds_compiling
 from cdopt._util.kept_loops import LOGGER
+from cdopt._util.processes import Worker
 from cdopt.backends.linalg.network import network
 from cdopt.backends.threads import SERIAL, all_cores, threads_for
 from cdopt.dynamics.elastic import SOLVERS
 
+_LONGEST = 3600.0  # s for one share on a slow machine
 _BEAM: dict[str, Any] = {
     "M": np.eye(2),
     "B": [[1.0, -0.5], [1.0, 0.0], [1.0, 0.5]],
@@ -31,21 +32,48 @@ _BEAM: dict[str, Any] = {
 
 
 def compile_all(processes: int | None = None) -> Iterator[tuple[str, float]]:
-    """Compile in so many processes; each share's name and seconds, as they end."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes or os.cpu_count() or 1, mp_context=context) as pool:
-        pending = {pool.submit(_compile, name): name for name in SHARES}
-        for done in as_completed(pending):
-            yield pending[done], done.result()
+    """Compile in so many processes; each share's name and seconds, as they end.
+
+    Raises
+    ------
+    RuntimeError : one of the processes ended before it was done.
+    """
+    workers: list[Worker] = []
+    with ThreadPoolExecutor(processes or os.cpu_count() or 1) as pool:
+        pending = {pool.submit(_in_process, name, workers): name for name in SHARES}
+        try:
+            for done in as_completed(pending):
+                yield pending[done], done.result()
+        finally:  # Ctrl-C ends them too
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in workers:
+                worker.end()
 
 
-def _compile(name: str) -> float:
-    """Compile a share in this process; seconds."""
+def _in_process(name: str, workers: list[Worker]) -> float:
+    """Compile a share in a process, which is added to ``workers``; seconds."""
+    worker = Worker(_prepare)
+    workers.append(worker)
+    try:
+        worker.start(_LONGEST)
+        worker.call(_compile, name)
+        return float(worker.receive(_LONGEST))
+    except (EOFError, TimeoutError) as error:
+        why = f"the process that compiled {name} ended with code {worker.end()}"
+        raise RuntimeError(why) from error
+
+
+def _prepare() -> None:
+    """All that the processes need is imported with this module."""
+
+
+def _compile(send: Callable[[object], None], name: str) -> None:
+    """Compile a share in this process; send seconds."""
     LOGGER.setLevel(logging.ERROR)
     before = seconds_compiling()
     with all_cores():
         SHARES[name]()
-    return seconds_compiling() - before
+    send(seconds_compiling() - before)
 
 
 # --- what is compiled, the longest first -------------------------------------------------

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 from numba.core.caching import FunctionCache
@@ -35,3 +39,19 @@ def test_every_loop_is_compiled() -> None:
         for smooth in (True, False):
             cdopt.simulate(scene, 1e-4, 2e-4, method, frictionless=smooth)
     assert [len(stepper.signatures) for stepper in steppers] == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="no groups of processes")
+@pytest.mark.parametrize("seconds", [2.0, 6.0])
+def test_ctrl_c_ends_it_in_a_line(seconds: float, tmp_path) -> None:
+    """While the processes import what they need, and while they compile."""
+    command = subprocess.Popen(
+        [sys.executable, "-m", "cdopt", "warmup"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    time.sleep(seconds)
+    os.killpg(command.pid, signal.SIGINT)
+    assert command.communicate(timeout=60.0)[0] == "interrupted\n"
+    assert command.returncode == 130
