@@ -476,14 +476,21 @@ def column(f: Any) -> np.ndarray:
     return np.asarray(f)[:, None]
 
 
-def derivatives(record: Record, make: Callable[[], Any], f: np.ndarray) -> None:
-    """Of a weighted sum of all forces f (nc, d); their size is the unit where they cancel."""
+def derivatives(record: Record, make: Callable[[], Any], f: np.ndarray, along=True) -> None:
+    """Of a weighted sum of all forces f (nc, d), whose size is the unit where they cancel.
+
+    And of all forces ``along`` one change of stiffness.
+    """
     shape = f.shape
     weights = np.random.default_rng(1).standard_normal(shape)
     try:
         given = make()
         record.put("two-sided", given.two_sided)
         gradient = adapters.gradient(given, weights)
+        if along:
+            change = given.along(log_stiffness=weights[:, 0])
+            size = np.abs(weights).max() * np.abs(f).sum()
+            record.put("along derivative", np.ravel(change), size)
     except cdopt.CdoptError as error:
         failed(record, "derivative ", error)
         return

@@ -104,7 +104,7 @@ def compatible(record: Record, step: Any, power: float) -> None:
     f = np.asarray(solution.f)
     record.put("compatible f", f, 10.0 * np.abs(f).max(initial=0.0))
     if step.nc <= MOST and solution.ok:
-        families.derivatives(record, lambda: cdopt.sensitivity(step, power), f[:, None])
+        families.derivatives(record, lambda: cdopt.sensitivity(step, power), f[:, None], False)
 
 
 def sampled(name: str, law: str | None, old: Record | None) -> Record:
