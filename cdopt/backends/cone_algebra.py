@@ -34,7 +34,11 @@ class Scaling(ABC):
     degree: int
 
     @abstractmethod
-    def stiff(self, x: FloatArray, give: FloatArray) -> FloatArray:
+    def soften(self, give: FloatArray) -> None:
+        """State what is added to W²."""
+
+    @abstractmethod
+    def stiff(self, x: FloatArray) -> FloatArray:
         """(W² + give)⁻¹ x (rows,)."""
 
     @abstractmethod
@@ -46,8 +50,8 @@ class Scaling(ABC):
         """(W df) ∘ (W⁻¹ ds) (rows,)."""
 
     @abstractmethod
-    def identity(self, value: float) -> FloatArray:
-        """``value`` times e (rows,)."""
+    def identity(self, value: float) -> FloatArray | float:
+        """``value`` times e, (rows,) or one number for all."""
 
     @abstractmethod
     def length(self, df: FloatArray, ds: FloatArray) -> float:
@@ -59,14 +63,15 @@ class HalfLineScaling(Scaling):
 
     def __init__(self, f: FloatArray, s: FloatArray) -> None:
         self.f, self.s, self.products, self.degree = f, s, f * s, max(f.size, 1)
+        self.D = np.zeros(0)
 
-    def stiffness(self, give: FloatArray) -> FloatArray:
-        """f / (s + f give) (rows,)."""
-        return self.f / (self.s + self.f * give)
+    def soften(self, give: FloatArray) -> None:
+        """D = f / (s + f give) (rows,)."""
+        self.D = self.f / (self.s + self.f * give)
 
-    def stiff(self, x: FloatArray, give: FloatArray) -> FloatArray:
-        """f x / (s + f give)."""
-        return self.stiffness(give) * x
+    def stiff(self, x: FloatArray) -> FloatArray:
+        """D x."""
+        return self.D * x
 
     def aimed(self, target: FloatArray) -> FloatArray:
         """target / f."""
@@ -76,9 +81,9 @@ class HalfLineScaling(Scaling):
         """df ds."""
         return df * ds
 
-    def identity(self, value: float) -> FloatArray:
-        """Ones times ``value``."""
-        return np.full(self.f.size, value)
+    def identity(self, value: float) -> float:
+        """``value``."""
+        return value
 
     def length(self, df: FloatArray, ds: FloatArray) -> float:
         """The smaller of both."""
@@ -106,6 +111,7 @@ class ConeScaling(Scaling):
         self.scaled = self._mapped(self.f, self.eta * self.rho, self.eta / self.rho, self.eta)
         self.products = _product(self.scaled, self.scaled).ravel()
         self.degree = max(len(self.f), 1)
+        self.soft = self.eta, self.eta, self.eta
 
     def _mapped(
         self, x: FloatArray, plus: FloatArray, minus: FloatArray, across: FloatArray
@@ -127,19 +133,19 @@ class ConeScaling(Scaling):
         """W⁻¹ x."""
         return self._mapped(x, 1.0 / (self.eta * self.rho), self.rho / self.eta, 1.0 / self.eta)
 
-    def _stiffnesses(self, give: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def soften(self, give: FloatArray) -> None:
         """The eigenvalues of (W² + give)⁻¹ (nc,)."""
         square, rho = self.eta**2, self.rho**2
         most = float(np.max(give, initial=0.0))
-        return 1.0 / (square * rho + most), 1.0 / (square / rho + most), 1.0 / (square + most)
+        self.soft = 1.0 / (square * rho + most), 1.0 / (square / rho + most), 1.0 / (square + most)
 
-    def stiff(self, x: FloatArray, give: FloatArray) -> FloatArray:
+    def stiff(self, x: FloatArray) -> FloatArray:
         """(W² + give)⁻¹ x (rows,)."""
-        return self._mapped(x.reshape(self.f.shape), *self._stiffnesses(give)).ravel()
+        return self._mapped(x.reshape(self.f.shape), *self.soft).ravel()
 
-    def root(self, give: FloatArray) -> FloatArray:
+    def root(self) -> FloatArray:
         """F (nc, d, d) with FᵀF = (W² + give)⁻¹."""
-        (plus, minus, across), d = map(np.sqrt, self._stiffnesses(give)), self.f.shape[1]
+        (plus, minus, across), d = map(np.sqrt, self.soft), self.f.shape[1]
         out, half = np.zeros((*self.f.shape, d)), np.sqrt(0.5)
         out[:, 0, 0], out[:, 1, 0] = half * plus, half * minus
         out[:, 0, 1:] = half * plus[:, None] * self.along

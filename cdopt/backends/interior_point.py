@@ -13,11 +13,12 @@ rest, dropped and with random gaps; early ones, with D of moderate range, by con
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt.backends.cone_algebra import ConeScaling, HalfLineScaling, Scaling, to_zero
+from cdopt.backends.cone_algebra import ConeScaling, HalfLineScaling, to_zero
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg.network import System
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
@@ -38,25 +39,24 @@ Start = tuple[FloatArray, FloatArray, FloatArray]  # w, and f and s inside the c
 
 
 class _Units:
-    """Forces a f̂ and rates ĝ/a, of f̂ and ĝ in symmetric cones (``cone_algebra``)."""
+    """Forces a f̂ and rates ĝ/a, of f̂ and ĝ in symmetric cones (``cone_algebra``).
+
+    ``load`` is what forces f̂ (rows,) do, ``rate`` the change of ĝ (rows,).
+    """
 
     def __init__(self, problem: NetworkProblem) -> None:
         self.problem, self.net, self.cones = problem, problem.net, problem.has_cones
         self.a: FloatArray | float = 1.0
+        self.load: Callable[[FloatArray], FloatArray] = self.net.load
+        self.rate: Callable[[FloatArray], FloatArray] = self.net.gap
         if self.cones:
             a = np.repeat((problem.mu > 0.0).astype(np.float64), problem.d)
             a[:: problem.d] = 1.0 / np.where(problem.mu > 0.0, problem.mu, 1.0)
             self.a = a
+            self.load = lambda f: self.net.load(a * f)
+            self.rate = lambda dw: np.asarray(a * self.net.gap(dw))
 
-    def load(self, f: FloatArray) -> FloatArray:
-        """What forces f̂ (rows,) do."""
-        return self.net.load(self.a * f)
-
-    def rate(self, dw: FloatArray) -> FloatArray:
-        """The change of ĝ (rows,)."""
-        return np.asarray(self.a * self.net.gap(dw))
-
-    def scaling(self, f: FloatArray, s: FloatArray) -> Scaling:
+    def scaling(self, f: FloatArray, s: FloatArray) -> ConeScaling | HalfLineScaling:
         """Of f̂ and ŝ (rows,)."""
         return ConeScaling(f, s, self.problem.d) if self.cones else HalfLineScaling(f, s)
 
@@ -81,7 +81,7 @@ def solve(
     best = IterationResult(w, units.a * f, np.inf, 0, history, False)
     for step in range(limit + 1):
         c, slope = problem.compliant_gap(f)
-        gap, force = net.gap(w) + problem.p + c, units.a * f
+        gap, force = net.gap(w) + problem.p + c, units.a * f if units.cones else f
         balance, at = problem.balance(w, force), units.scaling(f, s)
         mu = float(f @ s) / at.degree
         size = problem.residual(problem.error(balance), gap, force)
@@ -93,7 +93,8 @@ def solve(
         if best.converged or not np.isfinite(size) or stalled or deadline.passed or not f.size:
             break
         try:
-            linear = _Step(units, (f, s), at, slope, balance, units.a * gap - s, mu, direct)
+            apart = (units.a * gap if units.cones else gap) - s
+            linear = _Step(units, (f, s), at, slope, balance, apart, mu, direct)
             dw, df, ds, length = linear.direction()
         except ArithmeticError as error:
             LOG.info("interior point: %s", error)
@@ -132,7 +133,9 @@ def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> 
     """
     units = _Units(problem)
     reach = max(gap, float(np.abs(problem.p).max(initial=0.0))) or 1.0
-    ones = units.scaling(np.ones(problem.rows), np.ones(problem.rows)).identity(1.0)
+    ones = np.ones(problem.rows)
+    if units.cones:
+        problem.table(ones)[:, 1:] = 0.0
     return np.zeros(problem.net.m), max(force, 1.0) * ones, reach * ones
 
 
@@ -157,7 +160,7 @@ class _Step:
         self,
         units: _Units,
         pair: tuple[FloatArray, FloatArray],
-        at: Scaling,
+        at: ConeScaling | HalfLineScaling,
         slope: FloatArray,
         balance: FloatArray,
         apart: FloatArray,
@@ -170,22 +173,20 @@ class _Step:
         self.near: tuple[FloatArray, FloatArray] | None = None
         self.hardening = problem.compliance is not None and problem.compliance.power < HOOKE
         self.give = slope + min(max(1e-2 * mu, _PROXIMAL_LEAST), _PROXIMAL_MOST)
-        self.D = at.stiffness(self.give) if isinstance(at, HalfLineScaling) else np.zeros(0)
-        self.shift = 0.0 if problem.net.mass is not None else 1e-10 * float(self.D.mean())
+        at.soften(self.give)
+        self.stiff, self.shift = at.stiff, 0.0
+        if problem.net.mass is None and isinstance(at, HalfLineScaling):
+            self.shift = 1e-10 * float(at.D.mean())
         self.tol = min(max(1e-2 * mu, 1e-9), 1e-3)
         self.system = self._system()
 
     def _system(self) -> System:
         if isinstance(self.at, ConeScaling):
-            root = self.at.root(self.give)
+            root = self.at.root()
             root = root * np.reshape(self.units.a, (len(root), 1, -1))
             return self.net.block_system(root, root)
         make = self.net.factored if self.direct else self.net.system
-        return make(self.D, self.shift)
-
-    def _stiff(self, x: FloatArray) -> FloatArray:
-        """D x (rows,)."""
-        return self.at.stiff(x, self.give)
+        return make(self.at.D, self.shift)
 
     def direction(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """dw, df, ds and how far to go: predictor, corrector, further correctors."""
@@ -210,11 +211,11 @@ class _Step:
 
     def _newton(self, target: FloatArray, tol: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """dw, df, ds towards products f ∘ s changed by ``target`` and both residuals zero."""
-        q = self._stiff(self.at.aimed(target) - self.apart)
+        q = self.stiff(self.at.aimed(target) - self.apart)
         dw = self._solved(q, tol)
         rate = self.units.rate(dw)
         self.near = dw, rate
-        df = q - self._stiff(rate)
+        df = q - self.stiff(rate)
         return dw, df, rate + self.apart + self.give * df
 
     def _solved(self, q: FloatArray, tol: float) -> FloatArray:
@@ -223,7 +224,7 @@ class _Step:
         if self.near is None:
             return self._from_zero(rhs, tol)
         dw, rate = self.near
-        left = rhs - self.units.load(self._stiff(rate))
+        left = rhs - self.units.load(self.stiff(rate))
         left -= self.net.inertia(dw) + self.shift * dw
         part = float(np.linalg.norm(left)) / max(float(np.linalg.norm(rhs)), _TINY)
         if part < tol:

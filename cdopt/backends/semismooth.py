@@ -12,11 +12,10 @@ minimum. Otherwise (Coulomb's law) a step has to reduce the imbalance.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
@@ -61,7 +60,7 @@ class SemismoothNewton(ABC):
     def __init__(self, problem: NetworkProblem, tol: float, deadline: Deadline = NEVER) -> None:
         self.problem, self.net = problem, problem.operator
         self.tol, self.deadline, self.steps = tol, deadline, 0
-        self.loaded = problem.F is not None
+        self.loaded, self.static = problem.F is not None, problem.S is None and problem.N is None
         self.history: list[float] = []
 
     # --- what kinds define -------------------------------------------------------------
@@ -100,8 +99,8 @@ class SemismoothNewton(ABC):
     ) -> Point:
         """The point of a motion whose inertia and rates are known, and perhaps the forces."""
         f = self.force(g) if f is None else f
-        balance = inertia - self.net.load(f)
-        if self.loaded:
+        balance = (self.problem.load if self.static else inertia) - self.net.load(f)
+        if self.loaded and not self.static:
             balance += self.problem.load
         return Point(w, inertia, g, f, balance, self.size(balance, w, g))
 
@@ -125,10 +124,10 @@ class SemismoothNewton(ABC):
 
     def step(self, at: Point, d: FloatArray) -> tuple[float, Point]:
         """The length of a step along d (m,), zero where there is none, and the point there."""
-        rate, pushed = self.net.gap(d), self.net.inertia(d)
+        rate, pushed = self.net.gap(d), at.inertia if self.static else self.net.inertia(d)
         t = self.length(at, d, rate, pushed)
         ahead = self.moved(at, t, d, rate, pushed) if t else at
-        return (t, ahead) if np.isfinite(ahead.error) else (0.0, at)
+        return (t, ahead) if math.isfinite(ahead.error) else (0.0, at)
 
     def length(self, at: Point, d: FloatArray, rate: FloatArray, pushed: FloatArray) -> float:
         """Where the slope along d (m,) vanishes; zero where there is no such place."""
@@ -138,17 +137,18 @@ class SemismoothNewton(ABC):
         self, at: Point, t: float, d: FloatArray, rate: FloatArray, pushed: FloatArray
     ) -> Point:
         """The point at t along d (m,), which changes g at the ``rate`` and S w as ``pushed``."""
-        return self.point(at.w + t * d, at.inertia + t * pushed, at.g + t * rate)
+        inertia = pushed if self.static else at.inertia + t * pushed
+        return self.point(at.w + t * d, inertia, at.g + t * rate)
 
     def slope(
         self, at: Point, d: FloatArray, rate: FloatArray, pushed: FloatArray
     ) -> Callable[[float], float]:
         """φ′(t) = (F̃ + S w)ᵀd + t dᵀS d − f(g + t rate)ᵀ rate."""
-        work = self.net.work(at.inertia, d, rate)
+        power, work, square = self.power(at, rate), 0.0, 0.0
+        if not self.static:
+            work, square = self.net.work(at.inertia, d, rate), self.net.work(pushed, d, rate)
         if self.loaded:
             work += float(self.problem.load @ d)
-        square = self.net.work(pushed, d, rate)
-        power = self.power(at, rate)
         return lambda t: work + t * square + power(t)
 
     def power(self, at: Point, rate: FloatArray) -> Callable[[float], float]:
