@@ -44,6 +44,7 @@ class Row:
     seconds : wall-clock time of the whole solve.
     largest : largest contact force, N; not-a-number without forces.
     distance : ‖f − reference‖ / ‖reference‖; not-a-number without either.
+    method : that the backend chose, where it has several; else empty.
     """
 
     label: str
@@ -53,6 +54,7 @@ class Row:
     seconds: float
     largest: float
     distance: float
+    method: str = ""
 
     @classmethod
     def of(cls, solution: StepSolution, label: str, reference: FloatArray | None) -> Row:
@@ -66,14 +68,16 @@ class Row:
         if solution.f is not None and reference is not None and reference.any():
             distance = float(np.linalg.norm(solution.f - reference) / np.linalg.norm(reference))
         texts = label, solution.status, solution.ok, verdict(solution)
-        return cls(*texts, solution.seconds, largest_force(solution), distance)
+        method = str(solution.provenance.get("how", "")).partition(",")[0]
+        return cls(*texts, solution.seconds, largest_force(solution), distance, method)
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The row as text, one entry for each of ``COLUMNS``."""
         distance = f"{self.distance:.1e}" if math.isfinite(self.distance) else "–"
         numbers = seconds(self.seconds), short(self.largest), distance
-        return self.label, one_line(self.says, 28), self.verdict, *numbers
+        says = f"{self.says}: {self.method}" if self.method else self.says
+        return self.label, one_line(says, 28), self.verdict, *numbers
 
 
 class SolutionSet(list[StepSolution]):
