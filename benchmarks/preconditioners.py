@@ -157,7 +157,7 @@ def preconditioners(problem: str) -> list[Row]:
         count = iterations(H, load, lambda r, held=factors: scale * held.solve(scale * r))
         cost = 1.0 + (factors.L.nnz + factors.U.nnz) / H.nnz
         rows.append(_row(f"incomplete factors, drop {drop:g}", count, cost))
-    return [{"contacts": net.nc, "dofs": net.m, **row} for row in rows]
+    return [{"contacts": net.rows, "dofs": net.m, **row} for row in rows]
 
 
 def preconditioned_newton(problem: str) -> list[Row]:

@@ -43,7 +43,7 @@ def products(problem: str, quick: bool = False) -> list[Row]:
         numba.set_num_threads(threads)
         for name, seconds, moved in _measured(net):
             rows.append({
-                "product": name, "threads": threads, "contacts": net.nc, "dofs": net.m,
+                "product": name, "threads": threads, "contacts": net.rows, "dofs": net.m,
                 "seconds": seconds, "bytes": moved, "bound": moved / memory,
                 "ratio": seconds * memory / moved,
                 "ratio_same_size": seconds * bandwidth(max(1, moved // 32), threads) / moved,
@@ -55,8 +55,8 @@ def products(problem: str, quick: bool = False) -> list[Row]:
 def _measured(net: ContactNetwork) -> list[tuple[str, float, int]]:
     """Each product, its seconds, and the bytes that it must move."""
     random = np.random.default_rng(0)
-    u, f, rhs = random.random(net.m), random.random(net.nc), random.random(net.m)
-    matrix = net.B.data.nbytes + 8 * net.nc
+    u, f, rhs = random.random(net.m), random.random(net.rows), random.random(net.m)
+    matrix = net.B.data.nbytes + 8 * net.rows
     once = matrix + u.nbytes + f.nbytes
     measured = [
         ("B u", _median(lambda: net.gap(u)), once),
@@ -64,7 +64,7 @@ def _measured(net: ContactNetwork) -> list[tuple[str, float, int]]:
     ]
     if net.small or net.blocks is None:
         return measured
-    system: Any = net.system(np.ones(net.nc), 1e-6)
+    system: Any = net.system(np.ones(net.rows), 1e-6)
     before = net.statistics.iterations
     system.solve(rhs, 0.0, MANY)
     spent = net.statistics.iterations - before
@@ -79,7 +79,7 @@ def factorisation(problem: str, quick: bool = False) -> list[Row]:
     net = _network(problem)
     if net.small:
         return [{"failed": "small systems are factorised as dense matrices"}]
-    D, library = np.ones(net.nc), net.library
+    D, library = np.ones(net.rows), net.library
     entries, flops = _factor_size(net, D)
     rows: list[Row] = []
     for threads in sorted({1, numba.get_num_threads()}):
@@ -87,7 +87,7 @@ def factorisation(problem: str, quick: bool = False) -> list[Row]:
         with threadpool_limits(threads, user_api="blas"):
             seconds = _median(lambda: library.factorise(D, 1e-6))
         rows.append({
-            "library": library.name, "threads": threads, "contacts": net.nc, "dofs": net.m,
+            "library": library.name, "threads": threads, "contacts": net.rows, "dofs": net.m,
             "seconds": seconds, "dgemm": peak, "factor_entries": entries, "flops": flops,
             "bound": flops / peak, "ratio": seconds * peak / flops,
         })  # fmt: skip

@@ -69,6 +69,7 @@ class Row:
             distance = float(np.linalg.norm(solution.f - reference) / np.linalg.norm(reference))
         texts = label, solution.status, solution.ok, verdict(solution)
         method = str(solution.provenance.get("how", "")).partition(",")[0]
+        method = "" if method[:1].isdigit() else method  # what one method has spent
         return cls(*texts, solution.seconds, largest_force(solution), distance, method)
 
     @property

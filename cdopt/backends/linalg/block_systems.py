@@ -14,10 +14,15 @@ import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
 from cdopt.backends.linalg.block_pairs import PairSystem, UnsymmetricPairSystem
-from cdopt.backends.linalg.factorisation import IterationStatistics, Solve, factorised
+from cdopt.backends.linalg.factorisation import (
+    DENSE,
+    IterationStatistics,
+    Solve,
+    dense_solve,
+    factorised,
+)
 from cdopt.problem.scaling import Entries
 
-DENSE = 800  # rows up to which systems are solved as dense ones
 _ITERATIONS = 500  # of iterated systems; then a factorisation
 _FULL = 0.1  # share of entries of N from which it is dense
 
@@ -26,23 +31,6 @@ def diagonal_blocks(H: FloatArray) -> sp.csr_array:
     """Blocks (nc, d, d) on the diagonal of a sparse matrix."""
     nc, d, _ = H.shape
     return sp.csr_array(sp.bsr_array((H, np.arange(nc), np.arange(nc + 1)), shape=(nc * d, nc * d)))
-
-
-def dense_solve(J: FloatArray) -> Solve:
-    """J⁻¹ of a dense J; an ArithmeticError where it is singular."""
-
-    def solve(rhs: FloatArray) -> FloatArray:
-        try:
-            return np.asarray(np.linalg.solve(J, rhs))
-        except np.linalg.LinAlgError as error:
-            raise ArithmeticError(str(error)) from error
-
-    return solve
-
-
-def sparse_solve(J: sp.csr_array) -> Solve:
-    """J⁻¹ of a sparse J, by a dense or a sparse factorisation."""
-    return dense_solve(J.toarray()) if J.shape[0] <= DENSE else factorised(J)
 
 
 class BlockSystem:

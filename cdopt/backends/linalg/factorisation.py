@@ -25,6 +25,7 @@ from scipy.sparse.linalg import splu
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import uncounted
 
+DENSE = 800  # rows up to which systems that are not symmetric are solved as dense ones
 _SYMMETRIC_POSITIVE = 2  # PARDISO's number for real symmetric positive definite matrices
 _ANALYSE, _FACTORISE, _SOLVE, _RELEASE = 11, 22, 33, -1  # its phases
 _FAINT = 1e-4  # a contact this much weaker than the inertia it acts on is left to refinement
@@ -220,6 +221,23 @@ def _superlu(H: sp.csc_array, order: str, **options: Any) -> Any:
         return splu(H, permc_spec=order, **options)
     except RuntimeError as error:
         raise ArithmeticError(str(error)) from error
+
+
+def dense_solve(J: FloatArray) -> Solve:
+    """J⁻¹ of a dense J; an ArithmeticError where it is singular."""
+
+    def solve(rhs: FloatArray) -> FloatArray:
+        try:
+            return np.asarray(np.linalg.solve(J, rhs))
+        except np.linalg.LinAlgError as error:
+            raise ArithmeticError(str(error)) from error
+
+    return solve
+
+
+def sparse_solve(J: sp.csr_array) -> Solve:
+    """J⁻¹ of a sparse J, by a dense or a sparse factorisation."""
+    return dense_solve(J.toarray()) if J.shape[0] <= DENSE else factorised(J)
 
 
 class SuperLU:

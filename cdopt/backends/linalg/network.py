@@ -26,12 +26,7 @@ from cdopt.backends.linalg.block_pairs import (
     block_order,
     block_pairs,
 )
-from cdopt.backends.linalg.block_systems import (
-    BlockSystem,
-    dense_solve,
-    diagonal_blocks,
-    sparse_solve,
-)
+from cdopt.backends.linalg.block_systems import BlockSystem, diagonal_blocks
 from cdopt.backends.linalg.dof_blocks import dof_blocks
 from cdopt.backends.linalg.factorisation import (
     DenseSystem,
@@ -71,7 +66,7 @@ class ContactSystem:
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x, to round-off; an ArithmeticError for numbers beyond what a double holds."""
-        free, forces = self.net.motion(rhs), np.zeros(self.net.nc)
+        free, forces = self.net.motion(rhs), np.zeros(self.net.rows)
         forces[self.stiff] = self.dense.solve(self.net.gap(free)[self.stiff], tol)
         return free - self.net.motion(self.net.load(forces))
 
@@ -103,8 +98,8 @@ class ContactNetwork:
     statistics: IterationStatistics = field(default_factory=IterationStatistics)
 
     @property
-    def nc(self) -> int:
-        """Number of contacts."""
+    def rows(self) -> int:
+        """Number of rows of B."""
         return int(self.B.shape[0])
 
     @property
@@ -151,7 +146,7 @@ class ContactNetwork:
         if self.mass is not None and self._is_diagonal:
             return np.asarray(load / self.mass_diagonal)
         if self.blocks is None:
-            return self.factored(np.zeros(self.nc)).solve(load, _ROUND_OFF)
+            return self.factored(np.zeros(self.rows)).solve(load, _ROUND_OFF)
         return np.asarray(self._mobility @ load)
 
     @cached_property
@@ -211,7 +206,7 @@ class ContactNetwork:
     @cached_property
     def few(self) -> bool:
         """Whether there are few contacts, and ``of_forces`` is the quickest system."""
-        few = self.mass is not None and _few_contacts(self.nc, self.m)
+        few = self.mass is not None and _few_contacts(self.rows, self.m)
         return few and self.blocks is not None
 
     @property
@@ -258,12 +253,12 @@ class ContactNetwork:
             H, B = left.transpose(0, 2, 1) @ right, self._dense_B
             HB = H @ B.reshape(len(H), -1, self.m)
             J = self._dense_mass + B.T @ HB.reshape(B.shape)
-            return BlockSystem(lambda: dense_solve(J))
+            return BlockSystem(lambda: factorisation.dense_solve(J))
         pairs, blocks = self.pairs, self.blocks
 
         def factorise() -> factorisation.Solve:
             H = diagonal_blocks(left.transpose(0, 2, 1) @ right)
-            return sparse_solve(sp.csr_array(self.mass + self.B.T @ (H @ self.B)))
+            return factorisation.sparse_solve(sp.csr_array(self.mass + self.B.T @ (H @ self.B)))
 
         if pairs is None or blocks is None:
             return BlockSystem(factorise)
@@ -313,7 +308,7 @@ class ContactNetwork:
 
     @cached_property
     def _is_full(self) -> bool:
-        return bool(self.B.nnz > _FULL * self.nc * self.m)
+        return bool(self.B.nnz > _FULL * self.rows * self.m)
 
     def _dense(self, D: FloatArray, shift: float) -> FloatArray:
         """S + shift I + Bᵀ D B as a dense matrix (m, m), right in its upper triangle."""

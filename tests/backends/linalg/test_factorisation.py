@@ -65,7 +65,7 @@ def test_every_library_gives_the_solution(
     net = chain_network(kind, mixed, three)
     random = np.random.default_rng(0)
     for shift in (0.1,) if kind == "none" else (0.0, 1.0, 1e-6):  # one analysis for all
-        D = np.where(random.random(net.nc) < 0.3, 0.0, random.random(net.nc))
+        D = np.where(random.random(net.rows) < 0.3, 0.0, random.random(net.rows))
         check(net, D, shift)
     assert net.statistics.library == library
     assert net.statistics.factorisations == (1 if kind == "none" else 3)
@@ -75,17 +75,17 @@ def test_every_library_gives_the_solution(
 def test_stiffness_over_twelve_powers_of_ten(library: str, kind: str) -> None:
     """Contacts too faint to be factorised are left to the refinement."""
     net = chain_network(kind)
-    check(net, 10.0 ** np.random.default_rng(1).uniform(-6.0, 6.0, net.nc), 0.0, soft=True)
+    check(net, 10.0 ** np.random.default_rng(1).uniform(-6.0, 6.0, net.rows), 0.0, soft=True)
 
 
 def test_an_earlier_system_still_solves_or_reports_failure(library: str) -> None:
     """PARDISO holds one set of factors for each network."""
     net = chain_network("diagonal")
     random = np.random.default_rng(0)
-    D = random.random(net.nc)
+    D = random.random(net.rows)
     H = matrix(net.B, net.mass, D)
     earlier = net.factored(D)
-    later = net.factored(10.0 ** random.uniform(-3.0, 5.0, net.nc))
+    later = net.factored(10.0 ** random.uniform(-3.0, 5.0, net.rows))
     x = random.standard_normal(net.m)
     y = earlier.solve(H @ x, 1e-12)
     assert earlier.gave_up or energy_error(H, y, x) <= 1e-9
@@ -96,7 +96,7 @@ def test_an_earlier_system_still_solves_or_reports_failure(library: str) -> None
 def test_two_networks_at_once(library: str) -> None:
     """Neither touches the other's factors; the memory of one given back leaves the other's."""
     one, two = chain_network("diagonal"), chain_network("row")
-    D, E = np.ones(one.nc), 2.0 * np.ones(two.nc)
+    D, E = np.ones(one.rows), 2.0 * np.ones(two.rows)
     first, second = one.factored(D), two.factored(E)
     x = np.random.default_rng(0).standard_normal(one.m)
     H, K = matrix(one.B, one.mass, D), matrix(two.B, two.mass, E)
@@ -109,7 +109,7 @@ def test_a_singular_matrix_is_an_error_or_no_success(library: str) -> None:
     """A dof without inertia that nothing touches."""
     net = chain_network("none")
     try:
-        system = net.factored(np.zeros(net.nc), 0.0)
+        system = net.factored(np.zeros(net.rows), 0.0)
         x = system.solve(np.ones(net.m), 1e-12)
     except ArithmeticError:
         return

@@ -70,8 +70,8 @@ def check_network(
         np.testing.assert_allclose(net.motion(net.arranged(pushed))[net.position], x, atol=1e-10)
         np.testing.assert_array_equal(net.mass_diagonal[net.position], mass.diagonal())
     shift = 0.1 if mass is None else 0.0
-    check_solutions(net, B, mass, stiffness(net.nc, seed, decades), shift, close=close)
-    check_solutions(net, B, mass, np.zeros(net.nc), 7.0)
+    check_solutions(net, B, mass, stiffness(net.rows, seed, decades), shift, close=close)
+    check_solutions(net, B, mass, np.zeros(net.rows), 7.0)
     np.testing.assert_array_equal(B.toarray(), given_B)
     return net
 
@@ -97,7 +97,8 @@ def test_networks_are_those_of_dense_matrices(
     if kind in ("none", "diagonal", "block"):
         assert net.size == (size or 6)
         assert (net.pairs is None) == three
-        assert isinstance(net.system(np.ones(net.nc), 1.0), IteratedSystem if three else PairSystem)
+        system = net.system(np.ones(net.rows), 1.0)
+        assert isinstance(system, IteratedSystem if three else PairSystem)
     elif net.blocks is None:
         assert net.statistics.iterations == 0  # factorised at once
 
@@ -109,7 +110,7 @@ def test_contacts_between_chunks(mixed_up: bool) -> None:
     net = check_network(*(shuffled(B, body) if mixed_up else (B, body)))
     assert net.pairs is not None
     assert net.pairs.start.size == 3
-    assert net.pairs.contact.size < 1.1 * net.nc  # few contacts are stored twice
+    assert net.pairs.contact.size < 1.1 * net.rows  # few contacts are stored twice
 
 
 @pytest.mark.parametrize(
@@ -293,14 +294,14 @@ def test_a_limit_of_iterations_is_reported_and_zero_stays_zero(three: bool) -> N
     B, body = chain([3] * 90, three=three)
     net = network(B, body, inertia("diagonal", body))
     rhs = np.random.default_rng(0).standard_normal(net.m)
-    system = net.system(100.0 * np.ones(net.nc))
+    system = net.system(100.0 * np.ones(net.rows))
     system.solve(rhs, 1e-12, 3)
     assert system.gave_up
     assert net.statistics.iterations == 3
     system.solve(rhs, 1e-12)
     assert not system.gave_up
     assert net.statistics.iterations > 3
-    for either in (system, net.factored(np.ones(net.nc))):
+    for either in (system, net.factored(np.ones(net.rows))):
         np.testing.assert_array_equal(either.solve(np.zeros(net.m), 1e-10), 0.0)
         assert not either.gave_up
 
@@ -336,7 +337,7 @@ def test_results_do_not_depend_on_the_number_of_threads(kind: str) -> None:
     try:
         for threads in (1, 2):
             numba.set_num_threads(threads)
-            system = net.system(stiffness(net.nc), 0.1)
+            system = net.system(stiffness(net.rows), 0.1)
             assert system.threads == (True if threads > 1 else None)
             solutions.append(system.solve(rhs, 1e-10))
     finally:
