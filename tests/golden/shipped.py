@@ -116,6 +116,9 @@ def sampled(name: str, law: str | None, old: Record | None) -> Record:
     error = spread / np.sqrt(np.minimum(samples.bulk, 4.0 * 1500.0)) + 1e-9 * np.abs(mean).max()
     record.put("mean moments", mean, error)
     record.put("spread moments", spread, error)
+    if law is None:  # every draw delivers the load, so the mean does
+        B = np.abs(dense(step.B))
+        record.put("mean load", dense(step.B).T @ mean, B.T @ np.abs(mean))
     return record
 
 
