@@ -32,7 +32,7 @@ from cdopt.hyperstatic.network import equilibrated
 from cdopt.problem.cones import OPEN, RESTING, SLIDING
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.scales import step_scales
-from cdopt.problem.scaling import network_parts
+from cdopt.problem.scaling import network_parts, rows_of, total_by
 from cdopt.problem.solution import StepSolution
 
 _BLUR = 10.0  # forces below so many of the answer's residuals may be zero
@@ -144,28 +144,25 @@ def coordinates(faces: Faces) -> tuple[sp.csr_array, IntArray]:
     else:
         blocks[rests, 1:] *= faces.mu[rests, None, None]
         sizes = many[many > 0]
-    used = np.arange(d) < many[:, None]
-    each = np.arange(nc * d).reshape(nc, d)
-    row, column = np.repeat(each, d, axis=1).ravel(), np.tile(each, d).ravel()
-    G = sp.csr_array((blocks.ravel(), (row, column)), shape=(nc * d, nc * d))
-    G.eliminate_zeros()
-    return sp.csr_array(G[:, np.flatnonzero(used)]), sizes
+    place = np.cumsum(many) - many
+    contact, row, column = np.nonzero(blocks)
+    entries = blocks[contact, row, column], (contact * d + row, place[contact] + column)
+    return sp.csr_array(entries, shape=(nc * d, int(many.sum()))), sizes
 
 
 def contacts_of(G: sp.csr_array, d: int) -> IntArray:
     """(n,) the contact of each coordinate."""
-    columns = sp.csc_array(G)
-    return np.asarray(columns.indices[columns.indptr[:-1]] // d, dtype=np.int64)
+    contact = np.zeros(G.shape[1], dtype=np.int64)
+    contact[G.indices] = rows_of(G) // d
+    return contact
 
 
 def coordinates_of(G: sp.csr_array, forces: FloatArray) -> FloatArray:
     """z (n, …) with G z nearest to forces (nc d, …)."""
-    gram = sp.csc_array(G.T @ G)
     right = np.asarray(G.T @ forces)
-    diagonal = gram.diagonal()
-    if gram.nnz == diagonal.size:  # no two coordinates share a row
-        return np.asarray((right.T / diagonal).T)
-    return np.asarray(splu(gram).solve(right))
+    if np.diff(G.indptr).max(initial=0) <= 1:  # no two coordinates share a row
+        return np.asarray((right.T / total_by(G.indices, G.data**2, G.shape[1])).T)
+    return np.asarray(splu(sp.csc_array(G.T @ G)).solve(right))
 
 
 def _split(
@@ -178,9 +175,11 @@ def _split(
     floor: FloatArray,
 ) -> list[ForcePart]:
     """The independent parts of coordinates with this ``gradient`` (n, m) of the balance."""
-    cone = np.repeat(np.arange(sizes.size), sizes)
-    tied = sp.csr_array((np.ones(z.size), (cone, np.arange(z.size))), (sizes.size, z.size))
-    label = network_parts(sp.csr_array(tied @ abs(gradient))).contact
+    cone, of_cone = np.repeat(np.arange(sizes.size), sizes), gradient
+    if sizes.size < z.size:  # the coordinates of a cone belong together
+        tied = sp.csr_array((np.ones(z.size), (cone, np.arange(z.size))), (sizes.size, z.size))
+        of_cone = sp.csr_array(tied @ abs(gradient))
+    label = network_parts(of_cone).contact
     columns, result = sp.csc_array(G), []
     for rows, cones in zip(_by_label(label[cone]), _by_label(label), strict=True):
         block = sp.csr_array(gradient[rows])

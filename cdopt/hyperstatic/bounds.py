@@ -9,6 +9,7 @@ certified by their duals.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -102,7 +103,9 @@ def bounds_of(
     costs = [_costs(C, network) for network in networks]
     done, total, programs = 0, sum(c.rows.shape[0] for c in costs), 0
     solvers = [_solver(network, witnesses, deadline) for network in networks]
-    with threads_for(total), ThreadPoolExecutor(jobs) as pool:
+    cones = not all(network.polyhedral for network in networks)
+    threads = threads_for(total) if cones else contextlib.nullcontext()
+    with threads, ThreadPoolExecutor(jobs) as pool:
         searches = [
             pool.map(solver, _chunks(c.rows, network, jobs))
             for network, solver, c in zip(networks, solvers, costs, strict=True)
@@ -137,7 +140,13 @@ def _costs(C: sp.csr_array, network: FreeNetwork) -> _Costs:
     own = sp.csr_array(sp.csr_array(C @ network.G) * network.unit[None, :])
     own.sum_duplicates()
     own.eliminate_zeros()
-    used = np.flatnonzero(np.diff(own.indptr))
+    entries = np.diff(own.indptr)
+    used = np.flatnonzero(entries)
+    if entries.max(initial=0) <= 1:  # of one coordinate each
+        columns, cost = np.unique(own.indices, return_inverse=True)
+        single = np.ones(columns.size), columns, np.arange(columns.size + 1)
+        rows = sp.csr_array(single, shape=(columns.size, own.shape[1]))
+        return _Costs(rows, used, cost, own.data)
     known: dict[bytes, int] = {}
     cost, factor = np.zeros(used.size, int), np.zeros(used.size)
     chosen: list[tuple[IntArray, FloatArray]] = []
@@ -183,5 +192,7 @@ def _chunks(costs: sp.csr_array, network: FreeNetwork, jobs: int) -> list[sp.csr
     many = costs.shape[0]
     size = _CHUNK if network.polyhedral else max(1, _BATCH // network.sizes.size)
     pieces = min(max(4 * jobs if jobs > 1 else 1, -(-many // size)), max(many, 1))
+    if pieces == 1:
+        return [costs] if many or not network.polyhedral else []
     chunks = np.array_split(np.arange(many), pieces)
     return [costs[rows] for rows in chunks if rows.size or not network.polyhedral]

@@ -86,7 +86,8 @@ def _scaled(
     B = sp.csr_array(B * (1.0 / column_scale(B))[None, :])
     scaled, unit = force / (unit * ratio), unit * ratio
     sizes = np.ones(rows.size, dtype=np.int64) if part.polyhedral else part.sizes
-    G = sp.csr_array(sp.csc_array(part.G)[:, rows])
+    whole = rows.size == part.z.size and bool((rows == np.arange(rows.size)).all())
+    G = part.G if whole else sp.csr_array(sp.csc_array(part.G)[:, rows])
     return FreeNetwork(part.index[rows], G, sizes, freeze(B), B.T @ scaled, scaled, unit)
 
 

@@ -116,7 +116,8 @@ def indeterminacy(
     loose = _looseness(less, nc, d)
     asked = _asked(contacts, loose > STIFF)
     determined = _determined(less, nc * d)
-    C = sp.eye_array(nc * d, format="csr")[(asked[:, None] * d + np.arange(d)).ravel()]
+    C = sp.eye_array(nc * d, format="csr")
+    C = C if asked.size == nc else C[(asked[:, None] * d + np.arange(d)).ravel()]
     with progress_bar(progress, "forces bounded") as update:
         bounds = bounds_of(less.free, C, determined, jobs, update, deadline)
     named = {}

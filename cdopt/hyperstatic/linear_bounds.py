@@ -19,6 +19,7 @@ from cdopt._util.formatting import beside
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.hyperstatic.extremes import Extreme, Extremes
 from cdopt.hyperstatic.free_network import FreeNetwork
+from cdopt.problem.scaling import rows_of
 
 CERTIFIED = 1e-8  # worst residual of a bound that counts, in units of its network's largest force
 _FEASIBLE = 1e-10  # HiGHS's own tolerances, the sharpest it takes
@@ -63,14 +64,14 @@ class _Search:
         self._highs = _program(network.B, network.load)
         # residuals of the proofs that the least value is zero, and that there is no end
         self._idle, self._low, self._high = np.full((3, many), np.inf)
-        negative = sp.csr_array((costs.data < 0.0, costs.indices, costs.indptr), costs.shape)
-        self._positive = np.asarray(negative.sum(axis=1)).ravel() == 0
+        negative = rows_of(costs)[costs.data < 0.0]
+        self._positive = np.bincount(negative, minlength=many) == 0
         self._remember(network.force, 0.0)
         self.largest = [self._extreme(k, -1.0) for k in range(many)]
         self.least = [self._extreme(k, 1.0) for k in range(many)]
 
     def _remember(self, x: FloatArray, residual: float) -> None:
-        values = self.costs @ x
+        values = self._values(x)
         idle = self._positive & (values <= _ZERO)
         proof = np.maximum(residual, np.abs(values[idle]))
         self._idle[idle] = np.minimum(self._idle[idle], proof)
@@ -78,9 +79,15 @@ class _Search:
     def _remember_ray(self, ray: FloatArray, residual: float) -> None:
         self.rays.append(ray)
         for proofs, sign in ((self._high, 1.0), (self._low, -1.0)):
-            share = sign * (self.costs @ (ray / ray.max()))
+            share = sign * self._values(ray / ray.max())
             along = share > _ALONG
             proofs[along] = np.minimum(proofs[along], residual / np.minimum(share[along], 1.0))
+
+    def _values(self, x: FloatArray) -> FloatArray:
+        """Of the costs, at x (n,)."""
+        if self.costs.nnz == self.costs.shape[0]:  # of one coordinate each
+            return self.costs.data * x[self.costs.indices]
+        return np.asarray(self.costs @ x)
 
     def _row(self, k: int) -> tuple[IntArray, FloatArray]:
         """The entries of a cost."""
