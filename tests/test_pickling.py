@@ -14,6 +14,7 @@ from campaigns import specimens
 
 import cdopt
 import cdopt.formulations
+import cdopt.problem
 
 INNER = ("data", "tangent", "statement", "law", "network")  # parts that nobody is handed
 ROUNDS = {"pickle": lambda one: pickle.loads(pickle.dumps(one)), "deep copy": copy.deepcopy}
@@ -62,7 +63,8 @@ def test_everything_users_hold_survives_pickle_and_deep_copy() -> None:
     session = cdopt.backends.osqp_session()
     cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step).solve(session)
     held = [*specimens.objects().values(), *specimens.errors(), cdopt.scene.beam()]
-    for one in held:
+    inner = cdopt.problem.ContactProblem, cdopt.problem.ScaledProblem  # as in INNER
+    for one in (one for one in held if not isinstance(one, inner)):
         for way, again in ROUNDS.items():
             same(one, again(one), f"{type(one).__name__} by {way}")
             assert not isinstance(one, Exception) or str(again(one)) == str(one)

@@ -45,6 +45,8 @@ class Quantity(Frozen):
     @staticmethod
     def of(name: str, C: sp.csr_array, bounds: Bounds, narrow: float) -> Quantity:
         """What ``bounds`` say; numbers within ``narrow`` of their scale are unique."""
+        checks.instance("bounds", bounds, Bounds)
+        narrow = checks.not_negative("narrow", narrow)
         with np.errstate(invalid="ignore"):
             unique = bounds.upper - bounds.lower <= narrow * bounds.scale
         arrays = bounds.lower, bounds.upper, unique, bounds.residual, bounds.witnesses

@@ -97,6 +97,7 @@ class Load(Frozen):
 
     def at(self, values: Sequence[float]) -> FloatArray:
         """F̃ (nv,) where the sliders stand at these values."""
+        values = checks.vector("values", values, len(self.start)).tolist()
         first, others = values[0], np.array(values[1:])
         if self.kind == _GRAVITY:
             lean, *turn = np.deg2rad(others)
@@ -213,6 +214,12 @@ class Exploration(Frozen):
     picture: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        for name in ("B", "response"):
+            table = checks.numbers(name, getattr(self, name), (None, None))
+            object.__setattr__(self, name, table)
+        checks.vector("stiffness", self.stiffness, len(self.B))
+        checks.scalar("power", self.power)
+        checks.instance("load", self.load, Load)
         nc, nv = self.B.shape
         _check_size(nc, nv)
         if nc == 0:

@@ -14,6 +14,7 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.frozen import Frozen
 from cdopt.problem import friction_cone as cone
 
 
@@ -31,6 +32,8 @@ class Cones(ABC):
     d: int
     mu: FloatArray
 
+    __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
+
     @property
     def rows(self) -> int:
         """Number of rows of all contacts."""
@@ -38,18 +41,22 @@ class Cones(ABC):
 
     def table(self, rows: FloatArray) -> FloatArray:
         """Values of the rows as one line a contact (nc, d)."""
+        rows = checks.answer("rows", rows, self.rows)
         return rows.reshape(self.nc, self.d)
 
     def normal(self, rows: FloatArray) -> FloatArray:
         """(nc,) the values of the normal rows."""
+        rows = checks.answer("rows", rows, self.rows)
         return rows[:: self.d]
 
     def sizes(self, rows: FloatArray) -> FloatArray:
         """(nc,) Euclidean norm of the rows of each contact."""
+        rows = checks.answer("rows", rows, self.rows)
         return np.abs(rows) if self.d == 1 else np.linalg.norm(self.table(rows), axis=1)
 
     def on_rows(self, values: FloatArray) -> FloatArray:
         """Values of the contacts (nc,) on each of their rows (rows,)."""
+        values = checks.answer("values", values, self.nc)
         return values if self.d == 1 else values.repeat(self.d)
 
     @property
@@ -101,16 +108,19 @@ class Cones(ABC):
 
     def shifted(self, g: FloatArray) -> FloatArray:
         """Rates g + shift(g) e_n (rows,)."""
+        g = checks.answer("g", g, self.rows)
         result = g.copy()
         result[:: self.d] += self.shift(g)
         return result
 
     def distance(self, f: FloatArray) -> FloatArray:
         """(nc,) distance of forces f (rows,) from K."""
+        f = checks.answer("f", f, self.rows)
         return self.sizes(f - self.project(f))
 
     def dual_distance(self, g: FloatArray) -> FloatArray:
         """(nc,) distance of rates g (rows,) from K*: the size of P_K(−g), by Moreau."""
+        g = checks.answer("g", g, self.rows)
         return self.sizes(self.project(-g))
 
     def natural_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
@@ -118,6 +128,9 @@ class Cones(ABC):
 
         ``mobility`` is w > 0 (nc,) in m/(s·N).
         """
+        mobility = checks.answer("mobility", mobility, self.nc)
+        f = checks.answer("f", f, self.rows)
+        g = checks.answer("g", g, self.rows)
         push = self.on_rows(mobility) * f
         return push - self.project(push - g)
 
@@ -141,18 +154,22 @@ class HalfLines(Cones):
 
     def take(self, contacts: IntArray) -> HalfLines:
         """As many half-lines."""
+        contacts = checks.positions("contacts", contacts, self.nc)
         return HalfLines(contacts.size)
 
     def project(self, y: FloatArray) -> FloatArray:
         """max(y, 0)."""
+        y = checks.answer("y", y, self.rows)
         return np.maximum(y, 0.0)
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
         """One where y is positive."""
+        y = checks.answer("y", y, self.rows)
         return np.where(y > 0.0, 1.0, 0.0)[:, None, None]
 
     def shift(self, g: FloatArray) -> FloatArray:
         """None."""
+        g = checks.answer("g", g, self.rows)
         return np.zeros(self.nc)
 
 
@@ -183,10 +200,12 @@ class FrictionCones(Cones):
 
     def take(self, contacts: IntArray) -> FrictionCones:
         """The cones of these contacts (n,)."""
+        contacts = checks.positions("contacts", contacts, self.nc)
         return FrictionCones(self.mu[contacts], self.d)
 
     def in_units(self, unit: FloatArray) -> FrictionCones:
         """Cones with μ times the normal ``unit`` (rows,) over the tangential one."""
+        unit = checks.answer("unit", unit, self.rows)
         return FrictionCones(self._ratio(unit), self.d)
 
     def _ratio(self, unit: FloatArray) -> FloatArray:
@@ -227,10 +246,12 @@ class FixedFaces(FrictionCones):
 
     def take(self, contacts: IntArray) -> FixedFaces:
         """The faces of these contacts (n,)."""
+        contacts = checks.positions("contacts", contacts, self.nc)
         return FixedFaces(self.mu[contacts], self.d, self.status[contacts], self.ray[contacts])
 
     def in_units(self, unit: FloatArray) -> FixedFaces:
         """Faces of forces over each ``unit`` (rows,)."""
+        unit = checks.answer("unit", unit, self.rows)
         table = self.table(unit)
         return FixedFaces(self._ratio(unit), self.d, self.status, self.ray / table * table[:, :1])
 

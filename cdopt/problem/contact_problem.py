@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
+from cdopt._util.errors import InvalidInput
 from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.mass import MassMatrix
@@ -126,10 +127,10 @@ class ContactProblem:
 
         Raises
         ------
-        ValueError : the contacts are rigid.
+        InvalidInput : the contacts are rigid.
         """
         if self.compliance is None:
-            raise ValueError("rigid contacts have no elastic law")
+            raise InvalidInput("problem", "rigid contacts", "elastic ones, which have a law")
         return self.compliance
 
     # --- the terms of the conditions -------------------------------------------------------
@@ -150,12 +151,12 @@ class ContactProblem:
 
         Raises
         ------
-        ValueError : a static network, which has none.
+        InvalidInput : a static network, which has none.
         """
         if self.N is not None:
             return self.N
         if self.inertia is None:
-            raise ValueError("a static network has no Delassus matrix")
+            raise InvalidInput("problem", "a static network", "a step, which has N")
         product = sp.csr_array(self.B @ self.inertia.solve_sparse(sp.csr_array(self.B.T)))
         return freeze(sp.csr_array((product + product.T) * (0.5 * self.dt)))
 
@@ -203,6 +204,7 @@ class ContactProblem:
         w′(c) without friction. With friction c are those of springs, and forces the nearest ones in
         K by the energy of the springs, or for Coulomb's law the springs' forces cut by friction.
         """
+        c = checks.answer("c", c, self.rows)
         law = self.elastic_law
         if self.d == 1:
             return law.force(c)
@@ -213,6 +215,7 @@ class ContactProblem:
 
     def stored_energy(self, c: FloatArray) -> FloatArray:
         """(rows,) J, of elastic contacts at overlaps c (rows,) in m."""
+        c = checks.answer("c", c, self.rows)
         law = self.elastic_law
         return law.energy(c) if self.d == 1 else law.conjugate(self.contact_forces(c))
 

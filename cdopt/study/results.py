@@ -99,6 +99,8 @@ class Results:
 
         Problems proven infeasible are left out.
         """
+        checks.text("tolerance", tolerance)
+        checks.optional(checks.text, "form", form)
         runs = self.plain
         infeasible = runs.loc[runs["outcome"] == "infeasible", "question"]
         chosen = (runs["tolerance"] == tolerance) & ~runs["question"].isin(infeasible)
@@ -131,11 +133,13 @@ class Results:
 
 def solver_of(run: StudyRun) -> str:
     """The solver's name, and how it was called unless through CVXPY."""
+    checks.instance("run", run, StudyRun)
     return run.backend if run.call == "cvxpy" else f"{run.backend} ({run.call})"
 
 
 def family_of(run: StudyRun) -> str:
     """What problems of different size have in common: the bank's name, or that of the files."""
+    checks.instance("run", run, StudyRun)
     label = run.problem.label
     member = _MEMBER.match(label)
     return member["family"] if member else re.split(r"[:#]", label.removeprefix("family:"))[0]
@@ -143,6 +147,7 @@ def family_of(run: StudyRun) -> str:
 
 def tolerance_of(run: StudyRun) -> str:
     """The tolerance asked, as text."""
+    checks.instance("run", run, StudyRun)
     return DEFAULTS if run.tolerance is None else f"{run.tolerance:g}"
 
 

@@ -18,6 +18,7 @@ from scipy.special import stdtrit
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +34,16 @@ class Profile:
     ratios: FloatArray
     problems: int
 
+    __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
+
     def at(self, tau: float) -> float:
         """ρ(τ); at 1 the share on which it was the fastest, at infinity the share solved."""
-        return float(np.searchsorted(self.ratios, tau, side="right")) / self.problems
+        ratio = checks.real("tau", tau, "one number, which may be infinite", ())
+        return float(np.searchsorted(self.ratios, ratio, side="right")) / self.problems
 
     def steps(self, most: float) -> tuple[FloatArray, FloatArray]:
         """Corners (τ, ρ) of the step function from τ = 1 to ``most``."""
+        most = checks.scalar("most", most)
         tau = np.concatenate([[1.0], self.ratios[self.ratios <= most], [most]])
         return tau, np.array([self.at(value) for value in tau])
 
@@ -54,12 +59,14 @@ def performance_profiles(times: Mapping[str, Sequence[float]]) -> dict[str, Prof
     ------
     InvalidInput : no solver, no problem, lengths that differ, or a time that is not positive.
     """
-    lengths = {len(row) for row in times.values()}
+    rows = {
+        checks.text("times", name): checks.real(f"times[{name!r}]", row, "times", (None,))
+        for name, row in checks.mapping("times", times).items()
+    }
+    lengths = {len(row) for row in rows.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise InvalidInput("times", f"lengths {sorted(lengths)}", "one time for each problem")
-    table = np.nan_to_num(
-        np.array([list(row) for row in times.values()], float), nan=np.inf, posinf=np.inf
-    )
+    table = np.nan_to_num(np.array(list(rows.values()), float), nan=np.inf, posinf=np.inf)
     if not np.all(table > 0.0):
         raise InvalidInput("times", f"{table.min()!r}", "positive times")
     best = np.where(np.isfinite(table.min(axis=0)), table.min(axis=0), 1.0)
@@ -67,7 +74,7 @@ def performance_profiles(times: Mapping[str, Sequence[float]]) -> dict[str, Prof
     solved = np.isfinite(ratios)
     return {
         name: Profile(read_only(row[solves]), table.shape[1])
-        for name, row, solves in zip(times, ratios, solved, strict=True)
+        for name, row, solves in zip(rows, ratios, solved, strict=True)
     }
 
 
@@ -84,7 +91,7 @@ def shifted_geometric_mean(values: Sequence[float], shift: float = 1.0) -> float
     ------
     InvalidInput : no value, or a negative or infinite one.
     """
-    numbers = checks.vector("values", np.asarray(values, dtype=np.float64), None)
+    numbers = checks.vector("values", values, None)
     offset = checks.scalar("shift", shift, at_least=0.0)
     if numbers.size == 0 or float(numbers.min()) < 0.0:
         raise InvalidInput("values", checks.describe(numbers), "at least one, none negative")
@@ -124,8 +131,8 @@ def power_fit(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) 
     InvalidInput : fewer than two different x, numbers that are not positive, or lengths differ.
     """
     level = checks.scalar("confidence", confidence, above=0.0, at_most=1.0 - 1e-9)
-    across = checks.vector("x", np.asarray(x, dtype=np.float64), None)
-    up = checks.vector("y", np.asarray(y, dtype=np.float64), across.size)
+    across = checks.vector("x", x, None)
+    up = checks.vector("y", y, across.size)
     if np.unique(across).size < 2 or min(across.min(), up.min()) <= 0.0:
         raise InvalidInput("x and y", "too few or not positive", "positive, at two or more x")
     lx, ly = np.log(across), np.log(up)

@@ -14,17 +14,22 @@ from typing import Any
 import numpy as np
 
 import cdopt
+import cdopt.dynamics.spheres
 import cdopt.formulations
 import cdopt.plots
+import cdopt.plots.explore
 import cdopt.problem
 import cdopt.study
 import cdopt.study.leaderboard
+import cdopt.study.results
+import cdopt.study.statistics
 
 ROOMS = (
     cdopt, cdopt.scene, cdopt.collision, cdopt.dynamics, cdopt.dynamics.analysis, cdopt.hyperstatic,
     cdopt.problem, cdopt.interop.fclib, cdopt.interop.quadratic_programs, cdopt.interop.petsc,
     cdopt.interop.mujoco, cdopt.study, cdopt.plots, cdopt.bank, cdopt.bank.generators,
-    cdopt.bank.quantities, cdopt.backends, cdopt.formulations,
+    cdopt.bank.quantities, cdopt.backends, cdopt.formulations, cdopt.dynamics.spheres,
+    cdopt.study.statistics, cdopt.study.results, cdopt.plots.explore,
 )  # fmt: skip
 LEFT_OUT = {  # what takes minutes, other programs or processes of its own, and an abstract class
     "cdopt.study.run", "cdopt.scene.Shape", "cdopt.interop.mujoco.contact_step",
@@ -109,6 +114,7 @@ def further(step: cdopt.ContactStep) -> list[Any]:
     backends = cdopt.backends
     return [
         rough.friction, rough.origin, cdopt.FrictionalCD(rough), cdopt.CompatibleFriction(rough),
+        network.data.cones,
         network, network.solve(), cdopt.limit_load(wall, [1.0, 0.0]), part,
         cdopt.Representatives([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], np.arange(3)),
         cdopt.reduced(truss, np.eye(step.nv)), cdopt.formulations.StepDamping(np.eye(2)),
@@ -121,7 +127,37 @@ def further(step: cdopt.ContactStep) -> list[Any]:
         cdopt.open_problem("beam-uniform"), cdopt.study.Table("a", "b", "c", ["x"], [(1,)]),
         cdopt.ClassicCD(step).solve("newton", check=False).warm_start(), backends.ADMM(),
         backends.NSGS(), backends.Auto(), backends.Direct("osqp"), backends.InteriorPoint(),
-        step.mass, step.names,
+        step.mass, step.names, *of_the_problem(step, rough), *of_times_and_studies(),
+    ]  # fmt: skip
+
+
+def of_the_problem(step: cdopt.ContactStep, rough: cdopt.ContactStep) -> list[Any]:
+    """Plain data of formulations, and what they are made of."""
+    sliding, friction = cdopt.FrictionalCD(rough), rough.friction
+    assert friction is not None
+    smooth, coulomb = cdopt.ClassicCD(step).data, sliding.data
+    report = cdopt.indeterminacy(step, quantities={"sum": np.ones((1, step.nc))})
+    return [
+        smooth, smooth.cones, smooth.scaled(), coulomb.cones, sliding.slater(),
+        report.quantities["sum"],
+        cdopt.formulations.Sliders(friction.B_t, 1.0, np.ones(rough.nc)),
+    ]  # fmt: skip
+
+
+def of_times_and_studies() -> list[Any]:
+    """Settings of methods, spheres in compiled loops, statistics and pages."""
+    dynamics, explore = cdopt.dynamics, cdopt.plots.explore
+    ball = cdopt.scene.crystal(2, 3).stiffened(1e6)
+    statistics = cdopt.study.statistics
+    spheres = dynamics.spheres.SphereStepper(ball)
+    scheme = dynamics.spheres.Scheme(1e-3)
+    page = explore.of_problem(cdopt.open_problem("beam-uniform"))
+    return [
+        dynamics.FrictionalSteps(), dynamics.CompatibleFrictionSteps(), dynamics.equilibrium(ball),
+        spheres, scheme, spheres.variational(ball.initial, 1, scheme),
+        statistics.performance_profiles({"a": [1.0, 2.0]})["a"],
+        statistics.power_fit([1.0, 2.0, 3.0], [1.0, 2.0, 3.1]),
+        cdopt.study.results.Results(()), page, page.load,
     ]  # fmt: skip
 
 

@@ -112,6 +112,9 @@ class SphereStepper:
 
     def variational(self, state: State, steps: int, scheme: Scheme) -> Integration:
         """Steps of the variational integrator, with the settings of ``scheme``."""
+        self.scene.check_state(state)
+        steps = checks.whole("steps", steps, 0)
+        checks.instance("scheme", scheme, Scheme)
         iterations, worst, ledger = np.zeros(2), np.zeros(2), np.zeros(4)
 
         def loop(arrays: SphereArrays, n: int) -> tuple[int, int]:
@@ -139,6 +142,9 @@ class SphereStepper:
         self, state: State, steps: int, h: float, force: FloatArray
     ) -> tuple[Integration, FloatArray]:
         """Steps of velocity-Verlet, ``h`` s each; ``force`` (nb, 6) at the start and the end."""
+        self.scene.check_state(state)
+        steps, h = checks.whole("steps", steps, 0), checks.positive("h", h)
+        force = checks.numbers("force", force, (self.scene.nb, 6), "N")
         start, force, ledger = force, force.copy(), np.zeros(4)
         springs = self.memory
 
@@ -156,6 +162,7 @@ class SphereStepper:
 
     def forces(self, state: State) -> FloatArray:
         """Loads, elastic, damping and frictional forces (nb, 6) in a state, N and N·m."""
+        self.scene.check_state(state)
         m, out = motion_of(state), np.zeros((state.nb, 6))
         arrays = self._arrays(m, self._list(m, self.skin), Scheme(1.0))
         arrays.work.d[:] = m.v
@@ -164,6 +171,7 @@ class SphereStepper:
 
     def contacts(self, state: State) -> ContactState:
         """Contacts that overlap, and bonds, in a state, with their elastic forces."""
+        self.scene.check_state(state)
         m, still, neighbors = self._motion_of(state), self._still, self._neighbors
         if neighbors is None or loops.outdated(neighbors, m.x, still):
             neighbors = self._list(m, self.skin)
