@@ -1,7 +1,7 @@
 """How loops are compiled and called, by numba.
 
 numba keeps a loop that Python calls on disk, and the next process reads it from there. A loop that
-only compiled loops call becomes a part of them; without a file and a Python interface of its own
+only compiled loops call becomes a part of them; without its own file and Python interface
 it compiles in about a third less time.
 
 Numbers are divided as IEEE 754 says, without Python's ZeroDivisionError: loops test their results
@@ -205,7 +205,7 @@ class _Layer:
         """Start the layer's threads, and note its name.
 
         Where the caller has not said how OpenMP waits, threads that wait give their core away:
-        beside busy processes, waiting in a loop takes up to 600 times as long.
+        on busy cores, waiting in a loop takes up to 600 times as long.
         """
         passive = not any(name in os.environ for name in _WAITING)
         if passive:  # OpenMP reads it once, as it is loaded

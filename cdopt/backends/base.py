@@ -69,7 +69,7 @@ class Capability:
 
 
 class Problem(Protocol):
-    """A problem posed by a formulation, as backends see it."""
+    """A formulation, as backends see it."""
 
     @property
     def problem(self) -> cp.Problem:
@@ -127,10 +127,10 @@ class RunResult:
 
 
 def check_run(
-    posed: Problem, warm_start: WarmStart | None, verbose: bool, time_limit: float | None
+    formulation: Problem, warm_start: WarmStart | None, verbose: bool, time_limit: float | None
 ) -> None:
     """Refuse what ``Backend.run`` cannot take."""
-    checks.provides("posed", posed, Problem)
+    checks.provides("formulation", formulation, Problem)
     if warm_start is not None:
         checks.instance("warm_start", warm_start, WarmStart)
     checks.flag("verbose", verbose)
@@ -140,7 +140,7 @@ def check_run(
 
 @runtime_checkable
 class Backend(Protocol):
-    """An immutable set of settings that can run posed problems."""
+    """An immutable set of settings that can solve formulations."""
 
     @property
     def name(self) -> str:
@@ -152,12 +152,12 @@ class Backend(Protocol):
 
     def run(
         self,
-        posed: Problem,
+        formulation: Problem,
         warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
-        """Solve the ``posed`` problem once.
+        """Solve the problem of a ``formulation`` once.
 
         ``warm_start`` is a solution to start from, or None; ``verbose`` lets the solver print;
         after ``time_limit`` seconds it ends with the iterate it has and says ``out_of_time``.

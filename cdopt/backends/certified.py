@@ -26,7 +26,7 @@ _MARGIN = 0.3  # aimed at, of what the certificate seems to need
 
 def solve_certified(
     backend: Backend,
-    posed: Problem,
+    formulation: Problem,
     start: WarmStart | None,
     verbose: bool,
     time_limit: float | None = None,
@@ -36,7 +36,7 @@ def solve_certified(
 
     Parameters
     ----------
-    posed, start : the problem, and a solution to start from.
+    formulation, start : the problem, and a solution to start from.
     tol : of the certificate.
 
     Returns
@@ -44,8 +44,8 @@ def solve_certified(
     The result, native runs joined into one, and the certificate of its iterate, None without one.
     """
     deadline = Deadline.after(time_limit)
-    result = run_limited(backend, posed, start, verbose, time_limit)
-    certificate = _certify(posed, result, tol)
+    result = run_limited(backend, formulation, start, verbose, time_limit)
+    certificate = _certify(formulation, result, tol)
     if not isinstance(backend, NativeBackend) or not backend.limit:
         return result, certificate
     if backend.accuracy < CERTIFIED_FROM or result.claim != "solved":
@@ -72,22 +72,22 @@ def solve_certified(
             late = replace(result, claim="inaccurate", status=TIME_LIMIT, out_of_time=True)
             return late, certificate
         iterate = result.iterate
-        near = WarmStart(iterate.forces, iterate.motion, posed.data.contact_ids)
-        again = run_limited(settings, posed, near, verbose, deadline.time_limit)
+        near = WarmStart(iterate.forces, iterate.motion, formulation.data.contact_ids)
+        again = run_limited(settings, formulation, near, verbose, deadline.time_limit)
         if again.claim == "failed":
             break
         result = _joined(backend, result, again)
-        certificate = _certify(posed, result, tol)
+        certificate = _certify(formulation, result, tol)
     if not result.out_of_time:
         status = "solved by a residual of its own, not by the certificate"
         result = replace(result, claim="inaccurate", status=status)
     return result, certificate
 
 
-def _certify(posed: Problem, result: RunResult, tol: float) -> Certificate | None:
+def _certify(formulation: Problem, result: RunResult, tol: float) -> Certificate | None:
     if result.iterate is None:
         return None
-    return certify(posed.data, result.iterate.motion, result.iterate.forces, tol)
+    return certify(formulation.data, result.iterate.motion, result.iterate.forces, tol)
 
 
 def _joined(backend: NativeBackend, first: RunResult, then: RunResult) -> RunResult:

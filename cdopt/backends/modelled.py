@@ -2,7 +2,7 @@
 
 The three stages are timed apart. Nothing is retried, relaxed or handed to another solver. Several
 Python threads may solve one problem: CVXPY compiles and reads back for one of them at a time, and
-each solver works on data of its own.
+each solver works on its own data.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ class ThroughCVXPY(ABC):
         """What the solver can take."""
         return registry.capability(self.solver)
 
-    def _start(self, posed: Problem, compiled: Compiled, given: WarmStart | None) -> Any:
+    def _start(self, formulation: Problem, compiled: Compiled, given: WarmStart | None) -> Any:
         """What the solver starts from; CVXPY's lock is held."""
         if given is None or not self.capability.warm_start:
             return None
-        posed.seed(given)
-        return compiled.point(posed.problem)
+        formulation.seed(given)
+        return compiled.point(formulation.problem)
 
     @abstractmethod
     def _call(self, compiled: Compiled, start: Any, options: dict[str, Any], verbose: bool) -> Any:
@@ -101,13 +101,13 @@ class ThroughCVXPY(ABC):
 
     def run(
         self,
-        posed: Problem,
+        formulation: Problem,
         warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
         """Compile with CVXPY, solve once, read the iterate back."""
-        check_run(posed, warm_start, verbose, time_limit)
+        check_run(formulation, warm_start, verbose, time_limit)
         deadline, timings = Deadline.after(time_limit), dict[str, float]()
         settings, iterate, raw, result = self.settings, None, None, None
         known: dict[str, Any] = {"settings": settings, "timings": timings}
@@ -115,8 +115,8 @@ class ThroughCVXPY(ABC):
         stage, started = "compile", clock()
         try:
             with CVXPY_LOCK:
-                compiled = compiled_for(posed.problem, self.solver, self.compiling)
-                start = self._start(posed, compiled, warm_start)
+                compiled = compiled_for(formulation.problem, self.solver, self.compiling)
+                start = self._start(formulation, compiled, warm_start)
             timings[stage] = clock() - started
             if deadline.passed:
                 return RunResult(TIME_LIMIT, "failed", None, out_of_time=True, **known)
@@ -133,8 +133,8 @@ class ThroughCVXPY(ABC):
                 warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
                 result = compiled.invert(raw)
                 if result.status in keys.SOLUTION_PRESENT:
-                    posed.problem.unpack(result)
-                    iterate = posed.iterate()
+                    formulation.problem.unpack(result)
+                    iterate = formulation.iterate()
             timings[stage] = clock() - started
         except InvalidInput:
             raise
@@ -275,7 +275,7 @@ def _require_known(settings: Mapping[str, Any], error: BaseException) -> None:
 
 
 def native_status(raw: Any) -> str:
-    """The status in the solver's own words, found where each solver keeps it."""
+    """The status in the solver's own words, from where each solver keeps it."""
     if isinstance(raw, tuple):  # DAQP: (x, value, exit flag, info)
         return f"exit flag {raw[2]}" if len(raw) > 2 else ""
     if isinstance(raw, dict):
@@ -306,13 +306,13 @@ class OSQPSession(ThroughCVXPY):
 
     Successive steps often have the same contacts and the same pattern of P and A. OSQP then keeps
     its ordering and its step size ρ, takes the new numbers through its own ``update`` and starts
-    from the solution before. When the pattern grows or the contacts change it is set up anew, and
+    from the solution before. When the pattern grows or the contacts change it is set up again, and
     still starts from the forces of the contacts that stayed. B. Stellato, G. Banjac, P. Goulart, A.
     Bemporad, S. Boyd, Math. Program. Comput. 12 (2020) 637, section 5.
 
     Its answers agree with fresh solves within the solver's accuracy, not bit for bit: they depend
     on what it solved before. Do not share one between trajectories or threads. Copies and
-    pickles begin anew, without the solver.
+    pickles begin without the solver.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ class OSQPSession(ThroughCVXPY):
         return f"OSQPSession({options})"
 
     def _forget(self) -> None:
-        """The next step is set up anew, from zero."""
+        """The next step is set up again, from zero."""
         self._osqp: Any = None
         self._problem: Any = None  # what an update needs to be the same
         self._places: _Places = {}
@@ -361,7 +361,7 @@ class OSQPSession(ThroughCVXPY):
 
     def run(
         self,
-        posed: Problem,
+        formulation: Problem,
         warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
@@ -369,22 +369,22 @@ class OSQPSession(ThroughCVXPY):
         """Compile with CVXPY, update or set up OSQP, solve once, read the iterate back."""
         updates = self.updates
         try:
-            result = super().run(posed, warm_start, verbose, time_limit)
+            result = super().run(formulation, warm_start, verbose, time_limit)
         except (InvalidInput, KeyboardInterrupt):
             self._forget()
             raise
         if result.claim == "solved" and result.iterate is not None:
             forces, motion = result.iterate.forces, result.iterate.motion
-            self._last = WarmStart(forces, motion, posed.data.contact_ids)
+            self._last = WarmStart(forces, motion, formulation.data.contact_ids)
             self._point = result.raw.x, result.raw.y
         else:
             self._forget()
         how = "updated" if self.updates > updates else "set up"
         return dataclasses.replace(result, settings={**self.settings, "session": how})
 
-    def _start(self, posed: Problem, compiled: Compiled, given: WarmStart | None) -> Any:
+    def _start(self, formulation: Problem, compiled: Compiled, given: WarmStart | None) -> Any:
         """OSQP's data with room for the entries of earlier steps, and the point to start from."""
-        data, plain, update = osqp_data(compiled), posed.data, False
+        data, plain, update = osqp_data(compiled), formulation.data, False
         ids = None if plain.contact_ids is None else plain.contact_ids.tolist()
         problem = plain.kind, ids, data["A"].shape
         places = {name: _places(data[name]) for name in ("P", "A")}
@@ -398,7 +398,7 @@ class OSQPSession(ThroughCVXPY):
             if given is None and last is not None and self._problem[0] == plain.kind:
                 named = last.contact_ids is not None and ids is not None
                 given = last if named or last.forces.size == plain.nc else None
-            point = super()._start(posed, compiled, given)
+            point = super()._start(formulation, compiled, given)
         self._problem, self._places = problem, places
         data |= {name: _filled(data[name], places[name]) for name in places}
         return data, update, point

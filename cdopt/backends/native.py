@@ -162,7 +162,7 @@ class NativeBackend(ABC):
 
     def run(
         self,
-        posed: Problem,
+        formulation: Problem,
         warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
@@ -176,8 +176,8 @@ class NativeBackend(ABC):
         ------
         Unsupported : the problem is of another kind.
         """
-        check_run(posed, warm_start, verbose, time_limit)
-        deadline, data = Deadline.after(time_limit), posed.data
+        check_run(formulation, warm_start, verbose, time_limit)
+        deadline, data = Deadline.after(time_limit), formulation.data
         if not self.capability.consumes(data):
             kinds = " and ".join(f"{kind}s" for kind in sorted(self.kinds))
             law = f" of {data.law} law" if data.kind in self.kinds else ""

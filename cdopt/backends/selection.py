@@ -64,11 +64,11 @@ def resolve(backend: str | Backend, **options: Any) -> Backend:
     Parameters
     ----------
     backend : a name, or a settings object such as ``cdopt.backends.Modelled("osqp")``.
-    options : ``accuracy`` and the solver's own settings; only beside a name.
+    options : ``accuracy`` and the solver's own settings; only with a name.
 
     Raises
     ------
-    InvalidInput : unknown name or setting, or settings beside a settings object.
+    InvalidInput : unknown name or setting, or settings together with a settings object.
     BackendUnavailable : known, but not to be had here.
     """
     if "solver" in options:
@@ -86,7 +86,9 @@ def resolve(backend: str | Backend, **options: Any) -> Backend:
         )
     if options:
         raise InvalidInput(
-            ", ".join(options), "options beside a settings object", "options inside the object"
+            ", ".join(options),
+            "options together with a settings object",
+            "options inside the object",
         )
     return backend
 
@@ -109,28 +111,30 @@ def _native(name: str, options: dict[str, Any]) -> Backend:
     return NATIVE[name](**options)
 
 
-def require_capable(backend: Backend, posed: Problem, what: str) -> None:
-    """Refuse, before solving, a backend that cannot take the posed problem.
+def require_capable(backend: Backend, formulation: Problem, what: str) -> None:
+    """Refuse, before solving, a backend that cannot take the formulation's problem.
 
     Raises
     ------
     Unsupported : with the reason and the names of installed backends that can.
     """
-    if _takes(backend, posed):
+    if _takes(backend, formulation):
         return
     if backend.capability.classes:
-        reason = f"{what} needs {_NEEDS[posed.problem_class]}, which {backend.name} cannot take"
+        reason = (
+            f"{what} needs {_NEEDS[formulation.problem_class]}, which {backend.name} cannot take"
+        )
     else:
         reason = f"{backend.name} solves {' and '.join(sorted(backend.capability.structured))}"
         reason += " problems only, and takes no constraints beyond those of the formulation"
-    able = tuple(name for name in available() if _takes(resolve(name), posed))
+    able = tuple(name for name in available() if _takes(resolve(name), formulation))
     raise Unsupported(f"{backend.name} for {what}", reason, able)
 
 
-def _takes(backend: Backend, posed: Problem) -> bool:
+def _takes(backend: Backend, formulation: Problem) -> bool:
     takes = backend.capability
-    plain = not posed.extended and takes.consumes(posed.data)
-    return plain or posed.problem_class in takes.classes
+    plain = not formulation.extended and takes.consumes(formulation.data)
+    return plain or formulation.problem_class in takes.classes
 
 
 def _require_known(name: object) -> None:

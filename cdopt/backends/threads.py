@@ -1,9 +1,9 @@
 """Threads of the compiled loops: one for each idle core for large problems, one for the others.
 
 A thread on a core that another process uses keeps all others waiting at the end of each loop: two
-threads beside two busy processes took 22 times as long as alone. BLAS is kept to one thread beside
-them: two pools of threads on the same cores wait for each other, and a solve can take twenty times
-as long.
+threads on two busy cores took 9 to 40 times as long as one. BLAS is kept to one thread meanwhile:
+two pools of threads on the same cores wait for each other, and a solve can take twenty times as
+long.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def several() -> bool:
 
 @functools.cache
 def _libraries() -> ThreadpoolController:
-    """The loaded libraries that run threads, found once: the search takes longer than a beam."""
+    """The loaded libraries that run threads; the search takes longer than to solve a beam."""
     return ThreadpoolController()
 
 

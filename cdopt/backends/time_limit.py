@@ -37,7 +37,7 @@ in_child(_IDLE.clear)  # they answer to the parent
 
 def run_limited(
     backend: Backend,
-    posed: Problem,
+    formulation: Problem,
     start: WarmStart | None,
     verbose: bool,
     time_limit: float | None,
@@ -46,38 +46,38 @@ def run_limited(
 
     Parameters
     ----------
-    posed, start : the problem, and a solution to start from.
+    formulation, start : the problem, and a solution to start from.
     """
     if time_limit is None:
-        return backend.run(posed, start, verbose)  # some backends know no time limit
+        return backend.run(formulation, start, verbose)  # some backends know no time limit
     if isinstance(backend, Modelled | Direct) and not has_clock(backend.solver):
-        sent = _without_statement(posed)
+        sent = _without_statement(formulation)
         if _portable(sent):
             return _in_process(backend, sent, start, verbose, time_limit)
-    return backend.run(posed, start, verbose, time_limit)
+    return backend.run(formulation, start, verbose, time_limit)
 
 
-def _without_statement(posed: Problem) -> Problem:
+def _without_statement(formulation: Problem) -> Problem:
     """The problem without what CVXPY made of it, unless a user added constraints to that."""
-    if posed.extended:
-        return posed
-    bare = copy.copy(posed)
+    if formulation.extended:
+        return formulation
+    bare = copy.copy(formulation)
     for name in _STATED:
         vars(bare).pop(name, None)
     return bare
 
 
-def _portable(posed: Problem) -> bool:
+def _portable(formulation: Problem) -> bool:
     """Whether a problem can be sent: constraints of a user may hold what cannot be."""
     try:
-        return not posed.extended or bool(pickle.dumps(posed))
+        return not formulation.extended or bool(pickle.dumps(formulation))
     except (TypeError, AttributeError, pickle.PicklingError):
         return False
 
 
 def _in_process(
     backend: Modelled | Direct,
-    posed: Problem,
+    formulation: Problem,
     start: WarmStart | None,
     verbose: bool,
     time_limit: float,
@@ -85,14 +85,18 @@ def _in_process(
     """The run in a process, which is ended at the time limit."""
     began = time.perf_counter()
     worker = _ready_worker()
-    answer: RunResult | CdoptError | str
+    answer: RunResult | CdoptError | str = TIME_LIMIT
     try:
         worker.start(_START)
         started = time.perf_counter()
-        worker.call(_solve, backend, posed, start, verbose)
-        answer = worker.receive(max(started + time_limit - time.perf_counter(), 0.0))
+        worker.call(_solve, backend, formulation, start, verbose)
+        left = started + time_limit - time.perf_counter()
+        if left > 0.0:
+            answer = worker.receive(left)
+        else:
+            worker.end()
     except TimeoutError:
-        answer = TIME_LIMIT
+        pass
     except EOFError:
         answer = f"its process ended with code {worker.end()}"
     if worker.alive:
@@ -140,7 +144,7 @@ def warm_up() -> None:
 def _solve(
     send: Callable[[object], None],
     backend: Backend,
-    posed: Problem,
+    formulation: Problem,
     start: WarmStart | None,
     verbose: bool,
 ) -> None:
@@ -151,7 +155,7 @@ def _solve(
         os.dup2(target, 1)
     os.close(target)
     try:
-        result = backend.run(posed, start, verbose)
+        result = backend.run(formulation, start, verbose)
         send(dataclasses.replace(result, raw=portable(result.raw)))
     except MemoryError as error:
         send(RunResult(f"MemoryError: {error}", "failed", None, {}))

@@ -168,7 +168,7 @@ class Siconos:
 
     def run(
         self,
-        posed: Problem,
+        formulation: Problem,
         warm_start: WarmStart | None,
         verbose: bool,
         time_limit: float | None = None,
@@ -181,7 +181,7 @@ class Siconos:
             too many contacts for a dense matrix, or for enumeration.
         """
         started = time.perf_counter()
-        data = posed.data
+        data = formulation.data
         question = self._question(data)
         most = _ENUMERATED if self.solver == "ENUM" else _LARGEST
         if data.rows > most:

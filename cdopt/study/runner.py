@@ -1,4 +1,4 @@
-"""Carrying out a plan: every missing run in a process of its own, here or by any executor.
+"""Carrying out a plan: every missing run in its own process, here or by any executor.
 
 Every run gives a record: an answer, an exception, a crash, a hang, or lack of memory. A process
 that was ended from outside is recorded as interrupted, not as a crash.
@@ -84,7 +84,7 @@ def run(
     executor: Executor | None = None,
     progress: bool | ProgressCallback = False,
 ) -> Study:
-    """Make the runs of a plan, each in a process of its own.
+    """Make the runs of a plan, each in its own process.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
 
 
 def make(run: StudyRun, time_limit: float = 60.0, memory_limit: float | None = None) -> Record:
-    """Make a run in a process of its own.
+    """Make a run in its own process.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ _BEAM: dict[str, Any] = {
 
 
 def compile_all(processes: int | None = None) -> Iterator[tuple[str, float]]:
-    """Compile in so many processes; each share's name and seconds, as they end.
+    """Compile in this number of processes; each share's name and seconds, as they end.
 
     Raises
     ------
