@@ -198,6 +198,9 @@ def limit_load(
         bodies, step = (structure, structure.initial), touching_step(structure)
         load = _live_of(structure, live, structure.full_dofs)
     else:
+        if not isinstance(structure, ContactStep):
+            why = "the step is known by N and p alone"
+            raise Unsupported("limit load", why, ("ContactStep",))
         step = structure
         load = checks.vector("live", live, step.nv, "N")
     if step.friction is None:
@@ -205,8 +208,6 @@ def limit_load(
         raise InvalidInput("structure", "a step without friction", expected)
     if not load.any():
         raise InvalidInput("live", "no load", "a load that is not zero")
-    if not isinstance(step, ContactStep):
-        raise Unsupported("limit load", "the step is known by N and p alone", ("ContactStep",))
     program = _ConeProgram(step, law, load, solver, bodies is None)
     value, f, motion = program.solved()
     bound = np.inf if motion is None else -float(program.dead @ motion)
