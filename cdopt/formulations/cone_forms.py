@@ -14,8 +14,8 @@ import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt.formulations.printing import Term
-from cdopt.problem import Cones, FixedFaces, FrictionCones, HalfLines
-from cdopt.problem.cones import OPEN, RESTING, SLIDING
+from cdopt.problem import Cones, FrictionCones, HalfLines
+from cdopt.problem.cones import OPEN, RESTING, SLIDING, FixedFaces
 
 
 class ConeForm(ABC):

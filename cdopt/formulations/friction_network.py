@@ -38,9 +38,9 @@ from cdopt.formulations.base import Formulation
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import TRUSS_FORMS
 from cdopt.formulations.printing import align
-from cdopt.problem import ContactProblem, FixedFaces, StepSolution
+from cdopt.problem import ContactProblem, StepSolution
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
-from cdopt.problem.cones import OPEN, RESTING, SLIDING
+from cdopt.problem.cones import OPEN, RESTING, SLIDING, FixedFaces
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale
 from cdopt.problem.solution import Iterate

@@ -14,7 +14,7 @@ from cdopt._util.errors import (
     Unsupported,
 )
 from cdopt.problem.certificate import Certificate, certify
-from cdopt.problem.cones import Cones, FixedFaces, FrictionCones, HalfLines
+from cdopt.problem.cones import Cones, FrictionCones, HalfLines
 from cdopt.problem.contact_problem import ContactProblem, ScaledProblem
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Origin, Step
 from cdopt.problem.existence import Slater, prove_infeasible
@@ -33,7 +33,6 @@ __all__ = [
     "ContactProblem",
     "ContactStep",
     "DelassusStep",
-    "FixedFaces",
     "Friction",
     "FrictionCones",
     "HalfLines",

@@ -21,6 +21,7 @@ from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import beside
+from cdopt.problem.cones import HalfLines
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.existence import attainment
 from cdopt.problem.residual import (
@@ -180,7 +181,7 @@ def _residuals(
     local = data.scales.local(motion, f)
     if data.compliance is not None:
         return _elastic(data, local, motion, f)
-    conditions = _rigid if data.d == 1 else _with_friction
+    conditions = _rigid if isinstance(data.cones, HalfLines) else _with_friction
     return conditions(data, local, motion, f)
 
 
@@ -225,7 +226,7 @@ def _with_friction(
     rates = data.shifted(data.gap(motion, f))
     round_off = cones.sensitivity * cones.sizes(local.gap_round_off)
     natural = cones.sizes(cones.natural_map(f, rates, w))
-    work = data.dt * cones.table(f * rates).sum(axis=1)
+    work = data.dt * cones.total(f * rates)
     size = data.dt * cones.sizes(f) * round_off
     return residuals_of(
         Condition("penetration", "m/s", cones.dual_distance(rates), speed, round_off),
@@ -266,7 +267,7 @@ def _elastic(
         return residuals_of(*order)
     stored = data.stored_energy(c) + law.conjugate(f)
     stored, unbalanced, round_off = (
-        cones.table(values).sum(axis=1)
+        cones.total(values)
         for values in (stored, stored - f * c, energy_round_off(law, f, c, slack))
     )
     stored = np.maximum(stored, local.least_stored)

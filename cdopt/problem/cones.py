@@ -9,6 +9,8 @@ A further kind of cone is one more class here. Nothing else in this room needs t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,12 +21,12 @@ from cdopt.problem import friction_cone as cone
 
 
 class Cones(ABC):
-    """A product of ``nc`` cones of ``d`` rows each.
+    """A product of ``nc`` cones, each of ``d`` rows; of a ``Product`` at most.
 
     Attributes
     ----------
     nc : number of contacts.
-    d : rows of each.
+    d : rows of a contact.
     mu : (nc,) friction coefficients, zero without friction.
     """
 
@@ -34,10 +36,36 @@ class Cones(ABC):
 
     __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
 
+    @cached_property
+    def ends(self) -> IntArray:
+        """(nc + 1,) the rows of contact i are those from ends[i] to ends[i + 1]."""
+        return np.arange(0, self.nc * self.d + 1, self.d)
+
     @property
     def rows(self) -> int:
         """Number of rows of all contacts."""
-        return self.nc * self.d
+        return int(self.ends[-1])
+
+    @cached_property
+    def contact(self) -> IntArray:
+        """(rows,) the contact of each row."""
+        return np.repeat(np.arange(self.nc), np.diff(self.ends))
+
+    def rows_of(self, contacts: IntArray) -> IntArray:
+        """The rows of these contacts (n,), one contact after the other."""
+        contacts = checks.positions("contacts", contacts, self.nc)
+        begins, many = self.ends[contacts], np.diff(self.ends)[contacts]
+        return np.arange(many.sum()) + np.repeat(begins - (np.cumsum(many) - many), many)
+
+    def total(self, rows: FloatArray) -> FloatArray:
+        """(nc,) sum of the rows of each contact."""
+        rows = checks.answer("rows", rows, self.rows)
+        return rows if self.d == 1 else self.table(rows).sum(axis=1)
+
+    def largest(self, rows: FloatArray) -> FloatArray:
+        """(nc,) the largest of the rows of each contact."""
+        rows = checks.answer("rows", rows, self.rows)
+        return rows if self.d == 1 else self.table(rows).max(axis=1)
 
     def table(self, rows: FloatArray) -> FloatArray:
         """Values of the rows as one line a contact (nc, d)."""
@@ -58,6 +86,10 @@ class Cones(ABC):
         """Values of the contacts (nc,) on each of their rows (rows,)."""
         values = checks.answer("values", values, self.nc)
         return values if self.d == 1 else values.repeat(self.d)
+
+    def opening(self, g: FloatArray) -> FloatArray:
+        """(nc,) how fast contacts open at rates g (rows,), below 0 close; without the shift."""
+        return self.normal(checks.answer("g", g, self.rows))
 
     @property
     @abstractmethod
@@ -85,6 +117,7 @@ class Cones(ABC):
 
         y are those ``tried`` (rows,), without slip.
         """
+        tried = checks.answer("tried", tried, self.rows)
         y, f = self.table(tried), np.maximum(self.table(tried), 0.0)
         size, most = np.linalg.norm(y[:, 1:], axis=1), self.mu * f[:, 0]
         share = np.where(size > most, most / np.where(size > 0.0, size, 1.0), 1.0)
@@ -110,7 +143,7 @@ class Cones(ABC):
         """Rates g + shift(g) e_n (rows,)."""
         g = checks.answer("g", g, self.rows)
         result = g.copy()
-        result[:: self.d] += self.shift(g)
+        result[self.ends[:-1]] += self.shift(g)
         return result
 
     def distance(self, f: FloatArray) -> FloatArray:
@@ -170,6 +203,44 @@ class HalfLines(Cones):
     def shift(self, g: FloatArray) -> FloatArray:
         """None."""
         g = checks.answer("g", g, self.rows)
+        return np.zeros(self.nc)
+
+
+class Lines(Cones):
+    """Any f, and g = 0: bilateral rows, such as those of joints."""
+
+    def __init__(self, nc: int) -> None:
+        nc = checks.whole("nc", nc, 0)
+        self.nc, self.d, self.mu = nc, 1, np.zeros(nc)
+
+    def opening(self, g: FloatArray) -> FloatArray:
+        """−|g|: whatever moves a row violates it."""
+        return -np.abs(g)
+
+    @property
+    def sensitivity(self) -> FloatArray:
+        """Ones."""
+        return np.ones(self.nc)
+
+    @property
+    def stretch(self) -> FloatArray:
+        """Ones."""
+        return np.ones(self.nc)
+
+    def take(self, contacts: IntArray) -> Lines:
+        """As many lines."""
+        return Lines(contacts.size)
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """y (rows,) itself."""
+        return y.copy()
+
+    def projection_derivative(self, y: FloatArray) -> FloatArray:
+        """Ones, (rows, 1, 1) at y (rows,)."""
+        return np.ones((y.size, 1, 1))
+
+    def shift(self, g: FloatArray) -> FloatArray:
+        """None, for rates g (rows,)."""
         return np.zeros(self.nc)
 
 
@@ -278,3 +349,105 @@ class FixedFaces(FrictionCones):
         """Coulomb's micro-slip of closed contacts, from forces ``tried`` (rows,)."""
         closed = self.on_rows((self.status != OPEN).astype(np.float64))
         return closed * super().frictional_cut(tried)
+
+
+class Product(Cones):
+    """Cones of several kinds, such as contacts and joints, one kind after the other.
+
+    Parameters
+    ----------
+    parts : the cones of each kind.
+    """
+
+    def __init__(self, *parts: Cones) -> None:
+        self.parts = parts
+        self.nc, self.d = sum(p.nc for p in parts), max((p.d for p in parts), default=1)
+        self.mu = self._joined([p.mu for p in parts])
+
+    @staticmethod
+    def _joined(values: list[FloatArray]) -> FloatArray:
+        return np.concatenate([np.zeros(0), *values])
+
+    @cached_property
+    def ends(self) -> IntArray:
+        """(nc + 1,) the rows of contact i are those from ends[i] to ends[i + 1]."""
+        counts = [np.full(p.nc, p.d, dtype=np.int64) for p in self.parts]
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate(counts))])
+
+    def _split(self, rows: FloatArray) -> list[FloatArray]:
+        """Values of the rows, by part."""
+        return np.split(rows, np.cumsum([p.rows for p in self.parts])[:-1])
+
+    def _of_each(self, name: str, rows: FloatArray) -> FloatArray:
+        """The results of a method of each part, joined."""
+        pieces = zip(self.parts, self._split(rows), strict=True)
+        return self._joined([getattr(p, name)(piece) for p, piece in pieces])
+
+    def table(self, rows: FloatArray) -> FloatArray:
+        """Values of the rows as one line a contact (nc, d), zero where it has fewer."""
+        table = np.zeros((self.nc, self.d))
+        table[self.contact, np.arange(rows.size) - self.ends[self.contact]] = rows
+        return table
+
+    def normal(self, rows: FloatArray) -> FloatArray:
+        """(nc,) the values of the normal rows."""
+        return rows[self.ends[:-1]]
+
+    def sizes(self, rows: FloatArray) -> FloatArray:
+        """(nc,) Euclidean norm of the rows of each contact."""
+        return self._of_each("sizes", rows)
+
+    def total(self, rows: FloatArray) -> FloatArray:
+        """(nc,) sum of the rows of each contact."""
+        return self._of_each("total", rows)
+
+    def largest(self, rows: FloatArray) -> FloatArray:
+        """(nc,) the largest of the rows of each contact."""
+        return self._of_each("largest", rows)
+
+    def on_rows(self, values: FloatArray) -> FloatArray:
+        """Values of the contacts (nc,) on each of their rows (rows,)."""
+        return values[self.contact]
+
+    def opening(self, g: FloatArray) -> FloatArray:
+        """(nc,) how fast contacts open at rates g (rows,)."""
+        return self._of_each("opening", g)
+
+    @property
+    def sensitivity(self) -> FloatArray:
+        """(nc,) that of each part."""
+        return self._joined([p.sensitivity for p in self.parts])
+
+    @property
+    def stretch(self) -> FloatArray:
+        """(rows,) that of each part."""
+        return self._joined([p.stretch for p in self.parts])
+
+    def take(self, contacts: IntArray) -> Product:
+        """The cones of these contacts (n,), in increasing order of the parts."""
+        begins = np.cumsum([0, *(p.nc for p in self.parts)])
+        inside = [
+            contacts[(contacts >= a) & (contacts < b)] - a for a, b in pairwise(begins.tolist())
+        ]
+        return Product(*(p.take(i) for p, i in zip(self.parts, inside, strict=True)))
+
+    def in_units(self, unit: FloatArray) -> Product:
+        """The cones of forces over each ``unit`` (rows,)."""
+        pieces = zip(self.parts, self._split(unit), strict=True)
+        return Product(*(p.in_units(u) for p, u in pieces))
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """The nearest point of K to y (rows,)."""
+        return self._of_each("project", y)
+
+    def projection_derivative(self, y: FloatArray) -> FloatArray:
+        """An element (nc, d, d) of its generalised derivative at y (rows,), filled with zeros."""
+        result, at = np.zeros((self.nc, self.d, self.d)), 0
+        for p, piece in zip(self.parts, self._split(y), strict=True):
+            result[at : at + p.nc, : p.d, : p.d] = p.projection_derivative(piece)
+            at += p.nc
+        return result
+
+    def shift(self, g: FloatArray) -> FloatArray:
+        """(nc,) de Saxcé's shift of the normal rates."""
+        return self._of_each("shift", g)

@@ -291,7 +291,7 @@ class ContactProblem:
     @cached_property
     def row_part(self) -> IntArray:
         """(rows,) the part of each row."""
-        return read_only(self.parts.contact.repeat(self.d))
+        return read_only(self.parts.contact[self.cones.contact])
 
     @property
     def part_force(self) -> FloatArray:

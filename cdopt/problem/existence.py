@@ -52,7 +52,7 @@ def prove_infeasible(data: ContactProblem) -> InfeasibilityProof | None:
         every = sp.csr_array(sp.eye_array(data.rows, format="csr"))
         return _closing_in(data, data.products, every)
     if data.law == "coulomb":
-        normal = sp.csr_array(sp.eye_array(data.rows, format="csr")[:: data.d])
+        normal = sp.csr_array(sp.eye_array(data.rows, format="csr")[data.cones.ends[:-1]])
         return _closing_in(data, sp.csr_array(data.products @ normal.T), normal)
     slater = slater_number(data)
     if slater.forces is None or not slater.infeasible:
@@ -232,18 +232,19 @@ def slater_number(data: ContactProblem, contacts: IntArray | None = None) -> Sla
     contacts = np.arange(data.nc) if contacts is None else contacts
     if not contacts.size:
         return Slater(np.inf)
-    cones, d = data.cones.take(contacts), data.d
-    columns, stretch = _rows_of(contacts, d), cones.stretch
+    cones = data.cones.take(contacts)
+    columns, stretch = data.cones.rows_of(contacts), cones.stretch
     n, speed = columns.size, data.speed[columns]
     rows = sp.csr_array(data.products[:, columns] * (1.0 / speed)[None, :])
     reach = column_scale(sp.csr_array(rows.T))
     used = np.flatnonzero(reach > 0.0)
     balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
     cost = data.bias[columns] / speed
-    total = np.where(np.arange(n) % d == 0, 1.0, 0.0)[None, :]
+    total = np.zeros((1, n))
+    total[0, cones.ends[:-1]] = 1.0
     equal = sp.vstack([balance * stretch[None, :], sp.csr_array(total)])
     right = np.append(np.zeros(used.size), 1.0)
-    identity, dims = sp.eye_array(n), [d] * contacts.size
+    identity, dims = sp.eye_array(n), np.diff(cones.ends).tolist()
     parts = cost * stretch, equal, right, identity, np.zeros(n), dims
     answer = ConeProgram(*parts, seconds=_SECONDS).solve()
     if answer.status == "PrimalInfeasible":
@@ -271,7 +272,7 @@ def forces_shrink(
     Where an infimum is not attained, nothing but the accuracy bounds the forces that approach it.
     """
     cones = data.cones.take(contacts)
-    columns, stretch = _rows_of(contacts, data.d), cones.stretch
+    columns, stretch = data.cones.rows_of(contacts), cones.stretch
     root = np.sqrt(cones.on_rows(data.mobility[contacts]))
     rates = data.shifted(data.gap(motion, f))[columns]
     rates = rates + cones.project(-rates)  # Moreau: the nearest point of K*
@@ -292,7 +293,7 @@ def forces_shrink(
     ]
     on_size = sp.csr_array(([1.0], ([n], [0])), shape=(2 * n + m + 3, 1))
     inside, cost = sp.hstack([sp.vstack(on_forces), on_size]), np.append(np.zeros(n), 1.0)
-    dims = [data.d] * contacts.size + [n + 1, m + 1, 1]
+    dims = [*np.diff(cones.ends).tolist(), n + 1, m + 1, 1]
     sizes = []
     for slack in (_SMALL, float(np.clip(10.0 * np.sqrt(worst), *_LARGER))):
         shift = np.concatenate([np.zeros(2 * n + 1), [slack], -target, [done + slack]])
@@ -300,8 +301,3 @@ def forces_shrink(
         answer = ConeProgram(cost, *free, inside, shift, dims, seconds=_SECONDS).solve()
         sizes.append(float(answer.x[-1]) if answer.useful else np.inf)
     return sizes[0] / sizes[1] if sizes[1] > 0.0 else 1.0
-
-
-def _rows_of(contacts: IntArray, d: int) -> IntArray:
-    """The rows (n d,) of these contacts (n,)."""
-    return np.asarray((contacts[:, None] * d + np.arange(d)).ravel())

@@ -90,7 +90,7 @@ class StepScales(Scales):
     def opening(self, rates: FloatArray) -> FloatArray:
         """(nc,) m/s, how fast contacts open at ``rates`` (rows,); below 0 they close."""
         problem = self.problem
-        opening = problem.cones.normal(rates)
+        opening = problem.cones.opening(rates)
         if problem.d > 1 and problem.law == "associated":
             opening = opening - problem.cones.shift(rates)
             round_off = EPS * self.opening_size(rates)
@@ -119,7 +119,8 @@ class StepScales(Scales):
     @cached_property
     def mobility(self) -> FloatArray:
         """(nc,) m/(s·N), w = tr(N_ii)/d of each contact: N_ii without friction; positive."""
-        diagonal = self._diagonal().reshape(-1, self.problem.d).mean(axis=1)
+        cones = self.problem.cones
+        diagonal = cones.total(self._diagonal()) / np.diff(cones.ends)
         mean = self.parts.geometric_mean(diagonal)[self.parts.contact]
         return read_only(np.where(diagonal > 0.0, diagonal, mean))
 
@@ -148,7 +149,7 @@ class MatrixScales(StepScales):
     @cached_property
     def _reach(self) -> sp.csr_array:
         """(nc, nv) how far a dof moves a contact in any direction: of one row a contact B."""
-        return contact_rows(self.problem.B, self.problem.d)
+        return contact_rows(self.problem.B, self.problem.cones.ends)
 
     @cached_property
     def parts(self) -> Parts:
@@ -241,9 +242,9 @@ class MatrixScales(StepScales):
         bodies alone the part's speed counts.
         """
         idle, speed = self.idle_parts[self.parts.contact], self.part_speed[self.parts.contact]
-        noise = _RESOLVED * gap_round_off.reshape(-1, self.problem.d)
-        most = np.where(idle, np.maximum(speed, noise.max(axis=1, initial=0.0)), speed)
-        least = np.where(idle, np.maximum(speed, noise.min(axis=1, initial=np.inf)), speed)
+        noise, largest = _RESOLVED * gap_round_off, self.problem.cones.largest
+        most = np.where(idle, np.maximum(speed, largest(noise)), speed)
+        least = np.where(idle, np.maximum(speed, -largest(-noise)), speed)
         background = np.where(idle, 1.0, BACKGROUND) * least
         energy = self._contact_bodies.least_energies(
             energy, self.idle_bodies, self._closing_rate, _NEIGHBOUR, background
@@ -373,7 +374,7 @@ class DelassusScales(StepScales):
     @cached_property
     def parts(self) -> Parts:
         """Independent parts of the contact network."""
-        return matrix_parts(self._N, self.problem.d)
+        return matrix_parts(self._N, self.problem.cones.contact)
 
     @cached_property
     def bodies(self) -> BodyBlocks:
@@ -409,7 +410,7 @@ class DelassusScales(StepScales):
             np.where(moved, energy, np.maximum(energy, least)),
             zero,
             zero,
-            speed=problem.cones.table(speed).max(axis=1, initial=0.0),
+            speed=problem.cones.largest(speed),
         )
 
     def acting_force(self, local: LocalScales) -> FloatArray:
@@ -464,7 +465,7 @@ class StaticScales(Scales):
         if problem.compliance is None:
             raise TypeError("a static network of rigid contacts")
         self._law: PowerLaw = problem.compliance
-        self._normal = PowerLaw(self._law.stiffness[:: problem.d], self._law.power)
+        self._normal = PowerLaw(problem.cones.normal(self._law.stiffness), self._law.power)
         every = np.ones(problem.nv, dtype=bool)
         self._free: BoolArray = every if problem.free is None else problem.free
 
@@ -479,7 +480,7 @@ class StaticScales(Scales):
     @cached_property
     def parts(self) -> Parts:
         """Independent parts of the network; prescribed dofs tie nothing together."""
-        return network_parts(contact_rows(self.problem.B, self.problem.d), tied=self._free)
+        return network_parts(contact_rows(self.problem.B, self.problem.cones.ends), tied=self._free)
 
     @cached_property
     def dof_lever(self) -> FloatArray:
@@ -540,7 +541,8 @@ class StaticScales(Scales):
         For contacts between bodies that do not move, the gaps count as one body more.
         """
         problem, bodies, used = self.problem, self.bodies, self.in_play
-        contact, body = problem.entries.row // problem.d, bodies.label[problem.entries.column]
+        contact = problem.cones.contact[problem.entries.row]
+        body = bodies.label[problem.entries.column]
         loads = np.where(used, np.abs(problem.contact_load), 0.0)
         if problem.step_acting is not None:
             loads = np.maximum(loads, problem.step_acting)

@@ -69,9 +69,14 @@ def network_parts(
     return Parts(read_only(label[:nc]), read_only(label[nc:]), count)
 
 
-def matrix_parts(N: sp.csr_array, d: int = 1) -> Parts:
-    """Parts of contacts that a Delassus matrix N (nc d, nc d) couples; d rows a contact."""
-    label, count = components(rows_of(N) // d, N.indices // d, N.shape[0] // d)
+def matrix_parts(N: sp.csr_array, contact: IntArray | None = None) -> Parts:
+    """Parts of contacts that a Delassus matrix N (rows, rows) couples.
+
+    ``contact`` (rows,) is the contact of each row; by default each is one.
+    """
+    contact = np.arange(N.shape[0]) if contact is None else contact
+    count = int(contact.max(initial=-1)) + 1
+    label, count = components(contact[rows_of(N)], contact[N.indices], count)
     return Parts(read_only(label), np.zeros(0, dtype=np.int64), count)
 
 
@@ -262,14 +267,16 @@ def delassus_root(N: sp.csr_array, rank_tol: float) -> sp.csr_array:
 # --- sums over sparse entries ------------------------------------------------------------
 
 
-def contact_rows(B: sp.csr_array, d: int) -> sp.csr_array:
-    """√Σ B² (nc, nv) over the d rows of each contact: how far a dof moves it in any direction."""
-    if d == 1:
+def contact_rows(B: sp.csr_array, ends: IntArray) -> sp.csr_array:
+    """√Σ B² (nc, nv) over the rows of each contact: how far a dof moves it in any direction.
+
+    The rows of contact i are those from ends[i] to ends[i + 1], ``ends`` (nc + 1,).
+    """
+    rows, nc = B.shape[0], ends.size - 1
+    if nc == rows:
         return B
-    rows = B.shape[0]
     squares = sp.csr_array((B.data**2, B.indices, B.indptr), B.shape)
-    ends = np.arange(0, rows + 1, d)
-    gather = sp.csr_array((np.ones(rows), np.arange(rows), ends), (rows // d, rows))
+    gather = sp.csr_array((np.ones(rows), np.arange(rows), ends), (nc, rows))
     reach = sp.csr_array(gather @ squares)
     reach.data = np.sqrt(reach.data)
     return reach

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt.problem import FixedFaces
+from cdopt.problem.cones import FixedFaces
 
 EXACT = {"tol_gap_abs": 1e-13, "tol_gap_rel": 1e-13, "tol_feas": 1e-13}
 PILE = cdopt.bank.load("rough-pile:n=3").step

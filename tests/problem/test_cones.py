@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import cdopt
-from cdopt.problem import Cones, FixedFaces, FrictionCones, HalfLines, frictional_data, rigid_data
+from cdopt.problem import Cones, FrictionCones, HalfLines, frictional_data, rigid_data
+from cdopt.problem.cones import FixedFaces, Lines, Product
 
 NC = 60
 
@@ -16,6 +19,10 @@ def cones_of(kind: str, seed: int = 0) -> Cones:
     mu = np.where(rng.random(NC) < 0.2, 0.0, rng.uniform(0.05, 2.0, NC))
     if kind == "half-lines":
         return HalfLines(NC)
+    if kind == "lines":
+        return Lines(NC)
+    if kind == "product":
+        return Product(FrictionCones(mu[:20], 3), HalfLines(25), Lines(15))
     d = int(kind[-1])
     if kind.startswith("cones"):
         return FrictionCones(mu, d)
@@ -24,7 +31,7 @@ def cones_of(kind: str, seed: int = 0) -> Cones:
     return FixedFaces(mu, d, rng.integers(0, 3, NC), np.column_stack([np.ones(NC), way]))
 
 
-KINDS = ["half-lines", "cones 2", "cones 3", "faces 2", "faces 3"]
+KINDS = ["half-lines", "cones 2", "cones 3", "faces 2", "faces 3", "lines", "product"]
 every = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -35,7 +42,7 @@ def test_moreaus_decomposition(kind: str) -> None:
     y = rng.standard_normal(cones.rows)
     inside = cones.project(y)
     outside = inside - y  # the nearest point of K* to −y
-    assert np.abs(cones.table(inside * outside).sum(axis=1)).max() <= 1e-14
+    assert np.abs(cones.total(inside * outside)).max() <= 1e-14
     assert cones.distance(inside).max() <= 1e-14
     assert cones.dual_distance(outside).max() <= 1e-14
     np.testing.assert_allclose(cones.project(3.0 * y), 3.0 * inside, atol=1e-14)
@@ -47,9 +54,9 @@ def test_the_derivative_is_that_of_the_projection(kind: str) -> None:
     cones, rng = cones_of(kind), np.random.default_rng(2)
     y, change = rng.standard_normal((2, cones.rows))
     h = 1e-7
-    slope = np.einsum("ikl,il->ik", cones.projection_derivative(y), cones.table(change)).ravel()
+    slope = np.einsum("ikl,il->ik", cones.projection_derivative(y), cones.table(change))
     moved = (cones.project(y + h * change) - cones.project(y - h * change)) / (2.0 * h)
-    np.testing.assert_allclose(slope, moved, atol=1e-6)
+    np.testing.assert_allclose(slope, cones.table(moved), atol=1e-6)
 
 
 @every
@@ -59,7 +66,7 @@ def test_the_natural_map_vanishes_at_complementary_pairs_alone(kind: str) -> Non
     push = cones.project(y)
     f, g = push / cones.on_rows(w), push - y
     assert np.abs(cones.natural_map(f, g, w)).max() <= 1e-14
-    for other in (f + 0.1, f - 0.1):
+    for other in (f + 0.1, f - 0.1) if kind != "lines" else ():
         assert cones.sizes(cones.natural_map(other, g, w)).max() > 0.01
 
 
@@ -79,13 +86,14 @@ def test_the_shift_is_the_least_normal_rate_in_the_dual_cone(kind: str) -> None:
 def test_units_and_parts_of_cones(kind: str) -> None:
     """Forces in other units are in the cones of those; some contacts have their own cones."""
     cones, rng = cones_of(kind), np.random.default_rng(5)
-    unit = np.repeat(rng.uniform(0.1, 10.0, NC), cones.d)
+    unit = cones.on_rows(rng.uniform(0.1, 10.0, NC)).copy()
     if cones.d > 1:
-        unit[:: cones.d] = rng.uniform(0.1, 10.0, NC)
+        unit[cones.ends[:-1]] = rng.uniform(0.1, 10.0, NC)
     f = cones.project(rng.standard_normal(cones.rows))
     assert cones.in_units(unit).distance(f / unit).max() <= 1e-14
-    contacts = rng.permutation(NC)[:20]
-    rows = (contacts[:, None] * cones.d + np.arange(cones.d)).ravel()
+    contacts = np.sort(rng.permutation(NC)[:20])
+    rows = cones.rows_of(contacts)
+    assert np.isin(cones.contact[rows], contacts).all()
     some, y = cones.take(contacts), rng.standard_normal(cones.rows)
     np.testing.assert_array_equal(some.project(y[rows]), cones.project(y)[rows])
 
@@ -122,3 +130,38 @@ def test_the_two_objectives_of_every_problem_cancel_at_the_answer(name: str) -> 
     size = np.abs(primal).max()
     assert size > 0.0
     np.testing.assert_allclose(primal + data.dt * dual, 0.0, atol=1e-8 * size)
+
+
+def test_a_line_holds_both_ways_and_contacts_next_to_it_one() -> None:
+    """A hinge bears ±10 N of a body; a half-line in its place certifies the push alone."""
+    for pull in (10.0, -10.0):
+        step = cdopt.ContactStep(
+            M=np.diag([2.0, 2.0, 3.0]), B=[[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], phi=[0.0, 0.0],
+            v=np.zeros(3), F_ext=[0.0, -pull, -5.0], dt=1e-2, dof_body=[0, 0, 1],
+        )  # fmt: skip
+        contacts = rigid_data(step)
+        hinged = dataclasses.replace(contacts, cones=Product(Lines(1), HalfLines(1)))
+        rest, f = np.zeros(3), np.array([pull, 5.0])
+        assert cdopt.certify(hinged, rest, f, 1e-12).ok
+        assert cdopt.certify(contacts, rest, f, 1e-12).ok is (pull > 0.0)
+        for wrong in (0.99 * f, f * [1.0, -1.0], f * [0.0, 1.0]):
+            assert not cdopt.certify(hinged, rest, wrong).ok
+        for drift in (1e-3, -1e-3):  # a joint may neither open nor close
+            moved = cdopt.certify(hinged, np.array([0.0, drift, 0.0]), f)
+            assert moved["penetration"] > 1e-3
+        np.testing.assert_allclose(hinged.velocity(f), rest, atol=1e-15)
+
+
+def test_contacts_with_friction_and_without_share_a_problem() -> None:
+    """A product of cones of three rows and of one judges each contact as a problem of its kind."""
+    pile = cdopt.bank.load("rough-pile:n=3").step
+    cd = cdopt.FrictionalCD(pile, "associated")
+    answer = cd.solve("newton").iterate
+    nc, data = pile.nc, cd.data
+    split = Product(data.cones.take(np.arange(5)), data.cones.take(np.arange(5, nc)))
+    same = dataclasses.replace(data, cones=split)
+    for f in (answer.forces, 1.1 * answer.forces + 0.1):
+        one, two = (cdopt.certify(each, answer.motion, f) for each in (data, same))
+        for r, s in zip(one, two, strict=True):
+            assert (r.name, r.unit) == (s.name, s.unit)
+            assert s.value == pytest.approx(r.value, rel=1e-9, abs=1e-14)
