@@ -255,7 +255,6 @@ PROGRAM = """
     import numpy as np
     import cdopt
     from cdopt.backends import threads
-from cdopt.backends.base import CVXPY_LOCK
 
     threads.SERIAL, threads.idle_cores = 10_000, lambda: 64
     step = cdopt.bank.load(sys.argv[1]).step
