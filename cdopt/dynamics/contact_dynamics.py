@@ -50,7 +50,7 @@ from cdopt.dynamics.method import (
     no_motion,
     without_memory,
 )
-from cdopt.dynamics.records import Checkpoint, ContactState, is_tangential
+from cdopt.dynamics.records import Checkpoint, ContactState, deepest, is_tangential
 from cdopt.formulations import ClassicCD, CompatibleCD, CompatibleFriction, FrictionalCD
 from cdopt.formulations.friction_network import NetworkForces
 from cdopt.problem.certificate import TOLERANCE
@@ -204,7 +204,7 @@ class ContactDynamics:
                 {name: vectors if is_tangential(name) else none for name in self.forces},
                 stages={},
                 measures=dict.fromkeys(self.measures, 0.0),
-                overlap=deepest(contacts),
+                overlap=deepest(contacts.phi),
                 seconds_detect=seconds,
             ),
         )
@@ -255,7 +255,7 @@ class ContactDynamics:
         step = moment.step + 1
         after = after.at(step * context.dt)
         found, detecting = self._detect(after)
-        record = replace(record, overlap=deepest(found), seconds_detect=detecting)
+        record = replace(record, overlap=deepest(found.phi), seconds_detect=detecting)
         slip = moment.slip if answer.slip is None else answer.slip
         return Advance(RigidMoment(step, after, found, self._known(moment, answer), slip), record)
 
@@ -304,11 +304,6 @@ def _why(record: StepRecord) -> str:
         for name, stage in record.stages.items()
         if not stage.ok
     )
-
-
-def deepest(contacts: Contacts | ContactState) -> float:
-    """The deepest overlap, m."""
-    return max(0.0, -float(contacts.phi.min(initial=0.0)))
 
 
 # --- without friction ------------------------------------------------------------------------

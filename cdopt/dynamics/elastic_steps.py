@@ -33,7 +33,7 @@ from cdopt.dynamics.method import (
     StepRecord,
     without_memory,
 )
-from cdopt.dynamics.records import Checkpoint, ContactState
+from cdopt.dynamics.records import Checkpoint, ContactState, deepest
 from cdopt.dynamics.spheres import (
     DIVERGED,
     DONE,
@@ -113,9 +113,8 @@ class _ElasticRun:
         if contacts.tangential is not None:
             forces["f_t"] = contacts.tangential
             measures |= {"friction": float(total[3]), "tangential": contacts.energy_t}
-        deepest = max(0.0, -float(contacts.phi.min(initial=0.0)))
         stages = {} if stage is None else {"step": stage}
-        return StepRecord(contacts, forces, stages, measures, deepest)
+        return StepRecord(contacts, forces, stages, measures, deepest(contacts.phi))
 
 
 # --- compiled loops ------------------------------------------------------------------------

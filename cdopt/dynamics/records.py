@@ -180,6 +180,11 @@ def sizes(forces: FloatArray) -> FloatArray:
     return forces if forces.ndim == 1 else np.linalg.norm(forces, axis=1)
 
 
+def deepest(phi: FloatArray) -> float:
+    """The deepest overlap of gaps (nc,), m."""
+    return max(0.0, -float(phi.min(initial=0.0)))
+
+
 def in_space(points: FloatArray) -> FloatArray:
     """(…, 3) from (…, 2) or (…, 3); points in the plane are at z = 0."""
     return np.pad(points, [(0, 0)] * (points.ndim - 1) + [(0, 3 - points.shape[-1])])
