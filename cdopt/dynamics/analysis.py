@@ -56,9 +56,10 @@ class Motion:
     __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
 
     def __post_init__(self) -> None:
-        shape = np.shape(self.x)
-        if len(shape) != 3 or shape[2] not in (2, 3) or 0 in shape:
-            raise InvalidInput("x", f"an array of shape {shape}", "(frames, bodies, 2 or 3)")
+        expected = "an array of shape (frames, bodies, 2 or 3)"
+        shape = checks.real("x", self.x, expected, (None, None, None)).shape
+        if shape[2] not in (2, 3) or 0 in shape:
+            raise InvalidInput("x", f"an array of shape {shape}", expected)
         turning = (*shape[:2], 3 if shape[2] == 3 else 1)
         shapes = {"t": shape[:1], "x": shape, "v": shape, "w": turning}
         shapes |= {"mass": shape[1:2], "spin": turning}
