@@ -384,7 +384,7 @@ def test_a_run_that_meets_the_end_of_the_disk_can_be_read(tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited on Linux")
 def test_damaged_files_are_read_or_refused() -> None:
-    command = [sys.executable, "-m", "tests.campaigns", "damaged_files", "--count", "100"]
+    command = [sys.executable, "-m", "tests.campaigns", "damaged_files", "--count", "40"]
     done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True,
                           timeout=1800, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
