@@ -302,7 +302,9 @@ def test_any_truss(drawn, power, seed) -> None:
     (B, pushes), rng = drawn, np.random.default_rng(seed)
     load, k = B.T @ pushes, np.exp(rng.uniform(-1.0, 1.0, len(B)))
     assume(np.abs(load).max() > 0.5)
-    result = cdopt.sensitivity(NoTensionTruss(B, load, k, power))
+    truss = NoTensionTruss(B, load, k, power)
+    assume(truss.solve("newton", check=False).ok)  # round-off of p = 1.5 may hide the forces
+    result = cdopt.sensitivity(truss)
     assume(result.two_sided)
     size, J = result.f.max(), result.log_stiffness
     np.testing.assert_allclose(J.sum(axis=1), 0.0, atol=1e-8 * size)
