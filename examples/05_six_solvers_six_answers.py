@@ -92,7 +92,7 @@ print(f" admissible: {report.lower[worst]:.4f} N to {report.upper[worst]:.4f} N"
 # the *analytic centre*, as far from all zeros as can be, to which interior point methods are drawn.
 
 # %%
-chosen = cdopt.hyperstatic.which_force(report, result)
+chosen = cdopt.hyperstatic.place_solutions(report, result)
 print(f"\n{chosen}")
 
 # %% [markdown]

@@ -72,7 +72,7 @@ def _answers(
     if law is None:
         asked = [("compatible", "compatible", output.REFERENCE_BACKEND), *asked]
     else:
-        selection = cdopt.hyperstatic.which_force(samples.report, [])
+        selection = cdopt.hyperstatic.place_solutions(samples.report, [])
         answers = {"compatible": selection.compatible, "Haar–Kármán": selection.haar_karman}
     for name, formulation, backend in asked:
         solutions = cdopt.study.solve_named(named, formulation, [backend])

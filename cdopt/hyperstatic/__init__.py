@@ -17,7 +17,7 @@ from cdopt.hyperstatic.selection import (
     Selection,
     analytic_centre,
     minimum_norm,
-    which_force,
+    place_solutions,
 )
 from cdopt.hyperstatic.sensitivity import Gradient, Sensitivity, sensitivity
 
@@ -39,9 +39,9 @@ __all__ = [
     "indeterminacy",
     "limit_load",
     "minimum_norm",
+    "place_solutions",
     "recover_stiffness",
     "sensitivity",
     "touching_step",
-    "which_force",
     "wrench",
 ]

@@ -35,9 +35,9 @@ from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import network_parts, rows_of, total_by
 from cdopt.problem.solution import StepSolution
 
-_BLUR = 10.0  # forces below so many of the answer's residuals may be zero
-_DELIVERED = 1e-8  # share of what acts on a dof that forces may miss there, to be of use
-_NOISE = 1e9  # errors of the classic answer, below which it cannot measure what acts
+_BLUR = 10.0  # forces below this many residuals of the answer may be zero
+_DELIVERED = 1e-8  # share of the local load of a dof that forces may miss there, to be of use
+_NOISE = 1e9  # errors of the classic answer, below which it cannot measure local loads
 _SOLVER = "newton"  # the most accurate of cdopt's backends
 
 
@@ -52,7 +52,7 @@ class Admissible(Frozen):
     faces : which forces each contact may carry, and the load F̃.
     force : (nc, d) N, admissible: as many contacts as can be are loaded, as far as is known.
     balance : (nc d, m) whose transpose maps forces to loads, in some units.
-    acting : (nc,) N, what acts on each contact, or the largest force of all.
+    acting : (nc,) N, the local load of each contact, or the largest force of all.
     floor : (nc,) N, below which a force is zero.
     """
 
@@ -274,7 +274,7 @@ def _compatible(
     """Compatible forces (nc,) where they are certified and deliver F̃; else the classic ones.
 
     Compatible forces load as many contacts as can be, so that less is left to linear programs. They
-    must deliver F̃ on every dof as measured by what acts there, contact forces, its load and its
+    must deliver F̃ on every dof by its local load: contact forces, its load and its
     momentum over Δt, at least ``_NOISE`` times its imbalance. Beside a body 1e8 times as heavy,
     forces right to 1e-13 of its weight are not enough.
     """

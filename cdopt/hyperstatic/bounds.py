@@ -88,7 +88,7 @@ def bounds_of(
     ----------
     networks : those whose forces can differ. C : (q, rows).
     determined : (rows,) N, the forces that belong to none of the networks.
-    jobs : threads, each with programs of its own.
+    jobs : threads, each with separate programs.
     progress : called with the number of costs done and in all.
     deadline : when the programs must end; bounds not found by then are failures.
     witnesses : whether to return forces that attain the bounds.

@@ -23,7 +23,7 @@ from cdopt.hyperstatic.centre import FLIP, analytic_centre, determinant, fall
 
 _STEPS = 60  # of one program
 _GAP = 1e-8  # of the value, or of the unit of forces if that is larger: where a program ends,
-_STALLS = 3  # or after so many steps in turn without progress
+_STALLS = 3  # or after this many steps in turn without progress
 _NEAR = 0.5  # share of the centre's s that a cost may change
 _TO_BOUNDARY = 0.99
 _PASSES = 2  # of a step's linear system, the second one refines

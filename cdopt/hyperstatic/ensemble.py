@@ -66,7 +66,7 @@ class Place(Frozen):
     less_energy : share of the samples that store less; zero for the compatible forces, and with
         friction for those of Haar & Kármán.
     outside : N, the most by which the forces miss being admissible: slack below zero, and what
-        they change beside the self-stress states.
+        they change apart from the self-stress states.
     """
 
     f: FloatArray
@@ -250,7 +250,7 @@ class Ensemble(Frozen):
         f : (nc,) N, or a solution of the step.
         power : p > 1 of the contact energy w* that is compared; default the step's. With friction
             it is 2: tangential springs of other powers have no energy.
-        f_t : (nc, d − 1) N, tangential forces, beside normal forces ``f`` with friction.
+        f_t : (nc, d − 1) N, tangential forces, with friction.
 
         Raises
         ------

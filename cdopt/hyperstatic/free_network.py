@@ -1,4 +1,4 @@
-"""The independent networks whose forces can differ, in units of what acts on their contacts.
+"""The independent networks whose forces can differ, in units of local loads.
 
 Coordinates that take part in a self-stress state by 1e-7 or less (for example the points of a face
 contact in another code's file) are measured in units of the change that the states allow them,
@@ -19,7 +19,7 @@ from cdopt.hyperstatic.admissible import ForcePart
 from cdopt.hyperstatic.network import SILENT, STIFF, null_states
 from cdopt.problem.scaling import column_scale, network_parts
 
-_FAR = 1e6  # a tight contact farther from zero than so many times its reach is left out
+_FAR = 1e6  # a tight contact farther from zero than this many times its reach is left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class FreeNetwork(Frozen):
     G : (rows, n) forces are G (unit x). sizes : of the cones that x is in, in turn.
     B : (n, m) in these units, each equation divided by its largest entry.
     load : (m,) what the forces deliver. force : (n,) admissible.
-    unit : (n,) N, what acts on each contact, at most the network's largest force.
+    unit : (n,) N, the local load of each contact, at most the network's largest force.
     """
 
     index: IntArray

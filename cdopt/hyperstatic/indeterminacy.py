@@ -56,13 +56,13 @@ def indeterminacy(
         or the backend that finds one; default newton.
     contacts : whose bounds to compute: indices or a mask (nc,); a number k for k contacts evenly
         spread over those whose force is not unique; an empty list for none; default all.
-    tol : share of what acts on a contact below which its force is zero, and of the largest singular
+    tol : share of a contact's local load below which its force is zero, and of the largest singular
         value below which others are zero (at least 1e-7 for networks of over 500 dofs). Results at
         other ``tol`` and ``closed_tol`` show how far they depend on these.
     jobs : threads for the linear or cone programs.
     progress : True for a bar on stderr, or a function of (done, total).
     closed_tol : which contacts are closed, as in ``CompatibleCD``; with a law the share of the
-        speed of what acts at a contact below which its rates are zero.
+        local speed scale of a contact below which its rates are zero.
     time_limit : seconds for all of it; None for none. Bounds not certified by then are
         not-a-number and listed in ``failures`` as "time limit". The linear algebra of the rank is
         not interrupted.
@@ -85,7 +85,7 @@ def indeterminacy(
     the space of forces on the faces of the cones. Bounds are linear programs where all faces are
     rays or cones of the plane, elsewhere cone programs, certified by their duals to 1e-8 and 1e-6
     of the largest force. The load F̃ is that of the solution. The bounds inherit what its
-    certificate leaves open (the force on a body beside one 1e10 times as heavy, or on a lever of
+    certificate leaves open (the force on a body next to one 1e10 times as heavy, or on a lever of
     1e-5), so that a sharp solution is worth its time.
 
     >>> import cdopt

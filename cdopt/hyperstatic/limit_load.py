@@ -11,7 +11,7 @@ Its dual is the kinematic theorem, over the velocities v of a collapse mechanism
 
 Forces bound the load from below and mechanisms from above; both values are computed again from
 the data. Sliding contacts of such a mechanism open at μ times their sliding speed, as the
-associated law has it. For the law of Coulomb λ is therefore an estimate from above (M. Gilbert, C.
+associated law has it. For Coulomb's law λ is therefore an estimate from above (M. Gilbert, C.
 Casapulla & H. Ahmed, Computers & Structures 84, 2006; M. C. Ferris & F. Tin-Loi, Int. J. Mech.
 Sci. 43, 2001).
 """
@@ -125,7 +125,7 @@ class LimitLoad(Frozen):
         text += f"; a mechanism that moves {count(self.moving, what)} bounds it by {self.bound:.8g}"
         text += f". It is {'' if self.ok else 'NOT '}certified: residual {residual:.1e} ({worst})."
         if self.law == "coulomb":
-            text += " For the law of Coulomb it is an upper estimate: sliding that does not open"
+            text += " For Coulomb's law it is an upper estimate: sliding that does not open"
             text += " contacts may let it collapse earlier."
         return text
 

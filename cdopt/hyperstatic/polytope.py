@@ -42,7 +42,7 @@ _RAY = 1e-7  # a ray has a force above this share of its largest
 _THIN = 1e-7  # radius of the largest ball inside, below which a polytope counts as flat: far
 # above the tolerance of the linear program that finds it, and the round-off of the forces
 _SHARP = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-_START = 1e-3  # least force, over what acts, to start the search of the centre from
+_START = 1e-3  # least force, over the local load, to start the search of the centre from
 _TINY = 1e-200  # a force of zero, to divide by
 STILL = 1e-9  # of the largest: components that no state changes by more are determined
 
@@ -279,7 +279,7 @@ def _require_inside(states: FloatArray, force: FloatArray) -> None:
         raise Unsupported(
             _WHAT,
             f"its {k}-dimensional polytope is too thin: it holds no ball of more than "
-            f"{radius:.1e} times what acts on its contacts",
+            f"{radius:.1e} times the local loads",
         )
 
 
@@ -311,7 +311,7 @@ def walk(
     points = np.empty((draws, k))
     f, along, turn = np.empty(n), np.empty(n), np.empty(k)
     for sweep in range(draws * thin):
-        for i in range(n):  # computed anew to lose accumulated round-off
+        for i in range(n):  # computed again to lose accumulated round-off
             f[i] = centre[i]
         for axis in range(k):
             for i in range(n):

@@ -30,8 +30,8 @@ from cdopt.problem.solution import StepSolution
 if TYPE_CHECKING:
     import pandas as pd
 
-NARROW = 1e-7  # a narrower interval, over what acts on its contact, is one force
-_UNSURE = 100.0  # intervals below so many of the answer's residuals are one force, too
+NARROW = 1e-7  # a narrower interval, over the local load, is one force
+_UNSURE = 100.0  # intervals below this many residuals of the answer are one force, too
 _GROWS = 1e-4  # contacts above this share of a ray's largest force have no upper bound
 _ROWS = 12  # contacts that printing a report shows
 _WORDS = {RESTING: "resting", SLIDING: "sliding", OPEN: "open"}
@@ -65,14 +65,14 @@ class Indeterminacy(Frozen):
     lower, upper : (nc,) N, least and largest admissible normal force, infinite when unbounded; the
         force where it cannot differ at all; otherwise not-a-number where not asked for.
     lower_t, upper_t : (nc, d − 1) N, the same of the tangential components.
-    residual : (nc d,) certificate of the bounds, in units of what acts on their network's contacts.
+    residual : (nc d,) certificate of the bounds, in units of their network's local loads.
     pull : (nc d,) how far the bounds move, at most, with one unit of load on every dof.
     rays : forces (nc d,) that load nothing, Bᵀf = 0, largest entry one: along them the admissible
         ones grow. Without bounds that were asked for, those of half-lines are not looked for.
     failures : contacts whose bounds were asked for and not certified, and why.
     quantities : those that were asked for, by name.
     programs : number of linear and cone programs that were solved.
-    tol : share of what acts on a contact below which its force is zero.
+    tol : share of a contact's local load below which its force is zero.
     contacts : (n,) indices of the contacts whose bounds were asked for.
     floor : (nc,) N, below which a force is zero.
     parts : the independent parts of the forces on the faces.
@@ -169,8 +169,8 @@ class Indeterminacy(Frozen):
     def unique(self) -> BoolArray:
         """(nc,) same force in every admissible answer; open contacts, with none, included.
 
-        Where the bounds are known, because those of all components are less than 1e-7 of what acts
-        on the contact (``unit``) apart (or 100 times the residual of the solution); elsewhere by
+        Where the bounds are known, because those of all components are less than 1e-7 of the local
+        load (``unit``) apart (or 100 times the residual of the solution); elsewhere by
         linear algebra: no self-stress state involves the contact by more than 1e-7 of its other
         forces.
         """
@@ -187,7 +187,7 @@ class Indeterminacy(Frozen):
 
     @cached_property
     def unit(self) -> FloatArray:
-        """(nc,) N, what acts on each contact, at most the largest force of its network."""
+        """(nc,) N, the local load of each contact, at most the largest force of its network."""
         result = np.zeros(self.nc)
         for network in self.free:
             np.maximum.at(result, contacts_of(network.G, self.d), network.unit)

@@ -1,4 +1,4 @@
-"""which_force(): where a solver's forces lie among all that are admissible.
+"""place_solutions(): where a solver's forces lie among all that are admissible.
 
 Two reference answers serve for comparison; neither has a physical meaning. Krylov and gradient
 methods that start from zero tend to the minimum norm, which equal linear springs would carry too.
@@ -223,7 +223,7 @@ class Selection:
         return "\n".join([*lines, "", f"{key}{', '.join(names)}"])
 
 
-def which_force(
+def place_solutions(
     report: Indeterminacy, solutions: Sequence[StepSolution], power: float | None = None
 ) -> Selection:
     """Place solutions among all admissible forces.
@@ -242,7 +242,7 @@ def which_force(
     >>> import cdopt
     >>> beam = cdopt.bank.load("beam-uniform").step
     >>> solutions = cdopt.compare(beam, ["pgs"])
-    >>> selection = cdopt.hyperstatic.which_force(cdopt.indeterminacy(beam), solutions)
+    >>> selection = cdopt.hyperstatic.place_solutions(cdopt.indeterminacy(beam), solutions)
     >>> selection.compatible.f.round(6)
     array([3.333333, 3.333333, 3.333333])
     """

@@ -31,7 +31,7 @@ from cdopt.collision import applied_loads, detect
 from cdopt.dynamics.simulate import at_rest, closed
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
-from cdopt.hyperstatic import indeterminacy, which_force
+from cdopt.hyperstatic import indeterminacy, place_solutions
 from cdopt.plots.bodies import Solids
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, Step
@@ -458,7 +458,7 @@ def _state(step: ContactStep) -> dict[str, Any]:
     speed, falling = (max(np.abs(rows @ v).max() for rows in rates) for v in after)
     rests = bool(speed <= _SPEED * falling)
     summary = "It stays at rest. " if rests else "It moves: the forces are those of its motion. "
-    chosen = which_force(report, [])
+    chosen = place_solutions(report, [])
     centres = {"coulomb": chosen.compatible, "haar": chosen.haar_karman}
     known = {name: c for name, c in centres.items() if c is not None and c.f_t is not None}
     forces = {name: np.column_stack([c.f, np.asarray(c.f_t)]) for name, c in known.items()}

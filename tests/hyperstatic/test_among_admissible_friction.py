@@ -8,7 +8,7 @@ from command_line import run, run_json
 from scipy.optimize import minimize_scalar
 
 import cdopt
-from cdopt.hyperstatic import UnboundedForces, which_force
+from cdopt.hyperstatic import UnboundedForces, place_solutions
 
 LADDER = cdopt.bank.load("ladder").step
 PILE = cdopt.bank.load("rough-pile:n=3").step
@@ -83,7 +83,7 @@ def test_places_of_answers_on_the_ladder() -> None:
     """On a segment: the centre maximises Σ ½ log((μ f_n)² − f_t²), the minimum norm Σ ‖f‖²."""
     report = cdopt.indeterminacy(LADDER, law="coulomb")
     problem = cdopt.FrictionalCD(LADDER)
-    chosen = which_force(report, [problem.solve(name) for name in ("newton", "nsgs")])
+    chosen = place_solutions(report, [problem.solve(name) for name in ("newton", "nsgs")])
     low, high = report.lower[1], report.upper[1]
     ends = np.stack([cdopt.ensemble(report, draws=2).components[0, k] for k in (0, 1)])
     way = (ends[1] - ends[0]) / (ends[1] - ends[0])[1, 0]
@@ -114,13 +114,13 @@ def test_places_of_answers_on_the_ladder() -> None:
 def test_sliders_have_no_coulomb_network_and_frictionless_answers_are_refused() -> None:
     slope = cdopt.bank.load("incline:ratio=1.5").step
     report = cdopt.indeterminacy(slope, law="coulomb")
-    chosen = which_force(report, [])
+    chosen = place_solutions(report, [])
     assert chosen.compatible is None
     np.testing.assert_allclose(chosen.haar_karman.f, report.lower, rtol=1e-7)
     smooth = cdopt.ClassicCD(slope.without_friction()).solve("newton")
     for bad in ({"solutions": [smooth]}, {"solutions": [], "power": 2.5}):
         with pytest.raises(cdopt.InvalidInput):
-            which_force(report, **bad)
+            place_solutions(report, **bad)
 
 
 # --- derivatives -----------------------------------------------------------------------------

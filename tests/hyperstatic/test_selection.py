@@ -8,7 +8,7 @@ from judges import step_of
 from scipy.optimize import minimize
 
 import cdopt
-from cdopt.hyperstatic import analytic_centre, which_force
+from cdopt.hyperstatic import analytic_centre, place_solutions
 
 
 def beam(**changes):
@@ -19,7 +19,7 @@ def test_gauss_seidel_from_the_middle_is_at_the_ends_of_the_intervals():
     step = beam()
     cd = cdopt.ClassicCD(step)
     solutions = [cd.solve("pgs", order=order) for order in ([1, 0, 2], [0, 1, 2])]
-    chosen = which_force(cdopt.indeterminacy(step), solutions)
+    chosen = place_solutions(cdopt.indeterminacy(step), solutions)
     np.testing.assert_allclose(chosen.position[0], [0, 1, 0], atol=1e-9)
     np.testing.assert_allclose(chosen.spread, np.abs(solutions[0].f - solutions[1].f))
     row, *others = chosen.rows()
@@ -29,15 +29,15 @@ def test_gauss_seidel_from_the_middle_is_at_the_ends_of_the_intervals():
     assert chosen.labels == ("pgs 1", "pgs 2")
     assert [r.label for r in others[1:]] == ["compatible", "minimum norm", "analytic centre"]
     assert "pgs 1" in str(chosen)
-    assert np.isnan(which_force(cdopt.indeterminacy(step), []).spread).all()
+    assert np.isnan(place_solutions(cdopt.indeterminacy(step), []).spread).all()
 
 
 def test_bad_arguments():
     report = cdopt.indeterminacy(beam(), contacts=[])
     table = cdopt.ClassicCD(cdopt.bank.load("table").step).solve("newton")
     for call in (
-        lambda: which_force(report, None), lambda: which_force(report, [None]),
-        lambda: which_force(None, []), lambda: which_force(report, [table]),
+        lambda: place_solutions(report, None), lambda: place_solutions(report, [None]),
+        lambda: place_solutions(None, []), lambda: place_solutions(report, [table]),
     ):  # fmt: skip
         with pytest.raises(cdopt.InvalidInput):
             call()
@@ -62,7 +62,7 @@ def test_the_analytic_centre_of_the_table_with_an_eccentric_load():
 
 def test_stiffness_moves_the_compatible_force_and_no_other():
     steps = beam(), beam(stiffness=[1.0, 3.0, 1.0])
-    soft, stiff = (which_force(cdopt.indeterminacy(step), []) for step in steps)
+    soft, stiff = (place_solutions(cdopt.indeterminacy(step), []) for step in steps)
     np.testing.assert_allclose(stiff.compatible.f, [2, 6, 2], rtol=1e-9)
     expected = np.linalg.pinv(beam().B.toarray().T) @ [10.0, 0.0]  # nothing lifts off
     for chosen in (soft, stiff):
@@ -83,6 +83,6 @@ def test_an_interior_point_stops_near_the_analytic_centre():
     """Of the settled pyramid, where Clarabel and the minimum norm are far apart."""
     step = cdopt.bank.load("pyramid-hooke").step
     solution = cdopt.ClassicCD(step).solve("clarabel")
-    row = which_force(cdopt.indeterminacy(step), [solution]).rows()[0]
+    row = place_solutions(cdopt.indeterminacy(step), [solution]).rows()[0]
     assert row.to_analytic_centre < 0.05
     assert row.to_minimum_norm > 0.3
