@@ -31,7 +31,7 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.factorisation import factorised
-from cdopt.backends.native import NativeBackend, Outcome, Run, outcome_of
+from cdopt.backends.native import NativeBackend, Outcome, Run, listed, outcome_of
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.problem import friction_cone as cone
 
@@ -43,6 +43,7 @@ _DENSE = 400  # unknowns up to which the system is dense; or if a quarter of it 
 _RELAXED = 2.0  # over-relaxation is below it
 
 
+@listed
 @dataclass(frozen=True)
 class ADMM(NativeBackend):
     """Settings of the alternating direction method of multipliers for steps with friction.

@@ -48,6 +48,7 @@ from cdopt.backends.native import (
     Outcome,
     Run,
     in_pieces,
+    listed,
     natural_residual,
     outcome_of,
 )
@@ -75,6 +76,7 @@ _CONVEX = 0, 0.0, 1.0  # and after the last one
 _PAUSE = 10  # looks between two certificates at most, and as many as they are above the accuracy
 
 
+@listed
 @dataclass(frozen=True)
 class APGD(NativeBackend):
     """Settings of accelerated projected gradient descent.

@@ -35,7 +35,7 @@ from cdopt.backends import proximal_newton
 from cdopt.backends.apgd import ProximalGradient, Terms
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import csr_parts
-from cdopt.backends.native import NativeBackend, Outcome, Run
+from cdopt.backends.native import NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.newton import solve_network
 from cdopt.problem.solution import WarmStart
@@ -46,6 +46,7 @@ _OMEGA_LEAST = 1e-15
 _INNER = 2000  # APGD steps at most between two looks at the multipliers
 
 
+@listed
 @dataclass(frozen=True)
 class AugmentedLagrangian(NativeBackend):
     """Settings of the augmented Lagrangian.

@@ -62,6 +62,7 @@ from cdopt.backends.native import (
     Outcome,
     Run,
     in_pieces,
+    listed,
     natural_residual,
     outcome_of,
 )
@@ -79,6 +80,7 @@ _INNER = 200  # projections of one contact's problem at most
 _SETTLED = 1e-3  # it ends when a projection changes by this share of the first one
 
 
+@listed
 @dataclass(frozen=True)
 class PGS(NativeBackend):
     """Settings of projected Gauss–Seidel.
@@ -413,6 +415,7 @@ def gauss_seidel(
 # --- blocks with friction ----------------------------------------------------------------
 
 
+@listed
 @dataclass(frozen=True)
 class NSGS(PGS):
     """Settings of block Gauss–Seidel for steps with friction, of both laws.

@@ -27,7 +27,7 @@ from cdopt._util.compiled import compiled, part
 from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Claim
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
-from cdopt.backends.native import NativeBackend, Outcome, Run, natural_residual, outcome_of
+from cdopt.backends.native import NativeBackend, Outcome, Run, listed, natural_residual, outcome_of
 from cdopt.backends.network_problem import NetworkProblem
 
 _PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
@@ -39,6 +39,7 @@ _SOLVED, _ON_A_RAY, _LIMIT = 0, 1, 2
 _INFEASIBLE, _TROUBLE = "infeasible: secondary ray", "numerical trouble"
 
 
+@listed
 @dataclass(frozen=True)
 class LCP(NativeBackend):
     """Settings of Lemke's method.

@@ -30,6 +30,8 @@ from cdopt.problem.solution import Iterate, WarmStart
 
 Self = TypeVar("Self", bound="NativeBackend")
 
+NATIVE: dict[str, Callable[..., NativeBackend]] = {}  # the solvers of cdopt by name
+
 _BREAKDOWN = (ArithmeticError, np.linalg.LinAlgError)  # of numbers beyond what a double holds
 _LIMITED_BY = "the clock, between iterations"
 _BETWEEN_LOOKS = 5_000_000  # entries of B passed over between two looks at the clock
@@ -228,6 +230,12 @@ class NativeBackend(ABC):
     @abstractmethod
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
         """One run on the scaled problem."""
+
+
+def listed(kind: type[Self]) -> type[Self]:
+    """Enter a solver of cdopt, whose record in ``solvers.toml`` has its name, in ``NATIVE``."""
+    NATIVE[kind.name] = kind
+    return kind
 
 
 def _failed(data: ContactProblem, status: str, claim: Claim) -> Outcome:

@@ -18,7 +18,7 @@ import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt.backends import interior_point, potential_newton, proximal_newton
-from cdopt.backends.native import NativeBackend, Outcome, Run
+from cdopt.backends.native import NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 
 _HANDED_OVER = 1e-8  # residual at which an interior point of cones hands over
@@ -88,6 +88,7 @@ def solve_network(
     )
 
 
+@listed
 class InteriorPoint(SecondOrder):
     """Settings of the proximal interior point method, for steps and trusses of every power.
 
@@ -125,6 +126,7 @@ class InteriorPoint(SecondOrder):
         return interior_point.solve(problem, start, self.accuracy, self.max_steps, run.deadline)
 
 
+@listed
 class Newton(SecondOrder):
     """Settings of Newton's method for trusses, elastic steps and steps with friction.
 
@@ -162,6 +164,7 @@ class Newton(SecondOrder):
         return min(tried, key=lambda result: result.residual)
 
 
+@listed
 class Auto(Newton):
     """The method that suits the kind and the size of the problem; ``provenance["how"]`` names it.
 

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.parameters import one_of_these
-from cdopt.backends.admm import ADMM
-from cdopt.backends.apgd import APGD
-from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.base import Backend, Problem
-from cdopt.backends.gauss_seidel import NSGS, PGS
-from cdopt.backends.lemke import LCP
 from cdopt.backends.modelled import Modelled
-from cdopt.backends.native import NativeBackend
-from cdopt.backends.newton import Auto, InteriorPoint, Newton
+from cdopt.backends.native import NATIVE, NativeBackend
 from cdopt.backends.registry import (
     SOLVERS,
     Solver,
@@ -28,10 +21,6 @@ from cdopt.backends.registry import (
     why_not,
 )
 
-NATIVE: dict[str, Callable[..., NativeBackend]] = {
-    kind.name: kind
-    for kind in (Newton, PGS, NSGS, ADMM, APGD, LCP, AugmentedLagrangian, InteriorPoint, Auto)
-}
 _UNKNOWN = Solver("", "", "", "")  # all that is known of a solver that only CVXPY knows
 _NEEDS = {
     "QP": "a quadratic program",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt.backends.selection import NATIVE
+from cdopt.backends.native import NATIVE
 from cdopt.formulations import Formulation
 
 STEP = cdopt.bank.load("pyramid-species").step
