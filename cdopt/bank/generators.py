@@ -15,7 +15,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import archive, checks
-from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.checks import (
+    FloatArray,
+    integer,
+    not_negative,
+    number,
+    positive,
+    read_only,
+    scalar,
+    seed,
+    share,
+)
 from cdopt._util.errors import InvalidInput
 from cdopt._util.files import problems_folder
 from cdopt._util.frozen import Frozen
@@ -44,45 +54,17 @@ from cdopt.scene.generators.packings import crystal_positions, pyramid_positions
 from cdopt.scene.scene import GRAVITY
 
 __all__ = [
-    "Truss",
-    "ball",
-    "beam",
-    "beam_on",
-    "brick_pyramid",
-    "chain",
-    "crystal_2d",
-    "duplicated_contacts",
-    "fan",
-    "fan_forces",
-    "heavy_and_light",
-    "impact",
-    "incline",
-    "ladder",
-    "launched_box",
-    "legs",
-    "nearly_parallel",
-    "packing",
-    "painleve_rod",
-    "pose",
-    "pyramid",
-    "pyramid_falling",
-    "rank_deficient",
-    "rough_arch",
-    "rough_pile",
-    "rough_wall",
-    "squeezed",
-    "stack",
-    "supports",
-    "supports_delassus",
-    "table",
-    "ten_orders",
-    "tripod",
-    "uneven",
-    "unreachable_load",
-    "wedge",
-    "zero_contacts",
-]
+    "Truss", "ball", "beam", "beam_on", "brick_pyramid", "chain", "crystal_2d",
+    "duplicated_contacts", "fan", "fan_forces", "heavy_and_light", "impact", "incline", "ladder",
+    "launched_box", "legs", "nearly_parallel", "packing", "painleve_rod", "pose", "pyramid",
+    "pyramid_falling", "rank_deficient", "rough_arch", "rough_pile", "rough_wall", "squeezed",
+    "stack", "supports", "supports_delassus", "table", "ten_orders", "tripod", "uneven",
+    "unreachable_load", "wedge", "zero_contacts",
+]  # fmt: skip
 
+_COUNT, _LAYERS = integer(1, 1000), integer(2, 150)  # layers of a pyramid
+_RATIO, _SLOPE = number(at_least=1.0), number(above=0.0, at_most=60.0)  # slopes in degrees
+_SPECIES = checks.one_of(("uniform", "species"))
 DT = 1e-3  # s; in piles, where m = d = g = 1, in units of √(d/g)
 WEIGHT = 10.0  # N, of platforms
 _THIN = 1e-7  # thickness of platforms, m: their inertia is that of a rod or a plate
@@ -131,7 +113,7 @@ def _step(
 # --- platforms on supports -----------------------------------------------------------------------
 
 
-@limits(length=checks.positive)
+@limits(length=positive)
 def beam_on(
     x: object,
     stiffness: object = 1.0,
@@ -166,7 +148,7 @@ def beam_on(
     return _step(scene, reach, [1, 2], stiffness=stiffness, contact_ids=contact_ids)
 
 
-@limits(middle_stiffness=checks.positive, middle_gap=checks.not_negative)
+@limits(middle_stiffness=positive, middle_gap=not_negative)
 def beam(middle_stiffness: float = 1.0, middle_gap: float = 0.0) -> ContactStep:
     """A platform of 1 m and 10 N on three supports, the middle one stiffer or lower.
 
@@ -179,7 +161,7 @@ def beam(middle_stiffness: float = 1.0, middle_gap: float = 0.0) -> ContactStep:
     return beam_on([-0.5, 0.0, 0.5], k, gaps, _BEAM_NAMES)
 
 
-@limits(copies=checks.integer(1, 1000))
+@limits(copies=_COUNT)
 def duplicated_contacts(copies: int = 2) -> ContactStep:
     """The uniform beam with each support listed ``copies`` times, as collision code may do.
 
@@ -189,7 +171,7 @@ def duplicated_contacts(copies: int = 2) -> ContactStep:
     return beam_on(np.repeat([-0.5, 0.0, 0.5], copies), contact_ids=ids)
 
 
-@limits(n=checks.integer(2, 10_000))
+@limits(n=integer(2, 10_000))
 def supports(n: int = 5) -> ContactStep:
     """A platform of 1 m and 10 N on n evenly spaced supports of equal stiffness.
 
@@ -200,7 +182,7 @@ def supports(n: int = 5) -> ContactStep:
     return beam_on(0.5 * (x - x[::-1]))
 
 
-@limits(n=checks.integer(2, 3000))
+@limits(n=integer(2, 3000))
 def supports_delassus(n: int = 5) -> DelassusStep:
     """``supports`` known only by its Delassus matrix N (n, n), m/(s·N), and p (n,), m/s.
 
@@ -212,7 +194,7 @@ def supports_delassus(n: int = 5) -> DelassusStep:
     )
 
 
-@limits(mass=checks.positive)
+@limits(mass=positive)
 def table(mass: float = WEIGHT / GRAVITY) -> ContactStep:
     """A square table top of 1 m at rest on four legs at its corners, loaded in the middle.
 
@@ -227,7 +209,7 @@ def tripod() -> ContactStep:
     return _tables(_circle(3, 0.5 * np.pi), [WEIGHT / GRAVITY])
 
 
-@limits(n=checks.integer(3, 10_000))
+@limits(n=integer(3, 10_000))
 def legs(n: int = 8) -> ContactStep:
     """A square top of 1 m and 10 N on n ≥ 3 legs, evenly on a circle of 1 m.
 
@@ -236,7 +218,7 @@ def legs(n: int = 8) -> ContactStep:
     return _tables(_circle(n, 0.0), [WEIGHT / GRAVITY])
 
 
-@limits(lightest=checks.positive, heaviest=checks.positive, count=checks.integer(1, 1000))
+@limits(lightest=positive, heaviest=positive, count=_COUNT)
 def ten_orders(
     lightest: float = 1e-5,
     heaviest: float = 1e5,
@@ -274,7 +256,7 @@ def _tables(feet: FloatArray, masses: Sequence[float] | FloatArray) -> ContactSt
 # --- one or two bodies ---------------------------------------------------------------------------
 
 
-@limits(height=checks.not_negative, speed=checks.scalar, floor_speed=checks.scalar)
+@limits(height=not_negative, speed=scalar, floor_speed=scalar)
 def ball(height: float = 0.0, speed: float = 0.0, floor_speed: float = 0.0) -> ContactStep:
     """A ball of 1 kg and radius 0.1 m above or on a floor, falling at ``speed``.
 
@@ -290,7 +272,7 @@ def zero_contacts() -> ContactStep:
     return _step(Scene([Body(Sphere(0.1), np.zeros(3), mass=1.0)], dim=3))
 
 
-@limits(restitution=checks.share, speed=checks.positive)
+@limits(restitution=share, speed=positive)
 def impact(restitution: float = 0.5, speed: float = 1.0) -> ContactStep:
     """Two discs of 1 kg and diameter 1 m that meet head-on, each at ``speed`` (m/s).
 
@@ -302,7 +284,7 @@ def impact(restitution: float = 0.5, speed: float = 1.0) -> ContactStep:
     return _step(two_spheres(restitution, speeds=speeds, radius=0.5, gap=gap), gap + _REACH)
 
 
-@limits(overlap=checks.number(above=0.0, at_most=0.5))
+@limits(overlap=number(above=0.0, at_most=0.5))
 def squeezed(overlap: float = 0.01) -> ContactStep:
     """A disc of 1 kg between two fixed walls, jammed: an ``overlap`` (m) with both.
 
@@ -314,7 +296,7 @@ def squeezed(overlap: float = 0.01) -> ContactStep:
     return _step(Scene([*walls, disc], dim=2, overlap_tol=1.0))
 
 
-@limits(speed=checks.not_negative, mu=checks.number(above=0.0, at_most=2.0))
+@limits(speed=not_negative, mu=number(above=0.0, at_most=2.0))
 def launched_box(speed: float = 6.0, mu: float = 0.5) -> Scene:
     """A box of 1 kg, 0.4 m long and 0.1 m high, that slides on a floor at ``speed`` m/s.
 
@@ -328,10 +310,10 @@ def launched_box(speed: float = 6.0, mu: float = 0.5) -> Scene:
 
 
 @limits(
-    gap=checks.number(at_least=-_FAR, at_most=0.9 * _FAR),
-    speed=checks.not_negative,
-    angle=checks.number(above=0.0, at_most=60.0),
-    mu=checks.positive,
+    gap=number(at_least=-_FAR, at_most=0.9 * _FAR),
+    speed=not_negative,
+    angle=_SLOPE,
+    mu=positive,
 )
 def wedge(
     gap: float = 1e-4,
@@ -355,12 +337,7 @@ def wedge(
     return Scene([*walls, body], dim=2, friction=mu, name="wedge", overlap_tol=1.0)
 
 
-@limits(
-    angle=checks.number(above=0.0, at_most=60.0),
-    mu=checks.positive,
-    lift=checks.scalar,
-    slide=checks.not_negative,
-)
+@limits(angle=_SLOPE, mu=positive, lift=scalar, slide=not_negative)
 def painleve_rod(
     angle: float = 30.0, mu: float = 3.0, lift: float = 0.1, slide: float = 10.0
 ) -> Scene:
@@ -381,11 +358,7 @@ def painleve_rod(
 # --- piles: units m = d = g = 1, mass, length and gravity of one body ----------------------------
 
 
-@limits(
-    n=checks.integer(2, 150),
-    material=checks.one_of(("uniform", "species")),
-    modulus_ratio=checks.positive,
-)
+@limits(n=_LAYERS, material=_SPECIES, modulus_ratio=positive)
 def pyramid(n: int = 5, material: str = "uniform", modulus_ratio: float = 5.0) -> ContactStep:
     """A cannonball pyramid at rest: n layers of spheres that exactly touch, base layer fixed.
 
@@ -419,7 +392,7 @@ def pyramid(n: int = 5, material: str = "uniform", modulus_ratio: float = 5.0) -
     return _step(Scene([pile], dim=3, gravity=[0.0, 0.0, -1.0], materials=materials))
 
 
-@limits(n=checks.integer(2, 150), opened=checks.share, seed=checks.seed)
+@limits(n=_LAYERS, opened=share, seed=seed)
 def pyramid_falling(n: int = 5, opened: float = 0.3, seed: int = 1805) -> ContactStep:
     """A pyramid of n layers in mid-fall: not at rest, and with some of its gaps open.
 
@@ -440,7 +413,7 @@ def pyramid_falling(n: int = 5, opened: float = 0.3, seed: int = 1805) -> Contac
     return settled.replace(phi=phi, v=np.column_stack([sideways, down]).ravel())
 
 
-@limits(rows=checks.integer(1, 1000), columns=checks.integer(2, 1000))
+@limits(rows=_COUNT, columns=integer(2, 1000))
 def crystal_2d(rows: int = 8, columns: int = 10) -> ContactStep:
     """A hexagonal crystal of discs at rest on a floor, between two side walls, in the plane.
 
@@ -453,7 +426,7 @@ def crystal_2d(rows: int = 8, columns: int = 10) -> ContactStep:
     return _step(Scene([floor(2), *walls, discs], dim=2, gravity=[0.0, -1.0]))
 
 
-@limits(n=checks.integer(1, 100_000), mass_ratio=checks.positive)
+@limits(n=integer(1, 100_000), mass_ratio=positive)
 def chain(n: int = 10, mass_ratio: float = 1.0) -> ContactStep:
     """A column of n balls, one on another, on a floor.
 
@@ -466,7 +439,7 @@ def chain(n: int = 10, mass_ratio: float = 1.0) -> ContactStep:
     return _step(Scene([floor(2), balls], dim=2, gravity=[0.0, -1.0]), columns=[1])
 
 
-@limits(n=checks.integer(1, 100_000))
+@limits(n=integer(1, 100_000))
 def stack(n: int = 10) -> ContactStep:
     """n cubes, one on another, on a floor; four contacts at the corners of each joint.
 
@@ -479,7 +452,7 @@ def stack(n: int = 10) -> ContactStep:
     return _step(scene, columns=[2, 3, 4])
 
 
-@limits(courses=checks.integer(1, 500))
+@limits(courses=integer(1, 500))
 def brick_pyramid(courses: int = 4) -> ContactStep:
     """A stepped brick wall in the plane, in running bond: each course one brick shorter.
 
@@ -500,7 +473,7 @@ def brick_pyramid(courses: int = 4) -> ContactStep:
     return step.select(np.flatnonzero(upright))
 
 
-@limits(n=checks.integer(2, 10_000), angle=checks.number(above=0.0, at_most=1.0))
+@limits(n=integer(2, 10_000), angle=number(above=0.0, at_most=1.0))
 def nearly_parallel(
     n: int = 6,
     angle: float = 1e-4,
@@ -519,11 +492,11 @@ def nearly_parallel(
 
 
 @limits(
-    n=checks.integer(1, 10**6),
-    tiles=checks.integer(1, 100),
-    layers=checks.integer(1, 1000),
-    stiffness_ratio=checks.number(at_least=1.0),
-    seed=checks.seed,
+    n=integer(1, 10**6),
+    tiles=integer(1, 100),
+    layers=_COUNT,
+    stiffness_ratio=_RATIO,
+    seed=seed,
 )
 def packing(
     n: int = 300,
@@ -574,19 +547,19 @@ def packing(
     return uneven(step.replace(contact_ids=None), stiffness_ratio, seed)
 
 
-@limits(courses=checks.integer(1, 1000), bricks=checks.integer(1, 1000), mu=checks.positive)
+@limits(courses=_COUNT, bricks=_COUNT, mu=positive)
 def rough_wall(courses: int = 5, bricks: int = 4, mu: float = 0.6) -> Scene:
     """``cdopt.scene.brick_wall`` of ``courses`` and ``bricks`` at rest, all joints with ``mu``."""
     return brick_wall(courses, bricks).with_friction(mu)
 
 
-@limits(voussoirs=checks.integer(1, 1000), mu=checks.positive)
+@limits(voussoirs=_COUNT, mu=positive)
 def rough_arch(voussoirs: int = 9, mu: float = 0.6) -> Scene:
     """``cdopt.scene.arch`` of ``voussoirs`` at rest, with friction ``mu`` in all joints."""
     return arch(voussoirs).with_friction(mu)
 
 
-@limits(n=checks.integer(2, 150), mu=checks.positive)
+@limits(n=_LAYERS, mu=positive)
 def rough_pile(n: int = 4, mu: float = 0.5) -> Scene:
     """A cannonball pyramid at rest, of spheres with friction ``mu``, ``n`` along the base."""
     centres, layers = pyramid_positions(n)
@@ -594,7 +567,7 @@ def rough_pile(n: int = 4, mu: float = 0.5) -> Scene:
     return Scene([pile], dim=3, friction=mu, gravity=[0.0, 0.0, -1.0], name="rough-pile")
 
 
-@limits(ratio=checks.number(at_least=1.0), seed=checks.seed)
+@limits(ratio=_RATIO, seed=seed)
 def uneven(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> ContactStep:
     """The same step with stiffness drawn at random, log-uniform, the most over the least ``ratio``.
 
@@ -607,7 +580,7 @@ def uneven(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> ContactStep:
     return step.replace(stiffness=ratio ** random.uniform(-0.5, 0.5, step.nc))
 
 
-@limits(ratio=checks.number(at_least=1.0), seed=checks.seed)
+@limits(ratio=_RATIO, seed=seed)
 def heavy_and_light(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> ContactStep:
     """The same step, its bodies' masses and loads multiplied at random over orders of magnitude.
 
@@ -687,7 +660,7 @@ class Truss(Frozen):
         )
 
 
-@limits(n=checks.integer(2, 10_000), weight=checks.positive)
+@limits(n=integer(2, 10_000), weight=positive)
 def fan(n: int = 7, weight: float = 10.0) -> Truss:
     """A point body held from below by n struts, spread evenly over ±60° about the vertical.
 
@@ -700,7 +673,7 @@ def fan(n: int = 7, weight: float = 10.0) -> Truss:
     return Truss(np.column_stack([np.sin(angle), np.cos(angle)]), [0.0, weight])
 
 
-@limits(n=checks.integer(2, 10_000), weight=checks.positive, power=checks.power)
+@limits(n=integer(2, 10_000), weight=positive, power=checks.power)
 def fan_forces(n: int, weight: float, power: float) -> FloatArray:
     """The forces (n,) of ``fan`` under ``weight`` N, in closed form, for any power p > 1, N."""
     angle = np.linspace(-np.pi / 3, np.pi / 3, n)
