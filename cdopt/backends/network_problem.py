@@ -24,6 +24,7 @@ import scipy.sparse as sp
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.backends.linalg import ContactNetwork, Reactions, network
+from cdopt.backends.linalg.factorisation import finite
 from cdopt.backends.linalg.sparse_rows import Rows, SparseOperator, csr_parts
 from cdopt.problem import ContactProblem
 from cdopt.problem import friction_cone as cone
@@ -76,12 +77,12 @@ class Factors:
         return self.gather if self.spread is self.rows else SparseOperator(self.spread)
 
     def dense(self) -> FloatArray:
-        """N (rows, rows), symmetric to the last bit."""
+        """N (rows, rows), symmetric to the last bit; an ArithmeticError where it overflows."""
         if self.rows.shape[0] * self.rows.shape[1] <= _SMALL:
             N = self.rows.toarray() @ self.spread.toarray().T
         else:
             N = np.asarray((self.rows @ self.spread.T).todense())
-        return 0.5 * (N + N.T)
+        return finite(0.5 * (N + N.T))
 
 
 @dataclass(frozen=True, eq=False)
