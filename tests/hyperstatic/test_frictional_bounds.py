@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import run, run_json
+from scipy.optimize import linprog
 
 import cdopt
-from cdopt.hyperstatic import cone_bounds
+from cdopt.hyperstatic import cone_bounds, linear_bounds
 from cdopt.problem import frictional_data
 
 
@@ -45,6 +46,30 @@ def test_the_ladder_by_hand() -> None:
         np.testing.assert_allclose(report.mobilised(i), ratios[:, i], atol=1e-8)
     assert report.ok
     assert not report.unique.any()
+
+
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+@pytest.mark.parametrize("name", ["rough-arch", "rough-wall:courses=3,bricks=2"])
+def test_bounds_in_the_plane_are_those_of_plain_linear_programs(name: str, law: str) -> None:
+    """Cones as inequalities |f_t| ≤ μ f_n, by SciPy; the residual is that of linear programs."""
+    step = cdopt.bank.load(name).step
+    report = cdopt.indeterminacy(step, law)
+    assert report.residual.max() <= linear_bounds.CERTIFIED
+    assert (report.faces.status != 1).all()  # no contact slides: each is in its cone, or open
+    B, n = frictional_data(step, law).B, 2 * step.nc
+    cones = np.zeros((n, n))
+    for i, mu in enumerate(step.friction.mu):
+        cones[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = [[-mu, 1.0], [-mu, -1.0]]
+    free = np.repeat(report.closed, 2)
+    lower, upper = (side.ravel() for side in report.intervals)
+    for k in np.flatnonzero(free)[::5]:
+        for sign, bound in ((1.0, lower[k]), (-1.0, upper[k])):
+            answer = linprog(
+                sign * np.eye(n)[k], cones, np.zeros(n), B.T.toarray(), report.faces.load,
+                bounds=[(None, None) if one else (0.0, 0.0) for one in free],
+            )  # fmt: skip
+            assert answer.status == 0
+            assert bound == pytest.approx(sign * answer.fun, abs=1e-7 * report.unit.max())
 
 
 def test_a_table_with_friction_by_hand() -> None:
