@@ -74,7 +74,7 @@ def installed(folder: Path, version: str, wanted: tuple[str, ...]) -> tuple[Path
     if uv is None:
         raise NotTriedError("uv is not installed")
     python_there = str(folder / "env" / "bin" / "python")
-    install = [uv, "pip", "install", "--quiet", "--python", python_there]
+    install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python_there]
     extras = ["-r", str(ROOT / "pyproject.toml"), "--extra", "solvers", "--extra", "test"]
     source = folder / "source"
     left_out = shutil.ignore_patterns(".*", "__pycache__", "build", "guide", "study", "editable")
