@@ -251,8 +251,9 @@ class FileWriter(MemoryStore):
             group["q"], group["v"] = checkpoint.state.q, checkpoint.state.v
             for name, array in checkpoint.memory.items():
                 group[f"memory/{name}"] = np.asarray(array)
-        with _draft(path, self.path) as draft:
-            files.write_into(draft, image.getbuffer())
+        # the view is given back before the image goes
+        with _draft(path, self.path) as draft, image.getbuffer() as content:
+            files.write_into(draft, content)
 
     def _merge(self, last_step: int | None = None) -> None:
         """Append the parts to a copy of the file, which then replaces it.
