@@ -33,7 +33,6 @@ from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.factorisation import factorised
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed, outcome_of
 from cdopt.backends.network_problem import NetworkProblem
-from cdopt.problem import friction_cone as cone
 
 _CHECKS = 10  # iterations between two looks at the natural map and the clock
 _BALANCES = 50  # iterations between two looks at ρ,
@@ -105,11 +104,11 @@ class Splitting:
         self, f: FloatArray, accuracy: float, most: int, deadline: Deadline
     ) -> tuple[FloatArray, int, list[float]]:
         """The best forces (nc, d), iterations, and the natural map at each look."""
-        problem, mu, a = self.problem, self.problem.mu, self.relaxation
+        problem, a = self.problem, self.relaxation
         w, free, effect = problem.weight[:, None], problem.table(problem.p), problem.effect
         rates = problem.rates_of(effect(f))
         z = problem.shifted(rates)
-        z = z + cone.project(-z, mu)
+        z = z + problem.project(-z)
         best, best_forces, residuals = np.inf, f, list[float]()
         balance_at, pause, changes = _BALANCES, _BALANCES, 0
         for k in range(most + 1):
@@ -124,7 +123,7 @@ class Splitting:
             rates = problem.rates_of(self.solve(effect(aim)))
             reached = rates + shift
             y = f - self.penalty * (a * reached + (1.0 - a) * z) / w
-            f = cone.project(y, mu)
+            f = problem.project(y)
             before, z = z, (f - y) * w / self.penalty
             if k == balance_at and changes < _CHANGES:
                 primal = float(np.sqrt(np.sum((reached - z) ** 2 / w)))

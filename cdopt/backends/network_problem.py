@@ -26,8 +26,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.backends.linalg import ContactNetwork, Reactions, network
 from cdopt.backends.linalg.factorisation import finite
 from cdopt.backends.linalg.sparse_rows import Rows, SparseOperator, csr_parts
-from cdopt.problem import ContactProblem
-from cdopt.problem import friction_cone as cone
+from cdopt.problem import Cones, ContactProblem, HalfLines
 from cdopt.problem.certificate import worst_residual
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.scaling import delassus_root, rows_of, scaled, total_by
@@ -109,7 +108,7 @@ class NetworkProblem:
     G, S, F : (rows, m), (m, m) and (m,), the network operator, the inertia and the load F̃ on the
         given dofs; S is None for a truss, F None for no load, all three None with N alone.
     N : (rows, rows) where it alone is known.
-    d : rows a contact. mu : (nc,) friction coefficients of cones; none where d is one.
+    d : rows a contact. cones : K, with this unit of forces; None for half-lines.
     coulomb : whether the law of friction is Coulomb's, or else the associated law.
     compliance : of the contacts, between overlaps and forces; None for rigid ones.
     sliders : friction frozen beforehand, which needs ``compliance``; or None.
@@ -131,7 +130,7 @@ class NetworkProblem:
     F: FloatArray | None = None
     N: sp.csr_array | None = None
     d: int = 1
-    mu: FloatArray = field(default_factory=lambda: _NONE)
+    cones: Cones | None = None
     coulomb: bool = False
     compliance: PowerLaw | None = None
     sliders: FrozenFriction | None = None
@@ -231,8 +230,8 @@ class NetworkProblem:
         """The same forces (rows,), zero where the gap (rows,) says that a contact is open."""
         if not self.has_cones:
             return np.where(self.mobility * f < gap, 0.0, f)
-        away = self.table(self.mobility * f - self.shifted(self.table(gap)).ravel())
-        opens = ~cone.project(away, self.mu).any(axis=1)
+        away = self.mobility * f - self.shifted(self.table(gap)).ravel()
+        opens = ~self.table(self.project(away)).any(axis=1)
         return np.where(opens.repeat(self.d), 0.0, f)
 
     # --- for first-order methods -------------------------------------------------------
@@ -270,15 +269,27 @@ class NetworkProblem:
         """(nc,) w of each contact."""
         return self.mobility[:: self.d]
 
+    @cached_property
+    def K(self) -> Cones:
+        """K, of half-lines too."""
+        return HalfLines(self.rows) if self.cones is None else self.cones
+
+    @cached_property
+    def mu(self) -> FloatArray:
+        """(nc,) friction coefficients of cones, for compiled loops; none without cones."""
+        return _NONE if self.cones is None else np.array(self.cones.mu)
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """The nearest forces in K to y, (rows,) or (nc, d)."""
+        return self.K.project(y.ravel()).reshape(y.shape)
+
     def shift(self, rates: FloatArray) -> FloatArray:
         """(nc,) what the law adds to the normal of the rates (nc, d)."""
-        if not self.coulomb:
-            return np.zeros(self.nc)
-        return np.asarray(cone.shifted(rates, self.mu)[:, 0] - rates[:, 0])
+        return self.shifted(rates)[:, 0] - rates[:, 0]
 
     def shifted(self, rates: FloatArray) -> FloatArray:
         """g̃ (nc, d), which the law sets orthogonal to the forces."""
-        return cone.shifted(rates, self.mu) if self.coulomb else rates
+        return self.table(self.K.shifted(rates.ravel())) if self.coulomb else rates
 
     def effect(self, f: FloatArray) -> FloatArray:
         """Sᵀ f of ``factors``, for forces f (nc, d)."""
@@ -296,7 +307,8 @@ class NetworkProblem:
         if shift is not None:
             law = rates.copy()
             law[:, 0] += shift
-        return cone.largest_natural_map(f, law, self.mu, self.weight)
+        natural = self.K.natural_map(f.ravel(), law.ravel(), self.weight)
+        return float(self.K.sizes(natural).max(initial=0.0))
 
     def worst(self, f: FloatArray) -> float:
         """The largest residual of the certificate of forces f (nc, d)."""
@@ -312,9 +324,8 @@ class NetworkProblem:
         if start is None:
             return np.zeros((self.nc, self.d) if self.has_cones else self.rows)
         forces = start.forces_on(self.contact_ids, self.nc, self.d) / self.force
-        if not self.has_cones:
-            return np.maximum(forces, 0.0)
-        return cone.project(self.table(forces), self.mu)
+        nearest = self.project(forces)
+        return self.table(nearest) if self.has_cones else nearest
 
     def acting_start(self, start: WarmStart | None) -> FloatArray:
         """The same, zero at contacts whose forces move nothing."""
@@ -368,7 +379,7 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
     common: dict[str, Any] = {"d": d, "force": force, "contact_ids": data.contact_ids}
     common |= {"motion_under": data.velocity}
     if d > 1:
-        common |= {"mu": np.array(data.cones.mu), "coulomb": data.law == "coulomb"}
+        common |= {"cones": data.cones, "coulomb": data.law == "coulomb"}
         common |= {"worst_residual": partial(worst_residual, data)}
     if data.N is not None:
         root = np.sqrt(force / data.speed)

@@ -145,14 +145,6 @@ def natural_map(f: FloatArray, g: FloatArray, mu: FloatArray, mobility: FloatArr
     return push - project(push - g, mu)
 
 
-def largest_natural_map(
-    f: FloatArray, g: FloatArray, mu: FloatArray, mobility: FloatArray
-) -> float:
-    """The size of the largest natural map of all contacts, m/s; arguments as in ``natural_map``."""
-    sizes = np.linalg.norm(natural_map(f, g, mu, mobility), axis=1)
-    return float(sizes.max(initial=0.0))
-
-
 def _sizes(y: FloatArray) -> FloatArray:
     """‖y_T‖ (nc,)."""
     return np.abs(y[:, 1]) if y.shape[1] == 2 else np.linalg.norm(y[:, 1:], axis=1)

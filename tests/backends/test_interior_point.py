@@ -17,6 +17,7 @@ from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.network import DENSE_UP_TO
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.bank import generators
+from cdopt.problem import FrictionCones
 from cdopt.problem.contact_law import PowerLaw
 
 TOL, LIMIT = 1e-12, 200
@@ -269,7 +270,7 @@ def rough(seed: int, d: int, nb: int, nc: int) -> NetworkProblem:
     p[:, 0] += 0.05 + random.random(nc) * (random.random(nc) < 0.5)
     S = sp.csr_array(sp.eye_array(G.shape[1]))
     mobility = np.asarray(G.multiply(G).sum(axis=1)).reshape(nc, d).mean(axis=1).repeat(d)
-    return NetworkProblem(p.ravel(), mobility, G, S, body=body, d=d, mu=mu)
+    return NetworkProblem(p.ravel(), mobility, G, S, body=body, d=d, cones=FrictionCones(mu, d))
 
 
 @pytest.mark.parametrize("d", [2, 3])
