@@ -23,7 +23,7 @@ print(ladder.friction.mu)  # 0.4 at the foot, 0.2 at the wall
 # have four. A ladder can move sideways, up and turn: three equations. The nullity is 1: the ladder
 # may press against the wall more or less, as long as friction at both ends permits it.
 #
-# The law of Coulomb says what friction permits: at most μ times the normal force, and exactly that
+# Coulomb's law says what friction permits: at most μ times the normal force, and exactly that
 # where the contact slides.
 
 # %%

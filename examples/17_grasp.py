@@ -85,7 +85,7 @@ print(f"         3 fingers {np.sqrt(3) * r:.1f}, {1.5 * r:.1f}, {3 * r:.1f}")
 # ## Fingers that are clamped
 #
 # In a vice nobody chooses the force. The same box between clamped fingers: `indeterminacy` says how
-# far each force may range, if the box is held. (By the law of Coulomb it may as well fall: fingers
+# far each force may range, if the box is held. (By Coulomb's law it may as well fall: fingers
 # that do not squeeze leave it alone, and that is an answer, too. The associated law has one motion,
 # and there the box stays.)
 

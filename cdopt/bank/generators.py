@@ -302,7 +302,7 @@ def launched_box(speed: float = 6.0, mu: float = 0.5) -> Scene:
 
     The friction coefficient is ``mu``.
 
-    The law of Coulomb slows it by μ g Δt. The associated law throws it up at μ times the speed
+    Coulomb's law slows it by μ g Δt. The associated law throws it up at μ times the speed
     that is left, u = speed − μ (μ speed + g Δt)/(1 + μ²).
     """
     box = Body(Box([0.4, 0.1]), [0.0, 0.05], mass=1.0, velocity=[speed, 0.0])

@@ -46,7 +46,7 @@ class Unique(ManifestPart, frozen=True, kw_only=True):
     f_classic : each single force of classic contact dynamics; None with friction.
     f_compatible : each single compatible force; None with friction.
     f_associated : with friction, each single force of the associated law.
-    coulomb : with friction, whether the law of Coulomb is known to have one motion only. False
+    coulomb : with friction, whether Coulomb's law is known to have one motion only. False
         claims nothing.
     because : the reason, in words.
     """

@@ -9,7 +9,7 @@ v_next (nv,)                  velocity at the end of the step, m/s and rad/s
 contact_sum (nv,)             Bᵀf, N and N·m; with N and p alone N f (nc,), m/s
 base_reactions (bodies, 2|3)  force of all contacts on each body that cannot move, N
 supported_weight              force along the last axis that fixed things exert on free ones, N
-v_next_coulomb (nv,)          v⁺ of a solution with friction under the law of Coulomb
+v_next_coulomb (nv,)          v⁺ of a solution with friction under Coulomb's law
 v_next_associated (nv,)       v⁺ under the associated law
 rates_associated (nc d,)      N f of all rows under the associated law, m/s
 nullity                       dimension of null(Bᵀ), that is of the forces that do nothing

@@ -151,7 +151,7 @@ def _by_friction(sources: Sequence[ProblemSource], law: str | None) -> dict[str,
     if rough and not law:
         names = one_line(", ".join(dict.fromkeys(source.label for source in rough)), 60)
         other = "--law associated, or --frictionless without it"
-        output.echo(f"with friction, by the law of Coulomb ({other}): {names}", err=True)
+        output.echo(f"with friction, by Coulomb's law ({other}): {names}", err=True)
     forms = {chosen: rough, "classic-force": [s for s in sources if s not in rough]}
     return {name: listed for name, listed in forms.items() if listed}
 

@@ -221,7 +221,7 @@ class SiconosFriction(Siconos):
     Parameters
     ----------
     solver : one of ``FRICTION_SOLVERS``. "SOCLCP" solves the associated law, in space; the others
-        the law of Coulomb.
+        Coulomb's law.
     accuracy : its tolerance, of the natural map at ρ = 1 over the size of p, in units of the
         problem's scales; None leaves its own, 1e-3 or 1e-4 mostly.
     time_limit : as in ``Siconos``.

@@ -408,7 +408,7 @@ class FrictionalExploration(Frozen):
 
 
 def of_friction(problem: NamedProblem) -> FrictionalExploration:
-    """The page of a planar problem with friction, under the law of Coulomb.
+    """The page of a planar problem with friction, under Coulomb's law.
 
     Raises
     ------

@@ -29,7 +29,7 @@ from cdopt.study.solution_set import Comparison, SolutionSet, distinct
 
 REFERENCE_BACKEND = "newton"  # always installed, and sharp where contacts only just touch
 LAW_TITLES = {
-    "coulomb": "Friction by the law of Coulomb",
+    "coulomb": "Friction by Coulomb's law",
     "associated": "Friction by the associated law",
 }
 NO_COMPATIBLE = "with friction only in Python: cdopt.CompatibleFriction(step).solve()"

@@ -366,7 +366,7 @@ class Comparison(SolutionSet):
         elif compatible is not None:
             sentences.append(f"The compatible forces are not certified ({verdict(compatible)}).")
         if self.law == "coulomb":
-            sentences.append("Answers under the law of Coulomb need not be unique.")
+            sentences.append("Answers under Coulomb's law need not be unique.")
         return sentences
 
     def _spread_text(self) -> str:

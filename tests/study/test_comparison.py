@@ -245,7 +245,7 @@ def test_a_step_with_friction_is_compared_under_its_law() -> None:
     result = solve_named(named, None, ["newton", "nsgs"])
     assert (result.law, result.ok) == ("coulomb", True)
     assert "the contact forces are not unique" in result.summary
-    assert "Answers under the law of Coulomb need not be unique" in result.summary
+    assert "Answers under Coulomb's law need not be unique" in result.summary
     assert "compatible" in result.left_out
     assert solve_named(named, "associated", ["newton"]).law == "associated"
     with pytest.raises(cdopt.Unsupported, match="with friction"):
