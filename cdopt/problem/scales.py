@@ -153,10 +153,15 @@ class MatrixScales(StepScales):
 
     @cached_property
     def parts(self) -> Parts:
-        """Independent parts of the network of contacts, and of sliders."""
+        """Independent parts of the network of contacts, and of sliders.
+
+        The tangents of a slider share its cap, and so are in one part.
+        """
         coupling, sliders = self._coupling, self.problem.sliders
         if sliders is not None:
-            touched = abs(sliders.B_t)
+            many = sliders.start.shape[1]
+            ends = np.arange(0, sliders.B_t.shape[0] + 1, many)
+            touched = contact_rows(sliders.B_t, ends)
             coupling = sp.csr_array(abs(self._mass.M) + touched.T @ touched)
         return network_parts(self._reach, coupling)
 

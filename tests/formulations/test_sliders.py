@@ -72,6 +72,24 @@ def test_newton_and_clarabel_solve_the_same_convex_problem(
     assert slope == pytest.approx(-H * posed.residual(np.zeros(5)), rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("backend", ["newton", "clarabel"])
+def test_tangents_of_one_slider_on_dofs_that_nothing_else_ties(backend: str) -> None:
+    """Sliding: f = −cap v/‖v‖ with the mean velocity v = v₀ + ½ h f/m of each dof.
+
+    A far gap gives one of the dofs another scale.
+    """
+    cap, mass, start = 5.0, np.array([1.0, 0.1]), np.array([3.0, 4.0])
+    far = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    step = cdopt.ContactStep(np.diag([*mass, 1.0]), far, [40.0, 1.0], np.zeros(3), np.zeros(3), H)
+    sliders = Sliders([[0.0] * 3, [0.0] * 3, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], 1e3, [0.0, cap])
+    moved = cdopt.VariationalStep(step, [*(mass * start), 0.0], sliders=sliders)
+    solution = moved.solve(backend)
+    assert solution.ok
+    v, f_t = solution.u[:2] / H, solution.f_t[1]
+    assert f_t == pytest.approx(-cap * v / np.hypot(*v), rel=1e-5)
+    assert v == pytest.approx(start + 0.5 * H * f_t / mass, rel=1e-5)
+
+
 def test_another_motion_is_not_certified() -> None:
     posed = random_step(2, 2.0, 0.5)
     iterate = posed.solve("newton").iterate
