@@ -409,7 +409,7 @@ def ensemble(
     if not isinstance(report, Indeterminacy):
         report = indeterminacy(report, law, contacts=[])
     elif law is not None:
-        raise InvalidInput("law", repr(law), "none for a report, which has its own")
+        raise InvalidInput("law", checks.describe(law), "none for a report, which has its own")
     parts = tuple(polytopes(report))
     times.append(clock())
     nc, d = report.nc, report.d

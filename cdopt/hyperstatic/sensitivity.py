@@ -304,7 +304,7 @@ def sensitivity(
         checks.choice("law", law, LAWS)
     if isinstance(problem, NoTensionTruss):
         if law is not None:
-            raise InvalidInput("law", repr(law), "none: a truss has no friction")
+            raise InvalidInput("law", checks.describe(law), "none: a truss has no friction")
         if power is not None:
             raise InvalidInput("power", checks.describe(power), "none: the truss has its own")
         every = np.arange(problem.data.nc)
@@ -317,7 +317,9 @@ def sensitivity(
             problem = CompatibleFriction(problem, law or "", chosen).network(backend)
         return Sensitivity(FrictionTangent(problem, problem.solve(), near))
     if chosen != "coulomb":
-        raise InvalidInput("flow", repr(flow), "a law with it: there is no micro-slip without one")
+        raise InvalidInput(
+            "flow", checks.describe(flow), "a law with it: there is no micro-slip without one"
+        )
     compatible = CompatibleCD(problem, exponent)
     closed = compatible.network(certified(compatible.classic_cd.solve(backend)))
     truss, known = compatible.truss(closed), isinstance(problem, ContactStep)
