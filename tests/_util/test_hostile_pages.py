@@ -51,10 +51,13 @@ def run_page(folder: Path) -> Path:
         for frame in run
     )
 
-    class Hostile:
+    class Hostile(cdopt.Trajectory):
         """A run as a file with such names gives it."""
 
         method, dt, q, final, scene = ALL, run.dt, run.q, frames[-1], run.scene
+
+        def __init__(self) -> None:
+            """Nothing is kept here."""
 
         def __len__(self) -> int:
             return len(frames)
