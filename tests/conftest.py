@@ -20,9 +20,11 @@ KEY = "cdopt/compiled"  # in pytest's cache: the date of the source that was com
 
 logging.getLogger("cdopt.compiling").setLevel(logging.ERROR)  # on stderr if compiled anew
 
-settings.register_profile("default", deadline=None)  # timing never decides a test
-settings.register_profile("ci", deadline=None, derandomize=True)  # the same examples every time
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+# Timing never decides a test, and every run has the same examples; others with
+# --hypothesis-profile=random.
+settings.register_profile("random", deadline=None)
+settings.register_profile("default", deadline=None, derandomize=True)
+settings.load_profile("default")
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # processes that share the cores: waiting threads cost all
     threadpool_limits(limits=1, user_api="blas")
