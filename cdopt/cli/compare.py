@@ -63,7 +63,10 @@ def compare(
         str, option(f"Of the contacts' orders, such as {DEFAULT},1,2; '{DEFAULT}' is their own.")
     ] = DEFAULT,
     repeat: Annotated[int, option("How often each run solves its problem.")] = 3,
-    time_limit: Annotated[float, option("Seconds for one solve; hard.")] = 60.0,
+    time_limit: Annotated[
+        float | None,
+        option("Seconds for one solve; hard; default 60, with --mine those of the stored runs."),
+    ] = None,
     memory_limit: Annotated[
         float | None, option("MB for a run; default 70 % of the machine's memory.")
     ] = None,
@@ -100,6 +103,7 @@ def compare(
             raise cdopt.InvalidInput("--mine", "others beside it", expected)
         _set_beside(mine, out, limits, dask, as_json, quiet)
         return
+    limits["time_limit"] = 60.0 if time_limit is None else time_limit
     if not problems:
         raise cdopt.InvalidInput("PROBLEMS", "none", "at least one, or --mine FILE.py")
     if out is None:
@@ -185,12 +189,8 @@ def _set_beside(
     tables = leaderboard.tables(results, names)
     page = cdopt.plots.report.write(results, Path(folder) / "page", title, first=tables)
     if not as_json:
-        by_problem = {row[0]: row[3] for row in tables[1].rows}
-        wins = sum(verdict == "wins" for verdict in by_problem.values())
-        output.say(f"wins on {wins} of {len(by_problem)} problems", "bold")
-        false = [name for name, verdict in by_problem.items() if verdict == "claims falsely"]
-        if false:
-            output.say(f"claims falsely, by more than ten times, on {', '.join(false)}", "bold red")
+        for name, text in leaderboard.verdicts(tables[1]):
+            output.say(f"{name}: {text}", "bold red" if "falsely" in text else "bold")
     output.echo(f"page: {page}", err=True)
 
 

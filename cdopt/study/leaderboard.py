@@ -4,7 +4,7 @@
 study, and a page from both. The stored results are records in the layout of ``cdopt compare``, each
 solver at an accuracy of 1e-6. Their times are of another machine: ``REFERENCES`` are measured again
 beside the new solver, and the times of the others are multiplied by what these take here over what
-they took there, in the median.
+they took there, in the median. So are their time limits, and the new runs have the stored limit.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from cdopt._util import files
+from cdopt._util.formatting import count
 from cdopt.study.plan import Plan
 from cdopt.study.record import Record, records_in
 from cdopt.study.results import Results
@@ -45,9 +46,13 @@ def plan_of(solvers: Sequence[str], plugins: Sequence[str], **limits: Any) -> Pl
     Parameters
     ----------
     solvers, plugins : names of the new solvers, and where they come from.
-    limits : ``time_limit``, ``memory_limit``, ``threads`` and ``repeats`` of the plan.
+    limits : ``time_limit``, ``memory_limit``, ``threads`` and ``repeats`` of the plan; without a
+        time limit, that of the stored runs.
     """
-    runs = [record.run for record in stored().records]
+    records = stored().records
+    if limits.get("time_limit") is None:
+        limits["time_limit"] = min(record.time_limit for record in records)
+    runs = [record.run for record in records]
     problems = dict.fromkeys(run.problem for run in runs)
     tolerances = dict.fromkeys(run.tolerance for run in runs)
     names = list(dict.fromkeys([*solvers, *REFERENCES]))
@@ -62,7 +67,11 @@ def beside(made: Sequence[Record]) -> Results:
              if _question(old) in here]  # fmt: skip
     pace = statistics.median([now / then for now, then in pairs if now and then] or [1.0])
     others = [
-        replace(old, times=tuple(replace(time, total=pace * time.total) for time in old.times))
+        replace(
+            old,
+            times=tuple(replace(time, total=pace * time.total) for time in old.times),
+            time_limit=pace * old.time_limit,
+        )
         for old in everything
         if _question(old) not in here
     ]
@@ -93,7 +102,7 @@ def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
         standing.append((label, *numbers))
     for key, run in runs[runs["solver"].isin(solvers)].iterrows():
         same = runs.loc[[key]]
-        others = same[(same["outcome"] == "solved") & ~same["solver"].isin(solvers)]
+        others = same[(same["outcome"] == "solved") & (same["solver"] != run["solver"])]
         fastest = others.nsmallest(1, "seconds")[["solver", "seconds"]].to_numpy().ravel().tolist()
         cells = run["solver"], key[1], _verdict(run, others), run["worst"], run["seconds"]
         wins.append((key[0], *cells, *(fastest or (None, None))))
@@ -118,6 +127,23 @@ def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
             wins,
         ),
     )
+
+
+def verdicts(wins: Table) -> list[tuple[str, str]]:
+    """What the table of wins says of each new solver: its name and a sentence."""
+    rows: dict[str, list[tuple[str, str]]] = {}
+    for problem, name, _, verdict, *_ in wins.rows:
+        rows.setdefault(name, []).append((problem, verdict))
+    sentences = []
+    for name, said in rows.items():
+        number = sum(verdict == "wins" for _, verdict in said)
+        false = [problem for problem, verdict in said if verdict == "claims falsely"]
+        text = f"wins on {number} of {count(len(said), 'problem')}"
+        if false:
+            where = "all" if len(false) == len(said) else f"{len(false)}: {', '.join(false)}"
+            text += f"; claims falsely, by more than ten times, on {where}"
+        sentences.append((name, text))
+    return sentences
 
 
 def _verdict(run: Any, others: pd.DataFrame) -> str:

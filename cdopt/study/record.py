@@ -48,6 +48,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import count
 from cdopt._util.processes import first_line, physical_memory
 from cdopt.backends.registry import SOLVERS
+from cdopt.study.claims import is_near
 from cdopt.study.plan import StudyRun
 
 SCHEMA = 3  # of the lines; a reader refuses others
@@ -58,7 +59,6 @@ OUTCOMES = (
 STAGES = (  # of a run's process, in this order
     "start", "load", "warm up", "cold", "solve", "proof", "own order", "compatible", "bounds",
 )  # fmt: skip
-NEAR = 10.0  # times the tolerance: solvers define and scale their residuals differently
 PACKAGES = (
     *("numpy", "scipy", "numba", "cvxpy", "pypardiso", "pymetis"),
     *(solver.package for solver in SOLVERS.values() if solver.package),
@@ -105,8 +105,7 @@ class Answer:
     @property
     def near(self) -> bool:
         """Whether success is claimed and missed by less than a factor of ten."""
-        missed = self.claimed and not self.ok
-        return missed and self.worst is not None and self.worst <= NEAR * self.tol
+        return self.claimed and not self.ok and is_near(self.worst, self.tol)
 
     @property
     def honest(self) -> bool:

@@ -113,17 +113,22 @@ class Results:
         pairs = [(tolerance, form) for tolerance in self.tolerances for form in forms]
         return [pair for pair in pairs if self.times(*pair).size]
 
+    def limit(self, tolerance: str, form: str) -> float:
+        """The time limit of one comparison in s, the same for all: the smallest of its runs."""
+        return float(self.at(tolerance, form)["time_limit"].min())
+
     def times(self, tolerance: str, form: str) -> pd.DataFrame:
         """Seconds by question and solver at one ``tolerance`` and in one formulation, ``form``.
 
-        Infinite where unsolved, also where refused. A solver that refuses all questions is left
-        out, and so is one that was asked fewer than half as many as another. Then only questions
-        are kept that all remaining solvers were asked.
+        Infinite where unsolved within ``limit``, also where refused. A solver that refuses all
+        questions is left out, and so is one that was asked fewer than half as many as another. Then
+        only questions are kept that all remaining solvers were asked.
         """
         runs = self.at(tolerance, form)
         able = runs.loc[runs["outcome"] != "refused", "solver"].unique()
         runs = runs[runs["solver"].isin(able)].drop_duplicates(["question", "solver"], keep="last")
-        solved = runs["outcome"] == "solved"
+        within = runs["seconds"] <= self.limit(tolerance, form)
+        solved = (runs["outcome"] == "solved") & within
         seconds = runs.assign(seconds=runs["seconds"].where(solved, np.inf))
         table = seconds.pivot(index="question", columns="solver", values="seconds")
         table = table.loc[runs["question"].unique(), runs["solver"].unique()]

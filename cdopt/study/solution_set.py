@@ -14,13 +14,14 @@ import numpy as np
 from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import CdoptError, InfeasibilityProof, SolveFailed, Unsupported
-from cdopt._util.formatting import beside, count, one_line, plain, seconds, short
+from cdopt._util.formatting import beside, count, one_line, plain, seconds, short, significant
 from cdopt.hyperstatic.network import DENSE_LIMIT, equilibrated, rank_of
 from cdopt.problem import ContactProblem, rigid_data
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.solution import StepSolution
+from cdopt.study.claims import is_false, missed_by
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,13 +184,20 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def _success(self) -> str:
-        """How many answers are certified, and how many claims of success are false."""
+        """How many answers are certified, and by how much claims of success miss or are false."""
         if not self:
             return "No solver has an answer."
-        false = sum(s.claimed and not s.ok for s in self)
-        claims = f"; {count(false, 'claim')} of success {'is' if false == 1 else 'are'} false"
-        number = f"{len(self.certified)} of {count(len(self), 'answer')} certified at {self.tol:g}"
-        return f"{number}{claims if false else ''}."
+        text = f"{len(self.certified)} of {count(len(self), 'answer')} certified at {self.tol:g}"
+        missed = [missed_by(s) for s in self if s.claimed and not s.ok]
+        false = sum(map(is_false, self))
+        if missed:
+            by = " to ".join(dict.fromkeys(map(_times, (min(missed), max(missed)))))
+            verb = "misses" if len(missed) == 1 else "miss"
+            text += f"; {count(len(missed), 'claim')} of success {verb} {self.tol:g} by {by} times"
+        if false:
+            whose = {len(missed): "and" if false == 1 else "and all"}.get(false, f"and {false}")
+            text += f", {whose} {'is' if false == 1 else 'are'} false"
+        return f"{text}."
 
     def _agreement(self) -> list[str]:
         """Sentences on what the certified answers agree on."""
@@ -461,6 +469,10 @@ def distinct(named: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
 def _content(row: Row, solution: StepSolution, forces: bool) -> dict[str, Any]:
     more = {"seconds": row.seconds, "largest_force": row.largest, "distance": row.distance}
     return {"label": row.label, **solution.as_dict(forces), **more}
+
+
+def _times(ratio: float) -> str:
+    return significant(ratio, 2) if ratio < 1e6 else "more than a million"
 
 
 def _failure_record(error: CdoptError) -> dict[str, Any]:

@@ -145,15 +145,15 @@ def means(study: Results) -> Made:
     """Time: shifted geometric means.
 
     exp(mean ln(t + shift)) − shift of the whole solve, with shifts of 1 s and 0.01 s: with 1 s all
-    solves far below a second count alike. An unsolved problem counts with its time limit. Only
-    problems that all solvers of the formulation were asked, except those that were asked few.
+    solves far below a second count alike. An unsolved problem, or one solved later, counts with
+    the smallest time limit of all runs. Only problems that all solvers of the formulation were
+    asked, except those that were asked few.
     Solver alone: without stating, compiling and certifying, over what it solved, shift 0.01 s.
     """
     rows: Rows = []
     for tolerance, form in study.comparisons:
         times, runs = study.times(tolerance, form), study.at(tolerance, form)
-        limits = runs.pivot_table("time_limit", "question", "solver", aggfunc="last")
-        counted = times.where(np.isfinite(times), limits)
+        counted = times.where(np.isfinite(times), study.limit(tolerance, form))
         alone = runs[_is(runs, "solved")].groupby("solver")["solver_seconds"]
         one, small = (counted.apply(shifted_geometric_mean, shift=shift) for shift in (1.0, 0.01))
         table = pd.DataFrame(

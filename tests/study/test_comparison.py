@@ -13,6 +13,8 @@ from cdopt import bank
 from cdopt._util.formatting import plain
 from cdopt.backends import registry
 from cdopt.study import Comparison, SolutionSet, choose_backends, compare, solve_named
+from cdopt.study.claims import is_false
+from cdopt.study.record import Answer
 from cdopt.study.solution_set import verdict
 
 
@@ -220,24 +222,39 @@ def test_table_and_json_are_complete() -> None:
     assert plain(value) == {"a": [1.0, None], "2": [3, None, None, True, "x", repr(object)]}
 
 
+def answer(worst: float, claimed: bool = True) -> cdopt.StepSolution:
+    """An answer whose largest residual is made up."""
+    solution = cdopt.ClassicCD(bank.load("beam-uniform").step).solve("newton")
+    residual = dataclasses.replace(solution.certificate.residuals[0], value=worst)
+    certificate = dataclasses.replace(solution.certificate, residuals=(residual,))
+    return dataclasses.replace(solution, claimed=claimed, certificates={"forces": certificate})
+
+
 @pytest.mark.parametrize(
     ("answers", "sentence"),
     [
         ([], "No solver has an answer."),
-        ([(True, True)], "1 of 1 answer certified at 1e-06."),
-        ([(False, True), (True, False)], "1 of 2 answers certified at 1e-06; 1 claim of success "
-                                         "is false."),
+        ([answer(1e-9)], "1 of 1 answer certified at 1e-06."),
+        ([answer(1e-3, False), answer(1.5e-6)],
+         "0 of 2 answers certified at 1e-06; 1 claim of success misses 1e-06 by 1.5 times."),
+        ([answer(1.1e-6), answer(9e-6), answer(2e-5)],
+         "0 of 3 answers certified at 1e-06; 3 claims of success miss 1e-06 by 1.1 to 20 times, "
+         "and 1 is false."),
+        ([answer(1e-3)], "0 of 1 answer certified at 1e-06; 1 claim of success misses 1e-06 by "
+                         "1,000 times, and is false."),
+        ([answer(1e-3), answer(np.nan)],
+         "0 of 2 answers certified at 1e-06; 2 claims of success miss 1e-06 by 1,000 to more "
+         "than a million times, and all are false."),
     ],
 )  # fmt: skip
-def test_the_sentence_counts_true_claims(answers: list, sentence: str) -> None:
-    solution = cdopt.ClassicCD(bank.load("beam-uniform").step).solve("newton")
-    wrong = {"forces": dataclasses.replace(solution.certificate, tol=1e-300)}
+def test_the_sentence_tells_misses_from_false_claims(answers: list, sentence: str) -> None:
+    assert SolutionSet(answers).summary == sentence
 
-    def answer(claimed: bool, ok: bool) -> cdopt.StepSolution:
-        certificates = solution.certificates if ok else wrong
-        return dataclasses.replace(solution, claimed=claimed, certificates=certificates)
 
-    assert SolutionSet([answer(*one) for one in answers]).summary == sentence
+@pytest.mark.parametrize("worst", [2e-6, 9.9e-6, 1.1e-5, 1e-3, np.inf])
+def test_false_is_the_same_for_a_study_and_a_comparison(worst: float) -> None:
+    record = Answer("fine", True, False, 1e-6, worst, {}, 1, 1.0, {}, 4, 2)
+    assert is_false(answer(worst)) == (not record.near)
 
 
 def test_a_step_with_friction_is_compared_under_its_law() -> None:

@@ -108,6 +108,24 @@ def test_means_take_the_time_limit_for_what_is_unsolved() -> None:
     assert "classic-force at 1e-06: 1 of 3 problems were not asked" in said(*made)
 
 
+def test_all_are_charged_with_the_same_limit() -> None:
+    """osqp had 60 s and solved one problem in 30; scs had 20 and failed: both count 20 s."""
+    short = dataclasses.replace(record("table", "scs", "timeout"), time_limit=20.0)
+    made = [
+        record("table", "osqp", seconds=30.0),
+        short,
+        record("fan", "osqp", "wrong"),
+        record("fan", "scs"),
+        record("tripod", "osqp"),
+        record("tripod", "scs", seconds=4.0),
+    ]
+    osqp, scs = table("means", made)
+    assert osqp["mean, shift 1 s [s]"] == pytest.approx((21.0 * 21.0 * 2.0) ** (1 / 3) - 1.0)
+    assert scs["mean, shift 1 s [s]"] == pytest.approx((21.0 * 2.0 * 5.0) ** (1 / 3) - 1.0)
+    assert (osqp["solved"], scs["solved"]) == (1, 2)
+    assert table("profiles", made)[0]["ever"] == pytest.approx(100.0 / 3.0)
+
+
 def test_a_solver_asked_little_does_not_shrink_what_the_others_are_compared_on() -> None:
     made = [record(f"supports:n={n}", name) for n in range(4) for name in ("osqp", "scs")]
     made += [record("supports:n=0", "siconos-pgs"), record("supports:n=0", "osqp", call="direct")]
