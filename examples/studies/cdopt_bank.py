@@ -36,7 +36,7 @@ from cdopt.problem.contact_step import DelassusStep
 
 TITLE = "Contact problems of cdopt"
 DESCRIPTION = "Rigid bodies in frictionless contact, one time step each; most are hyperstatic."
-INFEASIBLE = ("rising-floor", "squeezed", "unreachable-load")  # no solver can solve these
+INFEASIBLE = ("squeezed", "unreachable-load")  # no solver can solve these
 
 
 def why_unavailable() -> str | None:

@@ -27,6 +27,18 @@ def test_the_programs_carry_the_bank_and_both_forms() -> None:
     assert "table/velocity" in small
 
 
+@pytest.mark.parametrize("name", [*cdopt_bank.INFEASIBLE, "rising-floor", "impact"])
+def test_only_what_is_proven_infeasible_is_left_out(name: str) -> None:
+    left_out = name in cdopt_bank.INFEASIBLE
+    loaded = cdopt.bank.load(name)
+    posed = (
+        cdopt.NoTensionTruss(loaded.B, loaded.contact_load, stiffness=loaded.stiffness)
+        if loaded.step is None
+        else cdopt.ClassicCD(loaded.step)
+    )
+    assert left_out == (cdopt.problem.prove_infeasible(posed.data) is not None)
+
+
 def test_a_delassus_step_has_the_force_form_alone() -> None:
     assert [s.name for s in cdopt_bank.programs(["supports-delassus"])] == [
         "supports-delassus/force"
