@@ -181,7 +181,7 @@ def _set_beside(
     where, factory = cdopt.study.measure.parts(mine)
     plugins = [f"{where}:{factory}"]
     folder = f"study-{Path(where).stem}" if out is None else out
-    names = cdopt.study.runner.check_plugins(plugins)
+    names, _ = cdopt.study.runner.check_plugins(plugins)
     run_and_show([leaderboard.plan_of(names, plugins, **limits)], folder, dask, as_json, quiet)
     asked = {*names, *leaderboard.REFERENCES}
     results = leaderboard.beside([r for r in cdopt.study.read(folder) if r.run.backend in asked])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import importlib
 import importlib.util
 import sys
@@ -45,6 +46,7 @@ BOUNDS_UP_TO = 64  # contacts: two linear programs for each that is undetermined
 _WARM_UPS = ("beam-uniform", "pyramid-hooke:n=5")  # the larger one compiles other loops
 _WARM_UPS_WITH_FRICTION = ("incline", "rough-pile")
 _SMALL = 8  # contacts of problems for which the first of them is enough
+_CODE = 16  # hexadecimal digits
 _PARTS = ("compile", "solve", "read", "certify")  # of a solve, which is timed
 
 
@@ -155,7 +157,8 @@ def _warm_up(problem: NamedProblem, run: StudyRun, backend: Backend) -> None:
 # (``cdopt.backends.base``). It is named ``package.module:factory`` or ``path/to/file.py:factory``
 # and called only in the process of a run, and once before the first in one like it; it is
 # registered nowhere else. That process does not import from the working folder: name a file there
-# by its path.
+# by its path. Its folder comes last in the search for modules, so that the file may import others
+# beside it.
 
 Maker = Callable[[float | None], Backend]
 
@@ -178,6 +181,20 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
             raise InvalidInput("plugins", f"{text} gives {checks.describe(mapping)}", "a mapping")
         makers_by_name.update(mapping)
     return makers_by_name
+
+
+def code_of(plugins: Iterable[str]) -> str:
+    """A digest of what plugins brought: their files, and the modules imported from their folders.
+
+    The plugins are loaded. A module that is imported later, such as in a solve, is no part of it.
+    """
+    loaded = {name: str(getattr(m, "__file__", "")) for name, m in list(sys.modules.items())}
+    files = {Path(file).resolve() for file in loaded.values() if file.endswith(".py")}
+    named = [parts(text)[0] for text in plugins]
+    sources = [name if name.endswith(".py") else loaded.get(name, "") for name in named]
+    folders = {Path(source).resolve().parent for source in sources if source}
+    texts = [file.read_bytes() for file in sorted(files) if file.parent in folders]
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:_CODE]
 
 
 def parts(plugin: str) -> tuple[str, str]:
@@ -223,6 +240,9 @@ def _module(location: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, location)
     if spec is None or spec.loader is None or not Path(location).exists():
         raise InvalidInput("plugins", f"{location}: no such file", "a Python file")
+    folder = str(Path(location).resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

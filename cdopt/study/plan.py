@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -53,6 +53,7 @@ class StudyRun:
     threads : of BLAS and of compiled loops; None leaves them alone.
     plugins : where backends of other names come from, ``module:factory`` or ``file.py:factory``.
     reference_backend : solver of the compatible forces that forces are compared with.
+    code : digest of the source of a plugin's backend; empty for others, and until it is known.
 
     Raises
     ------
@@ -70,8 +71,10 @@ class StudyRun:
     threads: int | None = None
     plugins: tuple[str, ...] = ()
     reference_backend: str = REFERENCE_BACKEND
+    code: str = ""
 
     def __post_init__(self) -> None:
+        checks.text("code", self.code)
         checks.instance("problem", self.problem, ProblemSource)
         checks.choice("formulation", self.formulation, FORMULATIONS)
         checks.text("backend", self.backend)
@@ -92,15 +95,23 @@ class StudyRun:
     def id(self) -> str:
         """Sixteen hexadecimal digits: a hash of everything that defines the run.
 
-        The content of a problem's file counts, its path does not.
+        The content of a problem's file counts, its path does not; so does the code of a plugin's
+        backend.
         """
         content = msgspec.to_builtins(self)
+        if not self.code:  # which older studies do not state
+            content.pop("code")
         if self.problem.digest:
             content["problem"]["source"] = ""
         if not self.problem.frictionless:  # which older studies do not state
             content["problem"].pop("frictionless", None)
         text = msgspec.json.encode(content, order="deterministic")
         return hashlib.sha256(text).hexdigest()[:_ID_LENGTH]
+
+    @property
+    def cell(self) -> str:
+        """The identifier of the run whatever the code of its backend: a later one replaces it."""
+        return replace(self, code="").id if self.code else self.id
 
     @property
     def label(self) -> str:

@@ -33,7 +33,7 @@ _NUMBERS = (
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Records of runs; of equal runs the last one counts.
+    """Records of runs; of equal runs, and of a plugin's versions, the last one counts.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Results:
     @classmethod
     def of(cls, records: Iterable[Record]) -> Results:
         """The results of these records, in the order of first appearance."""
-        known = {record.id: record for record in checks.instances("records", records, Record)}
+        known = {record.run.cell: record for record in checks.instances("records", records, Record)}
         return cls(tuple(known.values()))
 
     @classmethod

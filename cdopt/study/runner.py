@@ -15,7 +15,7 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,13 +27,14 @@ from threadpoolctl import threadpool_limits
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.formatting import count
 from cdopt._util.processes import Worker, killed_for_memory, limit_memory
 from cdopt._util.processes import memory_limit as default_memory_limit
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends import Backend
 from cdopt.backends.registry import known_names
 from cdopt.backends.time_limit import warm_up
-from cdopt.study.measure import makers, measure
+from cdopt.study.measure import code_of, makers, measure
 from cdopt.study.plan import Plan, StudyRun
 from cdopt.study.record import Ended, Findings, Record, machine, opened, outcomes
 
@@ -104,14 +105,18 @@ def run(
     KeyboardInterrupt : all finished runs are on the disk; the same call continues.
     """
     checks.instance("plan", plan, Plan)
-    check_plugins(plan.plugins, plan.backends, plan.tolerances)
+    names, code = check_plugins(plan.plugins, plan.backends, plan.tolerances)
+    runs = [replace(one, code=code) if one.backend in names else one for one in plan.runs]
     with contextlib.ExitStack() as stack:
         records_by_id: dict[str, Record] = {}
         append = None
         if out is not None:
             earlier, append = stack.enter_context(opened(out))
             records_by_id = {record.id: record for record in earlier}
-        missing = [run for run in plan.runs if not _settled(records_by_id.get(run.id), plan)]
+        missing = [run for run in runs if not _settled(records_by_id.get(run.id), plan)]
+        changed = _changed(missing, records_by_id.values())
+        if changed:
+            LOGGER.warning("%s changed: %s made again", changed, count(len(missing), "run"))
         report = stack.enter_context(progress_bar(progress, "runs"))
         report(0, len(missing), "")
         made, lost = 0, dict[str, str]()
@@ -121,8 +126,14 @@ def run(
             made += 1
             records_by_id[record.id] = record
             report(made, len(missing), f"{record.run.label}: {record.outcome}")
-        kept = [records_by_id[run.id] for run in plan.runs if run.id in records_by_id]
+        kept = [records_by_id[run.id] for run in runs if run.id in records_by_id]
         return Study(tuple(kept), made, lost)
+
+
+def _changed(missing: Sequence[StudyRun], records: Iterable[Record]) -> str:
+    """Backends of plugins whose runs are there, made by other code; empty where none are."""
+    made = {record.run.cell for record in records}
+    return ", ".join(dict.fromkeys(run.backend for run in missing if run.code and run.cell in made))
 
 
 def _settled(record: Record | None, plan: Plan) -> bool:
@@ -302,12 +313,16 @@ def make(run: StudyRun, time_limit: float = 60.0, memory_limit: float | None = N
 
 def check_plugins(
     plugins: Sequence[str], backends: Sequence[str] = (), accuracies: Sequence[float | None] = ()
-) -> list[str]:
-    """Check that plugins can be used, in a process like those of runs; names of their backends.
+) -> tuple[list[str], str]:
+    """Check that plugins can be used, in a process like those of runs.
 
     Parameters
     ----------
     plugins : as of a plan. backends : the names that a plan uses. accuracies : that it asks for.
+
+    Returns
+    -------
+    The names of their backends, and a digest of their code; empty without plugins.
 
     Raises
     ------
@@ -315,19 +330,19 @@ def check_plugins(
         of backends; or a name that neither cdopt nor a plugin knows.
     """
     if not plugins:
-        return []
+        return [], ""
     worker = Worker(prepare)
     try:
         worker.call(_send_names, plugins, backends, accuracies)
         worker.start(START_LIMIT)
-        names: list[str] | InvalidInput = worker.receive(START_LIMIT)
+        answer: tuple[list[str], str] | InvalidInput = worker.receive(START_LIMIT)
     except (EOFError, TimeoutError):
         found = f"{', '.join(plugins)}: the process ended with code {worker.end()}"
         raise InvalidInput("plugins", found, _WORKING) from None
     worker.end()
-    if isinstance(names, InvalidInput):
-        raise names
-    return names
+    if isinstance(answer, InvalidInput):
+        raise answer
+    return answer
 
 
 def _joined(earlier: Findings | None, later: Findings, stage: str) -> Findings:
@@ -392,7 +407,7 @@ def _send_names(
     backends: Sequence[str],
     accuracies: Sequence[float | None],
 ) -> None:
-    """Send the names of the backends that plugins bring, or what is wrong with them."""
+    """Send the names of the backends that plugins bring and their code, or what is wrong."""
     try:
         by_name = makers(plugins)
         for name in backends:
@@ -411,4 +426,4 @@ def _send_names(
         where = f'{type(error).__name__}: {error} ("{place.filename}", line {place.lineno})'
         send(InvalidInput("plugins", f"{', '.join(plugins)}: {where}", _WORKING))
     else:
-        send(list(by_name))
+        send((list(by_name), code_of(plugins)))

@@ -17,7 +17,7 @@ import pytest
 
 from cdopt import InvalidInput
 from cdopt._util import processes
-from cdopt.study import Plan, Record, read, run
+from cdopt.study import Plan, Record, Results, read, run
 from cdopt.study.measure import makers
 from cdopt.study.runner import make, prepare
 
@@ -217,3 +217,24 @@ def test_a_plugin_with_a_mistake_is_refused_before_the_first_run(tmp_path) -> No
     with pytest.raises(InvalidInput, match=r"NameError: name 'Solver'.*mine.py\", line 2"):
         run(plan_of_mine, out)
     assert not out.exists()
+
+
+def test_an_edited_plugin_is_run_again_and_that_is_told(tmp_path, caplog) -> None:
+    """The plugin's file, and one that it imports from beside it; newton beside it stays."""
+    path, sibling = tmp_path / "mine.py", tmp_path / "settings_of_mine.py"
+    sibling.write_text("sweeps = 7\n")
+    path.write_text(
+        "import cdopt\nfrom settings_of_mine import sweeps\n\n\ndef factory():\n"
+        "    return {'mine': lambda accuracy: cdopt.backends.PGS(max_sweeps=sweeps)}\n"
+    )
+    plan_of_mine = Plan(["supports"], ["mine", "newton"], plugins=[f"{path}:factory"], repeats=1)
+    out = tmp_path / "study"
+    first = run(plan_of_mine, out)
+    assert (first.made, run(plan_of_mine, out).made, caplog.text) == (2, 0, "")
+    sibling.write_text("sweeps = 9\n")
+    again = run(plan_of_mine, out)
+    assert again.made == 1
+    assert "mine changed: 1 run made again" in caplog.text
+    assert [len(read(out)), len(Results.read(out).records)] == [3, 2]
+    settings = [r.answer.settings.get("max_sweeps") for r in Results.read(out).records]
+    assert settings == [9, None]

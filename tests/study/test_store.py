@@ -80,7 +80,8 @@ def test_an_identifier_is_the_same_everywhere() -> None:
         {"problem": ProblemSource("tripod")}, {"problem": ProblemSource("beam-uniform", power=2.5)},
         {"formulation": "compatible"}, {"backend": "scs"}, {"tolerance": None},
         {"tolerance": 1e-7}, {"mode": "warm"}, {"call": "direct"}, {"seed": 0}, {"repeats": 4},
-        {"threads": 1}, {"plugins": ("module:factory",)}, {"reference_backend": "clarabel"},
+        {"threads": 1}, {"plugins": ("module:factory",)}, {"code": "0123"},
+        {"reference_backend": "clarabel"},
     ],
 )  # fmt: skip
 def test_whatever_defines_a_run_is_in_its_identifier(change) -> None:
