@@ -20,6 +20,7 @@ from cdopt.cli.output import option
 if TYPE_CHECKING:
     from cdopt.study import Plan, ProblemSource, Record
 
+TO_CERTIFICATE = "default,1e-3,1e-4,1e-5,1e-6,1e-7,1e-8,1e-9"  # of which the quickest counts
 DEFAULT = "default"  # a solver's own accuracy, and the problem's own order of contacts
 
 Dask = Annotated[
@@ -43,6 +44,14 @@ def compare(
     tolerances: Annotated[
         str, option(f"Such as 1e-3,1e-6,1e-9; '{DEFAULT}' is each solver's own accuracy.")
     ] = DEFAULT,
+    to_certificate: Annotated[
+        bool,
+        option(
+            "Ask several tolerances, and print for each solver the time of the quickest whose "
+            "answer is certified at 1e-6.",
+            "--to-certificate",
+        ),
+    ] = False,
     formulations: Annotated[
         str | None,
         option(
@@ -98,8 +107,8 @@ def compare(
     limits: dict[str, Any] = {"repeats": repeat, "threads": threads}
     limits |= {"time_limit": time_limit, "memory_limit": memory_limit}
     if mine is not None:
-        if problems or solver or plugin:
-            expected = "no problems, --solver or --plugin: the stored study has its own"
+        if problems or solver or plugin or to_certificate:
+            expected = "no problems, --solver, --plugin or tolerances: the stored study has its own"
             raise cdopt.InvalidInput("--mine", "others beside it", expected)
         _set_beside(mine, out, limits, dask, as_json, quiet)
         return
@@ -112,6 +121,10 @@ def compare(
     sources = [p for text in problems for p in cdopt.study.problems(text, power)]
     sources = [replace(p, frictionless=frictionless) for p in sources]
     forms = {formulations: sources} if formulations else _by_friction(sources, law)
+    if to_certificate:
+        if tolerances != DEFAULT:
+            raise cdopt.InvalidInput("--tolerances", tolerances, "none beside --to-certificate")
+        tolerances = TO_CERTIFICATE
     settings: dict[str, Any] = {
         "tolerances": _numbers("--tolerances", tolerances, float),
         "modes": output.split([modes]),
@@ -129,6 +142,16 @@ def compare(
         plan: dict[str, Any] = {"formulations": stated, "backends": chosen, **settings}
         plans.append(cdopt.study.Plan(problems=listed, **plan))
     run_and_show(plans, out, dask, as_json, quiet)
+    if to_certificate and not as_json:
+        _print_times_to_certificate(out)
+
+
+def _print_times_to_certificate(out: str) -> None:
+    """The report's table of them, of the whole study."""
+    table = cdopt.study.tables.certified(cdopt.study.Results.read(out))
+    output.say(f"\n{table.title}", "bold")
+    output.print_table(list(table.header), table.written, table.header[2:7], table.header[:2])
+    output.say(table.about, "dim")
 
 
 def _numbers(option: str, text: str, kind: Callable[[str], Any]) -> list[Any]:

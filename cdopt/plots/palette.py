@@ -52,6 +52,14 @@ PALETTE: dict[str, Look] = {
     "siconos-friction-soclcp": Look("Siconos SOCLCP", "#BB7799", (9, 0, 0)),
 }
 
+RESERVE = tuple(  # of solvers without a place in the palette, where several are drawn
+    Look("", colour, marker)
+    for colour, marker in (
+        (QUIET, "*"), ("#CC3311", "P"), ("#0077BB", "X"), ("#117733", "d"), ("#AA3377", "h"),
+        (INK, "p"),
+    )
+)  # fmt: skip
+
 
 def look(backend: str) -> Look:
     """How a backend is drawn; those without a place in the palette are grey stars."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,11 +17,19 @@ from cdopt._util.files import TEXT as TEXT_SIZE
 from cdopt._util.files import read_bytes, write_text
 from cdopt._util.formatting import count
 from cdopt.plots import canvas, save
-from cdopt.plots.palette import QUIET, look
+from cdopt.plots.palette import PALETTE, QUIET, RESERVE, look
 from cdopt.study.results import Results
 from cdopt.study.statistics import Profile, power_fit
 from cdopt.study.table import Table
-from cdopt.study.tables import facts, growth, limitations, profiles_of, settings, tables
+from cdopt.study.tables import (
+    facts,
+    growth,
+    limitations,
+    profiles_of,
+    profiles_to_certificate,
+    settings,
+    tables,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -168,10 +176,15 @@ def pictures(study: Results) -> tuple[ReportPicture, ...]:
         if any(profile.ratios.size for profile in known.values()):
             number = count(next(iter(known.values())).problems, "problem")
             profiles.setdefault(form, {})[f"tolerance {tolerance}, {number}"] = known
+    for form in profiles if len(study.tolerances) > 1 else ():
+        known = profiles_to_certificate(study, form)
+        number = count(next(iter(known.values())).problems, "problem")
+        profiles[form][f"to a certificate at 1e-6, {number}"] = known
     for form, panels in profiles.items():
         caption = (
             f"{form}: the share of problems that a solver solves, by the certificate, within a "
-            "multiple of the time of the fastest on each."
+            "multiple of the time of the fastest on each. To a certificate: with the quickest "
+            "tolerance whose answer is certified at 1e-6."
         )
         draw = partial(_curves, panels, _profiles, f"Performance profiles, {form}")
         shown.append(ReportPicture(_file_name(f"profiles-{form}"), caption, draw))
@@ -217,6 +230,8 @@ def _accuracy(study: Results) -> Panels:
 _HEIGHT = 2.7  # inches
 _FAR = 1e3  # times the fastest, where profiles end
 
+Styles = dict[str, dict[str, Any]]  # by solver, of matplotlib's lines
+Draw = Callable[[Any, dict[str, Any], Styles], None]
 Panels = dict[str, dict[str, Any]]  # by panel and solver, what is drawn
 
 
@@ -236,12 +251,13 @@ def accuracy_against_time(points: dict[str, dict[str, Any]], title: str = "") ->
     return _curves(points, _accuracies, title)
 
 
-def _curves(panels: Panels, draw: Callable[[Any, dict[str, Any]], None], title: str) -> Figure:
+def _curves(panels: Panels, draw: Draw, title: str) -> Figure:
     """A panel of lines for each entry, drawn by ``draw``, and one key for all panels or each."""
     figure, axes = canvas.panels(len(panels), min(2, len(panels)), _HEIGHT)
     known: dict[str, Any] = {}
+    styles = _styles(name for by_solver in panels.values() for name in by_solver)
     for panel, (name, by_solver) in zip(axes, panels.items(), strict=True):
-        draw(panel, by_solver)
+        draw(panel, by_solver, styles)
         _name(panel, name)
         handles, labels = panel.get_legend_handles_labels()
         if draw is _growth:  # every panel has exponents of its own
@@ -254,33 +270,33 @@ def _curves(panels: Panels, draw: Callable[[Any, dict[str, Any]], None], title: 
     return canvas.headline(figure, title)
 
 
-def _profiles(panel: Any, by_solver: Mapping[str, Profile]) -> None:
+def _profiles(panel: Any, by_solver: Mapping[str, Profile], styles: Styles) -> None:
     """Profiles ρ(τ)."""
     ratios = [float(p.ratios.max()) for p in by_solver.values() if p.ratios.size]
     most = min(max(2.0, 1.1 * max(ratios, default=1.0)), _FAR)
     for name, profile in by_solver.items():
         tau, share = profile.steps(most)
-        style = _style(name) | {"markersize": 4.5, "markevery": max(tau.size // 4, 1)}
+        style = styles[name] | {"markersize": 4.5, "markevery": max(tau.size // 4, 1)}
         panel.step(tau, 100.0 * share, where="post", label=_label(name), **style)
     panel.set(xscale="log", xlim=(1.0, most), ylim=(0.0, 103.0))
     panel.set(xlabel="time over the fastest [–]", ylabel="problems solved [%]")
 
 
-def _accuracies(panel: Any, by_solver: Mapping[str, Points]) -> None:
+def _accuracies(panel: Any, by_solver: Mapping[str, Points], styles: Styles) -> None:
     for name, pairs in by_solver.items():
         x, y = np.array(pairs, dtype=np.float64).T
-        panel.loglog(x, np.maximum(y, 1e-17), label=_label(name), **_style(name))
+        panel.loglog(x, np.maximum(y, 1e-17), label=_label(name), **styles[name])
     panel.set(xlabel="time of the whole solve [s]", ylabel="worst residual [–]")
 
 
-def _growth(panel: Any, by_solver: Mapping[str, Points]) -> None:
+def _growth(panel: Any, by_solver: Mapping[str, Points], styles: Styles) -> None:
     """Time over number of contacts, with the exponent of each solver in its label."""
     for name, pairs in by_solver.items():
         x, y = np.array(pairs, dtype=np.float64).T
         label = _label(name)
         if np.unique(x).size > 1:
             label += f", ∝ n^{power_fit(x.tolist(), y.tolist()).exponent:.2f}"
-        panel.loglog(x, y, label=label, **_style(name))
+        panel.loglog(x, y, label=label, **styles[name])
     panel.set(xlabel="contacts", ylabel="time of the whole solve [s]")
 
 
@@ -302,9 +318,15 @@ def _label(name: str) -> str:
     return canvas.literal(f"{look(backend).name} {how}".strip())
 
 
-def _style(name: str) -> dict[str, Any]:
-    """The line of "osqp" or, dashed, of "osqp (direct)"."""
-    backend, _, how = name.partition(" ")
-    entry, dash = look(backend), (0, (4, 1.2)) if how else "-"
-    line = {"color": entry.colour, "linestyle": dash, "linewidth": 1.6}
-    return {**line, "marker": entry.marker, "markersize": 5.0}
+def _styles(names: Iterable[str]) -> Styles:
+    """By solver the line of "osqp" or, dashed, of "osqp (direct)"; new solvers one each."""
+    styles, new = Styles(), dict[str, int]()
+    for name in dict.fromkeys(names):
+        backend, _, how = name.partition(" ")
+        known = backend in PALETTE
+        k = 0 if known else new.setdefault(backend, len(new))
+        entry = look(backend) if known else RESERVE[k % len(RESERVE)]
+        dash = (0, (4, 1.2)) if how else (0, (2, 1)) if k >= len(RESERVE) else "-"
+        line = {"color": entry.colour, "linestyle": dash, "linewidth": 1.6}
+        styles[name] = {**line, "marker": entry.marker, "markersize": 5.0}
+    return styles

@@ -100,7 +100,7 @@ class StudyRun:
         """
         content = msgspec.to_builtins(self)
         if not self.code:  # which older studies do not state
-            content.pop("code")
+            content.pop("code", None)
         if self.problem.digest:
             content["problem"]["source"] = ""
         if not self.problem.frictionless:  # which older studies do not state

@@ -15,6 +15,7 @@ import pandas as pd
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
+from cdopt.problem.certificate import TOLERANCE
 from cdopt.study.plan import StudyRun
 from cdopt.study.record import Forces, Record, Stability, outcomes, read
 
@@ -125,15 +126,47 @@ class Results:
         only questions are kept that all remaining solvers were asked.
         """
         runs = self.at(tolerance, form)
-        able = runs.loc[runs["outcome"] != "refused", "solver"].unique()
-        runs = runs[runs["solver"].isin(able)].drop_duplicates(["question", "solver"], keep="last")
+        runs = runs[runs["solver"].isin(_able(runs))]
+        runs = runs.drop_duplicates(["question", "solver"], keep="last")
         within = runs["seconds"] <= self.limit(tolerance, form)
-        solved = (runs["outcome"] == "solved") & within
-        seconds = runs.assign(seconds=runs["seconds"].where(solved, np.inf))
-        table = seconds.pivot(index="question", columns="solver", values="seconds")
-        table = table.loc[runs["question"].unique(), runs["solver"].unique()]
-        asked = table.notna().sum()
-        return table.loc[:, 2 * asked >= asked.max()].dropna()
+        return _table_of_times(runs, (runs["outcome"] == "solved") & within)
+
+    def certified(self, form: str) -> pd.DataFrame:
+        """The plain runs in one formulation that took the least time to a certificate at 1e-6.
+
+        One for each question and solver: of the tolerances asked, the quickest whose answer has no
+        residual above 1e-6. Its ``seconds`` are infinite where none has, also where refused.
+        """
+        runs = pd.concat([self.at(tolerance, form) for tolerance in self.tolerances])
+        runs = runs[runs["solver"].isin(_able(runs))]
+        sharp = (runs["outcome"] == "solved") & (runs["worst"] <= TOLERANCE)
+        sharp &= runs["seconds"] <= runs["time_limit"].min()
+        runs = runs.assign(seconds=runs["seconds"].where(sharp, np.inf))
+        quickest = runs.sort_values("seconds", kind="stable")
+        return quickest.drop_duplicates(["question", "solver"]).sort_index(kind="stable")
+
+    def times_to_certificate(self, form: str) -> pd.DataFrame:
+        """Seconds of ``certified`` by question and solver, of the questions that all were asked."""
+        runs = self.certified(form)
+        return _table_of_times(runs, np.isfinite(runs["seconds"]))
+
+
+def _able(runs: pd.DataFrame) -> Any:
+    """Solvers that do not refuse all."""
+    return runs.loc[runs["outcome"] != "refused", "solver"].unique()
+
+
+def _table_of_times(runs: pd.DataFrame, solved: pd.Series) -> pd.DataFrame:
+    """Seconds by question and solver, infinite where not ``solved``, without gaps.
+
+    Solvers that were asked fewer than half as many questions as another are left out, then
+    questions that not all of the others were asked.
+    """
+    seconds = runs.assign(seconds=runs["seconds"].where(solved, np.inf))
+    table = seconds.pivot(index="question", columns="solver", values="seconds")
+    table = table.loc[runs["question"].unique(), runs["solver"].unique()]
+    asked = table.notna().sum()
+    return table.loc[:, 2 * asked >= asked.max()].dropna()
 
 
 def solver_of(run: StudyRun) -> str:

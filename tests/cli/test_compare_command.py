@@ -47,6 +47,23 @@ def test_friction_is_compared_by_solvers_that_take_it(monkeypatch, tmp_path: Pat
     assert {"pgs", "osqp"} <= smooth - {"nsgs", "admm"}
 
 
+def test_the_time_to_a_certificate_is_printed(monkeypatch, tmp_path: Path) -> None:
+    plans = []
+
+    def made(chosen, *more) -> None:
+        plans.extend(chosen)
+        study.run(study.Plan(["table"], ["newton"], tolerances=[1e-6], repeats=1), tmp_path)
+
+    monkeypatch.setattr("cdopt.cli.compare.run_and_show", made)
+    shown = run("compare", "table", "--solver", "newton", "--to-certificate", "--out", tmp_path)
+    assert shown.exit_code == 0, shown.output
+    assert plans[0].tolerances == (None, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+    assert "Time to certificate" in shown.stdout
+    assert "1 at 1e-06" in shown.stdout
+    refuses("--tolerances", "compare", "table", "--to-certificate", "--tolerances", "1e-3", "--out",
+            tmp_path)  # fmt: skip
+
+
 def test_a_study_is_shown_kept_continued_and_reported(tmp_path: Path) -> None:
     words = ["beam-uniform", "supports-delassus", "--solvers", "highs", "--repeat", "1"]
     out, text, page = tmp_path / "study", tmp_path / "text.md", tmp_path / "page"

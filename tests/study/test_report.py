@@ -83,6 +83,25 @@ def test_pictures_show_every_solver_and_its_numbers(study: Results) -> None:
     assert best.get_ydata().tolist()[-1] == pytest.approx(100.0)
 
 
+def test_new_solvers_are_told_apart() -> None:
+    """Two of one plugin, also in grey, and in every panel alike."""
+    made = [record(p, name, tolerance=tolerance) for p in ("table", "fan")
+            for name in ("mine", "other", "newton") for tolerance in (1e-3, 1e-6)]  # fmt: skip
+    (picture, *_) = report.pictures(Results.of(made))
+    figure = picture.draw()
+    drawn = [axes for axes in figure.axes if axes.lines]
+    titles = [axes.get_title(loc="left") for axes in drawn]
+    assert titles[-1].startswith("to a certificate")
+    looks = [
+        [(line.get_label(), line.get_color(), line.get_marker()) for line in axes.lines]
+        for axes in drawn
+    ]
+    assert all(panel == looks[0] for panel in looks)
+    mine, other, newton = looks[0]
+    assert mine[0] == "mine"
+    assert len({mine[1], other[1], newton[1]}) == len({mine[2], other[2], newton[2]}) == 3
+
+
 def test_a_study_of_one_failure_has_a_page_without_pictures_and_further_tables(
     tmp_path: Path,
 ) -> None:

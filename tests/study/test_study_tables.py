@@ -17,7 +17,14 @@ from cdopt.study import ProblemSource, StudyRun
 from cdopt.study.record import Forces, Record, Stability
 from cdopt.study.results import Results, family_of
 from cdopt.study.table import Table
-from cdopt.study.tables import ALWAYS, facts, limitations, settings, tables
+from cdopt.study.tables import (
+    ALWAYS,
+    facts,
+    limitations,
+    profiles_to_certificate,
+    settings,
+    tables,
+)
 
 
 def rows(table: Table) -> list[dict]:
@@ -124,6 +131,37 @@ def test_all_are_charged_with_the_same_limit() -> None:
     assert scs["mean, shift 1 s [s]"] == pytest.approx((21.0 * 2.0 * 5.0) ** (1 / 3) - 1.0)
     assert (osqp["solved"], scs["solved"]) == (1, 2)
     assert table("profiles", made)[0]["ever"] == pytest.approx(100.0 / 3.0)
+
+
+def test_the_time_to_a_certificate_is_that_of_the_quickest_sufficient_tolerance() -> None:
+    """osqp at 1e-3 is quick but not sharp, except on the fan; scs never certifies the fan."""
+
+    def asked(problem, backend, tolerance, seconds, worst, outcome="solved"):
+        return record(problem, backend, outcome, seconds, tolerance=tolerance, worst=worst)
+
+    made = [
+        asked("table", "osqp", 1e-3, 1.0, 5e-4),
+        asked("table", "osqp", 1e-6, 4.0, 9e-7),
+        asked("table", "osqp", 1e-9, 3.0, 9e-10),  # quicker than at 1e-6, as it happens
+        asked("fan", "osqp", 1e-3, 1.0, 1e-8),
+        asked("fan", "osqp", 1e-9, 2.0, 1e-8, "wrong"),
+        asked("table", "scs", 1e-3, 1.5, 2e-7),
+        asked("fan", "scs", 1e-3, 0.1, 2e-6),
+        asked("fan", "scs", 1e-6, 0.1, 2e-6, "wrong"),
+    ]
+    osqp, scs = table("certified", made)
+    assert (osqp["problems"], osqp["certified"], scs["certified"]) == (2, 2, 1)
+    assert osqp["quickest tolerance"] == "1 at 0.001, 1 at 1e-09"
+    assert scs["quickest tolerance"] == "1 at 0.001"
+    mean = "mean, shift 0.01 s [s]"
+    assert osqp[mean] == pytest.approx(math.sqrt(3.01 * 1.01) - 0.01)
+    assert scs[mean] == pytest.approx(math.sqrt(1.51 * 60.01) - 0.01)
+    assert osqp["solver alone [s]"] == pytest.approx(osqp[mean])  # made records: all is solving
+    assert scs["solver alone [s]"] == pytest.approx(1.5)
+    profile = profiles_to_certificate(Results.of(made), "classic-force")
+    assert (profile["osqp"].at(1.0), profile["osqp"].at(2.0), profile["scs"].at(9.0)) == (
+        0.5, 1.0, 0.5
+    )  # fmt: skip
 
 
 def test_a_solver_asked_little_does_not_shrink_what_the_others_are_compared_on() -> None:
