@@ -27,14 +27,17 @@ from .formulations import (
     reduced,
 )
 from .hyperstatic import (
+    Audit,
     Ensemble,
     Indeterminacy,
     LimitLoad,
     Sensitivity,
+    audit,
     ensemble,
     indeterminacy,
     limit_load,
     recover_stiffness,
+    same_answer,
     sensitivity,
     wrench,
 )
@@ -58,6 +61,7 @@ from .study import NamedProblem, compare, open_problem
 __version__: str
 
 __all__ = [
+    "Audit",
     "BackendUnavailable",
     "CdoptError",
     "Certificate",
@@ -88,6 +92,7 @@ __all__ = [
     "Trajectory",
     "Unsupported",
     "VariationalStep",
+    "audit",
     "backends",
     "bank",
     "certify",
@@ -105,6 +110,7 @@ __all__ = [
     "plots",
     "recover_stiffness",
     "reduced",
+    "same_answer",
     "scene",
     "sensitivity",
     "simulate",

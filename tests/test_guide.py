@@ -59,7 +59,7 @@ def of(page: str) -> pytest.MarkDecorator:
 # --- pages whose text makes claims about what their code prints ------------------------
 
 CHECKED = {
-    "adding-a-backend", "certificates", "choose-formulation", "choose-solver", "comparing",
+    "adding-a-backend", "audit", "certificates", "choose-formulation", "choose-solver", "comparing",
     "concepts", "explore", "friction", "friction-forces", "friction-in-time", "limit_load",
     "matrices", "measures", "notebooks",
     "quasicontinuum", "residuals", "scenes", "teaching", "trajectories",
@@ -77,6 +77,15 @@ def test_concepts(said: Any) -> None:
     assert "1 [[-0.5  1.  -0.5]]" in printed
     assert "middle: from 0 N to 10 N" in printed
     assert "[2. 6. 2.]" in printed
+
+
+@of("audit")
+def test_audit(said: Any) -> None:
+    printed, names = said
+    assert printed.startswith("Nothing is wrong with the forces")
+    assert "An error of mechanics: on 1 body" in printed
+    assert printed.rstrip().endswith("True")  # one answer, although forces differ
+    assert names["verdict"].verdict == "error of mechanics"
 
 
 @of("friction")

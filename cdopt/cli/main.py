@@ -15,6 +15,7 @@ import typer
 
 import cdopt
 from cdopt.cli import (
+    audit,
     backends,
     bounds,
     compare,
@@ -42,6 +43,7 @@ app = typer.Typer(
 for command in (
     solve.solve,
     bounds.bounds,
+    audit.audit,
     ensemble.ensemble,
     sensitivity.sensitivity,
     limit.limit,

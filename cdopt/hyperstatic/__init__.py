@@ -4,6 +4,7 @@ Also the uniform ensemble of admissible forces, and the derivatives of compatibl
 and load.
 """
 
+from cdopt.hyperstatic.audit import Audit, audit, same_answer
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.limit_load import LimitLoad, limit_load, touching_step
@@ -22,6 +23,7 @@ from cdopt.hyperstatic.selection import (
 from cdopt.hyperstatic.sensitivity import Gradient, Sensitivity, sensitivity
 
 __all__ = [
+    "Audit",
     "Centre",
     "Ensemble",
     "Gradient",
@@ -35,12 +37,14 @@ __all__ = [
     "Sensitivity",
     "UnboundedForces",
     "analytic_centre",
+    "audit",
     "ensemble",
     "indeterminacy",
     "limit_load",
     "minimum_norm",
     "place_solutions",
     "recover_stiffness",
+    "same_answer",
     "sensitivity",
     "touching_step",
     "wrench",

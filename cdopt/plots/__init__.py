@@ -18,6 +18,7 @@ from cdopt.plots.forces import (
     force_intervals,
     story,
 )
+from cdopt.plots.judged import judged_forces
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
 from cdopt.plots.solvers import complementarity, convergence
@@ -41,6 +42,7 @@ __all__ = [
     "force_histograms",
     "force_intervals",
     "friction_forces",
+    "judged_forces",
     "look",
     "run_overview",
     "save",

@@ -89,7 +89,7 @@ def force_chains(
     upper = None if report is None else canvas.intervals_of(report, step.nc)[1]
     top = canvas.largest([f for _, f in shown])
     camera = Camera.facing(net.ends, view)
-    box, draw_behind = _backdrop(bodies, camera)
+    box, draw_behind = backdrop(bodies, camera)
     if bodies is not None:
         net = ContactSegments(net.start, net.end)
     inches = canvas.WIDTH / canvas.grid_columns(len(shown))
@@ -105,7 +105,7 @@ def force_chains(
     return canvas.headline(figure, title, subtitle)
 
 
-def _backdrop(
+def backdrop(
     bodies: tuple[Scene, State] | None, camera: Camera
 ) -> tuple[FloatArray | None, Callable[[Any], None]]:
     """What bodies reach on paper, (2, 2) m, and a function that draws them in axes."""
@@ -267,7 +267,7 @@ def friction_forces(
         raise InvalidInput("solutions", "none with friction", "solutions of FrictionalCD")
     vectors = [step.contact_vectors(f, s.f_t) for s, f in shown]
     camera = Camera.facing(points, view)
-    box, draw_behind = _backdrop(bodies, camera)
+    box, draw_behind = backdrop(bodies, camera)
     at = camera.project(points)[0]
     if box is None:
         low, high = at.min(axis=0), at.max(axis=0)

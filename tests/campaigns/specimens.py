@@ -67,7 +67,7 @@ def objects() -> dict[type, Any]:
         comparison.rows()[0], cdopt.study.SolutionSet([solution]),
         cdopt.hyperstatic.place_solutions(report, [solution]),
         cdopt.hyperstatic.place_solutions(report, [solution]).rows()[0],
-        cdopt.hyperstatic.minimum_norm(report),
+        cdopt.hyperstatic.minimum_norm(report), cdopt.audit(step, solution.f),
         cdopt.CompliantCD(step), cdopt.VariationalStep(step, np.zeros(step.nv)),
         cdopt.QuasiStatic(step.B, step.phi, -(step.B.T @ np.ones(step.nc))),
         cdopt.recover_stiffness(step.B, [step.B.T @ np.ones(step.nc)], [np.ones(step.nc)]),

@@ -1,0 +1,92 @@
+"""``cdopt audit``: what is wrong with forces from another code, and what in them is a choice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+import cdopt
+from cdopt._util import files
+from cdopt._util.formatting import short
+from cdopt.cli import output
+from cdopt.cli.output import option
+
+if TYPE_CHECKING:
+    from cdopt._util.checks import FloatArray
+    from cdopt.problem.contact_step import Step
+
+_MOST = 2**28  # bytes of a table of forces
+_ROWS = 12  # bodies that are listed
+
+
+def audit(
+    problem: output.ProblemName,
+    forces: Annotated[
+        str | None,
+        option(
+            "The forces: a solution (.npz) that StepSolution.save wrote, or a text of numbers, a "
+            "line a contact: the normal force, then the tangential ones.",
+            metavar="FILE",
+        ),
+    ] = None,
+    at_rest: Annotated[
+        bool, option("Judge by rest: nothing moves at the end of the step.", "--at-rest")
+    ] = False,
+    law: output.Law = None,
+    tol: Annotated[float, option("Share of local loads up to which errors do not count.")] = 1e-6,
+    plot: output.Picture = None,
+    as_json: output.Json = False,
+    time_limit: Annotated[float | None, option("Seconds for all of it.")] = None,
+) -> None:
+    """Judge forces from any code: an error of mechanics, not admissible, or a choice.
+
+    Exit code: 0 where nothing is wrong, 1 where something is or the input is bad.
+    """
+    named = cdopt.open_problem(problem)
+    step: Any = output.step_of(named)
+    if forces is None:
+        raise cdopt.InvalidInput("--forces", "none", "a file of forces")
+    f, f_t = _read(forces, step)
+    rest = np.zeros(step.nv) if at_rest and isinstance(step, cdopt.ContactStep) else None
+    with output.solving("audit", as_json, problem=named.name):
+        verdict = cdopt.audit(step, f, f_t, rest, law, tol=tol, time_limit=time_limit)
+    if as_json:
+        output.print_json({"problem": named.name, **verdict.as_dict()})
+    else:
+        output.say(verdict.summary)
+        output.print_table(("finding", "value", "says"), verdict.table(), ["value"])
+        wrong = verdict.wrong_bodies[:_ROWS].tolist()
+        rows = [
+            (verdict.body_names[b], short(verdict.error[b]), short(verdict.error_share[b], 2))
+            for b in wrong
+        ]
+        if rows:
+            columns = ("body", "error [N]", "share of its load")
+            output.print_table(columns, rows, columns[1:])
+    if plot is not None:
+        figure = cdopt.plots.judged_forces(verdict, bodies=named.bodies, title=named.name)
+        output.save_picture(figure, plot)
+    if not verdict.ok:
+        raise typer.Exit(output.NO_ANSWER)
+
+
+def _read(path: str, step: Step) -> tuple[FloatArray, FloatArray | None]:
+    """Normal and tangential forces of a file."""
+    if path.endswith(".npz"):
+        solution = cdopt.StepSolution.load(path)
+        if solution.f is None:
+            raise cdopt.InvalidInput("--forces", path, "a solution with forces")
+        return solution.f, solution.f_t
+    lines = files.read_text(path, "a table of forces", "--forces", _MOST).splitlines()
+    rows = [line.partition("#")[0].replace(",", " ").split() for line in lines]
+    try:
+        table = np.array([[float(word) for word in row] for row in rows if row])
+    except ValueError as error:
+        raise cdopt.InvalidInput("--forces", f"{path}: {error}", "lines of numbers") from None
+    d = 1 if step.friction is None else step.friction.d
+    if table.ndim != 2 or table.shape[0] != step.nc or table.shape[1] not in (1, d):
+        found = f"a table of shape {table.shape}"
+        raise cdopt.InvalidInput("--forces", found, f"{step.nc} lines of {d} numbers")
+    return table[:, 0], table[:, 1:] if table.shape[1] > 1 else None

@@ -1,0 +1,175 @@
+"""What is wrong with forces and what in them is a choice, of an ``Audit``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import InvalidInput
+from cdopt.hyperstatic import Audit
+from cdopt.plots import canvas
+from cdopt.plots.bodies import Camera
+from cdopt.plots.chains import backdrop
+from cdopt.plots.palette import BAND, EDGE, INK, QUIET
+from cdopt.scene import Scene, State
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WRONG = "#C8102E"  # errors of mechanics, and forces that no admissible answer has
+CHOICE = "#9a9a9a"  # what is no error
+_LENGTH = 0.15  # share of the picture's width that the longest arrow or stroke takes
+_TALL = 2.6  # inches, the panel of the forces contact by contact
+_SHOWN = 60  # contacts that have a place there
+
+
+def judged_forces(
+    audit: Audit,
+    *,
+    view: str = "side",
+    bodies: tuple[Scene, State] | None = None,
+    title: str = "",
+    subtitle: str | None = None,
+) -> Figure:
+    """Errors of mechanics as red arrows on the bodies, the choice as grey strokes at the contacts.
+
+    Below, contact by contact, the normal forces: red where no admissible answer has
+    them, the nearest admissible force as a tick, and certified bounds as pale bands.
+
+    Parameters
+    ----------
+    audit : what ``cdopt.audit`` returned.
+    view : of steps in space: "side" (x to the right, z up), "isometric" or "perspective".
+    bodies : the scene of the step and its state, drawn behind the arrows.
+    subtitle : by default the summary of the audit.
+
+    Raises
+    ------
+    InvalidInput : no contacts, or no such view.
+    """
+    checks.instance("audit", audit, Audit)
+    step = audit.step
+    if step.nc == 0:
+        raise InvalidInput("audit", "no contacts", "at least one contact to draw")
+    drawable = step.points is not None and step.normals is not None
+    wide, height = canvas.WIDTH, _TALL + 0.7
+    box, camera = None, None
+    if drawable:
+        camera = Camera.facing(np.asarray(step.points), view)
+        box, draw_behind = backdrop(bodies, camera)
+        box = _around(camera.project(np.asarray(step.points))[0]) if box is None else box
+        size = np.ptp(box, axis=0)
+        height += min(0.9 * wide * float(size[1] / size[0]), 5.5)
+    figure = canvas.blank(wide, height)
+    ratios = [height - _TALL - 0.7, _TALL] if drawable else [_TALL]
+    axes = np.ravel(figure.subplots(len(ratios), 1, height_ratios=ratios))
+    if camera is not None and box is not None:
+        draw_behind(axes[0])
+        _draw_findings(axes[0], audit, camera, float(np.ptp(box[:, 0])))
+        canvas.without_ticks(axes[0], box)
+        canvas.emphasise(axes[0], False)
+    _draw_contacts(axes[-1], audit)
+    return canvas.headline(figure, title, audit.summary if subtitle is None else subtitle)
+
+
+def _around(at: FloatArray) -> FloatArray:
+    """Corners (2, 2) of a panel around points (n, 2)."""
+    low, high = at.min(axis=0), at.max(axis=0)
+    half = 0.5 * (high - low) + (0.15 * float((high - low).max()) or 1.0)
+    return 0.5 * (low + high) + np.array([-half, half])
+
+
+def _draw_findings(axes: Axes, audit: Audit, camera: Camera, width: float) -> None:
+    """Red arrows on bodies, red dots at contacts, grey strokes of the choice."""
+    step, points = audit.step, np.asarray(audit.step.points)
+    handles = []
+    choice, outside = audit.choice, audit.outside
+    if choice is not None:
+        vectors = step.contact_vectors(choice[:, 0], choice[:, 1:] if choice.shape[1] > 1 else None)
+        longest = float(np.linalg.norm(vectors, axis=1).max(initial=0.0))
+        if longest > audit.tol * float(np.abs(audit.forces).max(initial=0.0)):
+            half = 0.5 * _LENGTH * width / longest * vectors
+            strokes = camera.lines(points - half, points + half)
+            canvas.add_lines(axes, strokes, colors=CHOICE, linewidths=2.0, zorder=3, gid="choice")
+            label = f"choice, up to {longest:,.3g} N: no error"
+            handles.append(canvas.line_key(label, color=CHOICE, linewidth=2.0))
+    if outside.size:
+        style: dict[str, Any] = {"s": 16, "color": WRONG, "zorder": 4, "linewidths": 0.0}
+        axes.scatter(*camera.project(points[outside])[0].T, gid="outside", **style)
+        key = {"marker": "o", "linestyle": "none", "markersize": 4.0, "color": WRONG}
+        handles.append(canvas.line_key("force outside its cone or bounds", **key))
+    places, errors = error_arrows(audit)
+    if len(places):
+        longest = float(np.linalg.norm(errors, axis=1).max(initial=0.0)) or 1.0
+        ends = camera.lines(places, places + _LENGTH * width / longest * errors)
+        arrow: dict[str, Any] = {"color": WRONG, "arrowstyle": "-|>", "linewidth": 1.8}
+        for start, end in ends:
+            axes.annotate("", end, start, arrowprops={**arrow, "shrinkA": 0.0, "shrinkB": 0.0})
+        label = f"error of mechanics, up to {longest:,.3g} N"
+        handles.append(canvas.line_key(label, color=WRONG, linewidth=1.8))
+    if handles:
+        canvas.legend(axes, handles, "upper left")
+
+
+def error_arrows(audit: Audit) -> tuple[FloatArray, FloatArray]:
+    """Places (n, dim) m and forces (n, dim) N that bodies with an error of mechanics get too much.
+
+    Of bodies whose first degrees of freedom are those of their centre: as many as axes, or with as
+    many rotations as there are in the plane or in space. The place is the mean of their contacts.
+    """
+    step, points = audit.step, np.asarray(audit.step.points)
+    dim = points.shape[1]
+    none = np.zeros((0, dim)), np.zeros((0, dim))
+    if step.dof_body is None or step.bodies is None:
+        return none
+    numbers = np.unique(step.dof_body)
+    places, errors = [], []
+    for b in audit.wrong_bodies.tolist():
+        own = np.flatnonzero(step.dof_body == numbers[b])
+        here = (step.bodies == numbers[b]).any(axis=1)
+        if own.size in (dim, 3 if dim == 2 else 6) and here.any():
+            places.append(points[here].mean(axis=0))
+            errors.append(audit.missed[own[:dim]])
+    return (np.array(places), np.array(errors)) if places else none
+
+
+def _draw_contacts(axes: Axes, audit: Audit) -> None:
+    """Normal forces, nearest admissible ones and bounds; of many contacts those farthest off."""
+    shown = _chosen(audit)
+    at = np.arange(shown.size)
+    force, far = audit.forces[shown, 0], np.isin(shown, audit.outside)
+    handles = []
+    if audit.report is not None:
+        lower, upper = audit.report.lower[shown], audit.report.upper[shown]
+        known = np.isfinite(lower)
+        top = np.where(np.isfinite(upper), upper, 1.1 * canvas.largest([force, lower[known]]))
+        band: dict[str, Any] = {"color": BAND, "zorder": 1, "width": 0.8, "gid": "intervals"}
+        axes.bar(at[known], (top - lower)[known], bottom=lower[known], **band)
+        handles.append(canvas.line_key("certified bounds", color=BAND, linewidth=6.0))
+    if audit.nearest is not None:
+        canvas.points(axes, at, audit.nearest[shown, 0], EDGE, "_", markersize=9.0, zorder=2)
+        style = {"marker": "_", "linestyle": "none", "color": EDGE}
+        handles.append(canvas.line_key("nearest admissible force", **style))
+    dot: dict[str, Any] = {"markersize": 4.0, "zorder": 3}
+    for chosen, colour, label in ((~far, INK, "inside"), (far, WRONG, "outside")):
+        if chosen.any():
+            canvas.points(axes, at[chosen], force[chosen], colour, "o", gid=label, **dot)
+            style = {"marker": "o", "linestyle": "none", "color": colour}
+            handles.append(canvas.line_key(label, markersize=4.0, **style))
+    canvas.quiet_axes(axes)
+    canvas.name_contacts(axes, [audit.step.contact_names[i] for i in shown.tolist()])
+    canvas.axis_labels(axes, "contact", "normal force [N]")
+    canvas.legend(axes, handles, "upper right", ncols=4, bbox_to_anchor=(1.0, 1.16))
+    if shown.size < audit.step.nc:
+        text = f"{shown.size} of {audit.step.nc:,} contacts, those farthest off"
+        canvas.small_text(axes, text, (0.0, 5.0), color=QUIET)
+
+
+def _chosen(audit: Audit) -> IntArray:
+    """The contacts that have a place in the lower panel."""
+    order = np.argsort(-np.nan_to_num(audit.distance_share), kind="stable")[:_SHOWN]
+    return np.sort(order)

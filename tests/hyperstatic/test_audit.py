@@ -1,0 +1,204 @@
+"""audit(): errors of mechanics are found, self-balanced changes within the cones are a choice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt.hyperstatic.audit import CHOICE, ERROR, OUTSIDE
+
+ROUGH = ("rough-pile:n=3", "rough-wall:courses=3,bricks=2", "rough-arch", "ladder")
+SMOOTH = ("beam-uniform", "beam-stiff-middle", "table", "pyramid-hooke:n=4", "supports:n=6")
+
+
+def prepared(name: str):
+    """A step at rest, its bounds without programs, its forces (nc, d) and B of all rows."""
+    step = cdopt.bank.load(name).step
+    law = None if step.friction is None else "coulomb"
+    report = cdopt.indeterminacy(step, law, contacts=[])
+    forces = report.components(report.force, report.force_t)
+    data = cdopt.ClassicCD(step).data if law is None else cdopt.FrictionalCD(step).data
+    return step, law, report, forces, data
+
+
+def judged(step, forces, **more):
+    return cdopt.audit(step, forces[:, 0], forces[:, 1:] if forces.shape[1] > 1 else None, **more)
+
+
+def slack(step, forces):
+    """(nc,) N, how far inside their cones forces are."""
+    if step.friction is None:
+        return forces[:, 0]
+    return step.friction.mu * forces[:, 0] - np.linalg.norm(forces[:, 1:], axis=1)
+
+
+def injected(rng, step, data, forces, share: float):
+    """Forces with an error that misses ``share`` of the local load of some body, or more."""
+    local = data.scales.local(data.velocity(forces.ravel()), forces.ravel())
+    while True:
+        change = np.zeros_like(forces)
+        i = rng.integers(step.nc)
+        change[i] = rng.standard_normal(forces.shape[1])
+        pushed = np.abs(data.load(change.ravel())) / np.sqrt(data.inertia.diagonal) * data.dt
+        reach = float((pushed / local.balance[0].scale).max())
+        if reach > 0.0:
+            return forces + share / reach * change
+
+
+def self_balanced(rng, step, report, forces):
+    """Admissible forces elsewhere: along some local self-stress, as far as the cones allow."""
+    states, largest = report.self_stress, np.abs(forces).max()
+    for row in rng.integers(states.shape[0], size=40) if states.shape[0] else ():
+        along = states[[row]].toarray().reshape(forces.shape) * rng.choice([-1.0, 1.0])
+        far = rng.uniform(0.01, 1.0) * largest
+        while far > 1e-5 * largest:
+            if slack(step, forces + far * along).min() >= -1e-12 * largest:
+                return forces + far * along
+            far *= 0.5
+    return forces
+
+
+def campaign(names, many: int, seed: int) -> dict[str, int]:
+    """Verdicts on ``many`` injected errors and as many self-balanced changes, by kind."""
+    rng, found = np.random.default_rng(seed), dict.fromkeys(("errors", "choices", "moved"), 0)
+    cases = [prepared(name) for name in names]
+    for k in range(many):
+        step, law, report, forces, data = cases[k % len(cases)]
+        share = 10.0 ** rng.uniform(-4.0, 1.0)
+        wrong = judged(step, injected(rng, step, data, forces, share), law=law, report=report)
+        found["errors"] += wrong.verdict == ERROR
+        other = self_balanced(rng, step, report, forces)
+        found["moved"] += bool(np.abs(other - forces).max() > 1e-6 * np.abs(forces).max())
+        found["choices"] += judged(step, other, law=law, report=report).verdict == CHOICE
+    return found
+
+
+def test_injected_errors_are_found_and_changes_without_load_are_a_choice() -> None:
+    found = campaign((*ROUGH[1:4:2], *SMOOTH[:4:3]), 24, 1)
+    assert found["errors"] == found["choices"] == 24
+    assert found["moved"] >= 12
+
+
+@pytest.mark.slow
+def test_ten_thousand_of_each() -> None:
+    found = campaign(ROUGH + SMOOTH, 10_000, 2)
+    assert found["errors"] == found["choices"] == 10_000
+    assert found["moved"] >= 5_000
+
+
+@pytest.mark.parametrize("name", ["beam-uniform", "rough-wall:courses=3,bricks=2", "ladder"])
+def test_without_a_report_and_with_a_motion(name) -> None:
+    step, _law, report, forces, data = prepared(name)
+    rng = np.random.default_rng(3)
+    wrong = injected(rng, step, data, forces, 1e-4)
+    at = report.solution.v_next
+    for more in ({}, {"v_next": at}):
+        assert judged(step, forces, **more).verdict == CHOICE
+        assert judged(step, wrong, **more).verdict == ERROR
+        assert judged(step, self_balanced(rng, step, report, forces), **more).verdict == CHOICE
+
+
+def test_four_findings_on_a_platform_by_hand() -> None:
+    """10 N on three supports a metre apart; the middle force m leaves (10 − m)/2 to the others."""
+    beam = cdopt.bank.load("beam-uniform").step
+    fine = cdopt.audit(beam, [4.0, 2.0, 4.0])
+    assert fine.ok
+    assert fine.balanced
+    assert fine.admissible
+    np.testing.assert_allclose(fine.compatible[:, 0], 10.0 / 3.0, rtol=1e-9)
+    np.testing.assert_allclose(fine.choice[:, 0], [2.0 / 3.0, -4.0 / 3.0, 2.0 / 3.0], rtol=1e-8)
+    short = cdopt.audit(beam, [3.0, 3.0, 3.0])  # a newton is missing, evenly
+    assert short.verdict == ERROR
+    np.testing.assert_allclose(short.error, [1.0], rtol=1e-8)
+    np.testing.assert_allclose(short.nearest[:, 0], 10.0 / 3.0, rtol=1e-8)
+    np.testing.assert_allclose(short.distance, 1.0 / 3.0, rtol=1e-8)
+    assert not short.certificates["classic"].ok
+    pulls = cdopt.audit(beam, [6.0, -2.0, 6.0])  # balanced, but the middle pulls
+    assert pulls.verdict == OUTSIDE
+    assert pulls.balanced
+    np.testing.assert_allclose(pulls.nearest[:, 0], [5.0, 0.0, 5.0], atol=1e-8)
+    assert pulls.outside.tolist() == [0, 1, 2]  # the outer ones carry 5 N at most
+    np.testing.assert_allclose(pulls.beyond, [1.0, 2.0, 1.0], rtol=1e-6)
+
+
+def test_a_light_body_beside_a_heavy_one() -> None:
+    """1e-4 of a gram is found beside a hundred tonnes, by its own load."""
+    masses = np.array([1e5, 1e-3])
+    step = cdopt.ContactStep(
+        M=np.diag(masses), B=np.eye(2), phi=[0, 0], v=[0, 0], F_ext=-9.81 * masses, dt=1e-3,
+        dof_body=[0, 1],
+    )  # fmt: skip
+    forces = 9.81 * masses
+    assert cdopt.audit(step, forces).ok
+    found = cdopt.audit(step, forces * [1.0, 1.0 + 1e-4])
+    assert found.verdict == ERROR
+    assert found.wrong_bodies.tolist() == [1]
+    np.testing.assert_allclose(found.error_share, [0.0, 1e-4], rtol=1e-6)
+
+
+def test_friction_beyond_its_cone_is_no_choice() -> None:
+    """A box between two walls of μ = 0.5, pressed by 10 N: 6 N of friction hold 6 N of weight."""
+    slot = cdopt.ContactStep(
+        np.eye(2), [[1, 0], [-1, 0]], [0, 0], [0, 0], [0, -6], 1e-3,
+        friction=cdopt.Friction(0.5, [[0, 1], [0, 1]]),
+    )  # fmt: skip
+    rest, sides = np.zeros(2), np.array([[3.0], [3.0]])
+    assert cdopt.audit(slot, [10, 10], sides, rest).verdict == CHOICE
+    weak = cdopt.audit(slot, [5, 5], sides, rest)  # 3 N of friction under 5 N
+    assert weak.verdict == OUTSIDE
+    assert weak.balanced
+    np.testing.assert_allclose(weak.nearest, [[6, 3], [6, 3]], atol=1e-8)
+    with pytest.raises(cdopt.InvalidInput, match="law"):
+        cdopt.audit(slot, [5, 5], sides, law="dry")
+    no_motion = cdopt.audit(slot, [10, 10], sides, np.array([0.0, 1.0]))
+    assert not no_motion.ok  # it would need 1,000 N upward
+
+
+ANSWERS = {
+    "pyramid-hooke:n=4": ("newton", "pgs", "apgd", "clarabel", "highs", "piqp"),
+    "rough-pile:n=3": ("newton", "apgd", "nsgs", "admm"),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("pyramid-hooke:n=4", marks=pytest.mark.slow), "rough-pile:n=3"]
+)
+def test_same_answer_of_several_solvers(name) -> None:
+    step = cdopt.bank.load(name).step
+    problem = cdopt.ClassicCD(step) if step.friction is None else cdopt.FrictionalCD(step)
+    answers = []
+    for solver in ANSWERS[name]:
+        solution = problem.solve(solver)
+        assert solution.ok, solver
+        sides = np.zeros((step.nc, 0)) if solution.f_t is None else solution.f_t
+        answers.append(np.column_stack([solution.f, sides]))
+    spread = max(np.abs(a - answers[0]).max() for a in answers)
+    assert spread > 0.05 * np.abs(answers[0]).max()
+    assert all(cdopt.same_answer(step, answers[0], other) for other in answers)
+    assert not cdopt.same_answer(step, answers[0], 1.001 * answers[0])
+
+
+def test_refusals() -> None:
+    beam = cdopt.bank.load("beam-uniform").step
+    rows = cdopt.DelassusStep(beam.N, beam.p_vec, 1e-3)
+    with pytest.raises(cdopt.Unsupported, match="N and p"):
+        cdopt.audit(rows, [1, 1, 1])
+    with pytest.raises(cdopt.InvalidInput, match="f_t"):
+        cdopt.audit(beam, [1, 1, 1], [[0], [0], [0]])
+    other = cdopt.indeterminacy(cdopt.bank.load("table").step)
+    with pytest.raises(cdopt.InvalidInput, match="report"):
+        cdopt.audit(beam, [1, 1, 1], report=other)
+
+
+def test_as_tables_and_text() -> None:
+    found = cdopt.audit(cdopt.bank.load("beam-uniform").step, [6.0, -2.0, 6.0])
+    frame = found.to_frame()
+    assert frame["outside"].all()
+    assert frame.loc["middle", "nearest"] == pytest.approx(0, abs=1e-8)
+    assert found.bodies_frame()["error_share"].max() < 1e-9
+    assert "not admissible" in str(found)
+    assert "<table>" in found._repr_html_()
+    plain = found.as_dict()
+    assert plain["verdict"] == OUTSIDE
+    assert plain["outside"] == ["left", "middle", "right"]

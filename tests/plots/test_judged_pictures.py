@@ -1,0 +1,48 @@
+"""Pictures of audits: arrows where mechanics is wrong, strokes of the choice, dots outside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pictures import all_by_gid, by_gid
+
+import cdopt
+from cdopt import plots
+from cdopt.plots.judged import error_arrows
+
+STEP = cdopt.bank.load("rough-wall:courses=3,bricks=2").step
+
+
+def test_an_error_is_an_arrow_as_long_as_what_is_missing() -> None:
+    answer = cdopt.FrictionalCD(STEP).solve("newton")
+    lifted = answer.f.copy()
+    lifted[0] += 10.0  # the floor pushes brick 0 up by 10 N more than it should
+    found = cdopt.audit(STEP, lifted, answer.f_t)
+    places, errors = error_arrows(found)
+    np.testing.assert_allclose(errors, [[0.0, 10.0]], atol=1e-6)
+    here = (STEP.bodies == STEP.bodies[0].max()).any(axis=1)
+    np.testing.assert_allclose(places[0], STEP.points[here].mean(axis=0))
+    figure = plots.judged_forces(found, bodies=cdopt.scene.files.placed(STEP), title="wall")
+    assert any("10 N" in text.get_text() for text in figure.axes[0].get_legend().texts)
+
+
+def test_a_choice_has_strokes_and_no_arrow() -> None:
+    answer = cdopt.FrictionalCD(STEP).solve("newton")
+    found = cdopt.audit(STEP, answer.f, answer.f_t)
+    assert not len(error_arrows(found)[0])
+    axes = plots.judged_forces(found).axes[0]
+    strokes = np.array(by_gid(axes, "choice").get_segments())
+    along = strokes[:, 1] - strokes[:, 0]
+    vectors = STEP.contact_vectors(found.choice[:, 0], found.choice[:, 1:])
+    ratio = float(np.sum(along * vectors) / np.sum(vectors**2))
+    np.testing.assert_allclose(along, ratio * vectors, atol=1e-9)
+    assert not all_by_gid(axes, "outside")
+
+
+def test_steps_without_points_show_contacts_alone() -> None:
+    beam = cdopt.ContactStep(np.eye(1), [[1], [1]], [0, 0], [0], [-2], 1e-3)
+    figure = plots.judged_forces(cdopt.audit(beam, [3, -1]))
+    assert len(figure.axes) == 1
+    assert len(by_gid(figure.axes[0], "outside").get_xdata()) == 2
+    with pytest.raises(cdopt.InvalidInput, match="view"):
+        plots.judged_forces(cdopt.audit(STEP, np.ones(STEP.nc)), view="below")
