@@ -23,6 +23,7 @@ from .formulations import (
     QuasiStatic,
     ReducedTruss,
     Representatives,
+    SoftCD,
     VariationalStep,
     reduced,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "Residual",
     "SaveFailed",
     "Sensitivity",
+    "SoftCD",
     "SolveFailed",
     "StepSolution",
     "Trajectory",

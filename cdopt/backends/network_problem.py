@@ -161,6 +161,11 @@ class NetworkProblem:
         return self.d > 1 and self.sliders is None
 
     @property
+    def is_soft(self) -> bool:
+        """Whether the compliance is that of springs in cones, which also pull."""
+        return self.compliance is not None and self.compliance.pulls
+
+    @property
     def elastic_law(self) -> PowerLaw:
         """``compliance``, of elastic contacts.
 
@@ -392,6 +397,8 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
         common |= {"F": problem.load, "index": problem.used, "used": problem.used}
         return NetworkProblem(problem.p, mobility, problem.B, body=body, **common)
     common |= {"S": problem.S, "body": body}
+    if problem.compliance is not None and problem.compliance.pulls:
+        common |= {"d": 1, "cones": problem.cones}
     if data.inertia is not None and not data.inertia.is_diagonal:
         common["solve_inertia"] = partial(_solve_inertia, data)
     if data.sliders is not None and data.sliders.cap.size:

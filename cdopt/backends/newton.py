@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt.backends import interior_point, potential_newton, proximal_newton
+from cdopt.backends import interior_point, potential_newton, proximal_newton, soft_newton
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 
@@ -139,6 +139,7 @@ class Newton(SecondOrder):
     kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {
         "frictional step",
         "elastic step with sliders",
+        "soft step",
     }
 
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
@@ -150,6 +151,8 @@ class Newton(SecondOrder):
         self, problem: NetworkProblem, forces: FloatArray | None, run: Run
     ) -> IterationResult:
         limits = self.accuracy, self.max_steps, run.deadline
+        if problem.is_soft:
+            return soft_newton.minimise(problem, *limits)
         if problem.compliance is not None:
             return potential_newton.minimise(problem, problem.scaled_motion(run.start), *limits)
         tried: list[IterationResult] = []

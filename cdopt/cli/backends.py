@@ -16,6 +16,7 @@ _KINDS = {
     "truss": "trusses",
     "frictional step": "steps with friction",
     "elastic step with sliders": "elastic steps with sliders",
+    "soft step": "soft steps",
 }
 
 

@@ -10,6 +10,7 @@ from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
 from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.formulations.reduced import ReducedTruss, Representatives, reduced
+from cdopt.formulations.soft_cd import SoftCD, StiffnessSweep
 from cdopt.formulations.variational_step import StepDamping, VariationalStep
 from cdopt.problem.sliders import Sliders
 
@@ -28,7 +29,9 @@ __all__ = [
     "ReducedTruss",
     "Representatives",
     "Sliders",
+    "SoftCD",
     "StepDamping",
+    "StiffnessSweep",
     "VariationalStep",
     "reduced",
 ]

@@ -322,7 +322,7 @@ class InMotion(Statement):
         motion = self._motion(self.w.value)
         if data.compliance is not None and not data.is_static:
             c = data.overlap(motion, np.zeros(data.rows))
-            return Iterate(motion, data.compliance.force(c))
+            return Iterate(motion, data.contact_forces(c))
         if self.form.signed and self.c is not None:  # springs
             c = self.c.value
             return None if c is None else Iterate(motion, self._physical_forces(c))

@@ -36,13 +36,10 @@ MuJoCo documentation, chapters "Computation" (impedance, regulariser R, referenc
 
 from __future__ import annotations
 
-import copy
 import functools
-import importlib
-import importlib.util
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -50,23 +47,15 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
-from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.errors import Unsupported
+from cdopt._util.mujoco_state import current, images, name_of, sparse_rows
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.friction import Friction
 
 LABEL = "derived frictionless problem: normal rows only; friction of the contacts is not used"
-EXTRA = "pip install mujoco"
 LOG = logging.getLogger("cdopt.interop.mujoco")
 
 _IN_GAP = 1  # mjContact.exclude of a contact that is detected, but too far apart to act on
-_STATE = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
-_FULL = ("mjWARN_CONTACTFULL", "mjWARN_CNSTRFULL")
-_OFF = ("mjENBL_SLEEP", "mjENBL_SPECULATIVE")  # bodies wake, and every distance is a gap
-
-
-def why_unavailable() -> str | None:
-    """Why MuJoCo cannot be asked here, with the remedy; None when it can."""
-    return None if importlib.util.find_spec("mujoco") else f"mujoco is not installed: {EXTRA}"
 
 
 def contact_step(
@@ -112,7 +101,8 @@ def contact_step(
     margin = checks.not_negative("margin", margin)
     keep_overlap = checks.flag("keep_overlap", keep_overlap)
     friction = checks.flag("friction", friction)
-    engine, model, now = _current(model, data)
+    engine, model, now = current(model, data)
+    _refuse_what_pulls(engine, model, now)
     chosen, limits = _contacts(now, margin), _limits(engine, now)
     if not friction and np.any(now.contact.dim[chosen] > 1):
         _warn_once(f"contacts with friction: {LABEL}")
@@ -128,7 +118,7 @@ def contact_step(
         where["normals"] = now.contact.frame[chosen, :3]
         where["points"] = now.contact.pos[chosen]
     return ContactStep(
-        M=_sparse(_images(engine.mj_mulM, model, now, range(model.nv), model.nv), model.nv),
+        M=sparse_rows(images(engine.mj_mulM, model, now, range(model.nv), model.nv), model.nv),
         B=_rows(engine, model, now, chosen, [0], limits),
         phi=gaps if keep_overlap else np.maximum(gaps, 0.0),
         v=now.qvel,
@@ -160,7 +150,8 @@ def stiffness(model: Any, data: Any) -> FloatArray:
     K = k / R, where k has the impedance in it; a pyramidal cone has such a spring per edge, and
     they act in parallel.
     """
-    engine, model, now = _current(model, data)
+    engine, model, now = current(model, data)
+    _refuse_what_pulls(engine, model, now)
     spring = now.efc_KBIP[:, 0] * now.efc_KBIP[:, 2] / now.efc_R
     chosen = _contacts(now, 0.0)
     first, dim = now.contact.efc_address[chosen], now.contact.dim[chosen]
@@ -171,51 +162,6 @@ def stiffness(model: Any, data: Any) -> FloatArray:
 
 
 # --- the state -------------------------------------------------------------------------
-
-
-def _current(model: Any, data: Any) -> tuple[Any, Any, Any]:
-    """MuJoCo, the model, and a copy of its data in which everything follows from the state.
-
-    Sleeping bodies wake, and speculative contacts, whose distances are no gaps, are not made.
-
-    Raises
-    ------
-    InvalidInput : wrong types, data of another model, a state that is not finite, full memory.
-    Unsupported : no MuJoCo; constraints that are no contacts of rigid bodies.
-    """
-    reason = why_unavailable()
-    if reason is not None:
-        raise Unsupported("a MuJoCo model", reason)
-    engine: Any = importlib.import_module("mujoco")
-    for name, value, kind in (("model", model, engine.MjModel), ("data", data, engine.MjData)):
-        if not isinstance(value, kind):
-            raise InvalidInput(name, checks.describe(value), f"a mujoco.{kind.__name__}")
-    if model.signature != data.signature:
-        raise InvalidInput("data", "data of another model", "mujoco.MjData(model)")
-    if model.nv == 0:
-        raise InvalidInput("model", "no degrees of freedom", "a model in which something moves")
-    for name in _STATE:
-        checks.vector(f"data.{name}", np.ravel(getattr(data, name)), None)
-    now, plain = copy.copy(data), model
-    switches = engine.mjtEnableBit.__members__
-    off = sum(int(switches[name]) for name in _OFF if name in switches)
-    if model.opt.enableflags & off:
-        plain = copy.copy(model)
-        plain.opt.enableflags &= ~off
-    full = _lost(engine, now)
-    try:
-        engine.mj_forward(plain, now)
-    except engine.FatalError as error:
-        raise InvalidInput("data", f"MuJoCo says: {error}", "a state that it can take") from error
-    if _lost(engine, now) > full:
-        raise InvalidInput("model", "more contacts than fit", "a larger <size memory=.../>")
-    _refuse_what_pulls(engine, plain, now)
-    return engine, plain, now
-
-
-def _lost(engine: Any, data: Any) -> int:
-    """How often contacts or constraints were dropped for lack of memory."""
-    return sum(int(data.warning[int(engine.mjtWarning.__members__[n])].number) for n in _FULL)
 
 
 def _refuse_what_pulls(engine: Any, model: Any, now: Any) -> None:
@@ -230,14 +176,14 @@ def _refuse_what_pulls(engine: Any, model: Any, now: Any) -> None:
         if kind in refused:
             what, of = refused[kind]
             owner = model.dof_jntid[number] if of == objects.mjOBJ_JOINT else number
-            name = _name(engine, model, of, int(owner))
+            name = name_of(engine, model, of, int(owner))
             raise Unsupported(f"{what} {name}", "it pulls both ways, a contact only pushes")
     geoms = now.contact.geom.reshape(-1, 2)
     if np.any(geoms < 0):
         raise Unsupported("contact of a flex", "it is no rigid body")
     sticky = np.flatnonzero(getattr(now.contact, "adhesion", np.zeros(len(geoms))) != 0.0)
     if sticky.size:
-        name = "/".join(_name(engine, model, objects.mjOBJ_GEOM, g) for g in geoms[sticky[0]])
+        name = "/".join(name_of(engine, model, objects.mjOBJ_GEOM, g) for g in geoms[sticky[0]])
         raise Unsupported(f"adhesion of contact {name}", "it pulls, a contact only pushes")
 
 
@@ -261,21 +207,6 @@ def _limits(engine: Any, now: Any) -> IntArray:
     return np.flatnonzero(np.isin(now.efc_type, limits))
 
 
-def _images(
-    product: Callable[..., None], model: Any, now: Any, numbers: Iterable[int], size: int
-) -> Iterator[FloatArray]:
-    """What a product of MuJoCo makes of unit vectors; each row is valid until the next.
-
-    Of M so, because its storage in MjData differs between versions.
-    """
-    row, unit = np.zeros(model.nv), np.zeros(size)
-    for k in numbers:
-        unit[k] = 1.0
-        product(model, now, row, unit)
-        unit[k] = 0.0
-        yield row
-
-
 def _rows(
     engine: Any, model: Any, now: Any, contacts: IntArray, axes: list[int], limits: IntArray
 ) -> sp.csr_array:
@@ -293,9 +224,9 @@ def _rows(
             engine.mj_jac(model, now, first, None, point, int(bodies[k, 0]))
             engine.mj_jac(model, now, second, None, point, int(bodies[k, 1]))
             yield from now.contact.frame[k].reshape(3, 3)[axes] @ (second - first)
-        yield from _images(engine.mj_mulJacTVec, model, now, limits, now.nefc)
+        yield from images(engine.mj_mulJacTVec, model, now, limits, now.nefc)
 
-    return _sparse(rows(), model.nv)
+    return sparse_rows(rows(), model.nv)
 
 
 def _friction(engine: Any, model: Any, now: Any, contacts: IntArray, limits: IntArray) -> Friction:
@@ -304,7 +235,7 @@ def _friction(engine: Any, model: Any, now: Any, contacts: IntArray, limits: Int
     uneven = np.flatnonzero((dim > 1) & (sliding[:, 0] != sliding[:, 1]))
     if uneven.size:
         pair = now.contact.geom.reshape(-1, 2)[contacts[uneven[0]]]
-        name = "/".join(_name(engine, model, engine.mjtObj.mjOBJ_GEOM, geom) for geom in pair)
+        name = "/".join(name_of(engine, model, engine.mjtObj.mjOBJ_GEOM, geom) for geom in pair)
         raise Unsupported(f"friction of contact {name}", "it differs by direction")
     if np.any(dim > 3):
         _warn_once("torsional or rolling friction (condim 4 or 6): only sliding is used")
@@ -317,32 +248,17 @@ def _friction(engine: Any, model: Any, now: Any, contacts: IntArray, limits: Int
     )
 
 
-def _sparse(rows: Iterable[FloatArray], width: int) -> sp.csr_array:
-    """A sparse matrix from dense rows, one after the other."""
-    columns, entries, ends = [np.zeros(0, dtype=np.intp)], [np.zeros(0)], [0]
-    for row in rows:
-        columns.append(np.flatnonzero(row))
-        entries.append(row[columns[-1]])
-        ends.append(ends[-1] + columns[-1].size)
-    parts = (np.concatenate(entries), np.concatenate(columns), np.array(ends))
-    return sp.csr_array(parts, shape=(len(ends) - 1, width))
-
-
 # --- names -----------------------------------------------------------------------------
-
-
-def _name(engine: Any, model: Any, kind: Any, number: int) -> str:
-    """The name of a geom, joint, …; its number if it has none."""
-    return engine.mj_id2name(model, kind, int(number)) or f"#{int(number)}"
 
 
 def _names(engine: Any, model: Any, now: Any, pairs: IntArray, limits: IntArray) -> list[str]:
     """Distinct names of the rows."""
     objects, limited = engine.mjtObj, engine.mjtConstraint.mjCNSTR_LIMIT_JOINT
-    owners = ["/".join(_name(engine, model, objects.mjOBJ_GEOM, g) for g in pair) for pair in pairs]
+    name = functools.partial(name_of, engine, model)
+    owners = ["/".join(name(objects.mjOBJ_GEOM, geom) for geom in pair) for pair in pairs]
     for row in limits:
         kind = objects.mjOBJ_JOINT if now.efc_type[row] == int(limited) else objects.mjOBJ_TENDON
-        owners.append(f"limit/{_name(engine, model, kind, now.efc_id[row])}")
+        owners.append(f"limit/{name(kind, now.efc_id[row])}")
     count = Counter[str]()
     names = []
     for owner in owners:

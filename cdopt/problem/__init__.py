@@ -14,6 +14,7 @@ from cdopt._util.errors import (
     Unsupported,
 )
 from cdopt.problem.certificate import Certificate, certify
+from cdopt.problem.cone_step import ConeStep
 from cdopt.problem.cones import Cones, FrictionCones, HalfLines
 from cdopt.problem.contact_problem import ContactProblem, ScaledProblem
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Origin, Step
@@ -22,13 +23,21 @@ from cdopt.problem.friction import Friction
 from cdopt.problem.residual import Residual
 from cdopt.problem.sliders import Sliders
 from cdopt.problem.solution import StepSolution, WarmStart
-from cdopt.problem.step_problems import LAWS, elastic_data, frictional_data, rigid_data, truss_data
+from cdopt.problem.step_problems import (
+    LAWS,
+    elastic_data,
+    frictional_data,
+    rigid_data,
+    soft_data,
+    truss_data,
+)
 
 __all__ = [
     "LAWS",
     "BackendUnavailable",
     "CdoptError",
     "Certificate",
+    "ConeStep",
     "Cones",
     "ContactProblem",
     "ContactStep",
@@ -53,5 +62,6 @@ __all__ = [
     "frictional_data",
     "prove_infeasible",
     "rigid_data",
+    "soft_data",
     "truss_data",
 ]

@@ -248,12 +248,13 @@ def _elastic(
     - ``equilibrium``  max_j |Bᵀf − F̃|_j / (β_j Y_b) over free dofs, with Y_b the load of a body
     - ``duality gap``  |primal + Δt · dual| / the energies, for each independent part
 
-    With friction ``friction cone`` takes the place of ``tension``, the distance of f_i from K, and
-    w′ is the law of ``contact_forces``; Coulomb's micro-slip has no dual and no gap.
+    Of springs that also pull, those of friction and of soft steps, ``friction cone`` takes the
+    place of ``tension``, the distance of f_i from K, and w′ is the law of ``contact_forces``.
+    Coulomb's micro-slip has no dual and no gap.
     """
     c, slack, law = data.overlap(motion, f), data.dt * local.gap_round_off, data.elastic_law
     cones, at = data.cones, local.force
-    if data.d == 1:
+    if not law.pulls:
         by_law = law_condition(law, f, c, slack, at)
         inside = Condition("tension", "N", positive(-f), at, np.zeros(f.size))
     else:

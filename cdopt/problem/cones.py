@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.frozen import Frozen
 from cdopt.problem import friction_cone as cone
 
@@ -111,6 +111,11 @@ class Cones(ABC):
         The units of the tangential rows of one contact are equal.
         """
         return self
+
+    def takes_units(self, unit: FloatArray) -> BoolArray:
+        """(nc,) whether ``in_units`` takes each ``unit`` (rows,): tangential ones are equal."""
+        table = self.table(checks.answer("unit", unit, self.rows))
+        return np.all(table[:, 1:] == table[:, 1:2], axis=1)
 
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
         """Forces (rows,) by Coulomb's micro-slip: f_n = (y_n)₊, f_T = y_T cut to μ f_n.

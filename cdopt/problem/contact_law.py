@@ -7,6 +7,7 @@ writes w and w* as CVXPY expressions.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class PowerLaw:
 
     stiffness: FloatArray  # k (nc,), positive, N/m^(p−1)
     power: float  # p > 1
+
+    pulls: ClassVar[bool] = False  # whether forces may be negative, so that only a cone bounds them
 
     @property
     def conjugate_power(self) -> float:
@@ -63,12 +66,14 @@ class PowerLaw:
 
 @dataclass(frozen=True, eq=False)
 class RowSprings(PowerLaw):
-    """Linear springs of the rows of contacts with friction, which also pull: f = k c.
+    """Linear springs of single rows, which also pull: f = k c.
 
     The cone, not the law, keeps normal forces positive.
     """
 
     power: float = HOOKE
+
+    pulls: ClassVar[bool] = True
 
     def energy(self, c: FloatArray) -> FloatArray:
         """½ k c² in J, for overlaps c (rows,) in m."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt.problem.cones import Cones
-from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.contact_law import PowerLaw, RowSprings
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.residual import Condition
 from cdopt.problem.scaling import BodyBlocks, Entries, Parts
@@ -41,8 +41,8 @@ class ContactProblem:
 
     Attributes
     ----------
-    kind : "rigid step", "frictional step", "elastic step", "elastic step with sliders", "truss" or
-        "friction network".
+    kind : "rigid step", "frictional step", "elastic step", "elastic step with sliders", "soft
+        step", "truss" or "friction network".
     cones : K, the cones of the contacts.
     B : G (rows, nv), the gap gradient; without columns where only N and p are known.
     p : (rows,) m/s, rates of the free motion.
@@ -201,12 +201,12 @@ class ContactProblem:
     def contact_forces(self, c: FloatArray) -> FloatArray:
         """(rows,) N, forces of elastic contacts at overlaps c (rows,) in m.
 
-        w′(c) without friction. With friction c are those of springs, and forces the nearest ones in
-        K by the energy of the springs, or for Coulomb's law the springs' forces cut by friction.
+        w′(c) of a law that only pushes. Where springs also pull, forces are the nearest ones in K
+        by the energy of the springs, or for Coulomb's law the springs' forces cut by friction.
         """
         c = checks.answer("c", c, self.rows)
         law = self.elastic_law
-        if self.d == 1:
+        if not law.pulls:
             return law.force(c)
         if self.law == "coulomb":
             return self.cones.frictional_cut(law.force(c))
@@ -217,11 +217,20 @@ class ContactProblem:
         """(rows,) J, of elastic contacts at overlaps c (rows,) in m."""
         c = checks.answer("c", c, self.rows)
         law = self.elastic_law
-        return law.energy(c) if self.d == 1 else law.conjugate(self.contact_forces(c))
+        if not law.pulls:
+            return law.energy(c)
+        f = self.contact_forces(c)
+        return f * c - law.conjugate(f)
 
     def reactions(self, f: FloatArray) -> FloatArray:
         """(Bᵀ f) on the dofs that are not free, in their order, N and N·m."""
         return self.load(f)[:0] if self.free is None else self.load(f)[~self.free]
+
+    def softened(self, give: FloatArray) -> ContactProblem:
+        """The same step with springs that ``give`` way by R (rows,), m/(s·N)."""
+        give = checks.answer("give", give, self.rows)
+        springs = RowSprings(read_only(1.0 / (give * self.dt)))
+        return replace(self, compliance=springs)
 
     # --- the two objectives, by part -------------------------------------------------------
 

@@ -151,7 +151,7 @@ def attainment(
     -------
     The Slater number, where it was computed, and a residual where the answer is none.
     """
-    if data.d <= 2 or not data.nc or data.is_static:
+    if data.d <= 2 or not data.nc or data.compliance is not None:
         return None, ()
     acts, at = step_scales(data).acting_energy(motion, f), data.parts.contact
     energy = data.dt * data.parts.total(at, data.mobility * data.cones.sizes(f) ** 2)

@@ -7,6 +7,7 @@ body, so that a light body next to a heavy one is judged as sharply as by itself
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from functools import cached_property
 
@@ -200,7 +201,9 @@ class MatrixScales(StepScales):
         error, round_off = np.abs(imbalance) / root, EPS * (pushed + momenta) / root
         acting, force = pushed + mass * change, np.zeros(0)
         if problem.compliance is not None:
-            closing = problem.compliance.force(dt * (positive(-problem.p) + speed))
+            law, cones = problem.compliance, problem.cones
+            stiffest = PowerLaw(cones.largest(law.stiffness), law.power)
+            closing = stiffest.force(dt * (positive(-self.opening(problem.p)) + speed))
             force = np.minimum(self._forces(acting, energy), closing)
         return LocalScales(
             gap_round_off,
@@ -311,9 +314,22 @@ class MatrixScales(StepScales):
         law = self.problem.compliance
         if law is None:
             return read_only(stopping)
-        stiffest = self.parts.largest(self.parts.contact, law.stiffness)
+        of_contacts = self.problem.cones.largest(law.stiffness)
+        stiffest = self.parts.largest(self.parts.contact, of_contacts)
         yielding = PowerLaw(stiffest, law.power).force(self.part_speed * self.problem.dt)
         return read_only(np.where(yielding > 0.0, np.minimum(stopping, yielding), stopping))
+
+    @cached_property
+    def row_unit(self) -> FloatArray | float:
+        """(rows,) √(k/k̄) of springs that also pull, so that those of a part are equal; else one.
+
+        k̄ is the mean of the stiffness of the normal rows of the part.
+        """
+        law, cones = self.problem.compliance, self.problem.cones
+        if law is None or not law.pulls:
+            return 1.0
+        mean = self.parts.geometric_mean(cones.normal(law.stiffness))
+        return np.sqrt(law.stiffness / mean[self.parts.contact][cones.contact])
 
     @cached_property
     def dof_speed(self) -> FloatArray:
@@ -331,8 +347,12 @@ class MatrixScales(StepScales):
     def scaled(self) -> ScaledProblem:
         """The step in units of the forces, speeds and energies of its parts."""
         problem, s, law = self.problem, self.dof_speed, self.problem.compliance
+        cones = None
         if law is not None:
-            law = PowerLaw(law.force(problem.speed * problem.dt) / problem.force, law.power)
+            stiffness = law.force(problem.speed * problem.dt) / problem.force
+            if law.pulls:
+                cones = problem.cones.in_units(problem.force)
+            law = dataclasses.replace(law, stiffness=stiffness)
         return ScaledProblem(
             B=scaled(problem.B, 1.0 / problem.speed, s),
             load=np.zeros(s.size),
@@ -341,6 +361,7 @@ class MatrixScales(StepScales):
             compliance=law,
             used=np.arange(s.size),
             unit=s,
+            cones=cones,
         )
 
 

@@ -13,6 +13,7 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import frozen_rows
+from cdopt.problem.cone_step import ConeStep
 from cdopt.problem.cones import Cones, FrictionCones, HalfLines
 from cdopt.problem.contact_law import PowerLaw, RowSprings
 from cdopt.problem.contact_problem import ContactProblem
@@ -76,6 +77,39 @@ def elastic_data(
     kind = "elastic step" if sliders is None else "elastic step with sliders"
     cones, more = HalfLines(step.nc), {"compliance": compliance, "sliders": sliders}
     return _with_matrices(kind, cones, step, step.B, step.bias, **more)
+
+
+def soft_data(
+    step: ContactStep | ConeStep, compliance: FloatArray, bias: FloatArray | None = None
+) -> ContactProblem:
+    """The problem of a step under the associated law with R f added to its rates.
+
+    Parameters
+    ----------
+    step : with friction or without, or with rows of any cones.
+    compliance : R (rows,) m/(s·N), positive.
+    bias : (rows,) m/s; by default that of the step.
+
+    Raises
+    ------
+    InvalidInput : compliance that differs between the tangential rows of a contact whose cone is
+        round.
+    """
+    if isinstance(step, ConeStep):
+        data = _with_matrices("soft step", step.cones, step, step.G, step.bias)
+    else:
+        checks.instance("step", step, ContactStep, ConeStep)
+        data = rigid_data(step) if step.friction is None else frictional_data(step, "associated")
+    cones = data.cones
+    compliance = checks.answer("compliance", compliance, cones.rows)
+    uneven = np.flatnonzero(~cones.takes_units(compliance))
+    if uneven.size:
+        found = f"different values for the tangential rows of contact {uneven[0]}"
+        raise InvalidInput("compliance", found, "equal ones, as its cone is round")
+    bias = data.bias if bias is None else checks.answer("bias", bias, cones.rows)
+    p = read_only(np.asarray(data.B @ data.rest + bias))
+    soft = dataclasses.replace(data, kind="soft step", bias=bias, p=p)
+    return soft.softened(compliance)
 
 
 def truss_data(
@@ -167,11 +201,16 @@ def friction_network_data(
 
 
 def _with_matrices(
-    kind: str, cones: Cones, step: ContactStep, B: sp.csr_array, bias: FloatArray, **more: Any
+    kind: str,
+    cones: Cones,
+    step: ContactStep | ConeStep,
+    B: sp.csr_array,
+    bias: FloatArray,
+    **more: Any,
 ) -> ContactProblem:
     """A step of bodies with inertia, whose rows (rows, nv) are B."""
     rest = step.v_star
-    p = step.p_vec if cones.d == 1 else np.asarray(B @ rest + bias)
+    p = np.asarray(B @ rest + bias)
     return ContactProblem(
         kind,
         cones,

@@ -25,6 +25,7 @@ from mujoco_scenes import (
 
 import cdopt
 from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.mujoco_state import why_unavailable
 from cdopt.interop import mujoco as bridge
 
 # --- rows and loads --------------------------------------------------------------------
@@ -367,8 +368,8 @@ def test_contacts_that_do_not_fit_in_memory_are_not_passed_over():
 
 
 def test_without_mujoco_the_remedy_is_named(monkeypatch):
-    assert bridge.why_unavailable() is None
+    assert why_unavailable() is None
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "pip install mujoco" in bridge.why_unavailable()
+    assert "pip install mujoco" in why_unavailable()
     with pytest.raises(Unsupported, match="pip install mujoco"):
         bridge.contact_step(None, None)

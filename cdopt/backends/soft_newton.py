@@ -1,0 +1,75 @@
+"""Newton's method on soft steps: springs in any cones, f = P_K(−k g), k one number a part.
+
+The motion minimises ½ wᵀS w + (1/k) (½ ‖y‖² − ½ ‖y − P_K(y)‖²), y = −k g: a convex function with a
+semismooth gradient, so that one minimisation ends it, and f is unique. It asks of a cone no more
+than its projection and its derivative: lines, boxes, half-lines and cones of any number of rows may
+be mixed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util.checks import FloatArray
+from cdopt.backends.deadline import NEVER, Deadline
+from cdopt.backends.linalg.factorisation import sparse_solve
+from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.backends.semismooth import Point, SemismoothNewton
+from cdopt.problem import Cones
+
+_ROUND_OFF = 16.0 * float(np.finfo(np.float64).eps)  # of the terms of a balance
+
+
+def minimise(
+    problem: NetworkProblem, tol: float, limit: int, deadline: Deadline = NEVER
+) -> IterationResult:
+    """Newton's method from the free motion, until the balance is within ``tol``."""
+    problem.net.statistics.methods.append("Newton's method")
+    newton = SoftNewton(problem, tol, deadline)
+    at = newton.run(newton.at(np.zeros(problem.net.m)), limit)
+    history = newton.history
+    return IterationResult(at.w, at.f, at.error, newton.steps, history, at.error <= tol)
+
+
+class SoftNewton(SemismoothNewton):
+    """Springs of equal stiffness in each cone."""
+
+    whole, share = 0.5, 0.1
+
+    def __init__(self, problem: NetworkProblem, tol: float, deadline: Deadline) -> None:
+        super().__init__(problem, tol, deadline)
+        self.K, self.k = problem.K, problem.elastic_law.stiffness
+        self.size_B = abs(problem.net.B)
+
+    def force(self, g: FloatArray) -> FloatArray:
+        """P_K(−k g) (rows,)."""
+        return self.K.project(-self.k * g)
+
+    def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
+        """The largest entry of the balance over the inertia there; round-off counts as nothing."""
+        net = self.problem.net
+        reach = self.k * (np.abs(self.problem.p) + self.size_B @ np.abs(w))
+        terms = net.mass_size @ np.abs(w) + self.size_B.T @ reach
+        noise = _ROUND_OFF * terms / (self.tol * net.mass_diagonal)
+        return self.problem.error(balance / np.maximum(noise, 1.0))
+
+    def direction(self, at: Point) -> FloatArray | None:
+        """By factors of S + Gᵀ (k P_K′) G."""
+        net = self.problem.net
+        H = on_rows(self.K, self.K.projection_derivative(-self.k * at.g)) * self.k[None, :]
+        try:
+            J = sp.csr_array(net.mass + net.B.T @ (H @ net.B))
+            return sparse_solve(J)(-at.balance)
+        except ArithmeticError:
+            return None
+
+
+def on_rows(cones: Cones, blocks: FloatArray) -> sp.csr_array:
+    """Blocks (nc, d, d), filled with zeros where a cone has fewer rows, as a matrix of the rows."""
+    begins, many = cones.ends[:-1], np.diff(cones.ends)
+    a, b = np.meshgrid(np.arange(cones.d), np.arange(cones.d), indexing="ij")
+    used = (a[None] < many[:, None, None]) & (b[None] < many[:, None, None])
+    row = (begins[:, None, None] + a[None])[used]
+    column = (begins[:, None, None] + b[None])[used]
+    return sp.csr_array((blocks[used], (row, column)), (cones.rows, cones.rows))

@@ -1,0 +1,225 @@
+"""Soft contact dynamics: the associated law with a compliance R in every row, as engines solve it.
+
+With rates g = G v⁺ + b + R f and R ≻ 0 diagonal, the law is K ∋ f ⟂ g ∈ K*. Force form::
+
+    minimise over f ∈ K    ½ fᵀ(N + R) f + pᵀf
+
+Velocity form, its dual, with the overlap c::
+
+    minimise over v⁺, c    ½ ‖v⁺ − v*‖²_M + Σ c²/(2 R Δt)    subject to    G v⁺ + b + c/Δt ∈ K*
+
+Forces are unique, whatever the rank of G. As R → 0 they tend to those of the associated law that
+minimise ½ fᵀR f: the compatible forces of springs 1/R.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
+from cdopt.backends.base import Backend
+from cdopt.formulations.base import FORMS, Formulation
+from cdopt.formulations.mujoco_rows import mujoco_rows
+from cdopt.formulations.printing import align
+from cdopt.problem import ConeStep, ContactStep, StepSolution, soft_data
+
+_SOFTNESS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)  # of the sweep
+
+
+class SoftCD(Formulation):
+    """One step under the regularised law of MuJoCo and of SAP.
+
+    Parameters
+    ----------
+    step : a ContactStep, with friction or without, or a ``ConeStep`` with rows of any cones.
+    compliance : R, m/(s·N), positive: one number or (rows,); tangential rows of a contact whose
+        cone is round have the same.
+    bias : b (rows,), m/s; by default that of the step.
+    form : "force" or "velocity".
+
+    Attributes
+    ----------
+    compliance : R (rows,).
+    order : (rows,) where each row of the engine stands among the rows; None where no engine wrote
+        them.
+
+    Raises
+    ------
+    InvalidInput : a bad argument.
+
+    Notes
+    -----
+    Todorov, ICRA 2014; Castro, Permenter & Han, IEEE Trans. Robotics 39 (2023). The law is the
+    associated one: what slides separates at μ‖g_T‖ − R f.
+
+    >>> import cdopt
+    >>> beam = cdopt.bank.load("beam-uniform").step
+    >>> soft = cdopt.SoftCD(beam, compliance=1e-9).solve()
+    >>> soft.ok, soft.f.round(3)
+    (True, array([3.333, 3.333, 3.333]))
+    """
+
+    def __init__(
+        self,
+        step: ContactStep | ConeStep,
+        compliance: Any,
+        bias: Any = None,
+        form: str = "force",
+    ) -> None:
+        self.form = checks.choice("form", form, FORMS)
+        checks.instance("step", step, ContactStep, ConeStep)
+        rows = step.cones.rows if isinstance(step, ConeStep) else _rows(step)
+        R = checks.per_contact("compliance", compliance, rows, positive=True)
+        if bias is not None:
+            bias = checks.vector("bias", bias, rows, "m/s")
+        self.data = soft_data(step, R, bias)
+        self.compliance = R
+        self.step = step if isinstance(step, ContactStep) else None
+        self.order: IntArray | None = None
+
+    @classmethod
+    def from_mujoco(cls, model: Any, data: Any, form: str = "force") -> SoftCD:
+        """MuJoCo's own step of a model in the state that its data holds.
+
+        Every active constraint is a row: equalities, dry friction of joints and tendons, limits,
+        and contacts as pyramids or ellipses. R is MuJoCo's efc_R and b follows from its efc_aref,
+        so that impedances, solref and impratio are in them. ``row_forces`` and ``acceleration`` of
+        the solution are the engine's efc_force and qacc.
+
+        Parameters
+        ----------
+        model : a mujoco.MjModel. data : a mujoco.MjData of it; neither is written to.
+
+        Raises
+        ------
+        InvalidInput : a bad argument; data of another model; numbers that are not finite.
+        Unsupported : MuJoCo is not installed; a contact that sticks; the engine's extra iterations
+            without slip, which solve another problem.
+        """
+        step, compliance, order = mujoco_rows(model, data)
+        soft = cls(step, compliance, form=form)
+        soft.order = order
+        return soft
+
+    # --- answers in the engine's words ---------------------------------------------------
+
+    def row_forces(self, solution: StepSolution) -> FloatArray:
+        """The forces of all rows (rows,), N or N·m, in the engine's order where there is one.
+
+        Raises
+        ------
+        InvalidInput : the solution holds no forces, or those of another problem.
+        """
+        forces = self._iterate("solution", solution)[1]
+        return read_only(forces.copy() if self.order is None else forces[self.order])
+
+    def acceleration(self, solution: StepSolution) -> FloatArray:
+        """(v⁺ − v)/Δt (nv,), m/s² and rad/s².
+
+        Raises
+        ------
+        InvalidInput : the solution holds no motion, or that of another problem.
+        """
+        motion, start = self._iterate("solution", solution)[0], self.data.start
+        return read_only((motion - np.asarray(start)) / self.data.dt)
+
+    def _iterate(self, name: str, solution: StepSolution) -> tuple[FloatArray, FloatArray]:
+        """Motion and forces of a solution of this problem."""
+        checks.instance(name, solution, StepSolution)
+        iterate = solution.iterate
+        if iterate is None or iterate.motion is None:
+            raise InvalidInput(name, repr(solution), "a solution with motion and forces")
+        motion = checks.answer(name, iterate.motion, self.data.nv)
+        return motion, checks.answer(name, iterate.forces, self.data.rows)
+
+    # --- stiffer and stiffer -------------------------------------------------------------
+
+    def stiffer(self, factor: float) -> SoftCD:
+        """The same step with the compliance divided by a positive ``factor``.
+
+        The bias stays, so that only what the softness does to forces changes.
+        """
+        factor = checks.positive("factor", factor)
+        other = copy.copy(self)
+        for name in ("statement", "forces", "velocity", "displacement"):
+            vars(other).pop(name, None)
+        other.compliance = read_only(self.compliance / factor)
+        other.data = self.data.softened(other.compliance)
+        return other
+
+    def sweep(
+        self, softness: Any = _SOFTNESS, backend: str | Backend | None = None
+    ) -> StiffnessSweep:
+        """Forces at less and less softness: which settle, and to what.
+
+        Parameters
+        ----------
+        softness : (n,) factors of the compliance, positive and falling.
+        backend : that solves each step, as in ``solve``.
+
+        Raises
+        ------
+        InvalidInput : fewer than two factors, or factors that do not fall.
+        SolveFailed : a step could not be solved.
+        """
+        values = checks.vector("softness", softness, None)
+        if values.size < 2 or not (np.all(values > 0.0) and np.all(np.diff(values) < 0.0)):
+            raise InvalidInput("softness", f"{values}", "at least two positive factors that fall")
+        answers = [
+            self._iterate("solution", self.stiffer(1.0 / value).solve(backend)) for value in values
+        ]
+        forces = np.array([f if self.order is None else f[self.order] for _, f in answers])
+        return StiffnessSweep(values, forces, np.array([v for v, _ in answers]))
+
+    def latex(self) -> str:
+        """The problem as mathematics."""
+        if self.form == "force":
+            return align(r"\min_{f \in K}\quad & \tfrac12 f^\mathsf{T} (N + R) f + p^\mathsf{T} f")
+        return align(
+            r"\min_{v^+,\, c}\quad & \tfrac12 \lVert v^+ - v^* \rVert_M^2 + "
+            r"\tfrac{1}{2 \Delta t} c^\mathsf{T} R^{-1} c",
+            r"\text{s.t.}\quad & G v^+ + b + c / \Delta t \in K^*",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class StiffnessSweep(Frozen):
+    """Forces of one step at less and less softness.
+
+    Attributes
+    ----------
+    softness : (n,) factors of the compliance.
+    forces : (n, rows) N or N·m, in the engine's order where there is one.
+    v_next : (n, nv) m/s, velocities at the end of the step.
+    """
+
+    softness: FloatArray
+    forces: FloatArray
+    v_next: FloatArray
+
+    @property
+    def limit(self) -> FloatArray:
+        """(rows,) N, the forces at no softness, by the line through the last two."""
+        (a, b), (f, g) = self.softness[-2:], self.forces[-2:]
+        return read_only(g - (f - g) * b / (a - b))
+
+    @property
+    def hidden(self) -> FloatArray:
+        """(rows,) N, what the softness of the first step hides: its forces less the limit."""
+        return read_only(self.forces[0] - self.limit)
+
+    @property
+    def changes(self) -> FloatArray:
+        """(n − 1, rows) N, by how much each force changes from one softness to the next."""
+        return read_only(np.diff(self.forces, axis=0))
+
+
+def _rows(step: ContactStep) -> int:
+    return step.nc if step.friction is None else step.nc * step.friction.d

@@ -1,0 +1,70 @@
+"""Boxes −a ≤ f ≤ a of single rows: dry friction whose limit does not depend on a pressure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt.problem.cones import Cones
+
+
+class Boxes(Cones):
+    """|f| ≤ a: a convex set like a cone, and like it in all but its dual.
+
+    The law is that f maximises −f g over the box: g = 0 inside, and at either end the rate is
+    against the force. No rate violates it, so that ``dual_distance`` is zero. The support function
+    a|g| takes the place of the dual cone: it is the power that the row loses.
+
+    Parameters
+    ----------
+    most : a (n,), N or N·m, not negative.
+    """
+
+    name = "boxes"
+
+    def __init__(self, most: FloatArray) -> None:
+        self.most = checks.answer("most", most, None)
+        self.nc, self.d, self.mu = int(self.most.size), 1, np.zeros(self.most.size)
+
+    def opening(self, g: FloatArray) -> FloatArray:
+        """−|g|: every rate meets resistance."""
+        return -np.abs(g)
+
+    def dual_distance(self, g: FloatArray) -> FloatArray:
+        """Zero, for rates g (rows,)."""
+        return np.zeros(self.nc)
+
+    def support(self, g: FloatArray) -> FloatArray:
+        """a|g| (nc,), for rates g (rows,)."""
+        return self.most * np.abs(g)
+
+    @property
+    def sensitivity(self) -> FloatArray:
+        """Ones."""
+        return np.ones(self.nc)
+
+    @property
+    def stretch(self) -> FloatArray:
+        """Ones."""
+        return np.ones(self.nc)
+
+    def take(self, contacts: IntArray) -> Boxes:
+        """The boxes of these rows (n,)."""
+        return Boxes(self.most[contacts])
+
+    def in_units(self, unit: FloatArray) -> Boxes:
+        """The boxes of forces over each ``unit`` (rows,)."""
+        return Boxes(self.most / unit)
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """y (rows,) cut to the boxes."""
+        return np.clip(y, -self.most, self.most)
+
+    def projection_derivative(self, y: FloatArray) -> FloatArray:
+        """One inside the boxes, (rows, 1, 1) at y (rows,)."""
+        return np.where(np.abs(y) < self.most, 1.0, 0.0)[:, None, None]
+
+    def shift(self, g: FloatArray) -> FloatArray:
+        """None, for rates g (rows,)."""
+        return np.zeros(self.nc)
