@@ -125,9 +125,11 @@ class InfeasibilityProof:
 
     Attributes
     ----------
-    kind : "truss", "rigid step", "frictional step" or "limit load".
+    kind : "truss", "rigid step", "frictional step", "joints" or "limit load".
     vector : u (nv,) with B u ≥ 0 for a truss; g (nc,) ≥ 0 with Bᵀg = 0 for a rigid step; with
         friction g (nc d,) in the friction cones; v (nv,) with B v in their duals for a limit load.
+        Of a step with joints g has their multipliers last, of any sign, (nc d + nj,) in all; those
+        of joints alone are (nj,), with Jᵀr = 0.
     value : F̃ᵀu in J, or gᵀ bias (gᵀp for a step known by N and p) in m/s, or −F_deadᵀv; negative.
     violation : largest violation of the vector's own conditions, relative; round-off when sound.
     """
@@ -154,6 +156,8 @@ _PROOFS = {
     "g @ B = 0, and g @ bias = {:.3g} m/s",
     "frictional step": "no velocity keeps all contacts from penetrating, as the forces g in the "
     "friction cones have g @ B = 0, and g @ bias = {:.3g} m/s",
+    "joints": "no velocity has the rates of the joints, whose rows depend on each other, as the "
+    "multipliers r have r @ J = 0, and r @ rate = {:.3g} m/s",
     "limit load": "no forces in the friction cones balance the dead load, as the motion v needs no "
     "work of the contacts or of the live load, and -dead @ v = {:.3g} W",
 }

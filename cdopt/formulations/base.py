@@ -25,8 +25,15 @@ from cdopt.formulations.statement import InForces, InMotion, Statement
 from cdopt.problem import ContactProblem
 from cdopt.problem.certificate import TOLERANCE, Certificate
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ROUND_OFF, ContactNames, DelassusStep, Step
+from cdopt.problem.contact_step import (
+    ROUND_OFF,
+    ContactNames,
+    ContactStep,
+    DelassusStep,
+    Step,
+)
 from cdopt.problem.existence import prove_infeasible
+from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 
 FORMS = ("force", "velocity")
@@ -43,13 +50,15 @@ class Formulation(ABC):
         asked for: backends that take plain data never need it.
     data : the plain data that native solvers and the certificate use.
     form : which of the two dual statements ``problem`` is.
-    step : the step, where the problem is that of one.
+    step : the step, where the problem is that of one; in coordinates that keep its joints.
+    joints : the joints of the step, eliminated from it; None where it has none.
     extended : whether constraints were added with ``with_constraints``.
     """
 
     data: ContactProblem
     form: str
     step: Step | None = None
+    joints: Eliminated | None = None
     extended: bool = False
 
     @computed_once
@@ -81,7 +90,15 @@ class Formulation(ABC):
     @computed_once
     def velocity(self) -> cp.Expression | None:
         """CVXPY expression of v⁺ (nv,), m/s; None where the form does not hold it."""
-        return self.statement.velocity
+        motion = self.statement.velocity
+        if motion is None or self.joints is None:
+            return motion
+        return self._of_bodies(self.joints, motion)
+
+    @staticmethod
+    def _of_bodies(joints: Eliminated, motion: cp.Expression) -> cp.Expression:
+        """CVXPY expression of the motion of all bodies, of one in coordinates of ``joints``."""
+        return cp.Constant(joints.motions.Z, name="Z") @ motion + joints.motions.offset
 
     @computed_once
     def displacement(self) -> cp.Expression | None:
@@ -165,6 +182,14 @@ class Formulation(ABC):
             fields |= {"f": forces[:, 0].copy(), "f_t": forces[:, 1:].copy()}
             fields |= {"gap": rates[:, 0].copy(), "slip": rates[:, 1:].copy()}
         return fields
+
+    def _with_joints(
+        self, joints: Eliminated, fields: dict[str, Any]
+    ) -> dict[str, FloatArray | None]:
+        """What the ``joints`` change of the ``fields``: motions of all bodies, and reactions."""
+        v_next = joints.full(fields["v_next"])
+        reactions = joints.reactions(v_next, fields["f"], fields.get("f_t"))
+        return {"v_next": v_next, "joint_forces": reactions}
 
     def _objective(self, iterate: Iterate) -> float:
         """Objective of the stated form at an answer, in physical units."""
@@ -305,6 +330,8 @@ class Formulation(ABC):
         if isinstance(result.raw, MemoryError):
             raise self._out_of_memory(backend.name, result.raw)
         proof = None if self.extended or result.out_of_time else prove_infeasible(self.data)
+        if proof is not None and self.joints is not None:
+            proof = self.joints.proof(proof)
         if proof is None and result.iterate is not None and result.claim != "failed":
             return
         why = "no answer, and infeasibility is not proven" if proof is None else self._why(proof)
@@ -337,6 +364,8 @@ class Formulation(ABC):
         iterate = result.iterate
         if iterate is not None and (claimed or (certificate is not None and certificate.ok)):
             fields.update({"f": iterate.forces, **self._fields(iterate)})
+            if self.joints is not None:
+                fields.update(self._with_joints(self.joints, fields))
         return StepSolution(
             **fields,
             certificates={} if certificate is None else {"forces": certificate},
@@ -394,6 +423,17 @@ def _plain(value: Any) -> Any:
 
 
 # --- steps -------------------------------------------------------------------------------
+
+
+def keeping_joints(step: Step) -> tuple[Step, Eliminated | None]:
+    """The step in coordinates that keep its joints, and these; the same step without any.
+
+    Raises
+    ------
+    SolveFailed : no motion has the rates of the joints.
+    """
+    joints = eliminated(step) if isinstance(step, ContactStep) else None
+    return (step, None) if joints is None else (joints.step, joints)
 
 
 def possible_form(form: str, step: Step) -> str:

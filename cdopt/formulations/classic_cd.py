@@ -15,7 +15,7 @@ velocity form are the impulses Î”t f, and the optimal values satisfy primal = âˆ
 from __future__ import annotations
 
 from cdopt._util import checks
-from cdopt.formulations.base import FORMS, Formulation, possible_form
+from cdopt.formulations.base import FORMS, Formulation, keeping_joints, possible_form
 from cdopt.formulations.printing import align
 from cdopt.problem import ContactStep, Step, rigid_data
 
@@ -53,8 +53,8 @@ class ClassicCD(Formulation):
         form = checks.choice("form", form, FORMS)
         step.require_frictionless("ClassicCD")
         self.form = possible_form(form, step)
-        self.step = step
-        self.data = rigid_data(step)
+        self.step, self.joints = keeping_joints(step)
+        self.data = rigid_data(self.step)
 
     def latex(self) -> str:
         """The problem as mathematics."""

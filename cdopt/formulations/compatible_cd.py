@@ -121,9 +121,10 @@ class CompatibleCD:
         closed_tol = checks.optional(checks.tolerance, "closed_tol", closed_tol)
         method = checks.choice("method", method, ("two-step", "one-step"))
         epsilon = checks.optional(checks.positive, "epsilon", epsilon)
-        self.step, self.form, self.closed_tol, self.method = step, form, closed_tol, method
+        self.form, self.closed_tol, self.method = form, closed_tol, method
         self.power = power or step.power
         self.classic_cd = ClassicCD(step, form=classic_form)
+        self.step, self.joints = self.classic_cd.step, self.classic_cd.joints
         self.epsilon: float | None = None
         if method == "one-step":
             self.epsilon = epsilon or self._default_epsilon()
@@ -214,7 +215,10 @@ class CompatibleCD:
             warm_start = None if warm_start.f is None else warm_start.warm_start()
         if warm_start is not None:
             forces = warm_start.forces_on(self.step.contact_ids, self.step.nc)
-            earlier = WarmStart(forces[network.contacts], warm_start.motion)
+            u = warm_start.motion
+            if u is not None and self.joints is not None and u.size == self.joints.given.nv:
+                u = self.joints.coordinates(u)
+            earlier = WarmStart(forces[network.contacts], u)
         second = self.truss(network).solve(
             chosen, warm_start=earlier, time_limit=deadline.time_limit, **common
         )
@@ -229,7 +233,7 @@ class CompatibleCD:
         """
         checks.instance("classic", classic, StepSolution)
         data = self.classic_cd.data
-        f, gap, motion = classic.f, classic.gap, classic.v_next
+        f, gap, motion = classic.f, classic.gap, self.motion_of(classic)
         foreign = motion is not None and motion.shape != (data.nv,)
         if f is None or gap is None or foreign or not f.shape == gap.shape == (data.nc,):
             raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
@@ -312,6 +316,21 @@ class CompatibleCD:
 
     # --- pieces ------------------------------------------------------------------------
 
+    def motion_of(self, classic: StepSolution) -> FloatArray | None:
+        """v⁺ (nv,) of a ``classic`` solution, in the coordinates of the step that keep its joints.
+
+        Raises
+        ------
+        InvalidInput : it is a motion of other bodies.
+        """
+        checks.instance("classic", classic, StepSolution)
+        motion = classic.v_next
+        if self.joints is None or motion is None:
+            return motion
+        if motion.shape != (self.joints.given.nv,):
+            raise InvalidInput("classic", repr(classic), "a classic solution of this step")
+        return self.joints.coordinates(motion)
+
     def certified_here(self, classic: StepSolution, tol: float = TOLERANCE) -> StepSolution:
         """A given classic solution, its gap and certificate computed from this step's data.
 
@@ -323,7 +342,7 @@ class CompatibleCD:
         """
         checks.instance("classic", classic, StepSolution)
         data = self.classic_cd.data
-        f, motion = classic.f, classic.v_next
+        f, motion = classic.f, self.motion_of(classic)
         if f is None or f.shape != (data.nc,) or (motion is None) != (data.nv == 0):
             raise InvalidInput("classic", repr(classic), "a classic solution of this step")
         certificate = certify(data, motion, f, tol)
@@ -343,13 +362,17 @@ class CompatibleCD:
             result[network.contacts] = forces
             return result
 
-        iterate, dual = second.iterate, second.dual
+        iterate, dual, f = second.iterate, second.dual, everywhere(second.f)
+        more: dict[str, Any] = {}
+        if self.joints is not None and first.v_next is not None and f is not None:
+            more = {"joint_forces": self.joints.reactions(first.v_next, f)}
+            more |= {"u": None if second.u is None else self.joints.motions.Z @ second.u}
         closed: dict[str, Any] = {"contacts": int(network.contacts.size)}
         closed |= {"tol": network.tol, "projected": network.projected}
         classic_timings = {f"classic {name}": t for name, t in first.timings.items()}
         return dataclasses.replace(
             second,
-            f=everywhere(second.f),
+            f=f,
             v_next=first.v_next,
             gap=first.gap,
             dual=everywhere(dual) if self.form == "potential" else dual,
@@ -366,6 +389,7 @@ class CompatibleCD:
                 "classic": first.as_dict(forces=False),
                 "closed": closed,
             },
+            **more,
         )
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ F̃ = Bᵀf; step two the ``FrictionNetwork`` on them.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,23 +71,34 @@ class CompatibleFriction:
         ------
         Unsupported : sliding contacts with Coulomb's micro-slip.
         """
-        _, faces = solved_faces(self.problem, solution)
+        return self._network(solution)[1]
+
+    def _network(
+        self, solution: str | Backend | StepSolution | None
+    ) -> tuple[StepSolution, FrictionNetwork]:
+        """A certified solution, and its network."""
+        answer, faces = solved_faces(self.problem, solution)
         flow = self.flow
         slides = (faces.status == SLIDING) & (faces.mu > 0.0)
         if slides.any() and flow == "coulomb" and self.sliders == "haar-karman":
             flow = "associated"
-        return network_on(self.problem, faces, flow, trial=self._trial(faces))
+        return answer, network_on(self.problem, faces, flow, trial=self._trial(faces))
 
     def solve(
         self, solution: str | Backend | StepSolution | None = None, *, tol: float = 1e-9
     ) -> NetworkForces:
         """Both steps; ``solution`` as in ``network``, ``tol`` of the network's balance."""
-        forces = self.network(solution).solve(tol=tol)
+        answer, network = self._network(solution)
+        forces = network.solve(tol=tol)
         label = forces.label
         if forces.flow != self.flow:
             label += " in place of Coulomb micro-slip, because contacts slide"
+        joints, more = self.problem.joints, dict[str, Any]()
+        if joints is not None and answer.v_next is not None:
+            reactions = joints.reactions(answer.v_next, forces.f, forces.f_t)
+            more = {"joint_forces": reactions, "u": joints.motions.Z @ forces.u}
         ids = self.problem.step.contact_ids
-        return replace(forces, label=label, contact_ids=ids)
+        return replace(forces, label=label, contact_ids=ids, **more)
 
     def _trial(self, faces: Faces) -> FloatArray:
         """Trial forces from the history, zero at contacts that are new."""

@@ -23,6 +23,7 @@ from cdopt.formulations.base import FORMS, Formulation
 from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import ContactStep, Step, elastic_data
 from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.joint_elimination import eliminated
 
 
 class ElasticStep(Formulation):
@@ -30,18 +31,18 @@ class ElasticStep(Formulation):
 
     Attributes
     ----------
-    step : the step as it was given.
+    step : the step as it was given; in coordinates that keep its joints.
     """
 
     step: ContactStep
 
     def _take(self, step: Step, form: str) -> ContactStep:
-        """Keep the step and the form asked for; refuse what is not a ContactStep."""
+        """The step, after a check; refuse what is not a ContactStep. Keep the form asked for."""
         checks.instance("step", step, Step)
         if not isinstance(step, ContactStep):
             raise Unsupported(type(self).__name__, "the step is known by N and p alone")
         step.require_frictionless(type(self).__name__)
-        self.form, self.step = form, step
+        self.form = form
         return step
 
 
@@ -81,6 +82,8 @@ class CompliantCD(ElasticStep):
         kappa = checks.positive("kappa", kappa)
         form = checks.choice("form", form, FORMS)
         step = self._take(step, form)
+        self.joints = eliminated(step)
+        step = self.step = step if self.joints is None else self.joints.step
         self.kappa = kappa
         stiffness = step.stiffness * self.kappa
         if not np.all(np.isfinite(stiffness) & (stiffness > 0.0)):

@@ -171,6 +171,7 @@ class NetworkForces(Frozen):
     contact_ids : (nc,) names of the contacts, or None.
     tol : tolerance of the balance.
     solution : of the network, with its certificate; None of forces that no network gave.
+    joint_forces : (nj,) N, reactions of the joints of a step; None without joints.
     """
 
     f: FloatArray
@@ -183,6 +184,7 @@ class NetworkForces(Frozen):
     contact_ids: Any = None
     tol: float = 1e-9
     solution: StepSolution | None = None
+    joint_forces: FloatArray | None = None
 
     @property
     def certificate(self) -> Certificate | None:

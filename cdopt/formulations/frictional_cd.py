@@ -29,7 +29,14 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
-from cdopt.formulations.base import FORMS, Certified, Formulation, Solve, possible_form
+from cdopt.formulations.base import (
+    FORMS,
+    Certified,
+    Formulation,
+    Solve,
+    keeping_joints,
+    possible_form,
+)
 from cdopt.formulations.printing import align
 from cdopt.problem import (
     DelassusStep,
@@ -93,8 +100,8 @@ class FrictionalCD(Formulation):
             )
         usual = "force" if isinstance(step, DelassusStep) else "velocity"
         self.law, self.form = law, possible_form(form or usual, step)
-        self.step = step
-        self.data = frictional_data(step, law)
+        self.step, self.joints = keeping_joints(step)
+        self.data = frictional_data(self.step, law)
         self.shift = np.zeros(step.nc)
 
     @property

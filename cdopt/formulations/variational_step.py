@@ -23,6 +23,7 @@ add h²α(1−α)BᵀkB to A and −h(1−α)Bᵀk g₀ to b. With α = 0 forces
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import cvxpy as cp
@@ -41,6 +42,7 @@ from cdopt.formulations.statement import InForces
 from cdopt.problem import Sliders, elastic_data
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import scaled
 from cdopt.problem.sliders import StepSliders
@@ -186,6 +188,7 @@ class VariationalStep(ElasticStep):
     - ``u`` = Δq (nv,) m; ``mom`` = mom⁺ (nv,) kg m/s, the sum of all impulses of the step, so that
       what the forces cancel in pairs they keep exactly; ``v_next`` = M⁻¹mom⁺;
     - ``gap`` = g₀ + αBΔq (nc,) m;
+    - of a step with joints, J Δq/h + rate = 0, ``joint_forces`` (nj,) N at q_α, among the impulses;
     - with sliders ``f_t`` (nc, d − 1) N, P(t − (α k_t + c/h) s) with s = B_tΔq + h rate;
       they are among the impulses;
     - ``dual`` of the one-sided contacts: p_α + N_αf in m/s (force form), αh f (velocity form).
@@ -218,7 +221,7 @@ class VariationalStep(ElasticStep):
         alpha = checks.share("alpha", alpha)
         power = checks.optional(checks.power, "power", power)
         form = checks.choice("form", form, FORMS)
-        step = self._take(step, form)
+        step = self.step = self._take(step, form)
         if np.any(step.restitution):
             why = f"restitution {float(step.restitution.max()):g} is a law of rigid impact"
             raise Unsupported("VariationalStep", f"{why}; elastic contacts rebound by their energy")
@@ -236,8 +239,12 @@ class VariationalStep(ElasticStep):
         self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])
         law = PowerLaw(self.law.stiffness[self._unknown], self.law.power)
         self.sliders = sliders
+        compliant = self._compliant()
+        self.joints = eliminated(compliant)
+        if self.joints is not None:
+            compliant = self.joints.step
         if sliders is None:
-            self.data = elastic_data(self._compliant(), law)
+            self.data = elastic_data(compliant, law)
             return
         caps, columns, shape = sliders.cap.size, sliders.B_t.shape[1], (step.nc, step.nv)
         if (caps, columns) != shape:
@@ -248,7 +255,9 @@ class VariationalStep(ElasticStep):
             raise Unsupported("sliders with alpha 0 or in force form", why, instead)
         if np.any(sliders.cap[self.two_sided] > 0.0):
             raise InvalidInput("cap", "a force at a two-sided contact", "zero there")
-        self.data = elastic_data(self._compliant(), law, StepSliders(sliders, self.alpha, step.dt))
+        if self.joints is not None:
+            sliders = _kept(sliders, self.joints)
+        self.data = elastic_data(compliant, law, StepSliders(sliders, self.alpha, step.dt))
 
     @computed_once
     def displacement(self) -> cp.Expression | None:
@@ -311,6 +320,7 @@ class VariationalStep(ElasticStep):
         k = np.where(bonds, self.law.stiffness, 0.0)
         reach = sp.csr_array(self.step.B * (self.alpha * self.step.dt * k)[:, None])
         motion = cp.multiply(self.data.dof_speed, w) + self.data.rest
+        motion = motion if self.joints is None else self._of_bodies(self.joints, motion)
         pull = -reach @ motion - k * self.gaps
         if index.size == 0:
             return pull
@@ -343,13 +353,18 @@ class VariationalStep(ElasticStep):
     def residual(self, u: Any) -> FloatArray:
         """R(Δq) = −∇Ψ/h (nv,) in kg m/s, for u = Δq (nv,) in m; zero at the answer.
 
+        Of a step with joints it is −h(1−α) Jᵀ times their reactions there.
+
         Raises
         ------
         InvalidInput : u has the wrong length.
         """
         u = checks.vector("u", u, self.mom.size, "m")
+        return self._unbalanced(u, self._force(-self.gaps - self.alpha * (self.step.B @ u)))
+
+    def _unbalanced(self, u: FloatArray, f: FloatArray) -> FloatArray:
+        """R (nv,) at u = Δq (nv,) under contact forces f (nc,)."""
         h, alpha = self.step.dt, self.alpha
-        f = self._force(-self.gaps - alpha * (self.step.B @ u))
         pushed = h * (1.0 - alpha) * (self.step.B.T @ f + self._slider_load(u)) + self._impulse()
         return np.asarray(pushed - self.step.M @ u / h - 0.5 * (self.damping.matrix @ u))
 
@@ -380,17 +395,30 @@ class VariationalStep(ElasticStep):
         f = start.forces_on(self.contact_ids, self.step.nc)
         self.statement.seed(WarmStart(f[self._unknown]))
 
+    def _with_joints(
+        self, joints: Eliminated, fields: dict[str, Any]
+    ) -> dict[str, FloatArray | None]:
+        """Nothing: the fields are those of all bodies."""
+        return {}
+
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        h, damping = self.step.dt, self.damping
-        u = h * np.asarray(iterate.motion)
+        h, damping, joints = self.step.dt, self.damping, self.joints
+        motion = np.asarray(iterate.motion)
+        u = h * (motion if joints is None else joints.full(motion))
         gap = self.gaps + self.alpha * (self.step.B @ u)
         f = self._force(-gap)
         f[self._unknown] = iterate.forces
         pushed = self.step.B.T @ f + self._slider_load(u) + self.step.F_ext
+        reactions = None
+        if joints is not None:
+            missed = self._unbalanced(u, f) / (h * (1.0 - self.alpha))
+            reactions = -joints.motions.reactions(missed)
+            pushed = pushed + joints.joints.J.T @ reactions
         mom = self.mom + h * pushed + damping.minus(u, h)
         mom = mom + damping.past(self._velocity(self.mom), h) + damping.plus(u, h)
         dual, v_next = super()._fields(iterate)["dual"], self._velocity(mom)
         fields = {"f": f, "u": u, "mom": mom, "v_next": v_next, "gap": gap, "dual": dual}
+        fields |= {"joint_forces": reactions}
         if self.sliders is None:
             return fields
         return {**fields, "f_t": self.sliders.forces(u, self.alpha, h)}
@@ -418,6 +446,14 @@ class VariationalStep(ElasticStep):
             r"\tfrac12 f^\mathsf{T} N_\alpha f + p_\alpha^\mathsf{T} f + "
             + conjugate_latex(p, divisor=r"\,\alpha h")
         )
+
+
+def _kept(sliders: Sliders, joints: Eliminated) -> Sliders:
+    """The sliders in coordinates that keep the joints."""
+    along = np.asarray(sliders.B_t @ joints.motions.offset).reshape(sliders.rate.shape)
+    return dataclasses.replace(
+        sliders, B_t=sp.csr_array(sliders.B_t @ joints.motions.Z), rate=sliders.rate + along
+    )
 
 
 def _damping(damping: str | StepDamping, matrix: Any, nv: int) -> StepDamping:

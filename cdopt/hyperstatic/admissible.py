@@ -31,6 +31,7 @@ from cdopt.formulations.friction_network import Faces, solved_faces
 from cdopt.hyperstatic.network import equilibrated
 from cdopt.problem.cones import OPEN, RESTING, SLIDING
 from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.joint_elimination import Eliminated
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import network_parts, rows_of, total_by
 from cdopt.problem.solution import StepSolution
@@ -54,6 +55,7 @@ class Admissible(Frozen):
     balance : (nc d, m) whose transpose maps forces to loads, in some units.
     acting : (nc,) N, the local load of each contact, or the largest force of all.
     floor : (nc,) N, below which a force is zero.
+    joints : eliminated from the step; None without any.
     """
 
     step: Step
@@ -64,6 +66,7 @@ class Admissible(Frozen):
     balance: sp.csr_array
     acting: FloatArray
     floor: FloatArray
+    joints: Eliminated | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +249,8 @@ def _with_friction(
         acting = np.where(here > 0.0, np.minimum(here, largest), largest)
     worst = answer.certificate.worst if answer.certificate else 0.0
     floor = max(tol, _BLUR * worst) * acting
-    return Admissible(step, law, answer, faces, faces.forces, balance, acting, floor)
+    forces = faces.forces
+    return Admissible(step, law, answer, faces, forces, balance, acting, floor, problem.joints)
 
 
 def _certified(
@@ -287,7 +291,7 @@ def _compatible(
             problem=problem.classic_cd.data,
             raw=first,
         )
-    step, f, after = problem.step, first.f, first.v_next
+    step, f, after = problem.step, first.f, problem.motion_of(first)
     if not compatible.ok or compatible.f is None:
         return network.forces
     if not isinstance(step, ContactStep) or f is None or after is None:
@@ -323,7 +327,7 @@ def _without_friction(
     gap = np.full(nc, np.inf) if first.gap is None else first.gap
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
     largest[stuck] = data.force[stuck]
-    local = data.scales.local(first.v_next, np.asarray(first.f))
+    local = data.scales.local(problem.motion_of(first), np.asarray(first.f))
     acting = step_scales(data).acting_force(local)
     unit = np.where(acting > 0.0, np.minimum(acting, largest), largest)
     uncertain = _BLUR * worst * np.minimum(local.speed / data.mobility, largest)
@@ -341,6 +345,5 @@ def _without_friction(
         network.tol,
     )
     force = np.where(forces > floor, forces, 0.0)[:, None]
-    return Admissible(
-        problem.step, None, first, faces, force, sp.csr_array(places @ gradient), unit, floor
-    )
+    balance = sp.csr_array(places @ gradient)
+    return Admissible(problem.step, None, first, faces, force, balance, unit, floor, problem.joints)

@@ -165,6 +165,14 @@ class Ensemble(Frozen):
         return self.components.reshape(chains * draws, nc, d)
 
     @property
+    def joint_forces(self) -> FloatArray | None:
+        """(chains × draws, nj) N, least reactions of joints of all samples; None without joints."""
+        reactions = self.report.reactions
+        if reactions is None:
+            return None
+        return reactions.reactions(self._all.reshape(self._all.shape[0], -1))
+
+    @property
     def mobilised(self) -> FloatArray:
         """(chains × draws, nc) ‖f_T‖/(μ f_n) of all samples, 0 to 1; zero without friction."""
         size, friction = np.linalg.norm(self.tangential, axis=2), self.report.step.friction

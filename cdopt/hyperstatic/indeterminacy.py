@@ -18,6 +18,7 @@ from cdopt.backends.deadline import Deadline
 from cdopt.hyperstatic.admissible import admissible_forces, contacts_of, parts_of
 from cdopt.hyperstatic.bounds import Bounds, bounds_of
 from cdopt.hyperstatic.free_network import FreeNetwork
+from cdopt.hyperstatic.joint_reactions import JointReactions
 from cdopt.hyperstatic.network import STIFF
 from cdopt.hyperstatic.quantities import Quantity, stated_quantities
 from cdopt.hyperstatic.reduction import Reduced, reduce
@@ -51,7 +52,8 @@ def indeterminacy(
     law : of a step with friction, "coulomb" or "associated"; None for a step without.
     quantities : rows C (m, nc d) of numbers C f by name, to bound as well; such as
         ``cdopt.wrench``. The d components of each contact's force stand together, the normal one
-        first.
+        first. Of a step with joints they may have a column more for each row of J, for its
+        reaction: (m, nc d + nj).
     solution : a certified answer to the step, of ``ClassicCD``, or of ``FrictionalCD`` with a law;
         or the backend that finds one; default newton.
     contacts : whose bounds to compute: indices or a mask (nc,); a number k for k contacts evenly
@@ -120,19 +122,33 @@ def indeterminacy(
     C = C if asked.size == nc else C[(asked[:, None] * d + np.arange(d)).ravel()]
     with progress_bar(progress, "forces bounded") as update:
         bounds = bounds_of(less.free, C, determined, jobs, update, deadline)
-    named = {}
-    for name, rows in matrices.items():
-        ends = bounds_of(less.free, rows, determined, jobs, lambda *_: None, deadline, True)
-        named[name] = Quantity.of(name, rows, ends, NARROW)
+    reactions = None
+    if found.joints is not None:
+        reactions = JointReactions.of(found.joints, found.solution, d)
+
+    def bounded(name: str, rows: sp.csr_array) -> Quantity:
+        """The bounds of a quantity."""
+        own, constant, endless = rows, np.zeros(rows.shape[0]), np.zeros(rows.shape[0], bool)
+        if reactions is not None and rows.shape[1] > nc * d:
+            own, constant, endless = reactions.on_contacts(rows)
+        ends = bounds_of(less.free, own, determined, jobs, lambda *_: None, deadline, True)
+        return Quantity.of(name, rows, ends, NARROW, constant, endless)
+
+    named = {name: bounded(name, rows) for name, rows in matrices.items()}
+    of_joints, idle = None, 0
+    if reactions is not None:
+        many, idle = reactions.count, reactions.idle.shape[1]
+        alone = sp.hstack([sp.csr_array((many, nc * d)), sp.eye_array(many)])
+        of_joints = bounded("joints", sp.csr_array(alone))
     times.append(clock())
     return Indeterminacy(
         step=step,
         law=law,
         solution=found.solution,
         faces=found.faces,
-        rank=less.rank,
-        nullity=less.nullity,
-        dimension=less.dimension,
+        rank=less.rank + (0 if reactions is None else reactions.rank),
+        nullity=less.nullity + idle,
+        dimension=less.dimension + idle,
         reduced=_status(less, nc, d),
         looseness=loose,
         rank_tol=tol,
@@ -146,6 +162,8 @@ def indeterminacy(
         parts=tuple(parts),
         free=less.free,
         determined=determined,
+        joints=of_joints,
+        reactions=reactions,
         seconds=dict(zip(_STAGES, np.diff(times).tolist(), strict=True)),
         **_forces(less.free, determined, bounds, asked, (nc, d)),
     )

@@ -29,7 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed, Unsupported
 from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
@@ -37,6 +37,7 @@ from cdopt.collision import detect
 from cdopt.collision import step as contact_step
 from cdopt.problem import ContactStep, Step, frictional_data
 from cdopt.problem import friction_cone as cone
+from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.scaling import column_scale, largest_by
 from cdopt.problem.step_problems import LAWS
 from cdopt.scene import Dofs, Scene, State
@@ -67,6 +68,7 @@ class LimitLoad(Frozen):
         "mechanism" of the rates B v, their distance from K*_μ, and "gap" between bound and value.
     tol : tolerance of ``ok``.
     bodies : the scene and its state, where it was given one.
+    joint_forces : (nj,) reactions of joints under these forces, N and N·m; None without joints.
     """
 
     value: float
@@ -81,6 +83,7 @@ class LimitLoad(Frozen):
     residuals: Mapping[str, float]
     tol: float
     bodies: tuple[Scene, State] | None = None
+    joint_forces: FloatArray | None = None
 
     @property
     def ok(self) -> bool:
@@ -208,12 +211,24 @@ def limit_load(
         raise InvalidInput("structure", "a step without friction", expected)
     if not load.any():
         raise InvalidInput("live", "no load", "a load that is not zero")
-    program = _ConeProgram(step, law, load, solver, bodies is None)
+    joints = eliminated(step)
+    if joints is None:
+        program = _ConeProgram(step, law, load, solver, bodies is None)
+    else:
+        live_there = np.asarray(joints.motions.Z.T @ load)
+        if not np.any(np.abs(live_there) > _ROUND_OFF * np.abs(load).max()):
+            raise InvalidInput("live", "a load that the joints bear alone", "one that moves bodies")
+        program = _ConeProgram(joints.step, law, live_there, solver, bodies is None, joints)
     value, f, motion = program.solved()
     bound = np.inf if motion is None else -float(program.dead @ motion)
     residuals = program.residuals(value, bound, f, motion)
-    return LimitLoad(value, bound, law, step, program.dead, load, f[:, 0].copy(),
-                     f[:, 1:].copy(), motion, residuals, tol, bodies)  # fmt: skip
+    reactions = None
+    if joints is not None:
+        borne = load if motion is None else step.F_ext + value * load
+        reactions = -joints.motions.reactions(borne + joints.load(f[:, 0], f[:, 1:]))
+        motion = None if motion is None else joints.motions.Z @ motion
+    return LimitLoad(value, bound, law, step, step.F_ext, load, f[:, 0].copy(),
+                     f[:, 1:].copy(), motion, residuals, tol, bodies, reactions)  # fmt: skip
 
 
 class _ConeProgram:
@@ -226,7 +241,9 @@ class _ConeProgram:
         live: FloatArray,
         solver: str | None,
         may_be_open: bool,
+        joints: Eliminated | None = None,
     ) -> None:
+        self.joints = joints
         data = self.data = frictional_data(step, law)
         self.live, self.dead = live, np.asarray(step.F_ext)
         self.mu, self.shape = data.cones.mu, (data.nc, data.d)
@@ -313,11 +330,12 @@ class _ConeProgram:
             problem.solve(solver=self.solver)
         message, proof = "no multiple of the live load is balanced by forces in the cones", None
         if speed.value is not None and problem.value > 0.0:
-            motion = checks.read_only(np.asarray(speed.value) / self.length)
+            motion = read_only(np.asarray(speed.value) / self.length)
+            full = motion if self.joints is None else read_only(self.joints.motions.Z @ motion)
             rate = (self.data.B @ motion).reshape(self.shape)[self.closed]
             missed = np.linalg.norm(cone.project(-rate, self.mu[self.closed]), axis=1)
             violation = float(missed.max(initial=0.0))
-            proof = InfeasibilityProof("limit load", motion, -float(self.dead @ motion), violation)
+            proof = InfeasibilityProof("limit load", full, -float(self.dead @ motion), violation)
             message += f"; {proof}"
         return SolveFailed(
             message, backend=self.solver, status="infeasible", problem=self.data, proof=proof

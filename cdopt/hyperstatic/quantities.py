@@ -14,13 +14,16 @@ from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.bounds import Bounds
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ROUND_OFF, ContactStep, Step
 from cdopt.problem.step_problems import interleaved
 
 
 @dataclass(frozen=True, eq=False)
 class Quantity(Frozen):
     """Least and largest values of m numbers C f over the admissible forces.
+
+    Of a step with joints C may have a column more for the reaction of each row of J. Witnesses then
+    are the contact forces of each end.
 
     Attributes
     ----------
@@ -43,13 +46,25 @@ class Quantity(Frozen):
     failures: Mapping[int, str]
 
     @staticmethod
-    def of(name: str, C: sp.csr_array, bounds: Bounds, narrow: float) -> Quantity:
-        """What ``bounds`` say; numbers within ``narrow`` of their scale are unique."""
+    def of(
+        name: str,
+        C: sp.csr_array,
+        bounds: Bounds,
+        narrow: float,
+        constant: FloatArray,
+        endless: BoolArray,
+    ) -> Quantity:
+        """What ``bounds`` say; numbers within ``narrow`` of their scale are unique.
+
+        The ``constant`` (m,) is added; numbers that are ``endless`` (m,) have no bounds.
+        """
         checks.instance("bounds", bounds, Bounds)
         narrow = checks.not_negative("narrow", narrow)
+        lower = np.where(endless, -np.inf, bounds.lower + constant)
+        upper = np.where(endless, np.inf, bounds.upper + constant)
         with np.errstate(invalid="ignore"):
-            unique = bounds.upper - bounds.lower <= narrow * bounds.scale
-        arrays = bounds.lower, bounds.upper, unique, bounds.residual, bounds.witnesses
+            unique = upper - lower <= narrow * bounds.scale + ROUND_OFF * np.abs(constant)
+        arrays = lower, upper, unique, bounds.residual, bounds.witnesses
         lower, upper, unique, residual, witnesses = map(read_only, arrays)
         return Quantity(name, C, lower, upper, unique, residual, witnesses, bounds.failures)
 
@@ -75,14 +90,18 @@ class Quantity(Frozen):
 
 
 def stated_quantities(quantities: Any, step: Step, friction: bool) -> dict[str, sp.csr_array]:
-    """Matrices C (m, nc d) by name; ``friction`` says whether forces have all d components.
+    """Matrices C (m, nc d) by name, or (m, nc d + nj) with the reactions of joints.
+
+    ``friction`` says whether forces have all d components.
 
     Raises
     ------
     InvalidInput : no mapping from names to matrices with a column for each component.
     """
     d = 1 if step.friction is None else step.friction.d
-    columns = step.nc * (d if friction else 1)
+    columns, joints = step.nc * (d if friction else 1), 0
+    if step.joints is not None:
+        joints = step.joints.count
     if quantities is None:
         return {}
     if not isinstance(quantities, Mapping):
@@ -94,17 +113,22 @@ def stated_quantities(quantities: Any, step: Step, friction: bool) -> dict[str, 
             raise InvalidInput("quantities", checks.describe(name), "names that are strings")
         table = value if sp.issparse(value) else np.atleast_2d(value)
         C = checks.matrix(f"quantities[{name!r}]", table, None, None)
-        if C.shape[1] == step.nc * d != columns:  # of normal forces alone
-            C = sp.csr_array(C[:, ::d])
-        if C.shape[1] != columns:
+        if C.shape[1] - step.nc * d in {0, joints} and step.nc * d != columns:  # normal forces
+            C = sp.csr_array(sp.hstack([C[:, : step.nc * d : d], C[:, step.nc * d :]]))
+        if C.shape[1] - columns not in {0, joints}:
             expected = f"{columns} columns, one for each component of a force"
+            expected += f", or {columns + joints} with those of joints" if joints else ""
             raise InvalidInput(f"quantities[{name!r}]", f"{C.shape[1]} columns", expected)
         result[name] = C
     return result
 
 
-def wrench(step: ContactStep, body: int | str, of: Any = None, about: Any = None) -> sp.csr_array:
+def wrench(
+    step: ContactStep, body: int | str, of: Any = None, about: Any = None, joints: Any = None
+) -> sp.csr_array:
     """Rows C of the wrench C f of contact forces on a body: force, and moment about a point.
+
+    Of a step with joints the columns of contacts come first, then one for each row of J.
 
     Parameters
     ----------
@@ -115,11 +139,14 @@ def wrench(step: ContactStep, body: int | str, of: Any = None, about: Any = None
     about : (2,) or (3,) m, the point of the moment; the step then needs ``bodies``, ``normals`` and
         ``points``, with friction also ``tangents``. By default rows are those of the body's own
         degrees of freedom, with moments about its centre of mass in steps made of scenes.
+    joints : indices or a mask (nj,) of the rows of joints that count; by default all, and none
+        where ``of`` says which contacts do. About a point none can: rows have no places.
 
     Returns
     -------
     (m, nc d) : for ``indeterminacy(step, law, quantities={"left foot": C})``. In the plane m is 3,
-        two forces in N and a moment in N·m; in space 6, three forces and three moments.
+        two forces in N and a moment in N·m; in space 6, three forces and three moments. Of a step
+        with joints it is (m, nc d + nj).
 
     Raises
     ------
@@ -139,6 +166,7 @@ def wrench(step: ContactStep, body: int | str, of: Any = None, about: Any = None
         chosen[:] = False
         chosen[checks.positions("of", of, step.nc)] = True
     d = 1 if step.friction is None else step.friction.d
+    ties = _counted_joints(step, of, about, joints)
     if about is None:
         owner = np.full(step.nv, -1) if step.dof_body is None else step.dof_body
         dofs = np.flatnonzero(owner == number) if number >= 0 else np.zeros(0, np.int64)
@@ -146,10 +174,25 @@ def wrench(step: ContactStep, body: int | str, of: Any = None, about: Any = None
             expected = "a body with degrees of freedom, or a point for the moment: about=(0, 0)"
             raise InvalidInput("body", checks.describe(body), expected)
         B = step.B if step.friction is None else interleaved(step.B, step.friction.B_t, d)
+        if step.joints is not None:
+            B = sp.vstack([B, step.joints.J])
         rows = sp.csr_array(sp.csc_array(B)[:, dofs].T)
     else:
-        rows = _about(step, number, about, d)
-    return checks.freeze(sp.csr_array(rows * chosen.repeat(d)[None, :]))
+        rows = sp.csr_array(_about(step, number, about, d))
+        if ties.size:
+            rows = sp.csr_array(sp.hstack([rows, sp.csr_array((rows.shape[0], ties.size))]))
+    return checks.freeze(sp.csr_array(rows * np.append(chosen.repeat(d), ties)[None, :]))
+
+
+def _counted_joints(step: ContactStep, of: Any, about: Any, joints: Any) -> BoolArray:
+    """(nj,) the rows of joints that count."""
+    many = 0 if step.joints is None else step.joints.count
+    counted = np.full(many, of is None and joints is None)
+    if joints is not None:
+        counted[checks.positions("joints", joints, many)] = True
+    if about is not None and counted.any():
+        raise InvalidInput("about", "a point, with joints", "None; or joints=[], contacts alone")
+    return counted
 
 
 def _number(step: ContactStep, body: Any) -> int:

@@ -20,6 +20,7 @@ from cdopt.formulations.friction_network import Faces
 from cdopt.hyperstatic.admissible import ForcePart, contacts_of, coordinates
 from cdopt.hyperstatic.bounds import bounds_of
 from cdopt.hyperstatic.free_network import FreeNetwork
+from cdopt.hyperstatic.joint_reactions import JointReactions
 from cdopt.hyperstatic.mobilised import mobilised
 from cdopt.hyperstatic.network import SILENT, STIFF, self_stress_states
 from cdopt.hyperstatic.quantities import Quantity
@@ -78,6 +79,9 @@ class Indeterminacy(Frozen):
     parts : the independent parts of the forces on the faces.
     free : the independent networks whose forces can differ.
     determined : (nc d,) N, the forces that belong to none of them.
+    joints : bounds of the reactions of joints, infinite where rows of J depend on each other and
+        leave them undetermined; None of a step without joints.
+    reactions : of joints, by the contact forces; None of a step without joints.
     seconds : time of each stage.
 
     Notes
@@ -114,6 +118,8 @@ class Indeterminacy(Frozen):
     parts: tuple[ForcePart, ...]
     free: tuple[FreeNetwork, ...]
     determined: FloatArray
+    joints: Quantity | None = None
+    reactions: JointReactions | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     # --- counting ----------------------------------------------------------------------
@@ -234,7 +240,8 @@ class Indeterminacy(Frozen):
     @property
     def ok(self) -> bool:
         """Whether every bound that was asked for is certified."""
-        return not self.failures and all(q.ok for q in self.quantities.values())
+        joints = [] if self.joints is None else [self.joints]
+        return not self.failures and all(q.ok for q in [*self.quantities.values(), *joints])
 
     # --- answers against the bounds ----------------------------------------------------
 
@@ -316,6 +323,7 @@ class Indeterminacy(Frozen):
     def self_stress(self) -> sp.csr_array:
         """(nullity, nc d) local self-stress states: forces s with Bᵀs = 0, largest entry one.
 
+        Of a step with joints (nullity, nc d + nj): the reactions that go with them come last.
         Linearly independent rows, each of few neighbouring contacts, none with a part that is a
         self-stress state itself.
 
@@ -326,6 +334,8 @@ class Indeterminacy(Frozen):
         G, _ = coordinates(self.faces)
         pieces = [(part.index, part.B, part.length) for part in self.parts]
         states = self_stress_states(pieces, G.shape[1], self.rank_tol)
+        if self.reactions is not None:
+            return freeze(self.reactions.states(sp.csr_array(states @ G.T)))
         if self.d == 1:
             return freeze(sp.csr_array(states @ G.T))
         forces = sp.csr_array(states @ G.T)
@@ -392,14 +402,25 @@ class Indeterminacy(Frozen):
         if self.law is not None and closed:
             numbers = [(int((self.faces.status == s).sum()), _WORDS[s]) for s in (RESTING, SLIDING)]
             text += " (" + ", ".join(f"{n:,} {word}" for n, word in numbers if n) + ")"
+        if self.joints is not None:
+            text += f", {count(self.joints.lower.size, 'joint row')}"
         text += f", bound by {count(self.rank, 'equation')}: "
         text += f"{count(self.nullity, 'self-stress state')}. "
         if not free:
-            return text + "Every force is determined."
+            return text + "Every force is determined." + self._joint_words()
         if self.law is not None:
             text += f"The admissible forces have {count(self.dimension, 'dimension')}; "
         text += f"{closed - free:,} of {count(closed, 'force')} determined, {free:,} not"
-        return text + self._ranges()
+        return text + self._ranges() + self._joint_words()
+
+    def _joint_words(self) -> str:
+        """How many reactions of joints are determined, in words."""
+        if self.joints is None or self.joints.unique.all():
+            return "" if self.joints is None else " So are the reactions of the joints."
+        known = int(np.count_nonzero(self.joints.unique))
+        text = f" {known:,} of {count(self.joints.unique.size, 'reaction')} of joints determined"
+        endless = int(np.count_nonzero(np.isinf(self.joints.upper)))
+        return text + (f", {endless:,} without bounds." if endless else ".")
 
     def _ranges(self) -> str:
         """The widest interval of a normal force, ends that are missing, and failures, in words."""
@@ -472,6 +493,8 @@ class Indeterminacy(Frozen):
             "summary": self.summary,
             "quantities": {name: q.as_dict() for name, q in self.quantities.items()},
         }
+        if self.joints is not None:
+            content["joints"] = self.joints.as_dict()
         if listed:
             columns = self._columns()
             rows = zip(*columns.values(), strict=True)

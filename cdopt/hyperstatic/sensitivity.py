@@ -23,6 +23,7 @@ from cdopt.hyperstatic.tangent import Tangent
 from cdopt.hyperstatic.truss_tangent import TOUCHING, TrussTangent
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.joint_elimination import Eliminated
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step_problems import LAWS
 
@@ -59,6 +60,7 @@ class Sensitivity(Frozen):
     Attributes
     ----------
     tangent : of the network at its solution.
+    joints : of the step, eliminated from the network; None without any.
 
     Notes
     -----
@@ -69,6 +71,7 @@ class Sensitivity(Frozen):
     """
 
     tangent: Tangent
+    joints: Eliminated | None = None
 
     # --- the forces --------------------------------------------------------------------
 
@@ -149,7 +152,7 @@ class Sensitivity(Frozen):
         """
         self.tangent.require_smooth()
         self.tangent.require("load")
-        return read_only(self.tangent.pull(np.eye(self.nc * self.d))[1].T)
+        return read_only(self._of_bodies(self.tangent.pull(np.eye(self.nc * self.d))[1]).T)
 
     @cached_property
     def power(self) -> FloatArray:
@@ -200,8 +203,32 @@ class Sensitivity(Frozen):
             change += rate * self.tangent.power
         elif rate:
             raise InvalidInput("power", str(rate), "no change with friction")
-        push = None if load is None else checks.vector("load", load, self.tangent.nv, "N")
+        if load is None:
+            return read_only(self.tangent.along(change, None))
+        nv = self.tangent.nv if self.joints is None else self.joints.given.nv
+        push = checks.vector("load", load, nv, "N")
+        if self.joints is not None:
+            push = np.asarray(self.joints.motions.Z.T @ push)
         return read_only(self.tangent.along(change, push))
+
+    def reactions(self, change: Any, load: Any = None) -> FloatArray:
+        """(nj,) N, the change of the joints' reactions with one of the contact forces.
+
+        Parameters
+        ----------
+        change : (nc d,) N, such as ``along`` gives. load : (nv,) change of F̃ behind it, N and N·m.
+
+        Raises
+        ------
+        InvalidInput : a step without joints, or a change of another shape.
+        """
+        if self.joints is None:
+            raise InvalidInput("step", "one without joints", "ContactStep(..., joints=...)")
+        rows = checks.vector("change", change, self.nc * self.d, "N").reshape(self.nc, self.d)
+        nv = self.joints.given.nv
+        push = np.zeros(nv) if load is None else checks.vector("load", load, nv, "N")
+        f_t = rows[:, 1:] if self.d > 1 else None
+        return self.joints.motions.reactions(push - self.joints.load(rows[:, 0], f_t))
 
     def gradient(self, weights: Any) -> Gradient:
         """Derivatives of Σ weights f by one adjoint solve.
@@ -224,9 +251,13 @@ class Sensitivity(Frozen):
         }
         by |= {name: np.full(self.nc, np.nan) for name in self.tangent.refused if name in by}
         power = np.nan if self.tangent.power is None else float(rows @ self.tangent.power)
-        return Gradient(load=load, power=power, **by)
+        return Gradient(load=self._of_bodies(load), power=power, **by)
 
     # --- pieces ------------------------------------------------------------------------
+
+    def _of_bodies(self, load: FloatArray) -> FloatArray:
+        """Derivatives (nv, …) by loads on the bodies, of those by loads that joints leave."""
+        return load if self.joints is None else np.asarray(self.joints.motions.Z @ load)
 
     def _change(self, name: str) -> FloatArray:
         """e (nc d,) of a parameter."""
@@ -314,7 +345,10 @@ def sensitivity(
         if exponent not in (None, HOOKE):
             raise InvalidInput("power", checks.describe(power), "2 with friction")
         if not isinstance(problem, FrictionNetwork):
-            problem = CompatibleFriction(problem, law or "", chosen).network(backend)
+            step = CompatibleFriction(problem, law or "", chosen)
+            network = step.network(backend)
+            rough = FrictionTangent(network, network.solve(), near)
+            return Sensitivity(rough, step.problem.joints)
         return Sensitivity(FrictionTangent(problem, problem.solve(), near))
     if chosen != "coulomb":
         raise InvalidInput(
@@ -324,7 +358,8 @@ def sensitivity(
     closed = compatible.network(certified(compatible.classic_cd.solve(backend)))
     truss, known = compatible.truss(closed), isinstance(problem, ContactStep)
     solution = certified(truss.solve(backend))
-    return Sensitivity(TrussTangent(truss, solution, closed.contacts, problem.nc, near, known))
+    tangent = TrussTangent(truss, solution, closed.contacts, problem.nc, near, known)
+    return Sensitivity(tangent, compatible.joints)
 
 
 def certified(solution: StepSolution) -> StepSolution:

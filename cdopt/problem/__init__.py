@@ -20,6 +20,7 @@ from cdopt.problem.contact_problem import ContactProblem, ScaledProblem
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Origin, Step
 from cdopt.problem.existence import Slater, prove_infeasible
 from cdopt.problem.friction import Friction
+from cdopt.problem.joints import Joints
 from cdopt.problem.residual import Residual
 from cdopt.problem.sliders import Sliders
 from cdopt.problem.solution import StepSolution, WarmStart
@@ -46,6 +47,7 @@ __all__ = [
     "FrictionCones",
     "HalfLines",
     "InvalidInput",
+    "Joints",
     "Origin",
     "Residual",
     "SaveFailed",

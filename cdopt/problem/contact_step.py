@@ -25,6 +25,7 @@ from cdopt._util.frozen import Frozen
 from cdopt._util.parameters import well_spelt
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.friction import Friction, check_directions
+from cdopt.problem.joints import Joints
 from cdopt.problem.mass import MassMatrix
 
 _DELASSUS_SYMMETRY_TOL = 1e-8
@@ -87,7 +88,11 @@ class ContactNames(Frozen):
         return (self.body_names[k] if k < len(self.body_names) else "") or str(k)
 
 
-_OBJECTS: dict[str, Any] = {"friction": Friction, "origin": Origin}  # in files by these prefixes
+_OBJECTS: dict[str, Any] = {  # in files by these prefixes
+    "friction": Friction,
+    "origin": Origin,
+    "joints": Joints,
+}
 
 
 # --- steps -------------------------------------------------------------------------------
@@ -100,6 +105,7 @@ class _Declared(Frozen):
     N: Any
     p_vec: Any
     dof_body: Any = None
+    joints: Any = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -116,6 +122,7 @@ class Step(_Declared):
     power : p > 1 of the contact energy, which formulations with elastic contacts take by default.
     dof_body : (nv,) the body of each degree of freedom, or None.
     friction : Friction of the contacts, or None; the frictionless formulations refuse it.
+    joints : Joints between the bodies of a ``ContactStep``, or None.
     origin : the scene and the state that the step was made of, or None.
     symmetrised : largest |A − Aᵀ| over the largest |A| of the matrix, N or M, as its source had it;
         whoever built the step took the mean of A and Aᵀ instead.
@@ -263,6 +270,13 @@ class Step(_Declared):
         """The step of the normal rows alone; the same step where it has no friction."""
         return self if self.friction is None else self.replace(friction=None)
 
+    def without_joints(self) -> Self:
+        """The step whose bodies move apart from each other; the same step where it has no joints.
+
+        ``without_friction`` leaves friction out.
+        """
+        return self if self.joints is None else self.replace(joints=None)
+
     def replace(self, **changes: Any) -> Self:
         """A copy with some constructor arguments changed, ``changes`` by name, validated again.
 
@@ -317,7 +331,7 @@ class Step(_Declared):
         content = self._arguments()
         path = checks.path("path", path)
         for prefix in _OBJECTS:
-            one = content.pop(prefix)
+            one = content.pop(prefix, None)
             if one is not None:
                 content |= {f"{prefix}_{f.name}": getattr(one, f.name) for f in fields(one)}
         if self.origin is not None:
@@ -338,17 +352,19 @@ class Step(_Declared):
         name, content = archive.load(checks.path("path", path), tuple(kinds))
         kind: Any = kinds[name]
         try:
-            for prefix, of in _OBJECTS.items():
+            known = {f.name for f in fields(kind)}
+            objects = {name: of for name, of in _OBJECTS.items() if name in known}
+            for prefix, of in objects.items():
                 value = {f.name: content.pop(f"{prefix}_{f.name}", None) for f in fields(of)}
                 content[prefix] = None if value[fields(of)[0].name] is None else value
             if content["origin"] is not None:
                 content["origin"]["scene"] = bytes(content["origin"]["scene"]).decode()
                 content["origin"]["names"] = tuple(map(str, content["origin"]["names"]))
-            given = {p: content[p] and of(**content[p]) for p, of in _OBJECTS.items()}
+            given = {p: content[p] and of(**content[p]) for p, of in objects.items()}
             step: Self = kind(**{**content, **given})
         except (TypeError, ValueError) as error:
-            known = ", ".join(f.name for f in fields(kind) if f.init)
-            raise InvalidInput("path", str(error), f"a {name} with {known}") from error
+            listed = ", ".join(f.name for f in fields(kind) if f.init)
+            raise InvalidInput("path", str(error), f"a {name} with {listed}") from error
         return step
 
 
@@ -376,6 +392,7 @@ class ContactStep(Step):
     contact_ids : (nc,) distinct names of the contacts, integers or strings.
     dof_body : (nv,) the body that each degree of freedom belongs to.
     friction : coefficients and tangential rows, for ``FrictionalCD``.
+    joints : bilateral rows J v⁺ + rate = 0 between the bodies; every formulation holds them.
     power : p > 1 of the contact energy that ``CompatibleCD`` and others take where none is stated:
         2 Hooke, 5/2 Hertz.
     origin : of a step made of a scene, what pictures and names need; ``collision.step`` gives it.
@@ -401,6 +418,7 @@ class ContactStep(Step):
     gap_rate: Any = 0.0
     v_min: float = 0.0
     dof_body: Any = None
+    joints: Joints | None = None
 
     _KIND = "contact step"
 
@@ -410,6 +428,8 @@ class ContactStep(Step):
         if nc != nv and getattr(self.M, "shape", None) == (nc, nc):
             found = f"shape {B.shape}, and M of shape {(nc, nc)}"
             raise InvalidInput("B", found, "shape (nc, nv), a row for each contact: transposed?")
+        if self.joints is not None:
+            checks.instance("joints", self.joints, Joints).on(nv)
         shared = isinstance(self.M, MassMatrix) and self.M.diagonal.size == nv  # checked already
         mass = self.M if shared else MassMatrix(checks.matrix("M", self.M, nv, nv))
         body = self.dof_body
@@ -507,6 +527,8 @@ class ContactStep(Step):
 
     def __repr__(self) -> str:
         size = f"{self.nc:,} contacts, {self.nv:,} degrees of freedom"
+        if self.joints is not None:
+            size += f", {self.joints.count:,} joint rows"
         return f"ContactStep({size}, dt={self.dt:g} s)"
 
 

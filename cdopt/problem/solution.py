@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
-_ARRAYS = ("f", "f_t", "v_next", "u", "mom", "gap", "slip", "dual")
+_ARRAYS = ("f", "f_t", "joint_forces", "v_next", "u", "mom", "gap", "slip", "dual")
 _PLAIN = ("status", "claimed", "backend", "formulation", "objective", "iterations")
 _KIND = "solution"  # in files
 _SHOWN = 12  # contacts of a printed solution
@@ -116,6 +116,9 @@ class StepSolution(Frozen):
         contact dynamics.
     f_t, slip : (nc, d − 1) tangential forces on body j in N, and sliding rates in m/s, of a step
         with friction, along its tangents; None for others.
+    joint_forces : (nj,) reactions of the joints, N and N·m, of any sign: ``J.T @ joint_forces`` is
+        what they do to the bodies. Where rows of J depend on each other, the least reactions; None
+        of a step without joints.
     mom : (nv,) generalised momentum at the end of a variational step, kg m/s; None for others.
     gap : (nc,) residual of the contact constraints: B v⁺ + bias in m/s for a step (without
         restitution the gap at its end over Δt); B u in m for a truss, the gap at q_α in m for a
@@ -160,6 +163,7 @@ class StepSolution(Frozen):
     mom: FloatArray | None = None
     f_t: FloatArray | None = None
     slip: FloatArray | None = None
+    joint_forces: FloatArray | None = None
     names: ContactNames | None = None
 
     def __post_init__(self) -> None:

@@ -143,6 +143,7 @@ def of_the_problem(step: cdopt.ContactStep, rough: cdopt.ContactStep) -> list[An
         smooth, smooth.cones, smooth.scaled(), coulomb.cones, sliding.slater(),
         report.quantities["sum"],
         cdopt.formulations.Sliders(friction.B_t, 1.0, np.ones(rough.nc)),
+        cdopt.Joints(np.ones((1, step.nv)), names=["tie"]),
     ]  # fmt: skip
 
 

@@ -1,0 +1,130 @@
+"""Steps with joints in coordinates that keep them: the joints eliminated, and their reactions.
+
+The motions with J v + rate = 0 are v = v₀ + Z y, with y some of the degrees of freedom. In y a
+step has no joints: its mass is ZᵀM Z, its gap gradient B Z, its load ZᵀF. Its contact forces are
+those of the step, its objectives, too, but for a constant. Reactions are what balances the bodies,
+
+    Jᵀ r = M (v⁺ − v*)/Δt − Bᵀ f,
+
+unique where the rows of J are independent. Splitting a joint into two contacts that push against
+each other is another model: forces of such a pair that cancel are one more self-stress state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util.checks import FloatArray, freeze, read_only
+from cdopt._util.errors import InfeasibilityProof
+from cdopt._util.frozen import Frozen
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.friction import Friction
+from cdopt.problem.joints import JointedMotion, Joints
+
+
+@dataclass(frozen=True, eq=False)
+class Eliminated(Frozen):
+    """A step in coordinates that keep its rigid joints.
+
+    Attributes
+    ----------
+    given : the step with joints. joints : those that are eliminated.
+    kept : the others, springs, or None.
+    motions : the motions that the joints leave.
+    step : the step in their coordinates, with the same contacts and no joints.
+    """
+
+    given: ContactStep
+    joints: Joints
+    kept: Joints | None
+    motions: JointedMotion
+    step: ContactStep
+
+    def coordinates(self, motion: FloatArray) -> FloatArray:
+        """y (m,) of a motion (nv,) that keeps the joints."""
+        return np.asarray((motion - self.motions.offset)[self.motions.free])
+
+    def full(self, y: FloatArray) -> FloatArray:
+        """The motion (nv,) of coordinates y (m,)."""
+        return self.motions.motion(y)
+
+    def load(self, f: FloatArray, f_t: FloatArray | None = None) -> FloatArray:
+        """Bᵀ f (nv,) of the contacts, N and N·m, for f (nc,) and f_t (nc, d − 1) in N."""
+        step = self.given
+        load = np.asarray(step.B.T @ f)
+        if f_t is not None and step.friction is not None:
+            load = load + step.friction.B_t.T @ f_t.ravel()
+        return load
+
+    def proof(self, found: InfeasibilityProof) -> InfeasibilityProof:
+        """The proof that the step has no solution, of one in coordinates: joints come last."""
+        nc, friction = self.given.nc, self.given.friction
+        rows = found.vector.reshape(nc, -1)
+        f_t = rows[:, 1:] if rows.shape[1] > 1 and friction is not None else None
+        of_joints = -self.motions.reactions(self.load(rows[:, 0], f_t))
+        vector = read_only(np.concatenate([found.vector, of_joints]))
+        return dataclasses.replace(found, vector=vector)
+
+    def reactions(
+        self, v_next: FloatArray, f: FloatArray, f_t: FloatArray | None = None
+    ) -> FloatArray:
+        """(nj,) N, the least reactions of the joints at a motion (nv,) under contact forces."""
+        step = self.given
+        needed = step.mass.times(v_next - step.v_star) / step.dt - self.load(f, f_t)
+        return self.motions.reactions(needed)
+
+
+def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
+    """The step in coordinates that keep its joints; None where there are none.
+
+    Parameters
+    ----------
+    step : the step. springs : whether joints of finite stiffness are left out, as springs.
+
+    Raises
+    ------
+    SolveFailed : no motion has the rates of the joints.
+    """
+    joints, kept = step.joints, None
+    if joints is None:
+        return None
+    if springs and joints.rigid.size < joints.count:
+        soft = np.isfinite(joints.stiffness)
+        joints, kept = joints.rows(~soft), joints.rows(soft)
+    motions = JointedMotion.of(joints, 1.0 / np.sqrt(step.mass.diagonal))
+    Z, offset, friction = motions.Z, motions.offset, step.friction
+    M = sp.csr_array(Z.T @ step.M @ Z)
+    if not Z.nnz:  # nothing moves
+        M = sp.csr_array(np.eye(1))
+    rates = np.asarray(step.B @ offset)
+    changes: dict[str, Any] = {"gap_rate": step.gap_rate + rates}
+    if step.impacting.any():  # the rebound is that of the step
+        gaps = step.dt * (step.bias + rates)
+        changes = {"phi": gaps, "gap_rate": 0.0, "restitution": 0.0}
+    if friction is not None:
+        slip = np.asarray(friction.B_t @ offset).reshape(friction.rate.shape)
+        friction = Friction(
+            friction.mu,
+            freeze(sp.csr_array(friction.B_t @ Z)),
+            friction.rate + slip,
+            friction.stiffness_ratio,
+            friction.tangents,
+        )
+    at_rest = step.replace(
+        M=sp.csr_array((M + M.T) * 0.5),
+        B=sp.csr_array(step.B @ Z),
+        v=np.zeros(motions.free.size),
+        F_ext=Z.T @ step.F_ext,
+        dof_body=None if step.dof_body is None else step.dof_body[motions.free],
+        friction=friction,
+        joints=None,
+        **changes,
+    )
+    start = at_rest.mass.solve(np.asarray(Z.T @ step.mass.times(step.v - offset)))
+    moving = at_rest.replace(v=start)
+    return Eliminated(step, joints, kept, motions, moving)

@@ -1,0 +1,280 @@
+"""Joints as data, and the steps in coordinates that keep them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+import cdopt
+from cdopt.problem.joint_elimination import eliminated
+from tests.problem.jointed import bars, four_bars, random_step
+
+FORMS = ("force", "velocity")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"J": [[0.0, 0.0]]}, "J: found nothing but zeros in row 0"),
+        ({"J": [[1.0, np.nan]]}, "J: found nan"),
+        ({"J": [[1.0], [1.0, 2.0]]}, "J: found a list of rows of different lengths"),
+        ({"J": "pin"}, "J: found"),
+        ({"J": [[1.0, 2.0]], "rate": [0.0, 1.0]}, "rate: found an array of shape (2,)"),
+        ({"J": [[1.0, 2.0]], "rate": np.inf}, "rate: found inf in row 0"),
+        ({"J": [[1.0, 2.0]], "stiffness": -1.0}, "stiffness: found -1.0 in row 0"),
+        ({"J": [[1.0, 2.0]], "stiffness": np.nan}, "stiffness: found nan in row 0"),
+        ({"J": np.eye(2), "names": ["a", "a"]}, "names: found the same name twice"),
+        ({"J": np.eye(2), "names": ["a"]}, "names: found an array of shape (1,)"),
+    ],
+)
+def test_malformed_joints_are_refused_by_name(arguments: dict[str, object], named: str) -> None:
+    with pytest.raises(cdopt.InvalidInput) as caught:
+        cdopt.Joints(**arguments)
+    assert named in str(caught.value)
+
+
+def test_a_step_refuses_joints_of_other_degrees_of_freedom() -> None:
+    step = bars()
+    with pytest.raises(cdopt.InvalidInput, match=r"J: found shape \(1, 2\).*nv columns"):
+        step.replace(joints=cdopt.Joints([[1.0, 2.0]]))
+    with pytest.raises(cdopt.InvalidInput, match="joints: found a list; expected a Joints"):
+        step.replace(joints=[[1.0] * 6])
+    with pytest.raises(cdopt.InvalidInput, match="joints"):
+        cdopt.DelassusStep(np.eye(1), [0.0], joints=step.joints)
+
+
+def test_files_copies_and_subsets_keep_joints(tmp_path: Path) -> None:
+    J = bars().joints.J
+    step = bars().replace(joints=cdopt.Joints(J, [0.1, 0.0], [np.inf, 3.0], ["pin x", "pin y"]))
+    step.save(tmp_path / "step.npz")
+    for other in (
+        cdopt.ContactStep.load(tmp_path / "step.npz"),
+        step.select([1, 2]),
+        step.without_friction(),
+        step.replace(dt=0.5),
+    ):
+        joints = other.joints
+        assert abs(joints.J - step.joints.J).max() == 0.0
+        for name in ("rate", "stiffness", "names"):
+            assert np.array_equal(getattr(joints, name), getattr(step.joints, name))
+    assert step.without_joints().joints is None
+    assert bars().without_joints().without_joints().nc == 4
+
+
+def test_coordinates_are_degrees_of_freedom_that_keep_the_joints() -> None:
+    """J (offset + Z y) = −rate whatever y, idle reactions load nothing, lift inverts Jᵀ."""
+    rng = np.random.default_rng(3)
+    for redundant in (0, 2):
+        step = random_step(rng, redundant=redundant)
+        joints, kept = step.joints, eliminated(step)
+        motions = kept.motions
+        y = rng.standard_normal(motions.free.size)
+        v = motions.motion(y)
+        assert np.abs(joints.J @ v + joints.rate).max() < 1e-12
+        assert np.allclose(kept.coordinates(v), y, atol=1e-13)
+        assert motions.rank == joints.count - redundant
+        assert motions.idle.shape[1] == redundant
+        assert np.abs((joints.J.T @ motions.idle).toarray()).max(initial=0.0) < 1e-12
+        r = rng.standard_normal(joints.count)
+        load = joints.J.T @ r
+        assert np.allclose(joints.J.T @ motions.reactions(load), load, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("backend", ["newton", "clarabel"])
+def test_rigid_steps_meet_their_conditions_on_all_bodies(form: str, backend: str) -> None:
+    """Balance of every body with reactions, joints held, and f as without elimination."""
+    rng = np.random.default_rng(5)
+    for redundant in (0, 1):
+        step = random_step(rng, redundant=redundant)
+        solution = cdopt.ClassicCD(step, form=form).solve(backend)
+        assert solution.ok
+        joints, v_next = step.joints, solution.v_next
+        assert np.abs(joints.J @ v_next + joints.rate).max() < 1e-12
+        missed = step.M @ (v_next - step.v_star) / step.dt
+        missed -= step.B.T @ solution.f + joints.J.T @ solution.joint_forces
+        assert np.abs(missed).max() < 1e-6 * np.abs(step.F_ext).max()
+        gap = step.B @ v_next + step.bias
+        assert min(gap.min(), solution.f.min()) > -1e-6
+        assert np.abs(gap * solution.f).max() < 1e-5
+
+
+def test_a_joint_is_not_two_contacts_that_push_against_each_other() -> None:
+    """v⁺ is the same, the self-stress is not: each such pair adds a state."""
+    step = bars()
+    J = step.joints.J
+    pair = cdopt.ContactStep(
+        step.M, sp.vstack([step.B, J, -J]), np.zeros(8), step.v, step.F_ext, step.dt
+    )
+    jointed, split = cdopt.ClassicCD(step).solve(), cdopt.ClassicCD(pair).solve()
+    assert np.allclose(jointed.v_next, split.v_next, atol=1e-12)
+    assert np.allclose(jointed.f, split.f[:4], atol=1e-6)
+    assert cdopt.indeterminacy(step).nullity == 1
+    report = cdopt.indeterminacy(pair)
+    assert report.nullity == 3
+    assert np.isinf(report.upper[4:]).any()
+
+
+def test_proofs_of_infeasibility_hold_the_multipliers_of_joints() -> None:
+    """A rod that grows between two walls; and rows that contradict each other."""
+    step = cdopt.ContactStep(
+        np.eye(2), [[1, 0], [0, -1]], [0, 0], [0, 0], [0, 0], 0.1,
+        joints=cdopt.Joints([[-1, 1]], rate=-1.0),
+    )  # fmt: skip
+    with pytest.raises(cdopt.SolveFailed) as caught:
+        cdopt.ClassicCD(step).solve("clarabel")
+    g = caught.value.proof.vector
+    assert g.size == 3
+    assert g[:2].min() >= 0.0
+    rows, right = sp.vstack([step.B, step.joints.J]), np.append(step.bias, step.joints.rate)
+    assert np.abs(rows.T @ g).max() < 1e-12
+    assert right @ g == pytest.approx(caught.value.proof.value)
+    assert right @ g < 0.0
+    contradicting = step.replace(joints=cdopt.Joints([[-1, 1], [1, -1]], rate=[1.0, 1.0]))
+    with pytest.raises(cdopt.SolveFailed, match="joints infeasible") as caught:
+        cdopt.ClassicCD(contradicting)
+    r = caught.value.proof.vector
+    assert np.abs(contradicting.joints.J.T @ r).max() < 1e-12
+    assert contradicting.joints.rate @ r < 0.0
+
+
+def test_joints_may_hold_every_degree_of_freedom() -> None:
+    step = bars().replace(joints=cdopt.Joints(np.eye(6)))
+    solution = cdopt.CompatibleCD(step).solve()
+    assert solution.ok
+    assert not solution.v_next.any()
+    assert np.allclose(solution.joint_forces, -step.F_ext)
+
+
+def test_restitution_rebounds_by_the_approach_of_the_step() -> None:
+    """Two balls on a rod, one hits the floor: v_n⁺ = −e v_n⁻ there, the rod keeps its length."""
+    step = cdopt.ContactStep(
+        np.eye(2), [[1.0, 0.0]], [0.0], v=[-2.0, -2.0], F_ext=[0.0, 0.0], dt=1e-2,
+        restitution=0.5, joints=cdopt.Joints([[1.0, -1.0]]),
+    )  # fmt: skip
+    solution = cdopt.ClassicCD(step).solve()
+    assert np.allclose(solution.v_next, [1.0, 1.0], atol=1e-12)
+    assert np.allclose(solution.joint_forces, [-300.0])  # ball 2 by its 1 kg · 3 m/s / 10 ms
+
+
+def test_a_motor_drives_at_its_rate() -> None:
+    step = four_bars(rate=0.3)
+    solution = cdopt.ClassicCD(step).solve()
+    assert solution.ok
+    assert np.allclose(step.joints.J @ solution.v_next, -step.joints.rate, atol=1e-12)
+
+
+def test_bounds_are_those_of_a_linear_program_on_all_bodies() -> None:
+    """Bounds of contacts and of reactions against HiGHS on [f, r] with [B; J]ᵀ."""
+    step = bars()
+    report = cdopt.indeterminacy(step)
+    assert (report.rank, report.nullity) == (5, 1)
+    rows = sp.vstack([step.B, step.joints.J]).toarray()
+    load = step.M @ (report.solution.v_next - step.v_star) / step.dt
+    ends = []
+    for k in range(6):
+        cost = np.eye(6)[k]
+        sides = [(0, None)] * 4 + [(None, None)] * 2
+        ends.append([
+            sense * linprog(sense * cost, A_eq=rows.T, b_eq=load, bounds=sides).fun
+            for sense in (1.0, -1.0)
+        ])  # fmt: skip
+    ends = np.array(ends)
+    assert np.allclose(report.lower, ends[:4, 0], atol=1e-7)
+    assert np.allclose(report.upper, ends[:4, 1], atol=1e-7)
+    assert np.allclose(report.joints.lower, ends[4:, 0], atol=1e-7)
+    assert np.allclose(report.joints.upper, ends[4:, 1], atol=1e-7)
+    states = report.self_stress.toarray()
+    assert states.shape == (1, 6)
+    assert np.abs(states @ rows).max() < 1e-12
+
+
+def test_of_redundant_hinges_the_total_is_determined_and_no_part_is() -> None:
+    J = bars().joints.J.toarray()
+    step = bars().replace(joints=cdopt.Joints(np.vstack([J, J[1]])))
+    total = np.array([[0.0] * 4 + [0.0, 1.0, 1.0]])
+    quantities = {"both": total, "bar": cdopt.wrench(step, 0)}
+    report = cdopt.indeterminacy(step, quantities=quantities)
+    single = cdopt.indeterminacy(bars())
+    assert (report.rank, report.nullity) == (5, 2)
+    assert np.isinf(report.joints.upper[1:]).all()
+    assert np.isinf(report.joints.lower[1:]).all()
+    both = report.quantity("both")
+    assert np.allclose(both.lower, single.joints.lower[1], atol=1e-7)
+    assert np.allclose(both.upper, single.joints.upper[1], atol=1e-7)
+    assert report.quantity("bar").unique.all()  # its weight is known
+    assert np.allclose(report.quantity("bar").lower, [0.0, 10.0, 0.0], atol=1e-9)
+    states = report.self_stress.toarray()
+    rows = np.vstack([step.B.toarray(), step.joints.J.toarray()])
+    assert states.shape == (2, 7)
+    assert np.linalg.matrix_rank(states) == 2
+    assert np.abs(states @ rows).max() < 1e-12
+    three = step.select([0, 1, 3])  # now contacts are determined, and the total with them
+    report = cdopt.indeterminacy(three, quantities={"both": total[:, 1:]})
+    assert report.unique.all()
+    assert report.quantity("both").unique.all()
+    assert np.isinf(report.joints.upper[1:]).all()
+
+
+def test_a_wrench_counts_the_joints_it_is_asked_for() -> None:
+    step = bars()
+    whole, contacts = cdopt.wrench(step, 0), cdopt.wrench(step, 0, joints=[])
+    assert whole.shape == contacts.shape == (3, 6)
+    assert not contacts[:, 4:].nnz
+    assert np.array_equal(whole[:, 4:].toarray(), step.joints.J[:, :3].T.toarray())
+    assert np.array_equal(cdopt.wrench(step, 0, of=[0]).toarray()[:, 1:], np.zeros((3, 5)))
+    with pytest.raises(cdopt.InvalidInput, match="about: found a point, with joints"):
+        cdopt.wrench(step, 0, about=(0.0, 0.0))
+
+
+def test_four_bars_on_three_feet() -> None:
+    """By hand: with the thrust of the upper bars both outer feet bear 20/1.25 = 16 N, the corner 8.
+
+    The linkage has one mechanism more than a rigid body, so that three feet are determined; with
+    its angle held, they are not.
+    """
+    step = four_bars()
+    assert eliminated(step).motions.free.size == 12 - 8  # three motions of the plane, a mechanism
+    report = cdopt.indeterminacy(step)
+    assert (report.rank, report.nullity) == (11, 0)
+    assert np.allclose(report.force, [8.0, 16.0, 16.0], atol=1e-9)
+    assert report.joints.unique.all()
+    held = cdopt.indeterminacy(four_bars(rate=0.0))
+    assert (held.rank, held.nullity) == (11, 1)
+    assert not held.unique.any()
+    assert not held.joints.unique[8]
+    assert np.allclose([held.lower[0], held.upper[0]], [0.0, 40.0], atol=1e-6)
+    assert np.allclose([held.lower[1], held.upper[1]], [0.0, 20.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+@pytest.mark.parametrize("form", FORMS)
+def test_friction_acts_beside_joints(law: str, form: str) -> None:
+    step = bars(rough=True)
+    step = step.replace(F_ext=step.F_ext + np.array([14.0, 0, 0, 0, 0, 0]))  # it slides
+    solution = cdopt.FrictionalCD(step, law, form).solve()
+    assert solution.ok
+    joints = step.joints
+    assert np.abs(joints.J @ solution.v_next).max() < 1e-12
+    pushed = step.B.T @ solution.f + step.friction.B_t.T @ solution.f_t.ravel()
+    missed = step.M @ (solution.v_next - step.v_star) / step.dt
+    missed -= pushed + joints.J.T @ solution.joint_forces
+    assert np.abs(missed).max() < 1e-8
+    if law == "coulomb":  # both bars slide together, μ W against the push, over both masses
+        assert np.allclose(solution.v_next[[0, 3]], (14.0 - 0.5 * 20.0) / 2.0 * step.dt)
+
+
+def test_limit_load_with_joints_is_that_of_the_linkage() -> None:
+    """A bar pinned to a mass that friction holds: λ = μ W of both."""
+    step = bars(rough=True)
+    limit = cdopt.limit_load(step, [1.0, 0, 0, 0, 0, 0])
+    assert limit.ok
+    assert limit.value == pytest.approx(0.5 * 20.0, rel=1e-8)
+    assert np.abs(step.joints.J @ limit.mechanism).max() < 1e-12
+    missed = step.F_ext + limit.value * limit.live + step.joints.J.T @ limit.joint_forces
+    missed += step.B.T @ limit.f + step.friction.B_t.T @ limit.f_t.ravel()
+    assert np.abs(missed).max() < 1e-7
