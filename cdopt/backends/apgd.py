@@ -2,6 +2,8 @@
 
 minimise over f ≥ 0    ½ fᵀ H f + hᵀ f + Σ e_i(f_i),    H = R Sᵀ,  e_i′(f) = a_i f^s
 
+Bilateral rows have forces of either sign.
+
 H. Mazhar, T. Heyn, D. Negrut, A. Tasora, *Using Nesterov's method to accelerate multibody
 dynamics with friction and contact*, ACM Trans. Graph. 34 (2015) 32, algorithm 1 without the
 friction cone, which Olsen & Kamrin (2018) use for classic contact dynamics: Nesterov's momentum,
@@ -54,6 +56,8 @@ from cdopt.backends.native import (
 )
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.threads import several
+from cdopt.problem.cone_rules import Rules, project_rows, shift_of_rows
+from cdopt.problem.cones import RULED
 from cdopt.problem.friction_cone import project_contact
 from cdopt.problem.scaling import scaled
 
@@ -64,7 +68,8 @@ _DOUBLINGS = 100  # of L in one step
 _THETA, _LIPSCHITZ, _BEST, _LEAST_LIPSCHITZ = 0, 1, 2, 3  # places in the scalars of the loop
 _SQUARED, _CURVATURE, _UPHILL, _WORST = 0, 1, 2, 3  # places in the sums of a chunk
 _LINE = 8  # doubles in a cache line: the sums of two chunks never share one
-_NONE = np.zeros(0)
+_NONE, _NO_COEFFICIENTS = np.zeros(0), np.zeros((0, 1))
+_NO_RULES = np.zeros((0, 1), dtype=np.int8)
 
 _CHECKS = 20  # with friction: steps between two looks at the natural map and the clock
 _FRESH = 5  # looks between two fresh products
@@ -95,6 +100,7 @@ class APGD(NativeBackend):
     """
 
     name: ClassVar[str] = "apgd"
+    cones: ClassVar[frozenset[str]] = RULED
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "frictional step"})
     limit: ClassVar[str] = "max_iterations"
 
@@ -108,7 +114,10 @@ class APGD(NativeBackend):
             return self._with_friction(problem, f, run)
         with run.iterating(problem.nc):  # which sets the threads that the loops are made for
             descent = ProximalGradient(
-                Terms(*csr_parts(factors.rows), factors.diagonal, problem.p),
+                Terms(
+                    *(*csr_parts(factors.rows), factors.diagonal, problem.p),
+                    floor=_NONE if problem.lines is None else problem.floor,
+                ),
                 factors.columns(),
                 f,
             )
@@ -148,6 +157,8 @@ def _on_cones(
         Terms(
             *(*csr_parts(rows), factor**2 * factors.diagonal, factor * problem.p),
             mu=problem.mu,
+            rules=problem.rules[0],
+            coefficients=problem.rules[1],
             shift=np.zeros(problem.nc),
         ),
         csr_parts(spread.tocsc()),
@@ -211,6 +222,9 @@ class Terms(NamedTuple):
     exponent: float = 1.0  # s
     mu: FloatArray = _NONE  # (contacts,) friction coefficients, or none
     shift: FloatArray = _NONE  # (contacts,) added to the normal rates
+    rules: Rules = _NO_RULES  # (contacts, d) of cones other than Coulomb's, or none
+    coefficients: FloatArray = _NO_COEFFICIENTS  # (contacts, d) of these
+    floor: FloatArray = _NONE  # (n,) the least forces, without cones; none for zero
 
 
 @dataclass
@@ -306,7 +320,8 @@ class ProximalGradient:
         gradient = self._product(f) + terms.h
         if terms.compliance.size:
             gradient += terms.compliance * np.maximum(f, 0.0) ** terms.exponent
-        return natural_residual(terms.diagonal, gradient, f)
+        lines = terms.floor < 0.0 if terms.floor.size else None
+        return natural_residual(terms.diagonal, gradient, f, lines)
 
     def _product(self, f: FloatArray) -> FloatArray:
         """H f."""
@@ -413,6 +428,7 @@ def _propose_chunk(
     x, change, product_d = trial[0], trial[1], trial[2]
     accept, keep, beta, length, share = proposal
     squared, rigid, cones = 0.0, terms.compliance.shape[0] == 0, shift.shape[0] > 0
+    ruled, bilateral = terms.rules.shape[0] > 0, terms.floor.shape[0] > 0
     d = np.uint32(h.shape[0] // shift.shape[0]) if cones else np.uint32(1)
     for i in range(first * d, last * d):
         if accept:
@@ -427,20 +443,29 @@ def _propose_chunk(
             x[i] = target
             continue
         if rigid:
-            x[i] = target if target > 0.0 else 0.0
+            least = terms.floor[i] if bilateral else 0.0
+            x[i] = target if target > least else least
         else:
             x[i] = _proximal(target, terms.compliance[i] / length, terms.exponent)
         change[i] = x[i] - z[i]
         squared += change[i] * change[i]
     for c in range(first, last if cones else first):
         begin, end = c * d, c * d + d
-        if share > 0.0:
+        if share > 0.0 and ruled:
+            for i in range(begin, end):
+                change[i] = product_f[i] + h[i]
+            aim = shift_of_rows(change[begin:end], terms.rules[c], terms.coefficients[c])
+            shift[c] += share * (aim - shift[c])
+        elif share > 0.0:
             square = 0.0
             for i in range(begin + np.uint32(1), end):
                 square += (product_f[i] + h[i]) ** 2
             shift[c] += share * (terms.mu[c] * np.sqrt(square) - shift[c])
         x[begin] -= shift[c] / length
-        project_contact(x[begin:end], terms.mu[c])
+        if ruled:
+            project_rows(x[begin:end], terms.rules[c], terms.coefficients[c])
+        else:
+            project_contact(x[begin:end], terms.mu[c])
         for i in range(begin, end):
             change[i] = x[i] - z[i]
             squared += change[i] * change[i]
@@ -462,6 +487,7 @@ def _judge_chunk(first: int, last: int, terms: Terms, work: Work, sums: FloatArr
     f, product_z, y = work.state[0], work.state[3], work.y
     x, d, product_d = work.trial[0], work.trial[1], work.trial[2]
     curvature, uphill, worst, rigid = 0.0, 0.0, 0.0, terms.compliance.shape[0] == 0
+    bilateral = terms.floor.shape[0] > 0
     for i in range(first, last):
         total = 0.0
         for k in range(terms.pointers[i], terms.pointers[i + 1]):
@@ -473,6 +499,8 @@ def _judge_chunk(first: int, last: int, terms: Terms, work: Work, sums: FloatArr
         if not rigid and terms.compliance[i] > 0.0:
             gradient += terms.compliance[i] * x[i] ** terms.exponent
         scaled = terms.diagonal[i] * x[i]
+        if bilateral and terms.floor[i] < 0.0:
+            scaled = gradient
         worst = larger(worst, abs(gradient if gradient < scaled else scaled))
     sums[_CURVATURE], sums[_UPHILL], sums[_WORST] = curvature, uphill, worst
 

@@ -55,17 +55,27 @@ class Capability:
         "truss"), for solvers that do not go through CVXPY.
     warm_start : whether a previous solution can start it.
     laws : of friction, of the plain data that it consumes.
+    cones : names of the cones that it consumes, as in ``cdopt.problem.cones``; None for all.
     """
 
     classes: frozenset[str] = frozenset()
     structured: frozenset[str] = frozenset()
     warm_start: bool = False
     laws: frozenset[str] = frozenset({"associated", "coulomb"})
+    cones: frozenset[str] | None = None
 
     def consumes(self, data: ContactProblem) -> bool:
         """Whether it takes these plain data directly."""
         checks.instance("data", data, ContactProblem)
-        return data.kind in self.structured and data.law in self.laws
+        return data.kind in self.structured and not self.lacks(data)
+
+    def lacks(self, data: ContactProblem) -> str:
+        """What of plain data of its kinds it does not take: a law, or cones; empty for nothing."""
+        checks.instance("data", data, ContactProblem)
+        if data.law not in self.laws:
+            return f"the {data.law} law"
+        unknown = frozenset() if self.cones is None else data.cones.kinds - self.cones
+        return " and ".join(sorted(unknown))
 
 
 class Problem(Protocol):

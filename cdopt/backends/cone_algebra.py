@@ -8,6 +8,8 @@ half-line W² = s/f.
 Coulomb's cone K and its dual K* are one second-order cone L = {x₀ ≥ ‖x_T‖} in other units: with
 a = (1/μ, 1, 1), forces are a f̂ and rates are ĝ/a, both f̂ and ĝ in L. Where μ = 0 tangential rows
 have no part: a = (1, 0, 0).
+
+Of bilateral rows f is free and s is zero: they have no products, and W = 0.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import BoolArray, FloatArray
 
 _DOUBLE = 1e-8  # of the discriminant of a double root, that of a way to the tip of a cone
 _TINY = float(np.finfo(float).tiny)
@@ -59,10 +61,14 @@ class Scaling(ABC):
 
 
 class HalfLineScaling(Scaling):
-    """Half-lines."""
+    """Half-lines, and ``lines`` (rows,) if there are any."""
 
-    def __init__(self, f: FloatArray, s: FloatArray) -> None:
-        self.f, self.s, self.products, self.degree = f, s, f * s, max(f.size, 1)
+    def __init__(self, f: FloatArray, s: FloatArray, lines: BoolArray | None = None) -> None:
+        self.products, self.degree = f * s, max(f.size, 1)
+        if lines is not None:  # s/f is zero
+            f, s = np.where(lines, 1.0, f), np.where(lines, 0.0, s)
+            self.degree = max(int(np.count_nonzero(~lines)), 1)
+        self.f, self.s, self.lines = f, s, lines
         self.D = np.zeros(0)
 
     def soften(self, give: FloatArray) -> None:
@@ -81,23 +87,32 @@ class HalfLineScaling(Scaling):
         """df ds."""
         return df * ds
 
-    def identity(self, value: float) -> float:
-        """``value``."""
-        return value
+    def identity(self, value: float) -> FloatArray | float:
+        """``value``, zero on lines."""
+        return value if self.lines is None else np.where(self.lines, 0.0, value)
 
     def length(self, df: FloatArray, ds: FloatArray) -> float:
         """The smaller of both."""
-        return min(to_zero(self.f, df), to_zero(self.s, ds))
+        if self.lines is None:
+            return min(to_zero(self.f, df), to_zero(self.s, ds))
+        at = ~self.lines
+        return min(to_zero(self.f[at], df[at]), to_zero(self.s[at], ds[at]))
 
 
 class ConeScaling(Scaling):
     """Second-order cones of d rows each, f and s (rows,); ``give`` is one number for all.
 
-    W has the eigenvalues η ρ and η/ρ along (1, ±u), and η across.
+    W has the eigenvalues η ρ and η/ρ along (1, ±u), and η across. ``lines`` (nc,) are contacts
+    with one bilateral row, the first.
     """
 
-    def __init__(self, f: FloatArray, s: FloatArray, d: int) -> None:
-        self.f, self.s = f.reshape(-1, d), s.reshape(-1, d)
+    def __init__(
+        self, f: FloatArray, s: FloatArray, d: int, lines: BoolArray | None = None
+    ) -> None:
+        self.f, self.s, self.lines = f.reshape(-1, d), s.reshape(-1, d), lines
+        if lines is not None:  # any point inside the cones
+            self.f, self.s = self.f.copy(), self.s.copy()
+            self.f[lines], self.s[lines] = np.eye(1, d), np.eye(1, d)
         size_f, size_s = np.sqrt(_determinant(self.f)), np.sqrt(_determinant(self.s))
         unit_f, unit_s = self.f / size_f[:, None], self.s / size_s[:, None]
         middle = np.sqrt(0.5 * (1.0 + np.sum(unit_f * unit_s, axis=1)))
@@ -109,9 +124,16 @@ class ConeScaling(Scaling):
         self.along[turned] = point[turned, 1:] / size[turned, None]
         self.eta, self.rho = np.sqrt(size_s / size_f), point[:, 0] + size
         self.scaled = self._mapped(self.f, self.eta * self.rho, self.eta / self.rho, self.eta)
-        self.products = _product(self.scaled, self.scaled).ravel()
-        self.degree = max(len(self.f), 1)
+        self.products = self._on_cones(_product(self.scaled, self.scaled))
+        count = len(self.f) if lines is None else int(np.count_nonzero(~lines))
+        self.degree = max(count, 1)
         self.soft = self.eta, self.eta, self.eta
+
+    def _on_cones(self, table: FloatArray) -> FloatArray:
+        """(rows,) of a table (nc, d), zero on lines."""
+        if self.lines is not None:
+            table[self.lines] = 0.0
+        return table.ravel()
 
     def _mapped(
         self, x: FloatArray, plus: FloatArray, minus: FloatArray, across: FloatArray
@@ -138,6 +160,9 @@ class ConeScaling(Scaling):
         square, rho = self.eta**2, self.rho**2
         most = float(np.max(give, initial=0.0))
         self.soft = 1.0 / (square * rho + most), 1.0 / (square / rho + most), 1.0 / (square + most)
+        if self.lines is not None:
+            for eigenvalue, on_lines in zip(self.soft, (1.0, 1.0, 0.0), strict=True):
+                eigenvalue[self.lines] = on_lines / most
 
     def stiff(self, x: FloatArray) -> FloatArray:
         """(W² + give)⁻¹ x (rows,)."""
@@ -153,6 +178,11 @@ class ConeScaling(Scaling):
         if d == 3:
             out[:, 2, 1] = -across * self.along[:, 1]
             out[:, 2, 2] = across * self.along[:, 0]
+        elif d > 3:  # the rows of a reflection that leads to ``along``, but for the first
+            v = self.along.copy()
+            v[:, 0] += np.copysign(1.0, v[:, 0])
+            mirror = np.eye(d - 1) - v[:, :, None] * v[:, None, :] / np.abs(v[:, :1, None])
+            out[:, 2:, 1:] = across[:, None, None] * mirror[:, 1:]
         return out
 
     def aimed(self, target: FloatArray) -> FloatArray:
@@ -161,21 +191,24 @@ class ConeScaling(Scaling):
         out = np.empty_like(t)
         out[:, 0] = np.sum(_reflected(x) * t, axis=1) / _determinant(x)
         out[:, 1:] = (t[:, 1:] - out[:, :1] * x[:, 1:]) / x[:, :1]
-        return self._times(out).ravel()
+        return self._on_cones(self._times(out))
 
     def second(self, df: FloatArray, ds: FloatArray) -> FloatArray:
         """(W df) ∘ (W⁻¹ ds) (rows,)."""
         shape = self.f.shape
-        return _product(self._times(df.reshape(shape)), self._over(ds.reshape(shape))).ravel()
+        products = _product(self._times(df.reshape(shape)), self._over(ds.reshape(shape)))
+        return self._on_cones(products)
 
     def identity(self, value: float) -> FloatArray:
         """``value`` on normal rows."""
         out = np.zeros(self.f.shape)
         out[:, 0] = value
-        return out.ravel()
+        return self._on_cones(out)
 
     def length(self, df: FloatArray, ds: FloatArray) -> float:
         """The smaller of both."""
+        if self.lines is not None:
+            df, ds = (self._on_cones(x.reshape(self.f.shape).copy()) for x in (df, ds))
         return min(_to_boundary(self.f, df), _to_boundary(self.s, ds))
 
 

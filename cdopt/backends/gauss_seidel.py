@@ -5,6 +5,8 @@ from closing while all others stay as they are::
 
     f_i ← max(0, f_i − ω (N f + p)_i / N_ii)
 
+Forces of bilateral rows are not cut at zero.
+
 The motion is kept up to date instead of N f, so that N is never formed where B and M are known:
 one visit reads the contact's row and touches the velocities of its two bodies. M. Jean, *The
 non-smooth contact dynamics method*, Comput. Methods Appl. Mech. Engrg. 177 (1999); with
@@ -68,7 +70,8 @@ from cdopt.backends.native import (
 )
 from cdopt.backends.network_problem import Factors, NetworkProblem
 from cdopt.backends.threads import several
-from cdopt.problem import friction_cone as cone
+from cdopt.problem.cone_rules import FREE, Rules, project_rows, shift_of_rows
+from cdopt.problem.cones import RULED
 
 ORDERS = ("given", "reversed", "shuffled", "coloured")
 _REPORT_EVERY = 1000  # sweeps between two lines of progress, and two fresh products
@@ -106,6 +109,7 @@ class PGS(NativeBackend):
     """
 
     name: ClassVar[str] = "pgs"
+    cones: ClassVar[frozenset[str]] = RULED
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
     limit: ClassVar[str] = "max_sweeps"
     _orders: ClassVar[tuple[str, ...]] = ORDERS
@@ -131,14 +135,16 @@ class PGS(NativeBackend):
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
         f, factors = problem.acting_start(run.start), problem.factors
         p, order, edges = problem.p, None, np.zeros(1, dtype=np.uint32)
+        floor = problem.floor
         if self.order == "coloured":
             order, edges = coloured(factors, problem.body)
         elif self.order != "given":
             order = self._visits(problem.nc)
         if order is not None:
             factors, p, f = factors.in_order(order), p[order], f[order]
+            floor = floor[order]
         with run.iterating(problem.rows):
-            sweeps = HalfLineSweeps(self, factors, p, edges, f)
+            sweeps = HalfLineSweeps(self, factors, p, edges, f, floor)
             met, count, residuals = self._swept(sweeps, run)
         if edges.size == 1:
             run.threads = 1
@@ -217,12 +223,18 @@ class Sweeps(ABC):
 
 
 class HalfLineSweeps(Sweeps):
-    """Frictionless contacts in the order of visits."""
+    """Frictionless contacts, and bilateral rows, in the order of visits."""
 
     batch, traced = _REPORT_EVERY, True
 
     def __init__(
-        self, settings: PGS, factors: Factors, p: FloatArray, edges: Indices, f: FloatArray
+        self,
+        settings: PGS,
+        factors: Factors,
+        p: FloatArray,
+        edges: Indices,
+        f: FloatArray,
+        floor: FloatArray,
     ) -> None:
         self.accuracy, self.factors, self.p, self.f = settings.accuracy, factors, p, f
         diagonal = factors.diagonal
@@ -230,7 +242,8 @@ class HalfLineSweeps(Sweeps):
         inverse = np.where(active, 1.0 / np.where(active, diagonal, 1.0), 0.0)
         rows = csr_parts(factors.rows)
         spread = rows if factors.spread is factors.rows else csr_parts(factors.spread)
-        self.visits = Visits(*rows, *spread, p, diagonal, inverse, settings.relaxation)
+        self.lines = floor < 0.0 if (floor < 0.0).any() else None
+        self.visits = Visits(*rows, *spread, p, diagonal, inverse, floor, settings.relaxation)
         self.edges, self.y, self.entries = edges, np.zeros(0), int(rows[1].size)
         largest = int(np.diff(edges.astype(np.int64)).max(initial=0))
         threads = several() and largest >= 2 * _LEAST_CHUNK
@@ -241,7 +254,7 @@ class HalfLineSweeps(Sweeps):
         """The natural residual."""
         self.y = self.factors.scatter.transposed_times(self.f)
         gap = self.factors.gather.times(self.y) + self.p
-        return natural_residual(self.factors.diagonal, gap, self.f)
+        return natural_residual(self.factors.diagonal, gap, self.f, self.lines)
 
     def sweep(self, trace: FloatArray) -> tuple[int, bool]:
         """They end when the error met on the way is within the accuracy."""
@@ -324,7 +337,7 @@ def _greedy(touched: Rows, block: Indices, met: BoolArray, colour: IntArray) -> 
 
 
 class Visits(NamedTuple):
-    """The rows of R and of S, p, N_ii and 1 / N_ii (nc,), zero where forces move nothing, and ω.
+    """The rows of R and of S, p, N_ii, 1 / N_ii, zero where forces move nothing, least forces, ω.
 
     It is flat: parallel loops take no nested tuples.
     """
@@ -338,6 +351,7 @@ class Visits(NamedTuple):
     p: FloatArray
     diagonal: FloatArray
     inverse: FloatArray
+    floor: FloatArray
     relaxation: float
 
 
@@ -354,9 +368,9 @@ def _visit(first: Any, last: Any, visits: Visits, f: FloatArray, y: FloatArray) 
         gap = visits.p[i]
         for k in range(visits.pointers[i], visits.pointers[i + 1]):
             gap += visits.values[k] * y[visits.columns[k]]
-        newton = gap * visits.inverse[i]
-        worst = larger(worst, visits.diagonal[i] * abs(min(f[i], newton)))
-        change = -min(f[i], visits.relaxation * newton)
+        newton, above = gap * visits.inverse[i], f[i] - visits.floor[i]
+        worst = larger(worst, visits.diagonal[i] * abs(min(above, newton)))
+        change = -min(above, visits.relaxation * newton)
         if change != 0.0:
             f[i] += change
             for k in range(visits.out_pointers[i], visits.out_pointers[i + 1]):
@@ -435,6 +449,7 @@ class NSGS(PGS):
     """
 
     name: ClassVar[str] = "nsgs"
+    cones: ClassVar[frozenset[str]] = RULED
     kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
     _orders: ClassVar[tuple[str, ...]] = ("given", "reversed", "shuffled")
 
@@ -463,12 +478,12 @@ class BlockSweeps(Sweeps):
         self, settings: NSGS, problem: NetworkProblem, order: IntArray, f: FloatArray
     ) -> None:
         self.problem, self.order, self.f, self.memory = problem, order, f, settings.memory
-        self.blocks = Blocks.of(problem.factors, problem.p, problem.d)
+        self.blocks = Blocks.of(problem)
         self.entries, self.y, self.error = int(problem.factors.rows.nnz), np.zeros(0), np.inf
         weights = np.sqrt(np.repeat(problem.weight[:, None], problem.d, axis=1))
         self.mixing = AndersonAcceleration(weights, settings.memory)
         self.laws = (problem.coulomb, problem.d == 2, settings.accuracy)
-        self.before, self.wide = f, np.zeros((problem.nc, 3))
+        self.before, self.wide = f, np.zeros(self.blocks.p.shape)
 
     def renewed(self) -> float:
         """The natural map; a combination that increases it is undone."""
@@ -486,9 +501,12 @@ class BlockSweeps(Sweeps):
 
     def sweep(self, trace: FloatArray) -> tuple[int, bool]:
         """They end when forces hardly change."""
-        swept = block_gauss_seidel(
-            self.blocks, self.order, self.problem.mu, self.laws, self.wide, self.y, trace
-        )
+        blocks, rules, state = self.blocks, self.problem.rules, (self.wide, self.y, trace)
+        if rules[0].size:
+            room = np.zeros((5, self.problem.d))
+            swept = ruled_gauss_seidel(blocks, self.order, *rules, self.laws, room, *state)
+        else:
+            swept = block_gauss_seidel(blocks, self.order, self.problem.mu, self.laws, *state)
         return int(swept), bool(swept < trace.size)
 
     def combine(self, done: int) -> None:
@@ -496,10 +514,10 @@ class BlockSweeps(Sweeps):
         self.f = self.wide[:, : self.problem.d].copy()
         if done == _AGAIN and self.memory:
             mixed = self.mixing.mixed(self.before, self.f, self.error)
-            self.f = cone.project(mixed, self.problem.mu)
+            self.f = self.problem.project(mixed)
 
 
-Grouped = tuple[IntArray, IntArray, FloatArray]  # entries by contact: first, column, (entries, 3)
+Grouped = tuple[IntArray, IntArray, FloatArray]  # entries by contact: first, column, (entries, m)
 Three = tuple[float, float, float]  # in the plane the last one is zero
 
 
@@ -507,12 +525,14 @@ Law = tuple[float, bool, bool]  # μ, whether the law is that of Coulomb, whethe
 
 
 class Blocks(NamedTuple):
-    """A scaled step contact by contact, with three rows each: in the plane the last one is zero.
+    """A scaled step contact by contact, with m rows each.
+
+    Of friction cones m is three: in the plane the last row is zero.
 
     Attributes
     ----------
-    rows, spread : R and S of the step, their entries (entries, 3) grouped by contact and column.
-    p : (contacts, 3). matrix : (contacts, 3, 3) N_ii. inverse : of it, not-a-number without one.
+    rows, spread : R and S of the step, their entries (entries, m) grouped by contact and column.
+    p : (contacts, m). matrix : (contacts, m, m) N_ii. inverse : of it, not-a-number without one.
     """
 
     rows: Grouped
@@ -522,33 +542,36 @@ class Blocks(NamedTuple):
     inverse: FloatArray
 
     @classmethod
-    def of(cls, factors: Factors, rates: FloatArray, d: int) -> Blocks:
-        """The blocks of N = R Sᵀ and of the ``rates`` (rows,) p, with d rows a contact."""
-        R, S = factors.rows, factors.spread
-        count = rates.size // d
-        rows = _grouped(R, d)
-        spread = rows if S is R else _grouped(S, d)
-        p, matrix = np.zeros((count, 3)), np.zeros((count, 3, 3))
-        p[:, :d] = rates.reshape(-1, d)
+    def of(cls, problem: NetworkProblem) -> Blocks:
+        """The blocks of N = R Sᵀ and of p."""
+        R, S, d, count = problem.factors.rows, problem.factors.spread, problem.d, problem.nc
+        m = d if problem.rules[0].size else 3
+        rows = _grouped(R, d, m)
+        spread = rows if S is R else _grouped(S, d, m)
+        p, matrix = np.zeros((count, m)), np.zeros((count, m, m))
+        p[:, :d] = problem.table(problem.p)
         for k in range(d):
-            for m in range(d):
-                left, right = R[k::d], S[m::d]
-                matrix[:, k, m] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
+            for j in range(d):
+                left, right = R[k::d], S[j::d]
+                matrix[:, k, j] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
         mobility = np.trace(matrix, axis1=1, axis2=2) / d
-        full = matrix.copy()
-        full[:, range(d, 3), range(d, 3)] = np.where(mobility > 0.0, mobility, 1.0)[:, None]
+        full, missing = matrix.copy(), np.ones((count, m), dtype=bool)
+        missing[:, :d] = False if problem.filled is None else problem.filled.empty.reshape(count, d)
+        mobility = np.where(mobility > 0.0, mobility, 1.0)
+        contact, row = np.nonzero(missing)
+        full[contact, row, row] = mobility[contact]
         size = np.linalg.norm(full, axis=(1, 2))
-        regular = np.abs(np.linalg.det(full)) > _SINGULAR * size**3
+        regular = np.abs(np.linalg.det(full)) > _SINGULAR * size**m
         inverse = np.full_like(full, np.nan)
         inverse[regular] = np.linalg.inv(full[regular])
         return cls(rows, spread, p, matrix, inverse)
 
 
-def _grouped(A: sp.csr_array, d: int) -> Grouped:
-    """The entries of rows (d contacts, m) by contact and column."""
+def _grouped(A: sp.csr_array, d: int, m: int) -> Grouped:
+    """The entries of A, d rows a contact, by contact and column, filled up to m."""
     blocks = sp.csr_array(A).tobsr(blocksize=(d, 1))
     blocks.sort_indices()
-    values = np.zeros((blocks.data.shape[0], 3))
+    values = np.zeros((blocks.data.shape[0], m))
     values[:, :d] = blocks.data[:, :, 0]
     return blocks.indptr.astype(np.int64), blocks.indices.astype(np.int64), values
 
@@ -667,3 +690,109 @@ def _projected(W: FloatArray, r: Three, f: Three, mu: float, coulomb: bool, rho:
         if change <= _SETTLED * first:
             break
     return f
+
+
+# --- blocks with cones by rules ----------------------------------------------------------
+
+
+@compiled()
+def ruled_gauss_seidel(
+    blocks: Blocks,
+    order: IntArray,
+    rules: Rules,
+    coefficients: FloatArray,
+    laws: tuple[bool, bool, float],
+    room: FloatArray,
+    f: FloatArray,
+    y: FloatArray,
+    trace: FloatArray,
+) -> int:
+    """``block_gauss_seidel`` for cones with rules, of any number of rows; ``room`` is (5, d)."""
+    first, column, R = blocks.rows
+    other_first, other_column, S = blocks.spread
+    coulomb, _, accuracy = laws
+    p, matrix, inverse = blocks.p, blocks.matrix, blocks.inverse
+    d, r, new = p.shape[1], room[0], room[1]
+    for sweep in range(trace.size):
+        largest = 0.0
+        for i in order:
+            size = 0.0
+            for k in range(d):
+                for m in range(d):
+                    size += matrix[i, k, m] ** 2
+            if size == 0.0:
+                continue
+            for k in range(d):
+                r[k] = p[i, k]
+            for at in range(first[i], first[i + 1]):
+                for k in range(d):
+                    r[k] += R[at, k] * y[column[at]]
+            law = rules[i], coefficients[i], coulomb
+            _solve_rows(matrix[i], inverse[i], f[i], law, 1.0 / np.sqrt(size), room)
+            change = 0.0
+            for k in range(d):
+                r[k] = new[k] - f[i, k]
+                f[i, k] = new[k]
+                change += r[k] * r[k] * size
+            if change == 0.0:
+                continue
+            largest = change if change > largest else largest
+            for at in range(other_first[i], other_first[i + 1]):
+                for k in range(d):
+                    y[other_column[at]] += S[at, k] * r[k]
+        largest = np.sqrt(largest)
+        trace[sweep] = largest
+        if largest <= 0.1 * accuracy:
+            return sweep + 1
+    return int(trace.size)
+
+
+@part()
+def _solve_rows(
+    W: FloatArray, inverse: FloatArray, f: FloatArray, law: Any, rho: float, room: FloatArray
+) -> None:
+    """room[1]: the forces that solve one contact's law, from its rates room[0] at forces f."""
+    rule, mu, coulomb = law
+    r, new, q, tried, before = room[0], room[1], room[2], room[3], room[4]
+    d = f.size
+    if not (coulomb and rule[0] != FREE and W[0, 0] <= shift_of_rows(W[0], rule, mu)):
+        for k in range(d):  # rates without forces
+            q[k] = r[k]
+            for m in range(d):
+                q[k] -= W[k, m] * f[m]
+        if rule[0] != FREE and q[0] >= (0.0 if coulomb else shift_of_rows(q, rule, mu)):
+            for k in range(d):
+                new[k] = 0.0
+            return
+        for k in range(d):
+            new[k] = 0.0
+            for m in range(d):
+                new[k] -= inverse[k, m] * q[m]
+            tried[k] = new[k]
+        project_rows(tried, rule, mu)
+        inside = True
+        for k in range(d):
+            inside = inside and tried[k] == new[k]
+        if inside:
+            return
+    first = -1.0
+    for k in range(d):
+        new[k] = f[k]
+    for _ in range(_INNER):
+        for k in range(d):
+            before[k] = new[k]
+            new[k] -= rho * r[k]
+        if coulomb and rule[0] != FREE:
+            new[0] -= rho * shift_of_rows(r, rule, mu)
+        project_rows(new, rule, mu)
+        change = 0.0
+        for m in range(d):
+            step = new[m] - before[m]
+            change += step * step
+            for k in range(d):
+                r[k] += W[k, m] * step
+        change = np.sqrt(change)
+        if first < 0.0:
+            first = change
+        if change <= _SETTLED * first:
+            break

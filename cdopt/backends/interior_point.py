@@ -22,6 +22,7 @@ from cdopt.backends.cone_algebra import ConeScaling, HalfLineScaling, to_zero
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg.network import System
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.problem import FrictionCones
 from cdopt.problem.contact_law import HOOKE
 
 LOG = logging.getLogger("cdopt.backends.newton")
@@ -49,21 +50,32 @@ class _Units:
         self.a: FloatArray | float = 1.0
         self.load: Callable[[FloatArray], FloatArray] = self.net.load
         self.rate: Callable[[FloatArray], FloatArray] = self.net.gap
+        self.lines = problem.K.bilateral if problem.K.bilateral.any() else problem.lines
         if self.cones:
-            a = np.repeat((problem.mu > 0.0).astype(np.float64), problem.d)
-            a[:: problem.d] = 1.0 / np.where(problem.mu > 0.0, problem.mu, 1.0)
+            a = problem.K.stretch
+            if problem.K.kinds == {FrictionCones.name}:  # times 1/μ
+                a = np.repeat((problem.mu > 0.0).astype(np.float64), problem.d)
+                a[:: problem.d] = 1.0 / np.where(problem.mu > 0.0, problem.mu, 1.0)
             self.a = a
             self.load = lambda f: self.net.load(a * f)
             self.rate = lambda dw: np.asarray(a * self.net.gap(dw))
 
     def scaling(self, f: FloatArray, s: FloatArray) -> ConeScaling | HalfLineScaling:
         """Of f̂ and ŝ (rows,)."""
-        return ConeScaling(f, s, self.problem.d) if self.cones else HalfLineScaling(f, s)
+        if self.cones:
+            return ConeScaling(f, s, self.problem.d, self.lines)
+        return HalfLineScaling(f, s, self.lines)
+
+    def without_lines(self, x: FloatArray) -> FloatArray:
+        """The same (rows,), zero on the rows of lines."""
+        if self.lines is None:
+            return x
+        return np.where(self.lines.repeat(self.problem.d), 0.0, x)
 
     def inside(self, x: FloatArray) -> FloatArray:
         """The same, moved inside the cones where it is not."""
         if not self.cones:
-            return np.maximum(x, _NEAR)
+            return np.maximum(x, self.problem.floor + _NEAR)
         table = self.problem.table(x.copy())
         table[:, 0] = np.maximum(table[:, 0], np.linalg.norm(table[:, 1:], axis=1) + _NEAR)
         return table.ravel()
@@ -100,7 +112,7 @@ def solve(
             LOG.info("interior point: %s", error)
             break
         direct = linear.direct
-        w, f, s = w + length * dw, f + length * df, s + length * ds
+        w, f, s = w + length * dw, f + length * df, units.without_lines(s + length * ds)
     best.steps = step
     return _tidied(problem, best, tol)
 
@@ -136,6 +148,7 @@ def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> 
     ones = np.ones(problem.rows)
     if units.cones:
         problem.table(ones)[:, 1:] = 0.0
+    ones = units.without_lines(ones)
     return np.zeros(problem.net.m), max(force, 1.0) * ones, reach * ones
 
 
@@ -150,7 +163,7 @@ def start_from(problem: NetworkProblem, forces: FloatArray | None) -> Start:
     w = problem.net.motion(problem.net.load(forces) - problem.load)
     gap = units.a * (problem.net.gap(w) + problem.p)
     pushed = forces if not units.cones else forces / np.where(units.a, units.a, np.inf)
-    return w, units.inside(pushed), units.inside(gap)
+    return w, units.inside(pushed), units.without_lines(units.inside(gap))
 
 
 class _Step:

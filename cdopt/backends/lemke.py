@@ -29,6 +29,7 @@ from cdopt.backends.base import Claim
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed, natural_residual, outcome_of
 from cdopt.backends.network_problem import NetworkProblem
+from cdopt.problem import HalfLines
 
 _PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
 _TIE = 1e-13  # ratios this close, beside the largest, are equal
@@ -58,6 +59,7 @@ class LCP(NativeBackend):
 
     name: ClassVar[str] = "lcp"
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
+    cones: ClassVar[frozenset[str]] = frozenset({HalfLines.name})
     warm_starts: ClassVar[bool] = False  # the method prescribes its start
 
     max_contacts: int = 500

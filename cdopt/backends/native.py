@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Capability, Claim, Problem, RunResult, check_run
@@ -117,7 +117,7 @@ class NativeBackend(ABC):
     ----------
     accuracy : at which the stopping test is met.
     name : the registered name.
-    kinds : the kinds of problems it takes. laws : of friction.
+    kinds : the kinds of problems it takes. laws : of friction. cones : by name; None for all.
     limit : name of the setting that bounds the iterations.
     warm_starts : whether a previous solution can start it.
     """
@@ -126,6 +126,7 @@ class NativeBackend(ABC):
     name: ClassVar[str]
     kinds: ClassVar[frozenset[str]]
     laws: ClassVar[frozenset[str]] = Capability.laws
+    cones: ClassVar[frozenset[str] | None] = None
     limit: ClassVar[str] = ""
     warm_starts: ClassVar[bool] = True
 
@@ -145,7 +146,9 @@ class NativeBackend(ABC):
     @functools.cached_property
     def capability(self) -> Capability:
         """The kinds of problems it takes, and whether a solution can start it."""
-        return Capability(structured=self.kinds, warm_start=self.warm_starts, laws=self.laws)
+        return Capability(
+            structured=self.kinds, warm_start=self.warm_starts, laws=self.laws, cones=self.cones
+        )
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
@@ -182,8 +185,9 @@ class NativeBackend(ABC):
         deadline, data = Deadline.after(time_limit), formulation.data
         if not self.capability.consumes(data):
             kinds = " and ".join(f"{kind}s" for kind in sorted(self.kinds))
-            law = f" of {data.law} law" if data.kind in self.kinds else ""
-            raise Unsupported(self.name, f"it solves {kinds}, not a {data.kind}{law}")
+            lacks = self.capability.lacks(data) if data.kind in self.kinds else ""
+            more = f" with {lacks}" if lacks else ""
+            raise Unsupported(self.name, f"it solves {kinds}, not a {data.kind}{more}")
         logger = logging.getLogger(f"cdopt.backends.{self.name}")
 
         def report(text: str) -> None:
@@ -253,6 +257,13 @@ def in_pieces(trace: FloatArray, entries: int, deadline: Deadline) -> list[Float
     return [trace[at : at + passes] for at in range(0, trace.size, passes)]
 
 
-def natural_residual(diagonal: FloatArray, gradient: FloatArray, f: FloatArray) -> float:
-    """max |min(H_ii f_i, gradient_i)|: zero exactly at a solution; not-a-number spreads."""
-    return float(np.abs(np.minimum(gradient, diagonal * f)).max(initial=0.0))
+def natural_residual(
+    diagonal: FloatArray, gradient: FloatArray, f: FloatArray, lines: BoolArray | None = None
+) -> float:
+    """max |min(H_ii f_i, gradient_i)|, of ``lines`` |gradient_i|; not-a-number spreads.
+
+    It is zero exactly at a solution.
+    """
+    natural = np.minimum(gradient, diagonal * f)
+    natural = natural if lines is None else np.where(lines, gradient, natural)
+    return float(np.abs(natural).max(initial=0.0))

@@ -5,15 +5,17 @@
     F̃ + S w = Gᵀ f,    g = G w + p + c(f),    K ∋ f ⟂ g̃ ∈ K*
 
 with the inertia S (none for a truss), the motion w = v⁺ − v* or the micro-displacement, the rates
-or gaps g, and the compliance c(f) of the contacts, none for rigid ones. K is a half-line for each
-contact, or Coulomb's cone in d rows, the normal one first; g̃ = g, or de Saxcé's shifted rates for
-Coulomb's law. Of a step known by N = G S⁻¹ Gᵀ and p alone g = N f + p.
+or gaps g, and the compliance c(f) of the contacts, none for rigid ones. K is a half-line or a line
+for each contact, or a cone in d rows, the normal one first; g̃ = g, or de Saxcé's shifted rates for
+Coulomb's law. Where contacts differ in their number of rows, all are filled up with rows of zeros.
+Of a step known by N = G S⁻¹ Gᵀ and p alone g = N f + p.
 
 ``network_problem`` makes it from the problem in physical units, and is all that knows of that.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -26,8 +28,10 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.backends.linalg import ContactNetwork, Reactions, network
 from cdopt.backends.linalg.factorisation import finite
 from cdopt.backends.linalg.sparse_rows import Rows, SparseOperator, csr_parts
-from cdopt.problem import Cones, ContactProblem, HalfLines
+from cdopt.problem import Cones, ContactProblem, FrictionCones, HalfLines
 from cdopt.problem.certificate import worst_residual
+from cdopt.problem.cone_rules import Rules
+from cdopt.problem.cones import Filled
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.scaling import delassus_root, rows_of, scaled, total_by
 from cdopt.problem.sliders import StepSliders
@@ -109,6 +113,8 @@ class NetworkProblem:
         given dofs; S is None for a truss, F None for no load, all three None with N alone.
     N : (rows, rows) where it alone is known.
     d : rows a contact. cones : K, with this unit of forces; None for half-lines.
+    lines : (nc,) of one row a contact, which forces may be of either sign; None for none.
+    filled : the cones of the problem with rows of zeros, whose rows are these; None without any.
     coulomb : whether the law of friction is Coulomb's, or else the associated law.
     compliance : of the contacts, between overlaps and forces; None for rigid ones.
     sliders : friction frozen beforehand, which needs ``compliance``; or None.
@@ -131,6 +137,8 @@ class NetworkProblem:
     N: sp.csr_array | None = None
     d: int = 1
     cones: Cones | None = None
+    lines: BoolArray | None = None
+    filled: Filled | None = None
     coulomb: bool = False
     compliance: PowerLaw | None = None
     sliders: FrozenFriction | None = None
@@ -157,8 +165,13 @@ class NetworkProblem:
 
     @property
     def has_cones(self) -> bool:
-        """Whether K has Coulomb's cones, or else half-lines."""
+        """Whether contacts have cones of several rows, or else half-lines and lines."""
         return self.d > 1 and self.sliders is None
+
+    @cached_property
+    def floor(self) -> FloatArray:
+        """(rows,) the least force of half-lines, zero, and of lines, −∞."""
+        return np.zeros(self.rows) if self.lines is None else np.where(self.lines, -np.inf, 0.0)
 
     @property
     def is_soft(self) -> bool:
@@ -228,13 +241,13 @@ class NetworkProblem:
         """
         if self.has_cones:
             return max(self.natural_map(self.table(f), self.table(gap)), error)
-        natural = np.abs(np.minimum(self.mobility * f, gap)).max(initial=0.0)
+        natural = np.abs(np.minimum(self.mobility * (f - self.floor), gap)).max(initial=0.0)
         return max(float(natural), error)
 
     def acting(self, f: FloatArray, gap: FloatArray) -> FloatArray:
         """The same forces (rows,), zero where the gap (rows,) says that a contact is open."""
         if not self.has_cones:
-            return np.where(self.mobility * f < gap, 0.0, f)
+            return np.where(self.mobility * (f - self.floor) < gap, 0.0, f)
         away = self.mobility * f - self.shifted(self.table(gap)).ravel()
         opens = ~self.table(self.project(away)).any(axis=1)
         return np.where(opens.repeat(self.d), 0.0, f)
@@ -284,8 +297,17 @@ class NetworkProblem:
         """(nc,) friction coefficients of cones, for compiled loops; none without cones."""
         return _NONE if self.cones is None else np.array(self.cones.mu)
 
+    @cached_property
+    def rules(self) -> tuple[Rules, FloatArray]:
+        """Rules and coefficients (nc, d) of cones, for compiled loops; none where ``mu`` is all."""
+        if self.K.kinds == {FrictionCones.name}:
+            return np.zeros((0, self.d), dtype=np.int8), np.zeros((0, self.d))
+        return self.K.rules
+
     def project(self, y: FloatArray) -> FloatArray:
         """The nearest forces in K to y, (rows,) or (nc, d)."""
+        if self.cones is None:
+            return np.maximum(y, self.floor.reshape(y.shape))
         return self.K.project(y.ravel()).reshape(y.shape)
 
     def shift(self, rates: FloatArray) -> FloatArray:
@@ -317,7 +339,7 @@ class NetworkProblem:
 
     def worst(self, f: FloatArray) -> float:
         """The largest residual of the certificate of forces f (nc, d)."""
-        return self.worst_residual(self.force * f.ravel())
+        return self.worst_residual(self._forces(f))
 
     # --- to and from physical units ----------------------------------------------------
 
@@ -328,8 +350,11 @@ class NetworkProblem:
         """
         if start is None:
             return np.zeros((self.nc, self.d) if self.has_cones else self.rows)
-        forces = start.forces_on(self.contact_ids, self.nc, self.d) / self.force
-        nearest = self.project(forces)
+        if self.filled is None:
+            forces = start.forces_on(self.contact_ids, self.nc, self.d)
+        else:
+            forces = self.filled.fill(start.forces_in(self.filled.cones, self.contact_ids))
+        nearest = self.project(forces / self.force)
         return self.table(nearest) if self.has_cones else nearest
 
     def acting_start(self, start: WarmStart | None) -> FloatArray:
@@ -363,12 +388,17 @@ class NetworkProblem:
         if self.at_rest is not None and w is not None:
             motion = np.array(self.at_rest)
             motion[self._used] += self.unit * w
-        return Iterate(motion, self.force * f)
+        return Iterate(motion, self._forces(f))
 
     def caused(self, f: FloatArray) -> Iterate:
         """Forces f, and the motion that they cause, in physical units."""
-        forces = self.force * f.ravel()
+        forces = self._forces(f)
         return Iterate(self.motion_under(forces), forces)
+
+    def _forces(self, f: FloatArray) -> FloatArray:
+        """Forces f as those of the problem's rows, N."""
+        forces = self.force * f.ravel()
+        return forces if self.filled is None else forces[self.filled.rows_there]
 
 
 # --- from the problem in physical units --------------------------------------------------
@@ -386,6 +416,36 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
     if d > 1:
         common |= {"cones": data.cones, "coulomb": data.law == "coulomb"}
         common |= {"worst_residual": partial(worst_residual, data)}
+    elif data.cones.bilateral.any():
+        common |= {"lines": data.cones.bilateral}
+    problem = _with_rows_of(data, mobility, common)
+    rows_apart = problem.d == 1 or data.cones.uniform
+    return problem if rows_apart else _filled(problem, Filled(data.cones))
+
+
+def _filled(problem: NetworkProblem, cones: Filled) -> NetworkProblem:
+    """The same problem with the rows of ``cones``."""
+    at, rows = cones.rows_there, cones.rows
+    onto = sp.csr_array((np.ones(at.size), (at, np.arange(at.size))), shape=(rows, at.size))
+    more: dict[str, Any] = {"G": sp.csr_array(onto @ problem.G)} if problem.G.shape[0] else {}
+    if problem.N is not None:
+        more["N"] = sp.csr_array(onto @ problem.N @ onto.T)
+    return dataclasses.replace(
+        problem,
+        p=cones.fill(problem.p),
+        mobility=cones.on_rows(problem.mobility[cones.cones.first]),
+        force=cones.fill(np.asarray(problem.force), 1.0),
+        cones=cones,
+        filled=cones,
+        **more,
+    )
+
+
+def _with_rows_of(
+    data: ContactProblem, mobility: FloatArray, common: dict[str, Any]
+) -> NetworkProblem:
+    """The scaled problem with the rows that ``data`` has."""
+    force = data.force
     if data.N is not None:
         root = np.sqrt(force / data.speed)
         N = scaled(data.N, root, root)

@@ -20,6 +20,7 @@ from cdopt._util.checks import FloatArray
 from cdopt.backends import interior_point, potential_newton, proximal_newton, soft_newton
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.problem.cones import SYMMETRIC
 
 _HANDED_OVER = 1e-8  # residual at which an interior point of cones hands over
 
@@ -102,6 +103,7 @@ class InteriorPoint(SecondOrder):
     name: ClassVar[str] = "interior-point"
     kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {"frictional step"}
     laws: ClassVar[frozenset[str]] = frozenset({"associated"})
+    cones: ClassVar[frozenset[str]] = SYMMETRIC
 
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
         if not problem.has_cones:

@@ -35,7 +35,6 @@ from cdopt.backends.linalg.network import System
 from cdopt.backends.native import Outcome, Run, outcome_of
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.semismooth import Point, SemismoothNewton, foretold
-from cdopt.problem import friction_cone as cone
 from cdopt.problem.residual import EPS
 from cdopt.problem.scaling import column_scale
 
@@ -163,8 +162,8 @@ class _Pushes(SemismoothNewton):
         self.f, self.sigma, self.last, self.full = f, sigma, last, False
 
     def force(self, g: FloatArray) -> FloatArray:
-        """(f_k − σ g)₊ (nc,)."""
-        return np.maximum(self.f - self.sigma * g, 0.0)
+        """(f_k − σ g)₊ (nc,), and f_k − σ g of lines."""
+        return np.maximum(self.f - self.sigma * g, self.problem.floor)
 
     def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
         """The largest entry of the balance over the inertia there."""
@@ -177,14 +176,15 @@ class _Pushes(SemismoothNewton):
     def direction(self, at: Point) -> FloatArray:
         """By the system of the contacts that push."""
         tol = 1e-12 if self.sigma >= _DIRECT_FROM else 1e-3
-        return self.last.of(self.sigma, at.f > 0.0).solve(-at.balance, tol)
+        return self.last.of(self.sigma, at.f > self.problem.floor).solve(-at.balance, tol)
 
     def step(self, at: Point, d: FloatArray) -> tuple[float, Point]:
         """A full step where there is one."""
         rate, pushed = self.net.gap(d), self.net.inertia(d)
         g = at.g + rate
         f = self.force(g)
-        self.full = (f > 0.0).tobytes() == (at.f > 0.0).tobytes()
+        floor = self.problem.floor
+        self.full = (f > floor).tobytes() == (at.f > floor).tobytes()
         if self.full:
             return 1.0, self.point(at.w + d, at.inertia + pushed, g, f)
         t = self.length(at, d, rate, pushed)
@@ -255,15 +255,13 @@ class ConeNewton(SemismoothNewton):
         """Forces f (nc, d), penalties r (nc,); ``shift`` (nc,), or None for Coulomb's law."""
         super().__init__(problem, tol, deadline)
         self.f, self.r, self.root_r, self.shift = f, r[:, None], np.sqrt(r)[:, None], shift
-        self.mu, self.weight, self.last = problem.mu, self.net.weight, (f, f)
+        self.cones, self.weight, self.last = problem.K, self.net.weight, (f, f)
 
     def _aimed(self, g: FloatArray) -> FloatArray:
         """f_k − r g̃ (nc, d)."""
         if g is not self.last[0]:
-            rates = g.reshape(self.f.shape)
-            if self.shift is None:
-                rates = cone.shifted(rates, self.mu)
-            y = self.f - self.r * rates
+            rates = self.cones.shifted(g) if self.shift is None else g
+            y = self.f - self.r * rates.reshape(self.f.shape)
             if self.shift is not None:
                 y[:, 0] -= self.r[:, 0] * self.shift
             self.last = g, y
@@ -271,7 +269,7 @@ class ConeNewton(SemismoothNewton):
 
     def force(self, g: FloatArray) -> FloatArray:
         """P_K(f_k − r g̃) (rows,)."""
-        return cone.project(self._aimed(g), self.mu).ravel()
+        return self.cones.project(self._aimed(g).ravel())
 
     def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
         """The norm of the balance, an energy."""
@@ -279,9 +277,10 @@ class ConeNewton(SemismoothNewton):
 
     def direction(self, at: Point) -> FloatArray | None:
         """With a block for each contact, symmetric where the shift is fixed."""
-        left = right = self.root_r[:, :, None] * cone.projection_root(self._aimed(at.g), self.mu)
-        if self.shift is None:
-            right = left @ cone.shift_derivative(at.g.reshape(self.f.shape), self.mu)
+        root = self.cones.projection_root(self._aimed(at.g).ravel())
+        left = right = self.root_r[:, :, None] * root
+        if self.shift is None:  # times I + e_n ∇shift, the derivative of the shifted rates
+            right = left + left[:, :, :1] * self.cones.shift_gradient(at.g)[:, None, :]
         reduction = 1.0
         if len(self.history) > 1:
             reduction = min(self.history[-1] / self.history[-2], 1.0)
@@ -297,9 +296,9 @@ class ConeNewton(SemismoothNewton):
 
     def power(self, at: Point, rate: FloatArray) -> Callable[[float], float]:
         """−f(g + t rate)ᵀ rate."""
-        y, mu = self._aimed(at.g) / self.root_r, self.mu
-        change = -self.root_r * rate.reshape(self.f.shape)
-        return lambda t: cone.projected_work(y, change, t, mu)
+        y = (self._aimed(at.g) / self.root_r).ravel()
+        change = (-self.root_r * rate.reshape(self.f.shape)).ravel()
+        return lambda t: self.cones.projected_work(y, change, t)
 
 
 class Proximal:

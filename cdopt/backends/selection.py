@@ -114,8 +114,11 @@ def require_capable(backend: Backend, formulation: Problem, what: str) -> None:
             f"{what} needs {_NEEDS[formulation.problem_class]}, which {backend.name} cannot take"
         )
     else:
-        reason = f"{backend.name} solves {' and '.join(sorted(backend.capability.structured))}"
+        takes, data = backend.capability, formulation.data
+        reason = f"{backend.name} solves {' and '.join(sorted(takes.structured))}"
         reason += " problems only, and takes no constraints beyond those of the formulation"
+        if data.kind in takes.structured and not formulation.extended:
+            reason = f"{backend.name} does not take {takes.lacks(data)}"
     able = tuple(name for name in available() if _takes(resolve(name), formulation))
     raise Unsupported(f"{backend.name} for {what}", reason, able)
 

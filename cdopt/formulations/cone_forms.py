@@ -1,6 +1,6 @@
 """How CVXPY states that forces are in the cones K, or rates in the dual cones K*.
 
-A further kind of cone needs one more entry of ``_FORMS``.
+A further kind of cone needs one more form, and its entry of ``_FORMS``.
 """
 
 from __future__ import annotations
@@ -15,34 +15,41 @@ import scipy.sparse as sp
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt.formulations.printing import Term
 from cdopt.problem import Cones, FrictionCones, HalfLines
-from cdopt.problem.cones import OPEN, RESTING, SLIDING, FixedFaces
+from cdopt.problem.cones import OPEN, RESTING, SLIDING, FixedFaces, Lines, Product
+
+Rest = list[tuple[str, Any]]  # addends of rates with their names
 
 
 class ConeForm(ABC):
-    """The cones of a problem in CVXPY; ``signed`` says whether forces may be negative."""
+    """The cones of a problem in CVXPY.
+
+    Attributes
+    ----------
+    signed : whether forces may be negative.
+    conditions : how many conditions of ``dual`` have the forces as multipliers, the first ones.
+    """
 
     signed = True
+    conditions: int = 1
 
     def __init__(self, cones: Any) -> None:
         self.cones = cones
 
     @abstractmethod
-    def holds(self, f: cp.Variable) -> list[Term]:
+    def holds(self, f: cp.Expression) -> list[Term]:
         """f ∈ K, for a variable (rows,)."""
 
     @abstractmethod
-    def dual(
-        self, B: sp.csr_array, w: cp.Variable, rest: list[tuple[str, Any]], names: str
-    ) -> list[Term]:
+    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
         """B w + rest ∈ K*; ``rest`` are more addends (rows,) with their names."""
 
     @abstractmethod
-    def multipliers(self, constraint: cp.Constraint) -> FloatArray | None:
-        """(rows,) multipliers of the first condition of ``dual``."""
+    def multipliers(self, stated: list[Term]) -> FloatArray | None:
+        """(rows,) forces, from the multipliers of what ``dual`` has ``stated``."""
 
     @abstractmethod
-    def seed(self, constraint: cp.Constraint, f: FloatArray) -> None:
-        """Write forces f (rows,) as multipliers of the first condition of ``dual``."""
+    def seed(self, stated: list[Term], f: FloatArray) -> None:
+        """Write forces f (rows,) as the multipliers of what ``dual`` has ``stated``."""
 
 
 class HalfLineForm(ConeForm):
@@ -50,27 +57,49 @@ class HalfLineForm(ConeForm):
 
     signed = False
 
-    def holds(self, f: cp.Variable) -> list[Term]:
-        """Nothing more than the sign of f."""
-        return [Term("f ≥ 0", None)]
+    def holds(self, f: cp.Expression) -> list[Term]:
+        """Nothing more than the sign of f, where the variable has it."""
+        return [Term("f ≥ 0", None if f.is_nonneg() else f >= 0)]
 
-    def dual(
-        self, B: sp.csr_array, w: cp.Variable, rest: list[tuple[str, Any]], names: str
-    ) -> list[Term]:
+    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
         """B w + rest ≥ 0."""
         g = cp.Constant(B, name="B") @ w
         for _, addend in rest:
             g = g + addend
         return [Term(f"{names} ≥ 0", g >= 0)]
 
-    def multipliers(self, constraint: cp.Constraint) -> FloatArray | None:
+    def multipliers(self, stated: list[Term]) -> FloatArray | None:
         """(nc,) multipliers of g ≥ 0."""
-        value = constraint.dual_value
+        value = stated[0].object.dual_value
         return None if value is None else np.asarray(value)
 
-    def seed(self, constraint: cp.Constraint, f: FloatArray) -> None:
+    def seed(self, stated: list[Term], f: FloatArray) -> None:
         """Write forces f (nc,)."""
-        seed_dual(constraint, f)
+        seed_dual(stated[0].object, f)
+
+
+class LineForm(ConeForm):
+    """Any f; g = 0."""
+
+    def holds(self, f: cp.Expression) -> list[Term]:
+        """Nothing."""
+        return [Term("f free", None)]
+
+    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
+        """B w + rest = 0."""
+        g = cp.Constant(B, name="B") @ w
+        for _, addend in rest:
+            g = g + addend
+        return [Term(f"{names} = 0", g == 0)]
+
+    def multipliers(self, stated: list[Term]) -> FloatArray | None:
+        """(nc,) multipliers of g = 0, with the sign of forces."""
+        value = stated[0].object.dual_value
+        return None if value is None else -np.asarray(value)
+
+    def seed(self, stated: list[Term], f: FloatArray) -> None:
+        """Write forces f (nc,)."""
+        seed_dual(stated[0].object, -f)
 
 
 class FrictionForm(ConeForm):
@@ -78,7 +107,7 @@ class FrictionForm(ConeForm):
 
     cones: FrictionCones
 
-    def holds(self, f: cp.Variable) -> list[Term]:
+    def holds(self, f: cp.Expression) -> list[Term]:
         """‖f_T‖ ≤ μ f_n; of μ = 0 the sign of f_n is left."""
         nc, d = self.cones.nc, self.cones.d
         columns = cp.reshape(f, (nc, d), order="C")
@@ -89,9 +118,7 @@ class FrictionForm(ConeForm):
             Term("f_n ≥ 0", normal >= 0),
         ]
 
-    def dual(
-        self, B: sp.csr_array, w: cp.Variable, rest: list[tuple[str, Any]], names: str
-    ) -> list[Term]:
+    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
         """μ‖(B w + rest)_T‖ ≤ (B w + rest)_n."""
         nc, d = self.cones.nc, self.cones.d
         tangential = np.arange(nc * d) % d > 0
@@ -102,20 +129,20 @@ class FrictionForm(ConeForm):
         sliding = cp.multiply(mu, cp.reshape(sliding, (nc, d - 1), order="C"))
         return [Term(f"μ ‖({names})_T‖ ≤ ({names})_n", cp.SOC(normal, sliding, axis=1))]
 
-    def multipliers(self, constraint: cp.Constraint) -> FloatArray | None:
+    def multipliers(self, stated: list[Term]) -> FloatArray | None:
         """(rows,) forces from the multipliers (f_n, f_T/μ) of the cones."""
-        value = constraint.dual_value
+        value = stated[0].object.dual_value
         if value is None or value[0] is None:
             return None
         nc, mu = self.cones.nc, self.cones.mu[:, None]
         sliding = mu * np.reshape(np.asarray(value[1], dtype=float), (nc, self.cones.d - 1))
         return np.column_stack([np.ravel(value[0]), sliding]).ravel()
 
-    def seed(self, constraint: cp.Constraint, f: FloatArray) -> None:
+    def seed(self, stated: list[Term], f: FloatArray) -> None:
         """Write forces f (rows,) as (f_n, f_T/μ)."""
         table, mu = self.cones.table(f), self.cones.mu
         sliding = table[:, 1:] / np.where(mu > 0.0, mu, np.inf)[:, None]
-        seed_dual(constraint, table[:, 0], sliding)
+        seed_dual(stated[0].object, table[:, 0], sliding)
 
 
 class FacedForm(ConeForm):
@@ -128,7 +155,7 @@ class FacedForm(ConeForm):
         which = np.flatnonzero(self.cones.status == status)
         return which, which[:, None] * self.cones.d + np.arange(self.cones.d)
 
-    def holds(self, f: cp.Variable) -> list[Term]:
+    def holds(self, f: cp.Expression) -> list[Term]:
         """‖f_T‖ ≤ μ f_n, f = α r, or f = 0."""
         (rests, rows), (slides, along) = self._rows(RESTING), self._rows(SLIDING)
         _, opened = self._rows(OPEN)
@@ -149,9 +176,7 @@ class FacedForm(ConeForm):
             terms.append(Term("f = 0 where they are open", f[opened.ravel()] == 0))
         return terms
 
-    def dual(
-        self, B: sp.csr_array, w: cp.Variable, rest: list[tuple[str, Any]], names: str
-    ) -> list[Term]:
+    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
         """B w + rest in the dual cones of resting contacts, and not against the rays."""
         (rests, rows), (slides, along) = self._rows(RESTING), self._rows(SLIDING)
         g = cp.Constant(B, name="B") @ w
@@ -170,18 +195,64 @@ class FacedForm(ConeForm):
             terms.append(Term(f"rᵀ ({names}) ≥ 0 where they slide", onto @ g >= 0))
         return terms
 
-    def multipliers(self, constraint: cp.Constraint) -> FloatArray | None:
+    def multipliers(self, stated: list[Term]) -> FloatArray | None:
         """None: forces are those of the springs."""
         return None
 
-    def seed(self, constraint: cp.Constraint, f: FloatArray) -> None:
+    def seed(self, stated: list[Term], f: FloatArray) -> None:
         """Nothing."""
+
+
+class ProductForm(ConeForm):
+    """The forms of all parts, one after the other."""
+
+    cones: Product
+
+    def __init__(self, cones: Product) -> None:
+        super().__init__(cones)
+        ends = np.cumsum([0, *(part.rows for part in cones.parts)]).tolist()
+        pieces = zip(cones.parts, ends[:-1], ends[1:], strict=True)
+        self.parts = [(form_of(part), slice(a, b)) for part, a, b in pieces if b > a]
+        self.conditions = sum(form.conditions for form, _ in self.parts)
+
+    def holds(self, f: cp.Expression) -> list[Term]:
+        """Those of each part."""
+        return [term for form, rows in self.parts for term in form.holds(f[rows])]
+
+    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
+        """Those of each part, first those with forces as multipliers."""
+        first, others = list[Term](), list[Term]()
+        for form, rows in self.parts:
+            addends = [(name, addend[rows]) for name, addend in rest]
+            terms = form.dual(sp.csr_array(B[rows]), w, addends, names)
+            first += terms[: form.conditions]
+            others += terms[form.conditions :]
+        return first + others
+
+    def _stated(self, stated: list[Term]) -> list[tuple[ConeForm, slice, list[Term]]]:
+        """Each form, its rows, and what it has stated."""
+        ends = np.cumsum([0, *(form.conditions for form, _ in self.parts)]).tolist()
+        pieces = zip(self.parts, ends[:-1], ends[1:], strict=True)
+        return [(form, rows, stated[a:b]) for (form, rows), a, b in pieces]
+
+    def multipliers(self, stated: list[Term]) -> FloatArray | None:
+        """(rows,) those of each part."""
+        each = [form.multipliers(terms) for form, _, terms in self._stated(stated)]
+        known = [f for f in each if f is not None]
+        return np.concatenate(known) if len(known) == len(each) else None
+
+    def seed(self, stated: list[Term], f: FloatArray) -> None:
+        """Write forces f (rows,)."""
+        for form, rows, terms in self._stated(stated):
+            form.seed(terms, f[rows])
 
 
 _FORMS: dict[type[Cones], type[ConeForm]] = {
     HalfLines: HalfLineForm,
+    Lines: LineForm,
     FrictionCones: FrictionForm,
     FixedFaces: FacedForm,
+    Product: ProductForm,
 }
 
 

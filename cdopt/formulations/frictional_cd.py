@@ -102,7 +102,7 @@ class FrictionalCD(Formulation):
         self.law, self.form = law, possible_form(form or usual, step)
         self.step, self.joints = keeping_joints(step)
         self.data = frictional_data(self.step, law)
-        self.shift = np.zeros(step.nc)
+        self.shift = np.zeros(self.data.nc)
 
     @property
     def _particulars(self) -> list[str]:
@@ -117,7 +117,7 @@ class FrictionalCD(Formulation):
         other = copy.copy(self)
         for name in ("statement", "forces", "velocity", "displacement"):
             vars(other).pop(name, None)
-        other.shift = checks.vector("shift", shift, self.step.nc, "m/s")
+        other.shift = checks.vector("shift", shift, self.data.nc, "m/s")
         return other
 
     def slater(self) -> Slater:
@@ -161,7 +161,7 @@ class FrictionalCD(Formulation):
         self, once: Solve, backend: Backend, start: WarmStart | None, time_limit: float | None
     ) -> Certified:
         """One run; of a conic solver on Coulomb's law, one for each pass."""
-        direct = self.law == "associated" or self.data.kind in backend.capability.structured
+        direct = self.law == "associated" or backend.capability.consumes(self.data)
         if direct or self.extended:
             return once(self, time_limit)
         return self._fixed_point(once, start, time_limit)
@@ -179,7 +179,8 @@ class FrictionalCD(Formulation):
         posed, since, timings, steps, passes = self, 0, dict[str, float](), 0, 0
         last = np.zeros(data.nc)
         if start is not None:
-            last = self._shift_of(Iterate(None, start.forces_on(data.contact_ids, data.nc, data.d)))
+            forces = start.forces_in(data.cones, data.contact_ids)
+            last = self._shift_of(Iterate(None, forces))
             posed = self.shifted(last)
         while True:
             result, certificate = once(posed, deadline.time_limit)

@@ -55,7 +55,8 @@ class Statement(ABC):
         self._cones = self.scaled.cones or data.cones
         self._shift = np.zeros(data.rows)
         if shift is not None:
-            self._shift[:: data.d] = shift / data.speed[:: data.d]
+            first = data.cones.first
+            self._shift[first] = shift / data.speed[first]
         if not data.nc:
             self.scaled, self._cones = _with_a_contact(self.scaled), HalfLines(1)
             self._shift = np.zeros(1)
@@ -138,7 +139,7 @@ class Statement(ABC):
     def _forces_of(self, start: WarmStart) -> tuple[FloatArray, FloatArray]:
         """Forces (rows,) of a previous solution in N, and as values of the variable f."""
         data = self.data
-        forces = start.forces_on(data.contact_ids, data.nc, data.d)
+        forces = start.forces_in(data.cones, data.contact_ids)
         if not data.nc:
             return forces, np.zeros(1)
         f = forces / data.force
@@ -189,9 +190,9 @@ class InForces(Statement):
         if problem.S is not None:
             self.w = cp.Variable(problem.load.size, name="w")
         self.f = cp.Variable(problem.p.size, nonneg=not self.form.signed, name="f")
-        nc, d = data.nc, data.d
-        normal = self.f if self.f.size == nc else self.f[: nc * d : d]
-        self.forces = cp.multiply(cp.Constant(data.force[::d], name="f₀"), normal)
+        first = data.cones.first
+        normal = self.f if self.f.size == data.nc else self.f[: data.rows][first]
+        self.forces = cp.multiply(cp.Constant(data.force[first], name="f₀"), normal)
 
     def _terms(self) -> list[Term]:
         problem, weight = self.scaled, self.row_weight
@@ -326,7 +327,7 @@ class InMotion(Statement):
         if self.form.signed and self.c is not None:  # springs
             c = self.c.value
             return None if c is None else Iterate(motion, self._physical_forces(c))
-        f = self.form.multipliers(self.conditions[0].object)
+        f = self.form.multipliers(self.conditions)
         return None if f is None else Iterate(motion, self._physical_forces(f / self.row_weight))
 
     def seed(self, start: WarmStart) -> None:
@@ -341,7 +342,7 @@ class InMotion(Statement):
         if self.s is not None:
             self.s.value = np.zeros(self.s.shape)
         if self.conditions:
-            self.form.seed(self.conditions[0].object, self.row_weight * f)
+            self.form.seed(self.conditions, self.row_weight * f)
 
 
 # --- energies of elastic contacts ----------------------------------------------------------

@@ -42,7 +42,7 @@ from cdopt._util.errors import BackendUnavailable, Unsupported
 from cdopt._util.formatting import one_line
 from cdopt.backends.base import Backend, Capability, Problem, RunResult
 from cdopt.backends.network_problem import network_problem
-from cdopt.problem import ContactProblem
+from cdopt.problem import ContactProblem, FrictionCones, HalfLines
 from cdopt.problem.solution import WarmStart
 
 _NAMES = """LEMKE PIVOT PIVOT_LUMOD PATHSEARCH BARD MURTY AVI_CAOFERRIS ENUM PGS RPGS PSOR CPG
@@ -141,6 +141,7 @@ class Siconos:
     _names: ClassVar[tuple[str, ...]] = SOLVERS
     _prefix: ClassVar[str] = "siconos-"
     _kind: ClassVar[str] = "rigid step"
+    _cones: ClassVar[str] = HalfLines.name
 
     def __post_init__(self) -> None:
         checks.choice("solver", self.solver, self._names)
@@ -158,7 +159,7 @@ class Siconos:
     @property
     def capability(self) -> Capability:
         """Rigid steps, or steps with friction, from zero."""
-        return Capability(structured=frozenset({self._kind}))
+        return Capability(structured=frozenset({self._kind}), cones=frozenset({self._cones}))
 
     def _question(self, data: ContactProblem) -> dict[str, Any]:
         """The solver's whole name, and what only steps with friction have."""
@@ -235,6 +236,7 @@ class SiconosFriction(Siconos):
     _names: ClassVar[tuple[str, ...]] = FRICTION_SOLVERS
     _prefix: ClassVar[str] = "siconos-friction-"
     _kind: ClassVar[str] = "frictional step"
+    _cones: ClassVar[str] = FrictionCones.name
 
     def _question(self, data: ContactProblem) -> dict[str, Any]:
         if data.kind != self._kind:

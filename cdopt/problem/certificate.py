@@ -21,7 +21,6 @@ from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import beside
-from cdopt.problem.cones import HalfLines
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.existence import attainment
 from cdopt.problem.residual import (
@@ -181,7 +180,7 @@ def _residuals(
     local = data.scales.local(motion, f)
     if data.compliance is not None:
         return _elastic(data, local, motion, f)
-    conditions = _rigid if isinstance(data.cones, HalfLines) else _with_friction
+    conditions = _rigid if data.d == 1 else _with_friction
     return conditions(data, local, motion, f)
 
 
@@ -197,13 +196,17 @@ def _rigid(
     - ``complementarity``  max min(N_ii f_i, g_i)₊ / S_i
     - ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b), where bodies are known
     - ``duality gap``      |primal + Δt · dual| / E, the largest of all parts
+
+    A bilateral row has the penetration |g_i|, and its force is free.
     """
-    gap, push = data.gap(motion, f), data.mobility * f
+    gap, push, lines = data.gap(motion, f), data.mobility * f, data.cones.bilateral
     speed, round_off, zero = local.speed, local.gap_round_off, np.zeros(data.nc)
-    both = positive(np.minimum(push, gap))
+    both, pull = positive(np.minimum(push, gap)), positive(-push)
+    if lines.any():
+        both, pull = np.where(lines, 0.0, both), np.where(lines, 0.0, pull)
     return residuals_of(
-        Condition("penetration", "m/s", positive(-gap), speed, round_off),
-        Condition("tension", "m/s", positive(-push), speed, zero),
+        Condition("penetration", "m/s", positive(-data.cones.opening(gap)), speed, round_off),
+        Condition("tension", "m/s", pull, speed, zero),
         Condition("complementarity", "m/s", both, speed, round_off),
         *local.balance,
         _duality_gap(data, local, data.dt * f * gap, data.dt * np.abs(f) * round_off, zero),
@@ -256,7 +259,7 @@ def _elastic(
     cones, at = data.cones, local.force
     if not law.pulls:
         by_law = law_condition(law, f, c, slack, at)
-        inside = Condition("tension", "N", positive(-f), at, np.zeros(f.size))
+        inside = Condition("tension", "N", cones.distance(f), at, np.zeros(f.size))
     else:
         off = cones.sensitivity * cones.sizes(law.stiffness * slack) + EPS * cones.sizes(f)
         by_law = Condition("law", "N", cones.sizes(f - data.contact_forces(c)), at, off, True)

@@ -3,7 +3,7 @@
 Forces and rates are arrays (rows,) in the order of the contacts, the normal row of each first. A
 law is K ∋ f ⟂ g ∈ K*; Coulomb's law has de Saxcé's rates g + shift(g) e_n in place of g.
 
-A further kind of cone is one more class here. Nothing else in this room needs to know it.
+A further kind of cone is one more class here, and one more form in ``formulations.cone_forms``.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.frozen import Frozen
+from cdopt.problem import cone_rules
 from cdopt.problem import friction_cone as cone
+from cdopt.problem.cone_rules import Rules
 
 
 class Cones(ABC):
@@ -28,11 +32,13 @@ class Cones(ABC):
     nc : number of contacts.
     d : rows of a contact.
     mu : (nc,) friction coefficients, zero without friction.
+    name : of the kind, as backends list those that they take.
     """
 
     nc: int
     d: int
     mu: FloatArray
+    name: ClassVar[str]
 
     __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
 
@@ -45,6 +51,31 @@ class Cones(ABC):
     def rows(self) -> int:
         """Number of rows of all contacts."""
         return int(self.ends[-1])
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Names of the kinds of cones."""
+        return frozenset({self.name})
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all contacts have the same number of rows."""
+        return self.rows == self.nc * self.d
+
+    @property
+    def first(self) -> slice | IntArray:
+        """The first row of each contact, as an index of rows."""
+        return slice(None, None, self.d) if self.uniform else self.ends[:-1]
+
+    @property
+    def bilateral(self) -> BoolArray:
+        """(nc,) whether a cone is a line, whose forces may be of either sign."""
+        return np.zeros(self.nc, dtype=bool)
+
+    @property
+    def polyhedral(self) -> bool:
+        """Whether all cones are polyhedral, so that every infimum is attained."""
+        return True
 
     @cached_property
     def contact(self) -> IntArray:
@@ -99,7 +130,17 @@ class Cones(ABC):
     @property
     @abstractmethod
     def stretch(self) -> FloatArray:
-        """(rows,) factors by which points of Lorentz cones become those of K."""
+        """(rows,) factors by which points of ``lorentz`` become those of K."""
+
+    @property
+    def lorentz(self) -> tuple[sp.csr_array, list[int]]:
+        """R (k, rows) and sizes: K = {stretch x : R x in Lorentz cones of these sizes}."""
+        return sp.csr_array(sp.eye_array(self.rows)), np.diff(self.ends).tolist()
+
+    @property
+    def rules(self) -> tuple[Rules, FloatArray]:
+        """Rules and coefficients (nc, d) by which compiled loops project (``cone_rules``)."""
+        raise TypeError(f"{self.name} have no rules for compiled loops")
 
     @abstractmethod
     def take(self, contacts: IntArray) -> Cones:
@@ -137,19 +178,32 @@ class Cones(ABC):
     def projection_derivative(self, y: FloatArray) -> FloatArray:
         """An element (nc, d, d) of the generalised derivative of ``project`` at y (rows,)."""
 
+    def projection_root(self, y: FloatArray) -> FloatArray:
+        """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
+        values, vectors = np.linalg.eigh(self.projection_derivative(y))
+        return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(0, 2, 1))
+
     @abstractmethod
     def shift(self, g: FloatArray) -> FloatArray:
         """(nc,) de Saxcé's shift of the normal rates: the least g_n with (g_n, g_T) in K*.
 
-        Where g_n is at least the shift, g is in the dual cone.
+        Where g_n is at least the shift, g is in the dual cone. Of lines it is zero.
         """
+
+    def shift_gradient(self, g: FloatArray) -> FloatArray:
+        """(nc, d) derivative of ``shift`` at rates g (rows,); zero where it has none."""
+        return np.zeros((self.nc, self.d))
 
     def shifted(self, g: FloatArray) -> FloatArray:
         """Rates g + shift(g) e_n (rows,)."""
         g = checks.answer("g", g, self.rows)
         result = g.copy()
-        result[self.ends[:-1]] += self.shift(g)
+        result[self.first] += self.shift(g)
         return result
+
+    def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
+        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
+        return float(self.project(y + t * change) @ change)
 
     def distance(self, f: FloatArray) -> FloatArray:
         """(nc,) distance of forces f (rows,) from K."""
@@ -176,6 +230,8 @@ class Cones(ABC):
 class HalfLines(Cones):
     """f ≥ 0 and g ≥ 0: contacts without friction, of one row each."""
 
+    name = "half-lines"
+
     def __init__(self, nc: int) -> None:
         nc = checks.whole("nc", nc, 0)
         self.nc, self.d, self.mu = nc, 1, np.zeros(nc)
@@ -189,6 +245,11 @@ class HalfLines(Cones):
     def stretch(self) -> FloatArray:
         """Ones."""
         return np.ones(self.nc)
+
+    @property
+    def rules(self) -> tuple[Rules, FloatArray]:
+        """Normal rows."""
+        return np.full((self.nc, 1), cone_rules.NORMAL, dtype=np.int8), np.zeros((self.nc, 1))
 
     def take(self, contacts: IntArray) -> HalfLines:
         """As many half-lines."""
@@ -214,9 +275,21 @@ class HalfLines(Cones):
 class Lines(Cones):
     """Any f, and g = 0: bilateral rows, such as those of joints."""
 
+    name = "lines"
+
     def __init__(self, nc: int) -> None:
         nc = checks.whole("nc", nc, 0)
         self.nc, self.d, self.mu = nc, 1, np.zeros(nc)
+
+    @property
+    def bilateral(self) -> BoolArray:
+        """(nc,) true."""
+        return np.ones(self.nc, dtype=bool)
+
+    @property
+    def lorentz(self) -> tuple[sp.csr_array, list[int]]:
+        """No conditions."""
+        return sp.csr_array((0, self.rows)), []
 
     def opening(self, g: FloatArray) -> FloatArray:
         """−|g|: whatever moves a row violates it."""
@@ -231,6 +304,11 @@ class Lines(Cones):
     def stretch(self) -> FloatArray:
         """Ones."""
         return np.ones(self.nc)
+
+    @property
+    def rules(self) -> tuple[Rules, FloatArray]:
+        """Free rows."""
+        return np.full((self.nc, 1), cone_rules.FREE, dtype=np.int8), np.zeros((self.nc, 1))
 
     def take(self, contacts: IntArray) -> Lines:
         """As many lines."""
@@ -258,9 +336,16 @@ class FrictionCones(Cones):
     d : rows a contact.
     """
 
+    name = "friction cones"
+
     def __init__(self, mu: FloatArray, d: int) -> None:
         self.mu = checks.answer("mu", mu, None)
         self.nc, self.d = int(self.mu.size), checks.dimension("d", d)
+
+    @property
+    def polyhedral(self) -> bool:
+        """In the plane."""
+        return self.d <= 2
 
     @property
     def sensitivity(self) -> FloatArray:
@@ -273,6 +358,13 @@ class FrictionCones(Cones):
         stretch = self.mu.repeat(self.d)
         stretch[:: self.d] = 1.0
         return stretch
+
+    @property
+    def rules(self) -> tuple[Rules, FloatArray]:
+        """One norm of the tangential rows."""
+        rules = np.ones((self.nc, self.d), dtype=np.int8)
+        rules[:, 0] = cone_rules.NORMAL
+        return rules, np.repeat(self.mu[:, None], self.d, axis=1)
 
     def take(self, contacts: IntArray) -> FrictionCones:
         """The cones of these contacts (n,)."""
@@ -295,9 +387,21 @@ class FrictionCones(Cones):
         """An element (nc, d, d) of its generalised derivative."""
         return cone.projection_derivative(self.table(y), self.mu)
 
+    def projection_root(self, y: FloatArray) -> FloatArray:
+        """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
+        return cone.projection_root(self.table(y), self.mu)
+
+    def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
+        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
+        return cone.projected_work(self.table(y), self.table(change), t, self.mu)
+
     def shift(self, g: FloatArray) -> FloatArray:
         """(nc,) μ‖g_T‖."""
         return cone.shift(self.table(g), self.mu)
+
+    def shift_gradient(self, g: FloatArray) -> FloatArray:
+        """(nc, d) μ g_T/‖g_T‖ on tangential rows."""
+        return cone.shift_gradient(self.table(g), self.mu)
 
 
 OPEN, SLIDING, RESTING = 0, 1, 2
@@ -315,6 +419,8 @@ class FixedFaces(FrictionCones):
     status : (nc,) OPEN, SLIDING or RESTING.
     ray : (nc, d) the force of a sliding contact per unit of normal force; not read at others.
     """
+
+    name = "faces of friction cones"
 
     def __init__(self, mu: FloatArray, d: int, status: IntArray, ray: FloatArray) -> None:
         super().__init__(mu, d)
@@ -350,6 +456,14 @@ class FixedFaces(FrictionCones):
         slope[self.status == OPEN] = 0.0
         return slope
 
+    def projection_root(self, y: FloatArray) -> FloatArray:
+        """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
+        return Cones.projection_root(self, y)
+
+    def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
+        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
+        return Cones.projected_work(self, y, change, t)
+
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
         """Coulomb's micro-slip of closed contacts, from forces ``tried`` (rows,)."""
         closed = self.on_rows((self.status != OPEN).astype(np.float64))
@@ -364,6 +478,8 @@ class Product(Cones):
     parts : the cones of each kind.
     """
 
+    name = "products"
+
     def __init__(self, *parts: Cones) -> None:
         self.parts = parts
         self.nc, self.d = sum(p.nc for p in parts), max((p.d for p in parts), default=1)
@@ -372,6 +488,28 @@ class Product(Cones):
     @staticmethod
     def _joined(values: list[FloatArray]) -> FloatArray:
         return np.concatenate([np.zeros(0), *values])
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Names of the kinds of those parts that have cones."""
+        return frozenset[str]().union(*(p.kinds for p in self.parts if p.nc))
+
+    @property
+    def bilateral(self) -> BoolArray:
+        """(nc,) that of each part."""
+        return np.concatenate([np.zeros(0, dtype=bool), *(p.bilateral for p in self.parts)])
+
+    @property
+    def polyhedral(self) -> bool:
+        """Whether all parts are."""
+        return all(p.polyhedral for p in self.parts)
+
+    @property
+    def lorentz(self) -> tuple[sp.csr_array, list[int]]:
+        """Those of each part."""
+        each = [p.lorentz for p in self.parts]
+        sizes = [size for _, sizes in each for size in sizes]
+        return sp.csr_array(sp.block_diag([R for R, _ in each], format="csr")), sizes
 
     @cached_property
     def ends(self) -> IntArray:
@@ -428,6 +566,15 @@ class Product(Cones):
         """(rows,) that of each part."""
         return self._joined([p.stretch for p in self.parts])
 
+    @property
+    def rules(self) -> tuple[Rules, FloatArray]:
+        """Those of each part, (nc, d) filled with zeros."""
+        rules, mu, at = np.zeros((self.nc, self.d), dtype=np.int8), np.zeros((self.nc, self.d)), 0
+        for p in self.parts:
+            rules[at : at + p.nc, : p.d], mu[at : at + p.nc, : p.d] = p.rules
+            at += p.nc
+        return rules, mu
+
     def take(self, contacts: IntArray) -> Product:
         """The cones of these contacts (n,), in increasing order of the parts."""
         begins = np.cumsum([0, *(p.nc for p in self.parts)])
@@ -447,12 +594,122 @@ class Product(Cones):
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
         """An element (nc, d, d) of its generalised derivative at y (rows,), filled with zeros."""
-        result, at = np.zeros((self.nc, self.d, self.d)), 0
-        for p, piece in zip(self.parts, self._split(y), strict=True):
-            result[at : at + p.nc, : p.d, : p.d] = p.projection_derivative(piece)
+        return self._blocks("projection_derivative", y, (self.d, self.d))
+
+    def projection_root(self, y: FloatArray) -> FloatArray:
+        """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
+        return self._blocks("projection_root", y, (self.d, self.d))
+
+    def _blocks(self, name: str, rows: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+        """Arrays of each part's method as one (nc, *shape), filled with zeros."""
+        result, at = np.zeros((self.nc, *shape)), 0
+        for p, piece in zip(self.parts, self._split(rows), strict=True):
+            within = slice(at, at + p.nc), *(slice(p.d) for _ in shape)
+            result[within] = getattr(p, name)(piece)
             at += p.nc
         return result
+
+    def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
+        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
+        pieces = zip(self.parts, self._split(y), self._split(change), strict=True)
+        return sum(p.projected_work(a, b, t) for p, a, b in pieces)
 
     def shift(self, g: FloatArray) -> FloatArray:
         """(nc,) de Saxcé's shift of the normal rates."""
         return self._of_each("shift", g)
+
+    def shift_gradient(self, g: FloatArray) -> FloatArray:
+        """(nc, d) derivative of ``shift`` at rates g (rows,)."""
+        return self._blocks("shift_gradient", g, (self.d,))
+
+
+class Filled(Cones):
+    """The same cones with rows of zeros, so that each has the largest number of rows.
+
+    Native solvers take every contact with the same number of rows.
+
+    Parameters
+    ----------
+    cones : that are to be filled up.
+
+    Attributes
+    ----------
+    rows_there : (rows of the cones,) where each of their rows is here.
+    empty : (rows,) the rows that were added.
+    """
+
+    name = "products"
+
+    def __init__(self, cones: Cones) -> None:
+        self.cones, self.nc, self.d, self.mu = cones, cones.nc, cones.d, cones.mu
+        begins = np.arange(cones.nc) * cones.d - cones.ends[:-1]
+        self.rows_there = np.arange(cones.rows) + begins[cones.contact]
+        self.empty = self.fill(np.zeros(cones.rows), 1.0) > 0.0
+
+    def fill(self, rows: FloatArray, value: float = 0.0) -> FloatArray:
+        """Values of the rows of ``cones`` on those here, another ``value`` on the others."""
+        result = np.full(self.rows, value)
+        result[self.rows_there] = rows
+        return result
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Those of the cones."""
+        return self.cones.kinds
+
+    @property
+    def bilateral(self) -> BoolArray:
+        """(nc,) those of the cones."""
+        return self.cones.bilateral
+
+    @property
+    def sensitivity(self) -> FloatArray:
+        """(nc,) that of the cones."""
+        return self.cones.sensitivity
+
+    @property
+    def stretch(self) -> FloatArray:
+        """(rows,) that of the cones."""
+        return self.fill(self.cones.stretch)
+
+    @property
+    def rules(self) -> tuple[Rules, FloatArray]:
+        """Those of the cones."""
+        return self.cones.rules
+
+    def take(self, contacts: IntArray) -> Filled:
+        """Those of these contacts (n,)."""
+        return Filled(self.cones.take(contacts))
+
+    def in_units(self, unit: FloatArray) -> Filled:
+        """The cones of forces over each ``unit`` (rows,)."""
+        return Filled(self.cones.in_units(unit[self.rows_there]))
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """The nearest point of K to y (rows,)."""
+        return self.fill(self.cones.project(y[self.rows_there]))
+
+    def projection_derivative(self, y: FloatArray) -> FloatArray:
+        """An element (nc, d, d) of its generalised derivative at y (rows,)."""
+        return self.cones.projection_derivative(y[self.rows_there])
+
+    def projection_root(self, y: FloatArray) -> FloatArray:
+        """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
+        return self.cones.projection_root(y[self.rows_there])
+
+    def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
+        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
+        return self.cones.projected_work(y[self.rows_there], change[self.rows_there], t)
+
+    def shift(self, g: FloatArray) -> FloatArray:
+        """(nc,) de Saxcé's shift of the normal rates g (rows,)."""
+        return self.cones.shift(g[self.rows_there])
+
+    def shift_gradient(self, g: FloatArray) -> FloatArray:
+        """(nc, d) its derivative at rates g (rows,)."""
+        return self.cones.shift_gradient(g[self.rows_there])
+
+
+# Names of cones that have ``rules``, and of those that are Lorentz cones stretched, or lines.
+RULED = frozenset({HalfLines.name, Lines.name, FrictionCones.name})
+SYMMETRIC = frozenset({HalfLines.name, Lines.name, FrictionCones.name})

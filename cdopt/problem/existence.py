@@ -3,7 +3,8 @@
 A static network is infeasible exactly when some motion u has B u ≥ 0 and F̃ᵀu < 0: no contact
 resists it, and the load drives it. It is an unbounded ray of (32). A rigid step is infeasible
 exactly when multipliers g ≥ 0 have Bᵀg = 0 and gᵀb < 0: a body between fixed walls that close in.
-With friction forces in the cones take the place of multipliers. Two matrix products verify a proof.
+With friction forces in the cones take the place of multipliers. Of bilateral rows B u is zero, and
+multipliers have either sign. Two matrix products verify a proof.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from cdopt._util.cone_program import ConeProgram
 from cdopt._util.errors import InfeasibilityProof
 from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import linprog
+from cdopt.problem.cones import Filled
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.residual import EPS, Residual, positive
 from cdopt.problem.scales import StaticScales, step_scales
@@ -51,13 +53,15 @@ def prove_infeasible(data: ContactProblem) -> InfeasibilityProof | None:
     if data.d == 1:
         every = sp.csr_array(sp.eye_array(data.rows, format="csr"))
         return _closing_in(data, data.products, every)
-    if data.law == "coulomb":
+    if data.law == "coulomb" or data.cones.bilateral.any():
         normal = sp.csr_array(sp.eye_array(data.rows, format="csr")[data.cones.ends[:-1]])
-        return _closing_in(data, sp.csr_array(data.products @ normal.T), normal)
+        proof = _closing_in(data, sp.csr_array(data.products @ normal.T), normal)
+        if proof is not None or data.law == "coulomb":
+            return proof
     slater = slater_number(data)
     if slater.forces is None or not slater.infeasible:
         return None
-    forces = slater.forces.ravel()
+    forces = slater.forces.ravel()[Filled(data.cones).rows_there]
     value = float(data.bias @ forces)
     return InfeasibilityProof(data.kind, read_only(forces), value, slater.violation)
 
@@ -72,8 +76,12 @@ def _unresisted_motion(data: ContactProblem) -> InfeasibilityProof | None:
         return None
     lever = scales.dof_lever[used]
     B = sp.csr_array(data.B[:, used] * (1.0 / lever)[None, :])
+    lines = data.cones.bilateral
+    if lines.any():
+        B = sp.csr_array(sp.vstack([B, -B[lines]]))
     load = data.contact_load[used] / (lever * data.part_force[data.parts.dof][used])
-    ray = _descending_ray(load, B, np.negative, A_ub=-B, b_ub=np.zeros(data.nc), bounds=(-1.0, 1.0))
+    least, most = np.full(used.size, -1.0), np.ones(used.size)
+    ray = _descending_ray(load, B, np.negative, least, most, A_ub=-B, b_ub=np.zeros(B.shape[0]))
     if ray is None:
         return None
     motion, violation = ray
@@ -87,22 +95,27 @@ def _closing_in(
 ) -> InfeasibilityProof | None:
     """Self-balanced forces with forceᵀ bias < 0, if there are any.
 
-    Forces are g ≥ 0 times the ``directions`` (k, rows), one a line; ``rows`` (m, k) multiply g.
+    Forces are g ≥ 0 times the ``directions`` (k, rows), each along one row; ``rows`` (m, k)
+    multiply g, which is of either sign on bilateral rows.
     """
-    bias = data.bias
-    if not np.any(directions @ bias < 0.0):
+    bias, lines = data.bias, data.cones.on_rows(data.cones.bilateral.astype(np.float64)) > 0.0
+    free = abs(directions) @ lines.astype(np.float64) > 0.0
+    drives = directions @ bias
+    if not np.any((drives < 0.0) | (free & (drives != 0.0))):
         return None
     reach = column_scale(sp.csr_array(rows.T))
     used = np.flatnonzero(reach > 0.0)
     balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
-    height = data.parts.largest(data.row_part, positive(-bias))[data.row_part]
+    closing = positive(np.where(lines, np.abs(bias), -bias))
+    height = data.parts.largest(data.row_part, closing)[data.row_part]
     ray = _descending_ray(
         directions @ (bias / np.where(height > 0.0, height, 1.0)),
         balance,
         np.abs,
+        np.where(free, -1.0, 0.0),
+        np.ones(free.size),
         A_eq=balance,
         b_eq=np.zeros(used.size),
-        bounds=(0.0, 1.0),
     )
     if ray is None:
         return None
@@ -114,20 +127,24 @@ def _descending_ray(
     cost: FloatArray,
     rows: sp.csr_array,
     violation: Callable[[FloatArray], FloatArray],
+    least: FloatArray,
+    most: FloatArray,
     **program: Any,
 ) -> tuple[FloatArray, float] | None:
     """A vector x of negative costᵀx that meets its conditions, and by how much it misses them.
 
-    HiGHS computes it; ``program`` has constraints and bounds, as ``scipy.optimize.linprog`` takes
-    them. The ``violation`` of the products with the ``rows`` (m, n) must be at most 1e-7 in scaled
-    units: a problem whose answers are all 1e7 times its own scale looks infeasible.
+    HiGHS computes it, between ``least`` and ``most`` (n,); ``program`` has the constraints, as
+    ``scipy.optimize.linprog`` takes them. The ``violation`` of the products with the ``rows``
+    (m, n) must be at most 1e-7 in scaled units: a problem whose answers are all 1e7 times its own
+    scale looks infeasible.
     """
     if not (np.isfinite(rows.data).all() and np.isfinite(cost).all()):
         return None
-    x = linprog(cost, options=_PROOF, **program).x
+    bounds = np.column_stack([least, most])
+    x = linprog(cost, options=_PROOF, bounds=bounds, **program).x
     if x is None:
         return None
-    x = np.clip(x, *program["bounds"])
+    x = np.clip(x, least, most)
     value, missed = float(cost @ x), float(violation(rows @ x).max(initial=0.0))
     return (x, missed) if value < -_CLEAR and missed <= _CLEAR * abs(value) else None
 
@@ -151,7 +168,7 @@ def attainment(
     -------
     The Slater number, where it was computed, and a residual where the answer is none.
     """
-    if data.d <= 2 or not data.nc or data.compliance is not None:
+    if data.cones.polyhedral or not data.nc or data.compliance is not None:
         return None, ()
     acts, at = step_scales(data).acting_energy(motion, f), data.parts.contact
     energy = data.dt * data.parts.total(at, data.mobility * data.cones.sizes(f) ** 2)
@@ -234,6 +251,9 @@ def slater_number(data: ContactProblem, contacts: IntArray | None = None) -> Sla
         return Slater(np.inf)
     cones = data.cones.take(contacts)
     columns, stretch = data.cones.rows_of(contacts), cones.stretch
+    normal = cones.ends[:-1][~cones.bilateral]
+    if not normal.size:
+        return Slater(np.inf)
     n, speed = columns.size, data.speed[columns]
     rows = sp.csr_array(data.products[:, columns] * (1.0 / speed)[None, :])
     reach = column_scale(sp.csr_array(rows.T))
@@ -241,18 +261,18 @@ def slater_number(data: ContactProblem, contacts: IntArray | None = None) -> Sla
     balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
     cost = data.bias[columns] / speed
     total = np.zeros((1, n))
-    total[0, cones.ends[:-1]] = 1.0
+    total[0, normal] = 1.0
     equal = sp.vstack([balance * stretch[None, :], sp.csr_array(total)])
     right = np.append(np.zeros(used.size), 1.0)
-    identity, dims = sp.eye_array(n), np.diff(cones.ends).tolist()
-    parts = cost * stretch, equal, right, identity, np.zeros(n), dims
+    inside, dims = cones.lorentz
+    parts = cost * stretch, equal, right, inside, np.zeros(inside.shape[0]), dims
     answer = ConeProgram(*parts, seconds=_SECONDS).solve()
     if answer.status == "PrimalInfeasible":
         return Slater(np.inf)
     if not answer.useful:
         return Slater(np.nan, violation=np.inf)
     power = cones.project(stretch * answer.x)
-    power /= cones.normal(power).sum() or 1.0
+    power /= power[normal].sum() or 1.0
     value = float(cost @ power)
     violation = float(np.abs(balance @ power).max(initial=0.0))
     if violation > MARGIN:  # no self-balanced forces
@@ -282,21 +302,22 @@ def forces_shrink(
     unit = np.linalg.norm(effect @ y) or 1.0
     target, work = effect @ (y / unit), rates / root / unit
     done = max(float(work @ (y / unit)), 0.0)
-    n, m = columns.size, target.size
+    n, m, (in_cones, dims) = columns.size, target.size, cones.lorentz
+    k = in_cones.shape[0]
     on_forces = [  # in cones; then: Σ w ‖f‖² ≤ size², ‖effect − target‖ ≤ slack, work
-        sp.eye_array(n),
+        in_cones,
         sp.csr_array((1, n)),
         sp.diags_array(stretch),
         sp.csr_array((1, n)),
         effect * stretch[None, :],
         sp.csr_array((-work * stretch)[None, :]),
     ]
-    on_size = sp.csr_array(([1.0], ([n], [0])), shape=(2 * n + m + 3, 1))
+    on_size = sp.csr_array(([1.0], ([k], [0])), shape=(k + n + m + 3, 1))
     inside, cost = sp.hstack([sp.vstack(on_forces), on_size]), np.append(np.zeros(n), 1.0)
-    dims = [*np.diff(cones.ends).tolist(), n + 1, m + 1, 1]
+    dims = [*dims, n + 1, m + 1, 1]
     sizes = []
     for slack in (_SMALL, float(np.clip(10.0 * np.sqrt(worst), *_LARGER))):
-        shift = np.concatenate([np.zeros(2 * n + 1), [slack], -target, [done + slack]])
+        shift = np.concatenate([np.zeros(k + n + 1), [slack], -target, [done + slack]])
         free = sp.csr_array((0, n + 1)), np.zeros(0)
         answer = ConeProgram(cost, *free, inside, shift, dims, seconds=_SECONDS).solve()
         sizes.append(float(answer.x[-1]) if answer.useful else np.inf)

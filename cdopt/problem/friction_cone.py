@@ -128,11 +128,17 @@ def shifted(g: FloatArray, mu: FloatArray) -> FloatArray:
 def shift_derivative(g: FloatArray, mu: FloatArray) -> FloatArray:
     """(nc, d, d) derivative of ``shifted``; where a contact does not slip, the identity."""
     nc, d = g.shape
-    size = _sizes(g)
     result = np.broadcast_to(np.eye(d), (nc, d, d)).copy()
+    result[:, 0] += shift_gradient(g, mu)
+    return result
+
+
+def shift_gradient(g: FloatArray, mu: FloatArray) -> FloatArray:
+    """(nc, d) derivative of ``shift`` at g (nc, d); zero where a contact does not slip."""
+    size, result = _sizes(g), np.zeros(g.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         direction = np.where(size[:, None] > 0.0, g[:, 1:] / size[:, None], 0.0)
-    result[:, 0, 1:] = mu[:, None] * direction
+    result[:, 1:] = mu[:, None] * direction
     return result
 
 

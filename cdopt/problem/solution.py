@@ -17,6 +17,7 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, portable
 from cdopt._util.frozen import Frozen
 from cdopt.problem.certificate import Certificate
+from cdopt.problem.cones import Cones
 from cdopt.problem.contact_step import ContactNames
 from cdopt.problem.residual import Residual
 
@@ -69,11 +70,7 @@ class WarmStart(Frozen):
         if contact_ids is not None:
             contact_ids = checks.labels("contact_ids", contact_ids, nc)
         if self.contact_ids is None or contact_ids is None:
-            count = self.forces.size
-            if count != nc * d:
-                expected = f"{nc * d:,}, or contact_ids of both steps"
-                raise InvalidInput("warm_start", f"{count:,} forces without contact_ids", expected)
-            return np.array(self.forces)
+            return self._in_order(nc * d)
         count = self.contact_ids.size
         rows = self.forces.reshape(count, self.forces.size // max(count, 1))
         forces, many = np.zeros((nc, d)), min(d, rows.shape[1])
@@ -82,6 +79,27 @@ class WarmStart(Frozen):
             _, here, there = np.intersect1d(contact_ids, self.contact_ids, return_indices=True)
             forces[here, :many] = rows[there, :many]
         return forces.ravel()
+
+    def forces_in(self, cones: Cones, contact_ids: NDArray[Any] | None) -> FloatArray:
+        """Forces (rows,) for the rows of ``cones``, of contacts with these names or None.
+
+        Contacts with different numbers of rows are matched by their order.
+
+        Raises
+        ------
+        InvalidInput : as of ``forces_on``.
+        """
+        if cones.uniform:
+            return self.forces_on(contact_ids, cones.nc, cones.d)
+        return self._in_order(cones.rows)
+
+    def _in_order(self, rows: int) -> FloatArray:
+        """The forces of as many rows."""
+        count = self.forces.size
+        if count != rows:
+            expected = f"{rows:,}, or contact_ids of both steps"
+            raise InvalidInput("warm_start", f"{count:,} forces without contact_ids", expected)
+        return np.array(self.forces)
 
 
 @dataclass(frozen=True, eq=False)

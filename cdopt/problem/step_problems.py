@@ -14,7 +14,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_onl
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import frozen_rows
 from cdopt.problem.cone_step import ConeStep
-from cdopt.problem.cones import Cones, FrictionCones, HalfLines
+from cdopt.problem.cones import Cones, FrictionCones, HalfLines, Lines, Product
 from cdopt.problem.contact_law import PowerLaw, RowSprings
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
@@ -55,6 +55,28 @@ def frictional_data(step: Step, law: str) -> ContactProblem:
     B = interleaved(step.B, friction.B_t, friction.d)
     bias = np.column_stack([step.bias, friction.rate]).ravel()
     return _with_matrices("frictional step", cones, step, B, bias, law=law)
+
+
+def with_lines(data: ContactProblem, J: sp.csr_array, rate: FloatArray) -> ContactProblem:
+    """The same step with bilateral rows after its contacts: J v⁺ + rate = 0.
+
+    ``J`` is (n, nv), ``rate`` (n,) in m/s or rad/s. The rows count as contacts of one row each,
+    without names and points.
+    """
+    J = checks.matrix("J", J, None, data.nv)
+    rate = checks.answer("rate", rate, J.shape[0])
+    if data.inertia is None:
+        raise InvalidInput("data", f"a {data.kind} without a mass matrix", "a step of bodies")
+    B = sp.csr_array(sp.vstack([data.B, _without_idle(J, data.inertia.diagonal)]))
+    return dataclasses.replace(
+        data,
+        cones=Product(data.cones, Lines(J.shape[0])),
+        B=freeze(B),
+        p=read_only(np.concatenate([data.p, J @ data.rest + rate])),
+        bias=read_only(np.concatenate([data.bias, rate])),
+        contact_ids=None,
+        points=None,
+    )
 
 
 def _with_bodies(step: Step) -> ContactStep:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt.problem import Cones, FrictionCones, HalfLines, frictional_data, rigid_data
-from cdopt.problem.cones import FixedFaces, Lines, Product
+from cdopt.problem import Cones, FrictionCones, HalfLines, cone_rules, frictional_data, rigid_data
+from cdopt.problem.cones import RULED, Filled, FixedFaces, Lines, Product
 
 NC = 60
 
@@ -21,8 +21,9 @@ def cones_of(kind: str, seed: int = 0) -> Cones:
         return HalfLines(NC)
     if kind == "lines":
         return Lines(NC)
-    if kind == "product":
-        return Product(FrictionCones(mu[:20], 3), HalfLines(25), Lines(15))
+    if kind in ("product", "filled"):
+        product = Product(FrictionCones(mu[:20], 3), HalfLines(25), Lines(15))
+        return Filled(product) if kind == "filled" else product
     d = int(kind[-1])
     if kind.startswith("cones"):
         return FrictionCones(mu, d)
@@ -31,7 +32,7 @@ def cones_of(kind: str, seed: int = 0) -> Cones:
     return FixedFaces(mu, d, rng.integers(0, 3, NC), np.column_stack([np.ones(NC), way]))
 
 
-KINDS = ["half-lines", "cones 2", "cones 3", "faces 2", "faces 3", "lines", "product"]
+KINDS = ["half-lines", "cones 2", "cones 3", "faces 2", "faces 3", "lines", "product", "filled"]
 every = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -80,6 +81,63 @@ def test_the_shift_is_the_least_normal_rate_in_the_dual_cone(kind: str) -> None:
     edge[:: cones.d] -= 1e-6
     assert cones.dual_distance(edge).min() > 1e-7
     np.testing.assert_allclose(cones.normal(cones.shifted(g)), cones.normal(g) + cones.shift(g))
+
+
+@every
+def test_roots_and_line_searches_follow_from_the_projection(kind: str) -> None:
+    cones, rng = cones_of(kind), np.random.default_rng(6)
+    y, change = rng.standard_normal((2, cones.rows))
+    root = cones.projection_root(y)
+    slope = cones.projection_derivative(y)
+    np.testing.assert_allclose(root.transpose(0, 2, 1) @ root, slope, atol=1e-14)
+    work = float(cones.project(y + 0.3 * change) @ change)
+    assert cones.projected_work(y, change, 0.3) == pytest.approx(work, rel=1e-12)
+
+
+@every
+def test_the_gradient_of_the_shift_is_its_derivative(kind: str) -> None:
+    cones, rng, h = cones_of(kind), np.random.default_rng(7), 1e-7
+    g, change = rng.standard_normal((2, cones.rows))
+    slope = np.sum(cones.shift_gradient(g) * cones.table(change), axis=1)
+    moved = (cones.shift(g + h * change) - cones.shift(g - h * change)) / (2.0 * h)
+    np.testing.assert_allclose(slope, moved, atol=1e-6)
+
+
+@every
+def test_compiled_loops_project_and_shift_by_rules(kind: str) -> None:
+    cones, rng = cones_of(kind), np.random.default_rng(8)
+    if not cones.kinds <= RULED or kind == "filled":
+        pytest.skip("no rules: apgd and nsgs refuse these cones")
+    y = cones.table(rng.standard_normal(cones.rows))
+    filled = Filled(cones)
+    rules, mu = cones.rules
+    np.testing.assert_allclose(
+        cone_rules.project(y, rules, mu).ravel(), filled.project(y.ravel()), atol=1e-14
+    )
+    expected = cones.shift(y.ravel()[filled.rows_there])
+    np.testing.assert_allclose(cone_rules.shift(y, rules, mu), expected, rtol=1e-14)
+
+
+@every
+def test_lorentz_cones_describe_the_cones(kind: str) -> None:
+    """f = stretch x with R x in Lorentz cones: true of projections, not beyond the boundary."""
+    cones, rng = cones_of(kind), np.random.default_rng(9)
+    if kind.startswith("faces") or kind == "filled":
+        pytest.skip("proofs are not sought of these")
+    inside, stretch = cones.project(rng.standard_normal(cones.rows)), cones.stretch
+    R, sizes = cones.lorentz
+    contact = cones.contact[np.asarray(abs(R).argmax(axis=1)).ravel()[np.cumsum([0, *sizes])[:-1]]]
+
+    def slack(f: np.ndarray) -> np.ndarray:
+        """(cones,) x₀ − ‖x_T‖."""
+        x = R @ np.where(stretch > 0.0, f / np.where(stretch > 0.0, stretch, 1.0), 0.0)
+        parts = np.split(x, np.cumsum(sizes)[:-1]) if sizes else []
+        return np.array([part[0] - np.linalg.norm(part[1:]) for part in parts])
+
+    assert np.all(slack(inside) >= -1e-14)
+    lower = inside.copy()
+    lower[cones.ends[:-1]] -= 1.0
+    assert np.all((slack(lower) < 0.0) | (cones.distance(lower)[contact] == 0.0))
 
 
 @every
