@@ -21,9 +21,10 @@ import numpy as np
 from cdopt._util import mujoco_state
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import Unsupported
-from cdopt.problem import Cones, ConeStep, FrictionCones, HalfLines
+from cdopt.problem import Cones, ConeStep, HalfLines
 from cdopt.problem.boxes import Boxes
 from cdopt.problem.cones import Lines, Product
+from cdopt.problem.soft_ellipses import SoftEllipses
 
 _DIMENSIONS = (3, 4, 6)  # rows of elliptic contacts
 
@@ -60,7 +61,7 @@ def mujoco_rows(model: Any, data: Any) -> tuple[ConeStep, FloatArray, IntArray]:
     elliptic[elliptic] = kind[first[elliptic]] == int(kinds.mjCNSTR_CONTACT_ELLIPTIC)
     for d in _DIMENSIONS:
         chosen = np.flatnonzero(elliptic & (many == d))
-        cones.append(_ellipses(np.array(now.contact.friction[chosen, : d - 1])))
+        cones.append(SoftEllipses(np.array(now.contact.friction[chosen, : d - 1])))
         order.append((first[chosen, None] + np.arange(d)).ravel())
     here = np.concatenate(order).astype(np.int64)
     J = np.array(list(_rows(engine, model, now))).reshape(rows, nv)[here]
@@ -92,8 +93,3 @@ def _rows(engine: Any, model: Any, now: Any) -> Any:
 def _of(kind: IntArray, *kinds: Any) -> IntArray:
     """The rows of these kinds."""
     return np.flatnonzero(np.isin(kind, [int(k) for k in kinds]))
-
-
-def _ellipses(mu: FloatArray) -> Cones:
-    """Ellipses with these coefficients (n, d − 1)."""
-    return FrictionCones(mu[:, 0], 3)

@@ -592,6 +592,11 @@ class Product(Cones):
         """The nearest point of K to y (rows,)."""
         return self._of_each("project", y)
 
+    def takes_units(self, unit: FloatArray) -> BoolArray:
+        """(nc,) whether ``in_units`` takes each ``unit`` (rows,)."""
+        pieces = zip(self.parts, self._split(unit), strict=True)
+        return np.concatenate([np.zeros(0, dtype=bool), *(p.takes_units(u) for p, u in pieces)])
+
     def projection_derivative(self, y: FloatArray) -> FloatArray:
         """An element (nc, d, d) of its generalised derivative at y (rows,), filled with zeros."""
         return self._blocks("projection_derivative", y, (self.d, self.d))

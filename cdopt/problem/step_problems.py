@@ -124,7 +124,7 @@ def soft_data(
         data = rigid_data(step) if step.friction is None else frictional_data(step, "associated")
     cones = data.cones
     compliance = checks.answer("compliance", compliance, cones.rows)
-    uneven = np.flatnonzero(~cones.takes_units(compliance))
+    uneven = np.flatnonzero(~cones.takes_units(1.0 / np.sqrt(compliance)))
     if uneven.size:
         found = f"different values for the tangential rows of contact {uneven[0]}"
         raise InvalidInput("compliance", found, "equal ones, as its cone is round")
