@@ -220,23 +220,28 @@ def _with_friction(
 
     With w = tr(N_ii)/d and the local speed S_i at contact i:
 
-    - ``penetration``    distance of g̃_i from K*, over S_i
+    - ``penetration``    (−g_n)₊ / S_i, for the associated law the distance of g_i from K*
     - ``friction cone``  w_i times the distance of f_i from K, over S_i
-    - ``natural map``    ‖w_i f_i − P_K(w_i f_i − g̃_i)‖ / S_i
+    - ``natural map``    ‖min(w f_n, g_n), w f_T − P(w f_T − g_T)‖ / S_i with P on the disc of radius
+      μ w f_n; for the associated law ‖w_i f_i − P_K(w_i f_i − g_i)‖ / S_i
     - ``momentum``, ``duality gap`` : as of a rigid step, the latter with fᵀg̃
     """
     cones, w, speed = data.cones, data.mobility, local.speed
-    rates = data.shifted(data.gap(motion, f))
-    round_off = cones.sensitivity * cones.sizes(local.gap_round_off)
-    natural = cones.sizes(cones.natural_map(f, rates, w))
-    work = data.dt * cones.total(f * rates)
-    size = data.dt * cones.sizes(f) * round_off
+    gap, size = data.gap(motion, f), cones.sizes(local.gap_round_off)
+    rates, force = data.shifted(gap), cones.sizes(f)
+    if data.law == "coulomb":
+        outside, round_off = positive(-cones.opening(gap)), size
+        natural = cones.sizes(cones.coulomb_map(f, gap, w))
+    else:
+        outside, round_off = cones.dual_distance(rates), cones.sensitivity * size
+        natural = cones.sizes(cones.natural_map(f, rates, w))
+    work, noise = data.dt * cones.total(f * rates), data.dt * force * cones.sensitivity * size
     return residuals_of(
-        Condition("penetration", "m/s", cones.dual_distance(rates), speed, round_off),
+        Condition("penetration", "m/s", outside, speed, round_off),
         Condition("friction cone", "m/s", w * cones.distance(f), speed, 0.0 * speed),
         Condition("natural map", "m/s", natural, speed, round_off),
         *local.balance,
-        _duality_gap(data, local, work, size, np.zeros(data.nc)),
+        _duality_gap(data, local, work, noise, np.zeros(data.nc)),
     )
 
 

@@ -226,6 +226,13 @@ class Cones(ABC):
         push = self.on_rows(mobility) * f
         return push - self.project(push - g)
 
+    def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
+        """(rows,) in m/s, zero exactly where f and unshifted rates g meet Coulomb's law.
+
+        The natural map of the shifted rates. ``mobility`` is w > 0 (nc,) in m/(s·N).
+        """
+        return self.natural_map(f, self.shifted(g), mobility)
+
 
 class HalfLines(Cones):
     """f ≥ 0 and g ≥ 0: contacts without friction, of one row each."""
@@ -402,6 +409,21 @@ class FrictionCones(Cones):
     def shift_gradient(self, g: FloatArray) -> FloatArray:
         """(nc, d) μ g_T/‖g_T‖ on tangential rows."""
         return cone.shift_gradient(self.table(g), self.mu)
+
+    def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
+        """(rows,) in m/s, zero exactly where f and unshifted rates g meet Coulomb's law.
+
+        min(w f_n, g_n), and w f_T − P(w f_T − g_T) on the disc of radius μ w f_n: no rate is
+        multiplied by μ (P. Alart & A. Curnier, Comput. Methods Appl. Mech. Eng. 92, 1991).
+        ``mobility`` is w > 0 (nc,) in m/(s·N).
+        """
+        f, g = checks.answer("f", f, self.rows), checks.answer("g", g, self.rows)
+        push = self.on_rows(checks.answer("mobility", mobility, self.nc)) * f
+        tried, normal = push - g, self.ends[:-1]
+        tried[normal] = push[normal]
+        left = push - self.frictional_cut(tried)
+        left[normal] = np.minimum(push[normal], g[normal])
+        return left
 
 
 OPEN, SLIDING, RESTING = 0, 1, 2
@@ -627,6 +649,12 @@ class Product(Cones):
         """(nc, d) derivative of ``shift`` at rates g (rows,)."""
         return self._blocks("shift_gradient", g, (self.d,))
 
+    def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
+        """(rows,) of each part."""
+        of_each = np.split(mobility, np.cumsum([p.nc for p in self.parts])[:-1])
+        pieces = zip(self.parts, self._split(f), self._split(g), of_each, strict=True)
+        return self._joined([p.coulomb_map(*given) for p, *given in pieces])
+
 
 class Filled(Cones):
     """The same cones with rows of zeros, so that each has the largest number of rows.
@@ -713,6 +741,11 @@ class Filled(Cones):
     def shift_gradient(self, g: FloatArray) -> FloatArray:
         """(nc, d) its derivative at rates g (rows,)."""
         return self.cones.shift_gradient(g[self.rows_there])
+
+    def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
+        """(rows,) that of the cones."""
+        there = self.rows_there
+        return self.fill(self.cones.coulomb_map(f[there], g[there], mobility))
 
 
 # Names of cones that have ``rules``, and of those that are Lorentz cones stretched, or lines.

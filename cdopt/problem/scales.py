@@ -38,6 +38,7 @@ from cdopt.problem.scaling import (
 _NEGLIGIBLE = 1e-12  # a closing speed below this share of the opening ones is round-off
 _ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancelled to make it
 _NEIGHBOUR = 1e-2  # a body without load takes this share of the loads next to it,
+_MEETS = 1e-6  # unless it meets a neighbour at more than this share of what acts on that,
 BACKGROUND = 1e-6  # or this share of the speed of its part, where there is no load next to it
 _RESOLVED = 1e7  # times round-off: the least scale where there is no load, so that noise is none
 _STATIC_ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
@@ -110,8 +111,8 @@ class StepScales(Scales):
     def part_speed(self) -> FloatArray:
         """(parts,) m/s: fastest closing of the free motion.
 
-        Where nothing closes, the fastest gap rate B v*, so that a far gap (Φ/Δt is large) does
-        not blunt the scale; where nothing moves either, the largest |p|. Never below the
+        Where nothing closes, the fastest rate B v* + gap_rate, so that a far gap (Φ/Δt is large)
+        does not blunt the scale; where nothing moves either, the largest |p|. Never below the
         round-off of the terms that p is made of.
         """
         speed = self._closing_speeds()
@@ -194,7 +195,12 @@ class MatrixScales(StepScales):
         ):  # dofs in which forces cancel may be those of a body that moves
             change = np.maximum(change, pushed / mass)
         gap_round_off = EPS * (np.abs(problem.bias) + problem.entries.times_size(v_next))
-        speed, energy = self._gap_speeds(bodies.total(mass * change**2), gap_round_off)
+        rates = problem.gap(v_next, f)
+        meeting = self._meeting_speeds(jump, rates, gap_round_off)
+        speed, energy = self._gap_speeds(bodies.total(mass * change**2), meeting, gap_round_off)
+        if problem.compliance is None:
+            push, gap = self.mobility * problem.cones.normal(f), self.opening(rates)
+            speed = self._contact_bodies.slowest_near(speed, push, gap)
         least = parts.total(parts.dof, energy[blocks] / np.bincount(blocks)[blocks])
         imbalance = self._mass.times(jump) - dt * problem.load(f)
         momenta = self._mass.times_size(np.abs(v_next) + np.abs(self._motion))
@@ -240,24 +246,48 @@ class MatrixScales(StepScales):
         return sp.csr_array(self.problem.products * root[:, None])
 
     def _gap_speeds(
-        self, energy: FloatArray, gap_round_off: FloatArray
+        self, energy: FloatArray, meeting: FloatArray, gap_round_off: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """(nc,) m/s, the local gap speeds, and (bodies,) kg m²/s², the energies behind them.
 
-        ``energy`` is Σ M_jj a_j² over each body's dofs. It is raised to a small share of what the
-        contacts that close would make, each by itself. A body without load, none of whose
-        contacts closes, takes a small share of the loads on its neighbours; in a part of such
-        bodies alone the part's speed counts.
+        ``energy`` is Σ M_jj a_j² over each body's dofs, ``meeting`` are the speeds at which bodies
+        meet their neighbours. Energies are raised to a small share of what these make. A body
+        without load that meets nothing takes a small share of the loads on its neighbours; in a
+        part of such bodies alone the part's speed counts.
         """
         idle, speed = self.idle_parts[self.parts.contact], self.part_speed[self.parts.contact]
         noise, largest = _RESOLVED * gap_round_off, self.problem.cones.largest
         most = np.where(idle, np.maximum(speed, largest(noise)), speed)
         least = np.where(idle, np.maximum(speed, -largest(-noise)), speed)
         background = np.where(idle, 1.0, BACKGROUND) * least
-        energy = self._contact_bodies.least_energies(
-            energy, self.idle_bodies, self._closing_rate, _NEIGHBOUR, background
+        pairs = self._contact_bodies
+        acts = np.sqrt(pairs.mobility * energy[pairs.body])
+        meets = np.bincount(
+            pairs.body[meeting > _MEETS * pairs.largest_elsewhere(acts)],
+            minlength=self.bodies.count,
         )
-        return np.minimum(self._contact_bodies.speeds(energy), most), energy
+        energy = pairs.least_energies(
+            energy, ~self._loaded & (meets == 0), meeting, _NEIGHBOUR, background
+        )
+        return np.minimum(pairs.speeds(energy), most), energy
+
+    def _meeting_speeds(
+        self, jump: FloatArray, rates: FloatArray, gap_round_off: FloatArray
+    ) -> FloatArray:
+        """(n,) m/s, how fast each body at each contact would meet the others, moving as they do.
+
+        The body moves as without contacts, the others as the answer has it: ``jump`` is v⁺ − v*
+        (nv,), ``rates`` (rows,) are those of v⁺. What closes a gap in free motion but is stopped
+        elsewhere meets nothing. Round-off is none.
+        """
+        problem, pairs = self.problem, self._contact_bodies
+        normal = sp.csr_array(problem.B[problem.cones.ends[:-1]]) if problem.d > 1 else problem.B
+        row, change = rows_of(normal), normal.data * jump[normal.indices]
+        body = self.bodies.label[normal.indices]
+        own, size = (pairs.sums(row, body, values) for values in (change, np.abs(change)))
+        closing = own - self.opening(rates)[pairs.contact]
+        round_off = EPS * size + self.opening_size(gap_round_off)[pairs.contact]
+        return np.where(closing > round_off, closing, 0.0)
 
     @cached_property
     def _closing_rate(self) -> FloatArray:
@@ -274,8 +304,12 @@ class MatrixScales(StepScales):
     @cached_property
     def idle_bodies(self) -> BoolArray:
         """(bodies,) those without load, none of whose contacts closes in free motion."""
-        loaded = self.bodies.largest(np.abs(self._motion - self._start)) > 0.0
-        return ~loaded & ~self._contact_bodies.touched(self._closing_rate > 0.0)
+        return ~self._loaded & ~self._contact_bodies.touched(self._closing_rate > 0.0)
+
+    @cached_property
+    def _loaded(self) -> BoolArray:
+        """(bodies,) those whose motion loads change."""
+        return self.bodies.largest(np.abs(self._motion - self._start)) > 0.0
 
     @cached_property
     def idle_parts(self) -> BoolArray:
@@ -287,8 +321,8 @@ class MatrixScales(StepScales):
     # --- units -----------------------------------------------------------------------------
 
     def _closing_speeds(self) -> FloatArray:
-        p, bias, parts, size_of = self.problem.p, self.problem.bias, self.parts, self.opening_size
-        each = (self._closing_rate, size_of(p), size_of(p - bias), self._free_terms)
+        p, parts, size_of = self.problem.p, self.parts, self.opening_size
+        each = (self._closing_rate, size_of(p), size_of(self.problem.free_rates), self._free_terms)
         closing, size, rate, terms = (parts.largest(parts.contact, values) for values in each)
         opening = np.where(rate > _NEGLIGIBLE * size, rate, size)
         speed = np.where(closing > _NEGLIGIBLE * size, closing, opening)

@@ -19,6 +19,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
 _FEW = 300  # ties up to which plain Python finds components in less time than SciPy
+_TOUCHES = 1e-6  # a contact that opens at less than this share of what acts next to it touches
 _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
 
 
@@ -176,21 +177,42 @@ class ContactBodies:
         """(nc,) 1/kg, of all bodies of each contact."""
         return total_by(self.contact, self.mobility, self.nc)
 
-    def speeds(self, energy: FloatArray) -> FloatArray:
-        """(nc,) m/s, how fast the local loads of a contact's bodies would change its gap.
+    def sums(self, contact: IntArray, body: IntArray, values: FloatArray) -> FloatArray:
+        """(n,) sums of ``values`` (m,), each of one of the bodies (m,) of its ``contact`` (m,)."""
+        stride = max(self.count, 1)
+        at = np.searchsorted(self.contact * stride + self.body, contact * stride + body)
+        return total_by(at, values, self.body.size)
 
-        A body whose change of motion has the ``energy`` (count,) in kg m²/s² has the gap speed
-        w √energy. Of several bodies it is the mean weighted by mobility: the lighter one counts.
+    def speeds(self, energy: FloatArray) -> FloatArray:
+        """(nc,) m/s, how fast the smaller local load of a contact's bodies would change its gap.
+
+        The impulse that a body with the ``energy`` (count,) in kg m²/s² takes at the contact is
+        √energy / w. Of several bodies the smallest counts, as they exchange no more: a fast body
+        does not lend its speed to the one next to it, nor a heavy one its weight.
         """
-        w2, total = self.mobility, self.total
-        weighted = total_by(self.contact, w2 * np.sqrt(w2 * energy[self.body]), self.nc)
-        return np.where(total > 0.0, weighted / np.where(total > 0.0, total, 1.0), 0.0)
+        return self.total * self.impulses(energy)
 
     def impulses(self, energy: FloatArray) -> FloatArray:
         """(nc,) N s, √energy / w, the smallest of the contact's bodies, of (count,) kg m²/s²."""
         w2, used = self.mobility, self.mobility > 0.0
         values = np.sqrt(energy[self.body[used]] / w2[used])
         return smallest_by(self.contact[used], values, self.nc)
+
+    def slowest_near(self, speed: FloatArray, push: FloatArray, gap: FloatArray) -> FloatArray:
+        """(nc,) the least ``speed`` (nc,) of a contact and of those that its errors reach.
+
+        What a contact gets wrong moves its bodies, and with them what they touch: contacts that
+        press, their ``push`` (nc,) above their ``gap`` (nc,), both in m/s, or whose gap is a small
+        share of the fastest of the body.
+        """
+        used = self.mobility > 0.0
+        i, b = self.contact[used], self.body[used]
+        of_body, least = np.full(self.count, np.inf), speed.copy()
+        small = _TOUCHES * largest_by(b, speed[i], self.count)
+        near = (push[i] > gap[i]) | (gap[i] <= small[b])
+        np.minimum.at(of_body, b[near], speed[i[near]])
+        np.minimum.at(least, i, of_body[b])
+        return least
 
     def touched(self, chosen: BoolArray) -> BoolArray:
         """(count,) bodies on which one of the ``chosen`` contacts (nc,) acts."""
@@ -206,13 +228,13 @@ class ContactBodies:
     ) -> FloatArray:
         """(count,) the energies, raised to those of a ``share`` of the gap speeds at each body.
 
-        A contact that closes at ``closing`` (nc,) in m/s changes the motion of its bodies. An
+        A body meets its neighbours at the speeds ``closing`` (n,) in m/s if nothing pushes it. An
         ``idle`` body (count,) also takes the gap speed of its neighbours, or the ``background``
         (nc,) in m/s where they are idle as well: the smallest over its contacts.
         """
         used = self.mobility > 0.0
         i, b, w2 = self.contact[used], self.body[used], self.mobility[used]
-        pushed = largest_by(b, (share * closing[i] / self.total[i]) ** 2 * w2, self.count)
+        pushed = largest_by(b, (share * closing[used] / self.total[i]) ** 2 * w2, self.count)
         if not idle.any():
             return np.maximum(energy, pushed)
         busy = ~idle[b]
@@ -221,6 +243,14 @@ class ContactBodies:
         squared = np.where(most > 0.0, most, background**2)[i]
         lent = smallest_by(b[~busy], squared[~busy] / w2[~busy], self.count)
         return np.maximum(np.maximum(energy, pushed), lent)
+
+    def largest_elsewhere(self, values: FloatArray) -> FloatArray:
+        """(n,) the largest of the positive ``values`` (n,) at the contact's other bodies."""
+        first = largest_by(self.contact, values, self.nc)[self.contact]
+        top = values >= first
+        many = np.bincount(self.contact[top], minlength=self.nc)[self.contact]
+        second = largest_by(self.contact[~top], values[~top], self.nc)[self.contact]
+        return np.where(top & (many == 1), second, first)
 
 
 # --- scaled matrices ----------------------------------------------------------------------

@@ -33,7 +33,7 @@ def rigid_data(step: Step) -> ContactProblem:
     if isinstance(step, DelassusStep):
         return _with_delassus("rigid step", cones, step, step.N, step.p_vec)
     step = _with_bodies(step)
-    return _with_matrices("rigid step", cones, step, step.B, step.bias)
+    return _with_matrices("rigid step", cones, step, step.B, step.bias, step.gap_rate)
 
 
 def frictional_data(step: Step, law: str) -> ContactProblem:
@@ -54,7 +54,8 @@ def frictional_data(step: Step, law: str) -> ContactProblem:
     step = _with_bodies(step)
     B = interleaved(step.B, friction.B_t, friction.d)
     bias = np.column_stack([step.bias, friction.rate]).ravel()
-    return _with_matrices("frictional step", cones, step, B, bias, law=law)
+    rate = np.column_stack([step.gap_rate, friction.rate]).ravel()
+    return _with_matrices("frictional step", cones, step, B, bias, rate, law=law)
 
 
 def with_lines(data: ContactProblem, J: sp.csr_array, rate: FloatArray) -> ContactProblem:
@@ -98,7 +99,7 @@ def elastic_data(
         checks.instance("sliders", sliders, StepSliders)
     kind = "elastic step" if sliders is None else "elastic step with sliders"
     cones, more = HalfLines(step.nc), {"compliance": compliance, "sliders": sliders}
-    return _with_matrices(kind, cones, step, step.B, step.bias, **more)
+    return _with_matrices(kind, cones, step, step.B, step.bias, step.gap_rate, **more)
 
 
 def soft_data(
@@ -118,7 +119,7 @@ def soft_data(
         round.
     """
     if isinstance(step, ConeStep):
-        data = _with_matrices("soft step", step.cones, step, step.G, step.bias)
+        data = _with_matrices("soft step", step.cones, step, step.G, step.bias, 0.0 * step.bias)
     else:
         checks.instance("step", step, ContactStep, ConeStep)
         data = rigid_data(step) if step.friction is None else frictional_data(step, "associated")
@@ -228,9 +229,13 @@ def _with_matrices(
     step: ContactStep | ConeStep,
     B: sp.csr_array,
     bias: FloatArray,
+    rate: FloatArray,
     **more: Any,
 ) -> ContactProblem:
-    """A step of bodies with inertia, whose rows (rows, nv) are B."""
+    """A step of bodies with inertia, whose rows (rows, nv) are B.
+
+    ``rate`` (rows,) in m/s is the share of the ``bias`` (rows,) that moves with the frame.
+    """
     rest = step.v_star
     p = np.asarray(B @ rest + bias)
     return ContactProblem(
@@ -245,6 +250,7 @@ def _with_matrices(
         step.dt,
         inertia=step.mass,
         start=step.v,
+        free_rates=read_only(np.asarray(B @ rest + rate)),
         dof_body=step.dof_body,
         contact_ids=step.contact_ids,
         points=step.points,
@@ -302,7 +308,10 @@ def loaded_by_sliders(data: ContactProblem, motion: FloatArray) -> ContactProble
         raise TypeError("a problem without sliders")
     rest = data.rest + data.dt * data.inertia.solve(data.sliders.load(motion))
     p = data.entries.times(rest) + data.bias
-    return dataclasses.replace(data, kind="elastic step", sliders=None, rest=rest, p=p)
+    rates = data.free_rates + (p - data.p)
+    return dataclasses.replace(
+        data, kind="elastic step", sliders=None, rest=rest, p=p, free_rates=rates
+    )
 
 
 def interleaved(B: sp.csr_array, B_t: sp.csr_array, d: int) -> sp.csr_array:

@@ -112,10 +112,47 @@ def test_contacts_are_closed_within_the_round_off_of_their_position(noise: float
     np.testing.assert_allclose(solution.f, 10 / 3, rtol=1e-6)
 
 
+@pytest.mark.parametrize("f", [0.0, 10.08, 23.95, 28.8])
+def test_a_slow_body_is_not_judged_by_the_fast_one_it_rests_on(f: float) -> None:
+    """A is stopped by a ledge at 100 m/s; B rests on A, and weighs 9.81 N."""
+    step = cdopt.ContactStep(
+        np.eye(2), [[-1, 0], [-1, 1]], [0, 0], [100, 0], [0, -9.81], 1e-6, dof_body=[0, 1]
+    )
+    data = rigid(step)
+    assert certify(data, REST, np.array([1e8 + 9.81, 9.81])).ok
+    ledge = 1e8 + f  # A is at rest, B is not
+    wrong = certify(data, np.array([0.0, 1e-6 * (f - 9.81)]), np.array([ledge, f]))
+    assert wrong.worst > 1e-2
+    both = certify(data, np.full(2, 1e-6 * (f - 9.81)), np.array([1e8 + 2 * f - 9.81, f]))
+    assert both.worst > 1e-2  # B does not leave A, which moves 1e-8 of what it lost
+    friction = cdopt.Friction(0.3, np.zeros((2, 2)))
+    coulomb = cdopt.FrictionalCD(step.replace(friction=friction)).data
+    assert certify(coulomb, np.zeros(2), np.array([1e8 + 9.81, 0, 9.81, 0])).ok
+    assert (
+        certify(coulomb, np.array([0, 1e-6 * (f - 9.81)]), np.array([ledge, 0, f, 0])).worst > 1e-2
+    )
+
+
+@pytest.mark.parametrize("mu", [1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("vx", [0.0, 1.0])
+def test_no_friction_coefficient_lets_a_block_fall_through_the_floor(mu: float, vx: float) -> None:
+    step = cdopt.ContactStep(
+        np.eye(2), [[0, 1.0]], [0.0], [vx, 0.0], [0.0, -9.81], 1e-3,
+        friction=cdopt.Friction(mu, [[1.0, 0.0]]), dof_body=[0, 0],
+    )  # fmt: skip
+    data, held = cdopt.FrictionalCD(step).data, min(vx / 1e-3, mu * 9.81)
+    assert certify(data, np.array([vx - 1e-3 * held, 0]), np.array([9.81, -held])).ok
+    for share in (0.0, 0.9, 0.999):  # of the weight that the floor bears
+        f = np.array([9.81 * share, -min(vx / 1e-3, mu * 9.81 * share)])
+        motion = step.v_star + 1e-3 * f[::-1]
+        assert certify(data, motion, f).worst > 1e-4 * (1.0 - share)
+
+
 def test_a_common_velocity_changes_no_residual() -> None:
     step = random_step(3)
     rng = np.random.default_rng(3)
     v, f, push = rng.standard_normal(step.nv), rng.standard_normal(step.nc), 7.0
+    step = step.replace(gap_rate=0.1 * rng.standard_normal(step.nc))
     moving = step.replace(v=step.v + push, gap_rate=step.gap_rate - push * step.B.sum(axis=1))
     one, two = certify(rigid(step), v, f), certify(rigid(moving), v + push, f)
     for residual in one:
