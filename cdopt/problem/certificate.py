@@ -222,8 +222,8 @@ def _with_friction(
 
     - ``penetration``    (−g_n)₊ / S_i, for the associated law the distance of g_i from K*
     - ``friction cone``  w_i times the distance of f_i from K, over S_i
-    - ``natural map``    ‖min(w f_n, g_n), w f_T − P(w f_T − g_T)‖ / S_i with P on the disc of radius
-      μ w f_n; for the associated law ‖w_i f_i − P_K(w_i f_i − g_i)‖ / S_i
+    - ``natural map``    ‖min(w f_n, g_n), w f_T − P(w f_T − g_T)‖ / S_i with P on the disc of
+      radius μ w f_n; for the associated law ‖w_i f_i − P_K(w_i f_i − g_i)‖ / S_i
     - ``momentum``, ``duality gap`` : as of a rigid step, the latter with fᵀg̃
     """
     cones, w, speed = data.cones, data.mobility, local.speed
