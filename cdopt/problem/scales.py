@@ -35,7 +35,7 @@ from cdopt.problem.scaling import (
     total_by,
 )
 
-_NEGLIGIBLE = 1e-12  # a closing speed below this share of the opening ones is round-off
+_NEGLIGIBLE = 1e-12  # below this share of opening speeds a closing one is round-off; a load is
 _ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancelled to make it
 _NEIGHBOUR = 1e-2  # a body without load takes this share of the loads next to it,
 _MEETS = 1e-6  # unless it meets a neighbour at more than this share of what acts on that,
@@ -252,7 +252,7 @@ class MatrixScales(StepScales):
 
         ``energy`` is Σ M_jj a_j² over each body's dofs, ``meeting`` are the speeds at which bodies
         meet their neighbours. Energies are raised to a small share of what these make. A body
-        without load that meets nothing takes a small share of the loads on its neighbours; in a
+        without load, but for round-off, that meets nothing takes a small share of the loads on its neighbours; in a
         part of such bodies alone the part's speed counts.
         """
         idle, speed = self.idle_parts[self.parts.contact], self.part_speed[self.parts.contact]
@@ -260,15 +260,13 @@ class MatrixScales(StepScales):
         most = np.where(idle, np.maximum(speed, largest(noise)), speed)
         least = np.where(idle, np.maximum(speed, -largest(-noise)), speed)
         background = np.where(idle, 1.0, BACKGROUND) * least
-        pairs = self._contact_bodies
+        pairs, count = self._contact_bodies, self.bodies.count
         acts = np.sqrt(pairs.mobility * energy[pairs.body])
-        meets = np.bincount(
-            pairs.body[meeting > _MEETS * pairs.largest_elsewhere(acts)],
-            minlength=self.bodies.count,
-        )
-        energy = pairs.least_energies(
-            energy, ~self._loaded & (meets == 0), meeting, _NEIGHBOUR, background
-        )
+        others = pairs.largest_elsewhere(acts)
+        loads = np.sqrt(pairs.mobility * self._load_energy[pairs.body])
+        busy = (meeting > _MEETS * others) | (loads > _NEGLIGIBLE * others)
+        idle_bodies = np.bincount(pairs.body[busy], minlength=count) == 0
+        energy = pairs.least_energies(energy, idle_bodies, meeting, _NEIGHBOUR, background)
         return np.minimum(pairs.speeds(energy), most), energy
 
     def _meeting_speeds(
@@ -304,12 +302,12 @@ class MatrixScales(StepScales):
     @cached_property
     def idle_bodies(self) -> BoolArray:
         """(bodies,) those without load, none of whose contacts closes in free motion."""
-        return ~self._loaded & ~self._contact_bodies.touched(self._closing_rate > 0.0)
+        return (self._load_energy == 0.0) & ~self._contact_bodies.touched(self._closing_rate > 0.0)
 
     @cached_property
-    def _loaded(self) -> BoolArray:
-        """(bodies,) those whose motion loads change."""
-        return self.bodies.largest(np.abs(self._motion - self._start)) > 0.0
+    def _load_energy(self) -> FloatArray:
+        """(bodies,) kg m²/s², of what loads change of the motion of each body."""
+        return self.bodies.total(self._mass.diagonal * (self._motion - self._start) ** 2)
 
     @cached_property
     def idle_parts(self) -> BoolArray:
