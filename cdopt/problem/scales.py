@@ -252,8 +252,8 @@ class MatrixScales(StepScales):
 
         ``energy`` is Σ M_jj a_j² over each body's dofs, ``meeting`` are the speeds at which bodies
         meet their neighbours. Energies are raised to a small share of what these make. A body
-        without load, but for round-off, that meets nothing takes a small share of the loads on its neighbours; in a
-        part of such bodies alone the part's speed counts.
+        without load, but for round-off, that meets nothing takes a small share of the loads on its
+        neighbours; in a part of such bodies alone the part's speed counts.
         """
         idle, speed = self.idle_parts[self.parts.contact], self.part_speed[self.parts.contact]
         noise, largest = _RESOLVED * gap_round_off, self.problem.cones.largest
