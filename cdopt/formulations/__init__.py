@@ -8,6 +8,7 @@ from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.friction_network import FrictionNetwork, NetworkForces
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.formulations.prepared import Prepared
 from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.formulations.reduced import ReducedTruss, Representatives, reduced
 from cdopt.formulations.soft_cd import SoftCD, StiffnessSweep
@@ -25,6 +26,7 @@ __all__ = [
     "FrictionalCD",
     "NetworkForces",
     "NoTensionTruss",
+    "Prepared",
     "QuasiStatic",
     "ReducedTruss",
     "Representatives",

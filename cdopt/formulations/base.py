@@ -21,6 +21,7 @@ from cdopt.backends.base import CVXPY_LOCK, Backend, ProblemClass, RunResult, co
 from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
 from cdopt.backends.selection import require_capable, resolve
+from cdopt.formulations.prepared import Prepared
 from cdopt.formulations.statement import InForces, InMotion, Statement
 from cdopt.problem import ContactProblem
 from cdopt.problem.certificate import TOLERANCE, Certificate
@@ -60,12 +61,34 @@ class Formulation(ABC):
     step: Step | None = None
     joints: Eliminated | None = None
     extended: bool = False
+    _varying: bool = False  # the statement is compiled once for several rates of the free motion
+    _like: Formulation | None = None  # one of the same network, whose statement serves this one too
 
     @computed_once
     def statement(self) -> Statement:
         """The variables and the problem on them."""
+        if self._like is not None:
+            return self._like.statement.with_rates(self.data, self._shift)
         stated = InForces if self.in_forces else InMotion
-        return stated(self.data, self._shift)
+        return stated(self.data, self._shift, self._varying)
+
+    def _restated(self, **changes: Any) -> Self:
+        """A copy with other attributes, and without what CVXPY made of this formulation."""
+        other = copy.copy(self)
+        for name in ("statement", "forces", "velocity", "displacement"):
+            vars(other).pop(name, None)
+        vars(other).update(changes)
+        return other
+
+    def prepare(self) -> Prepared:
+        """The same problem, to be solved again and again for other gaps, velocities and loads.
+
+        Raises
+        ------
+        Unsupported : not ``ClassicCD`` or ``FrictionalCD`` of a step with matrices, or as in
+            ``Prepared``.
+        """
+        return Prepared(self)
 
     @property
     def in_forces(self) -> bool:

@@ -18,7 +18,6 @@ Lemaréchal & J. Malick, ZAMM 91, 2011). Its solutions need not be unique, nor e
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from typing import Any
 
@@ -38,6 +37,7 @@ from cdopt.formulations.base import (
     possible_form,
 )
 from cdopt.formulations.printing import align
+from cdopt.formulations.statement import can_vary
 from cdopt.problem import (
     DelassusStep,
     Step,
@@ -103,6 +103,7 @@ class FrictionalCD(Formulation):
         self.step, self.joints = keeping_joints(step)
         self.data = frictional_data(self.step, law)
         self.shift = np.zeros(self.data.nc)
+        self._varying = law == "coulomb" and can_vary(self.data, self.in_forces)  # for its passes
 
     @property
     def _particulars(self) -> list[str]:
@@ -114,11 +115,9 @@ class FrictionalCD(Formulation):
 
     def shifted(self, shift: FloatArray) -> FrictionalCD:
         """The same formulation with the normal rates of ``problem`` shifted by (nc,), m/s."""
-        other = copy.copy(self)
-        for name in ("statement", "forces", "velocity", "displacement"):
-            vars(other).pop(name, None)
-        other.shift = checks.vector("shift", shift, self.data.nc, "m/s")
-        return other
+        shift = checks.vector("shift", shift, self.data.nc, "m/s")
+        like = (self._like or self) if self._varying else None
+        return self._restated(shift=shift, _like=like)
 
     def slater(self) -> Slater:
         """How far the set of admissible rates is from having no interior.

@@ -23,7 +23,6 @@ _MEANING = {
     "u": "u the displacement",
     "c": "c the overlaps",
     "s": "s the slip",
-    "s*": "s the shift of normal rates",
     "f₀": "f₀ the units of the forces, N",
     "v₀": "v₀ the units of the velocity",
     "U₀": "U₀ the units of the displacement",

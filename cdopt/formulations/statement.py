@@ -34,6 +34,15 @@ from cdopt.problem.scaling import scaled
 from cdopt.problem.solution import Iterate
 
 _MAX_DENOM = 2**20  # exponents become fractions with at most this denominator: exact to 1e-12
+_DENSE = 1_000_000  # numbers that CVXPY may hold for a parameter in an objective
+
+
+def can_vary(data: ContactProblem, in_forces: bool) -> bool:
+    """Whether CVXPY compiles the rates of the free motion as a parameter at no great cost.
+
+    In an objective it keeps a dense matrix of variables by parameters.
+    """
+    return not in_forces or data.rows * (data.rows + data.nv) <= _DENSE
 
 
 class Statement(ABC):
@@ -43,23 +52,19 @@ class Statement(ABC):
     added to the variables; where no dof of a static network is used, one that nothing acts on. The
     ``weight`` (parts,) is the factor of each part's share of the objective: independent parts share
     no variable, so each may count in its own units. ``shift`` (nc,) is added to the normal rates.
+
+    Where it is ``varying``, the rates of the free motion are a CVXPY parameter: the problem is
+    compiled once and serves all statements that ``with_rates`` makes of this one.
     """
 
-    # physical quantities by the variables; None where the form does not hold them
-    forces: cp.Expression | None = None
-    velocity: cp.Expression | None = None
-    displacement: cp.Expression | None = None
-
-    def __init__(self, data: ContactProblem, shift: FloatArray | None = None) -> None:
-        self.data, self.scaled = data, data.scaled()
+    def __init__(
+        self, data: ContactProblem, shift: FloatArray | None = None, varying: bool = False
+    ) -> None:
+        self.data, self.scaled, self.varying = data, data.scaled(), varying
         self._cones = self.scaled.cones or data.cones
-        self._shift = np.zeros(data.rows)
-        if shift is not None:
-            first = data.cones.first
-            self._shift[first] = shift / data.speed[first]
         if not data.nc:
             self.scaled, self._cones = _with_a_contact(self.scaled), HalfLines(1)
-            self._shift = np.zeros(1)
+        self._shifted, self._rates = self._with_shift(shift), cp.Constant(0.0)
         self.dofs = self.scaled.used.size  # without the added one
         if data.is_static and not self.dofs:
             none = sp.csr_array((self.scaled.p.size, 1))
@@ -68,11 +73,39 @@ class Statement(ABC):
         self.form = form_of(self._cones)
         self._declare()
         self.conditions = self._conditions()
-        self.problem = PrintedProblem(self._terms(), self.conditions)
+        self._stated = PrintedProblem(self._terms(), self.conditions)
+
+    @property
+    def problem(self) -> cp.Problem:
+        """The problem; where rates vary, with those of this statement."""
+        if self.varying:
+            self._rates.save_value(self._given_rates())
+        return self._stated
+
+    # physical quantities by the variables; None where the form does not hold them
+
+    @property
+    def forces(self) -> cp.Expression | None:
+        """f (nc,), N."""
+        return None
+
+    @property
+    def velocity(self) -> cp.Expression | None:
+        """v⁺ (nv,), m/s."""
+        return None
+
+    @property
+    def displacement(self) -> cp.Expression | None:
+        """u (nv,), m."""
+        return None
 
     @abstractmethod
     def _declare(self) -> None:
-        """Make the variables and the physical expressions."""
+        """Make the variables."""
+
+    @abstractmethod
+    def _given_rates(self) -> FloatArray:
+        """Rates of the free motion as they stand in the problem."""
 
     @abstractmethod
     def _terms(self) -> list[Term]:
@@ -98,10 +131,39 @@ class Statement(ABC):
         other, energy = copy.copy(self), self.data.part_energy
         other.weight = energy / float(energy.max())
         other.added = [*self.added, *constraints]
-        other.problem = PrintedProblem(other._terms(), self.conditions, other.added)
+        other._stated = PrintedProblem(other._terms(), self.conditions, other.added)
+        return other
+
+    def with_rates(self, data: ContactProblem, shift: FloatArray | None = None) -> Self:
+        """The same statement, on the same variables, of the same network at other rates.
+
+        ``shift`` (nc,) in m/s is added to the normal rates of ``data``.
+        """
+        other = copy.copy(self)
+        other.data, other.scaled = data, data.scaled()
+        if not data.nc:
+            other.scaled = _with_a_contact(other.scaled)
+        other._shifted = other._with_shift(shift)
         return other
 
     # --- what both share ---------------------------------------------------------------
+
+    def _with_shift(self, shift: FloatArray | None) -> FloatArray:
+        """(rows,) rates of the free motion, with a ``shift`` (nc,) in m/s of the normal ones."""
+        p, data = self.scaled.p, self.data
+        if shift is None or not shift.any():
+            return p
+        p = np.array(p)
+        first = data.cones.first
+        p[first] += shift / data.speed[first]
+        return p
+
+    def _free_rates(self, name: str) -> cp.Expression:
+        """``_given_rates`` as a constant, or as a parameter where they vary."""
+        value = self._given_rates()
+        kind = cp.Parameter(value.shape, value=value) if self.varying else cp.Constant(value, name)
+        self._rates = kind
+        return kind
 
     @property
     def row_weight(self) -> FloatArray:
@@ -121,20 +183,6 @@ class Statement(ABC):
             A = scaled(A, np.sqrt(weight), np.sqrt(weight))
         square = cp.quad_form(x, cp.Constant(A, name=name), assume_PSD=True)
         return Term(f"½ {x.name()}ᵀ {name} {x.name()}", 0.5 * square)
-
-    def _motion_variable(self, name: str) -> cp.Variable:
-        """w (m,), and the expression of the motion (nv,)."""
-        data, size = self.data, self.scaled.load.size
-        variable = cp.Variable(size, name=name)
-        if data.is_static:
-            used = self.scaled.used
-            place = (self.scaled.unit, (used, np.arange(used.size)))
-            onto = cp.Constant(sp.csr_array(place, shape=(data.nv, size)), name="U₀")
-            self.displacement = onto @ variable + cp.Constant(data.rest, name="ū")
-        else:
-            unit = cp.Constant(self.scaled.unit, name="v₀")
-            self.velocity = cp.multiply(unit, variable) + cp.Constant(data.rest, name="v*")
-        return variable
 
     def _forces_of(self, start: WarmStart) -> tuple[FloatArray, FloatArray]:
         """Forces (rows,) of a previous solution in N, and as values of the variable f."""
@@ -186,20 +234,26 @@ class InForces(Statement):
     """Variables f ∈ K, and w = v⁺ − v* of a step with matrices, so that N is never formed."""
 
     def _declare(self) -> None:
-        data, problem = self.data, self.scaled
+        problem = self.scaled
         if problem.S is not None:
             self.w = cp.Variable(problem.load.size, name="w")
         self.f = cp.Variable(problem.p.size, nonneg=not self.form.signed, name="f")
-        first = data.cones.first
+
+    @property
+    def forces(self) -> cp.Expression | None:
+        """f (nc,), N."""
+        data, first = self.data, self.data.cones.first
         normal = self.f if self.f.size == data.nc else self.f[: data.rows][first]
-        self.forces = cp.multiply(cp.Constant(data.force[first], name="f₀"), normal)
+        return cp.multiply(cp.Constant(data.force[first], name="f₀"), normal)
+
+    def _given_rates(self) -> FloatArray:
+        return np.asarray(self.row_weight * self._shifted)
 
     def _terms(self) -> list[Term]:
         problem, weight = self.scaled, self.row_weight
         name = "Bū" if self.data.is_static and not self.form.signed else "p"
-        linear = [Term(f"{name}ᵀ f", cp.Constant(weight * problem.p, name=name) @ self.f)]
-        if self._shift.any():
-            linear.append(Term("sᵀ f_n", cp.Constant(weight * self._shift, name="s*") @ self.f))
+        shifted = "" if self._shifted is problem.p else " + sᵀ f_n"
+        linear = [Term(f"{name}ᵀ f{shifted}", self._free_rates(name) @ self.f)]
         elastic = []
         if problem.compliance is not None:
             elastic = [conjugate_energy(problem.compliance, self.f, weight)]
@@ -257,14 +311,35 @@ class InMotion(Statement):
     """
 
     def _declare(self) -> None:
-        data = self.data
-        self.w = self._motion_variable("u" if data.is_static else "w")
+        data, size = self.data, self.scaled.load.size
+        self.w = cp.Variable(size, name="u" if data.is_static else "w")
         self.c: cp.Variable | None = None
         if self.scaled.compliance is not None:
             self.c = cp.Variable(self.scaled.p.size, nonneg=not self.form.signed, name="c")
         self.s: cp.Variable | None = None
         if data.sliders is not None and data.sliders.cap.size:
             self.s = cp.Variable(data.sliders.start.shape, name="s")
+
+    @property
+    def velocity(self) -> cp.Expression | None:
+        """v⁺ (nv,), m/s."""
+        if self.data.is_static:
+            return None
+        unit = cp.Constant(self.scaled.unit, name="v₀")
+        return cp.multiply(unit, self.w) + cp.Constant(self.data.rest, name="v*")
+
+    @property
+    def displacement(self) -> cp.Expression | None:
+        """u (nv,), m."""
+        if not self.data.is_static:
+            return None
+        used = self.scaled.used
+        place = (self.scaled.unit, (used, np.arange(used.size)))
+        onto = cp.Constant(sp.csr_array(place, shape=(self.data.nv, self.w.size)), name="U₀")
+        return onto @ self.w + cp.Constant(self.data.rest, name="ū")
+
+    def _given_rates(self) -> FloatArray:
+        return self._shifted
 
     def _terms(self) -> list[Term]:
         problem, terms = self.scaled, list[Term]()
@@ -282,9 +357,9 @@ class InMotion(Statement):
     def _conditions(self) -> list[Term]:
         problem, static = self.scaled, self.data.is_static
         name = "Bū" if static and not self.form.signed else "p"
-        rest = [] if static and not problem.p.any() else [(name, cp.Constant(problem.p, name=name))]
-        if self._shift.any():
-            rest.append(("s e_n", cp.Constant(self._shift, name="s*")))
+        shifted = "" if self._shifted is problem.p else " + s e_n"
+        none = static and not problem.p.any() and not self.varying
+        rest = [] if none else [(f"{name}{shifted}", self._free_rates(name))]
         if self.c is not None:
             rest.append(("c", self.c))
         names = " + ".join([f"B {self.w.name()}", *(name for name, _ in rest)])

@@ -461,6 +461,20 @@ class ContactStep(Step):
             arguments |= {"mass": mass, "M": mass.M}
         return super()._of(**arguments)
 
+    def moved(self, phi: Any = None, v: Any = None, F_ext: Any = None) -> Self:
+        """The same step with other ``phi``, ``v`` and ``F_ext``; nothing else is validated again.
+
+        Raises
+        ------
+        InvalidInput : one of them is no finite vector of its length.
+        """
+        new = {
+            "phi": self.phi if phi is None else checks.vector("phi", phi, self.nc, "m"),
+            "v": self.v if v is None else checks.vector("v", v, self.nv, "m/s"),
+            "F_ext": self.F_ext if F_ext is None else checks.vector("F_ext", F_ext, self.nv, "N"),
+        }
+        return self._of(**{**self.__getstate__(), "M": self.mass, **new})
+
     @staticmethod
     def from_delassus(N: Any, p_vec: Any, dt: Any = 1.0, **contacts: Any) -> DelassusStep:
         """The same as ``DelassusStep(N, p_vec, dt, **contacts)``.

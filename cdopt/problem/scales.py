@@ -44,6 +44,7 @@ _RESOLVED = 1e7  # times round-off: the least scale where there is no load, so t
 _STATIC_ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
 _FLOOR = 1e-3  # of the energy of the local load of a contact, where it stores less
 _LENT = 1e-3  # of the smallest load, where there is no load
+_OF_NETWORK = ("parts", "bodies", "mobility", "_reach", "_contact_bodies")  # of B and M alone
 _NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
 _NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
 
@@ -143,6 +144,12 @@ class MatrixScales(StepScales):
     def __init__(self, problem: ContactProblem) -> None:
         super().__init__(problem)
         self._mass, self._motion, self._start = _inertia_of(problem)
+
+    def of(self, problem: ContactProblem) -> MatrixScales:
+        """The scales of a ``problem`` on the same network; what B and M determine is kept."""
+        other = MatrixScales(problem)
+        vars(other).update({name: getattr(self, name) for name in _OF_NETWORK})
+        return other
 
     @property
     def _coupling(self) -> sp.csr_array | None:

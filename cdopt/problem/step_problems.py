@@ -18,6 +18,7 @@ from cdopt.problem.cones import Cones, FrictionCones, HalfLines, Lines, Product
 from cdopt.problem.contact_law import PowerLaw, RowSprings
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
+from cdopt.problem.friction import Friction
 from cdopt.problem.scales import DelassusScales, MatrixScales, StaticScales
 from cdopt.problem.scaling import BodyBlocks, rows_of, total_by
 from cdopt.problem.sliders import StepSliders
@@ -53,8 +54,7 @@ def frictional_data(step: Step, law: str) -> ContactProblem:
         return _with_delassus("frictional step", cones, step, step.N_rows, step.p_rows, law)
     step = _with_bodies(step)
     B = interleaved(step.B, friction.B_t, friction.d)
-    bias = np.column_stack([step.bias, friction.rate]).ravel()
-    rate = np.column_stack([step.gap_rate, friction.rate]).ravel()
+    bias, rate = (_with_tangents(x, friction) for x in (step.bias, step.gap_rate))
     return _with_matrices("frictional step", cones, step, B, bias, rate, law=law)
 
 
@@ -84,6 +84,33 @@ def _with_bodies(step: Step) -> ContactStep:
     if not isinstance(step, ContactStep):
         raise TypeError(type(step).__name__)
     return step
+
+
+def _with_tangents(normal: FloatArray, friction: Friction) -> FloatArray:
+    """(rows,) rates of the normal rows (nc,), and those of the tangential ones."""
+    return np.column_stack([normal, friction.rate]).ravel()
+
+
+def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
+    """The rigid problem of a step that differs from that of ``data`` in phi, v and F_ext alone.
+
+    What B and M determine is taken from ``data``, scaled matrices too: the ratios of the units of
+    rigid contacts do not depend on the rates.
+    """
+    scales, friction, bias, rate = data.scales, step.friction, step.bias, step.gap_rate
+    if not isinstance(scales, MatrixScales) or data.compliance is not None:
+        raise TypeError(f"the units of a {data.kind} depend on its rates")
+    if data.d > 1 and friction is not None:
+        bias, rate = (_with_tangents(x, friction) for x in (bias, rate))
+    moved = data.entries.times(step.v_star)
+    rates = {"p": moved + bias, "bias": bias, "free_rates": moved + rate}
+    rates = {name: read_only(x) for name, x in rates.items()}
+    new = dataclasses.replace(data, rest=step.v_star, start=step.v, **rates)
+    known = {name: getattr(data, name) for name in ("entries", "products", "row_part")}
+    vars(new).update(known, scales=scales.of(new))
+    p = read_only(new.p / new.speed)
+    vars(new)["_scaled"] = dataclasses.replace(data.scaled(), p=p, unit=new.dof_speed)
+    return new
 
 
 def elastic_data(

@@ -116,7 +116,7 @@ def further(step: cdopt.ContactStep) -> list[Any]:
     backends = cdopt.backends
     return [
         rough.friction, rough.origin, cdopt.FrictionalCD(rough), cdopt.CompatibleFriction(rough),
-        network.data.cones,
+        network.data.cones, cdopt.ClassicCD(step).prepare(),
         network, network.solve(), cdopt.limit_load(wall, [1.0, 0.0]), part,
         cdopt.Representatives([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], np.arange(3)),
         cdopt.reduced(truss, np.eye(step.nv)), cdopt.formulations.StepDamping(np.eye(2)),

@@ -1,0 +1,83 @@
+"""One rigid step after another on the same contacts: compiled once, solved for other rates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cdopt._util.errors import Unsupported
+from cdopt.formulations.statement import can_vary
+from cdopt.problem import ContactStep
+from cdopt.problem.solution import StepSolution
+from cdopt.problem.step_problems import on_same_network
+
+if TYPE_CHECKING:
+    from cdopt.formulations.base import Formulation
+
+
+class Prepared:
+    """A formulation of a rigid step, solved again for other gaps, velocities and loads.
+
+    CVXPY compiles its problem once, with the rates of the free motion as a parameter, and the
+    network's parts, bodies and units are found once. M, B, Δt, friction and whatever else the step
+    has stay. ``Formulation.prepare`` makes it.
+
+    Parameters
+    ----------
+    formulation : ``ClassicCD`` or ``FrictionalCD`` of a step with matrices.
+
+    Raises
+    ------
+    Unsupported : another formulation, one with constraints added, a step known by N and p alone
+        or with joints, or a form in forces that is so large that the parameter would cost more
+        than it saves.
+
+    >>> import cdopt
+    >>> prepared = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step).prepare()
+    >>> [float(prepared.solve("clarabel", F_ext=[-10.0 * k, 0.0]).f.sum().round(6)) for k in (1, 2)]
+    [10.0, 20.0]
+    """
+
+    def __init__(self, formulation: Formulation) -> None:
+        step, data, what = formulation.step, formulation.data, "prepare"
+        rigid = data.kind in ("rigid step", "frictional step")
+        if not isinstance(step, ContactStep) or not rigid:
+            raise Unsupported(what, f"{formulation.name}: no rigid step with matrices", _PREPARABLE)
+        if formulation.joints is not None:
+            raise Unsupported(what, "the step has joints", _PREPARABLE)
+        if formulation.extended:
+            raise Unsupported(what, "constraints were added", ("the formulation without them",))
+        if not can_vary(data, formulation.in_forces):
+            raise Unsupported(what, f"{formulation.name} is large", ("form='velocity'",))
+        self._step, self._first = step, formulation._restated(_varying=True, _like=None)
+
+    def solve(
+        self,
+        backend: Any = None,
+        *,
+        phi: Any = None,
+        v: Any = None,
+        F_ext: Any = None,
+        **settings: Any,
+    ) -> StepSolution:
+        """The solution at other values, certified as always.
+
+        Parameters
+        ----------
+        phi : (nc,) m, v : (nv,) m/s and rad/s, F_ext : (nv,) N and N·m; those of the step by
+            default.
+        backend, settings : as of ``Formulation.solve``.
+
+        Raises
+        ------
+        InvalidInput, BackendUnavailable, SolveFailed : as ``Formulation.solve``.
+        """
+        step = self._step.moved(phi, v, F_ext)
+        data = on_same_network(self._first.data, step)
+        here = self._first._restated(step=step, data=data, _like=self._first)
+        return here.solve(backend, **settings)
+
+    def __repr__(self) -> str:
+        return f"Prepared({self._first!r})"
+
+
+_PREPARABLE = ("ClassicCD", "FrictionalCD")
