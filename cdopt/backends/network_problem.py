@@ -455,6 +455,8 @@ def _with_rows_of(
     if data.is_static:
         body = None if body is None else body[problem.used]
         common |= {"F": problem.load, "index": problem.used, "used": problem.used}
+        if problem.cones is not None:
+            common["cones"] = problem.cones
         return NetworkProblem(problem.p, mobility, problem.B, body=body, **common)
     common |= {"S": problem.S, "body": body}
     if problem.compliance is not None and problem.compliance.pulls:

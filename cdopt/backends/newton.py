@@ -4,7 +4,8 @@ Trusses and elastic steps are minimised in potential form by a semismooth Newton
 (``potential_newton``); the interior point takes over where it does not converge. Rigid steps go to
 an augmented Lagrangian over compliant steps (``proximal_newton``) where systems are small, to
 the interior point where they are large, and to the other of the two where the first does not
-reach the accuracy. Steps with friction go to the proximal method with cones.
+reach the accuracy. Steps with friction go to the proximal method with cones, networks of springs
+with friction to ``spring_newton``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from typing import ClassVar
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt.backends import interior_point, potential_newton, proximal_newton, soft_newton
+from cdopt.backends import (
+    interior_point,
+    potential_newton,
+    proximal_newton,
+    soft_newton,
+    spring_newton,
+)
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.problem.cones import SYMMETRIC
@@ -142,9 +149,12 @@ class Newton(SecondOrder):
         "frictional step",
         "elastic step with sliders",
         "soft step",
+        "friction network",
     }
 
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        if problem.has_cones and problem.compliance is not None:
+            return spring_newton.solve_springs(problem, run, self.accuracy, self.max_steps)
         if problem.has_cones:
             return proximal_newton.solve_cones(problem, run, self.accuracy, self.max_steps)
         return super()._solve(problem, run)

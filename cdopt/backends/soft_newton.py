@@ -46,6 +46,10 @@ class SoftNewton(SemismoothNewton):
         """P_K(−k g) (rows,)."""
         return self.K.project(-self.k * g)
 
+    def share_kept(self, g: FloatArray) -> FloatArray:
+        """P_K′ (nc, d, d) at −k g."""
+        return self.K.projection_derivative(-self.k * g)
+
     def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
         """The largest entry of the balance over the inertia there; round-off counts as nothing."""
         net = self.problem.net
@@ -57,12 +61,16 @@ class SoftNewton(SemismoothNewton):
     def direction(self, at: Point) -> FloatArray | None:
         """By factors of S + Gᵀ (k P_K′) G."""
         net = self.problem.net
-        H = on_rows(self.K, self.K.projection_derivative(-self.k * at.g)) * self.k[None, :]
+        H = on_rows(self.K, self.share_kept(at.g)) * self.k[None, :]
         try:
-            J = sp.csr_array(net.mass + net.B.T @ (H @ net.B))
-            return sparse_solve(J)(-at.balance)
+            J = sp.csr_array(net.B.T @ (H @ net.B))
+            return sparse_solve(self.held(J, at))(-at.balance)
         except ArithmeticError:
             return None
+
+    def held(self, J: sp.csr_array, at: Point) -> sp.csr_array:
+        """The system of a stiffness J (m, m), with what holds motions that no contact resists."""
+        return sp.csr_array(self.problem.net.mass + J)
 
 
 def on_rows(cones: Cones, blocks: FloatArray) -> sp.csr_array:

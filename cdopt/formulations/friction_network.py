@@ -24,31 +24,26 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
-from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
-from cdopt.backends.base import Backend, RunResult
+from cdopt.backends.base import Backend
 from cdopt.backends.newton import Newton
 from cdopt.backends.selection import resolve
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import TRUSS_FORMS
 from cdopt.formulations.printing import align
-from cdopt.problem import ContactProblem, StepSolution
-from cdopt.problem.certificate import TOLERANCE, Certificate, certify
+from cdopt.problem import ContactProblem, StepSolution, WarmStart
+from cdopt.problem.certificate import Certificate
 from cdopt.problem.cones import OPEN, RESTING, SLIDING, FixedFaces
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale
-from cdopt.problem.solution import Iterate
 from cdopt.problem.step_problems import LAWS, friction_network_data, interleaved
 
 _LEAST, _FACTOR = 1e-7, 10.0  # rates are zero within this, or this many residuals, of local speeds
-_STEPS = 200  # of Newton's method
-_RIDGE = 1e-12  # of the stiffest dof, holds motions that no contact resists
 
 
 # --- faces -------------------------------------------------------------------------------
@@ -280,10 +275,7 @@ class FrictionNetwork(Formulation):
         self.reach = np.where(reach > 0.0, reach, 1.0)
         self._unit = float(np.abs(self.load / self.reach).max(initial=0.0)) or 1.0
         self.scaled_B = sp.csr_array(self.B * (1.0 / self.reach)[None, :])
-        self._F = self.load / self.reach / self._unit
-        self._root = np.sqrt(self.D / self.D.max())
         faces = FixedFaces(self.mu, self.d, self.status, self.rays)
-        self._scaled_faces = faces.in_units(self._root.ravel())
         if dof_body is not None:
             dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
         springs = read_only(self.D.ravel()), self.trial.ravel()
@@ -340,16 +332,14 @@ class FrictionNetwork(Formulation):
         SolveFailed : the load is not balanced within ``tol``, or the backend failed.
         Unsupported : Coulomb's micro-slip with another backend.
         """
+        tol, chosen, near = checks.positive("tol", tol), resolve(backend, **options), None
         if start is not None:
             self._fitting("start", start)
-        tol, chosen = checks.positive("tol", tol), resolve(backend, **options)
-        if isinstance(chosen, Newton) and not self.extended:
-            solution = self._by_newton(chosen.name, tol, start)
-        elif self.flow == "coulomb":
+            near = WarmStart(np.column_stack([start.f, start.f_t]).ravel(), start.u)
+        if self.flow == "coulomb" and not chosen.capability.consumes(self.data):
             why = "Coulomb's micro-slip is not the optimality condition of a convex problem"
             raise Unsupported(f"{chosen.name} for {self.name}", why, ("backend='newton'",))
-        else:
-            solution = super().solve(chosen, time_limit=time_limit)
+        solution = super().solve(chosen, warm_start=near, time_limit=time_limit)
         iterate = solution.iterate
         if iterate is None or iterate.motion is None:
             raise SolveFailed(
@@ -358,123 +348,26 @@ class FrictionNetwork(Formulation):
         forces, u = self.data.cones.table(iterate.forces), iterate.motion
         missed = np.abs(self.load - self.data.load(iterate.forces)) / self.reach
         residual = float(missed.max(initial=0.0)) / self._unit
-        label = "Haar–Kármán" if self.flow == "associated" else "network with Coulomb micro-slip"
-        trial = self._unit * self._forces(u / self._scale, self.flow == "associated")[1]
-        parts = forces[:, 0].copy(), forces[:, 1:].copy(), u
-        return NetworkForces(*parts, self.flow, label, residual, trial, tol=tol, solution=solution)
-
-    def _by_newton(self, name: str, tol: float, start: NetworkForces | None) -> StepSolution:
-        """The solution by Newton's method, certified."""
-        began = clock()
-        u = np.zeros(self._F.size) if start is None else start.u / self._scale
-        if start is None or self.flow == "associated":
-            u, steps = self._newton(u, associated=True)
-        if self.flow == "coulomb":
-            u, steps = self._newton(u, associated=False)
-        forces = self._forces(u, self.flow == "associated")[0]
-        residual = float(np.abs(self._F - self.scaled_B.T @ forces.ravel()).max(initial=0.0))
-        if not residual <= tol:
+        if isinstance(chosen, Newton) and not residual <= tol:
             raise SolveFailed(
                 f"the network with friction is off balance by {residual:.1e}",
-                backend=name,
-                status="stalled",
+                backend=chosen.name,
+                status=solution.status,
                 problem=self.data,
             )
-        solved = clock()
-        iterate = Iterate(self._scale * u, (self._unit * forces).ravel())
-        certificate = certify(self.data, iterate.motion, iterate.forces, TOLERANCE)
-        result = RunResult(
-            status="solved",
-            claim="solved",
-            iterate=iterate,
-            timings={"solve": solved - began},
-            iterations=steps,
-            how="Newton's method on the micro-displacement",
-        )
-        record = self._provenance(Newton(), result, TOLERANCE, start is not None, None)
-        return self._solution(name, result, certificate, record, began)
-
-    @property
-    def _scale(self) -> FloatArray:
-        """(nv,) m or rad, displacement of each scaled one."""
-        return np.asarray(self._unit / self.D.max() / self.reach)
-
-    def _forces(self, u: FloatArray, associated: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """f (nc, d), the next trial forces, and ∂f/∂y (nc, d, d), scaled; y = t − D B u."""
-        root, d = self._root, self.d
-        y = self.trial / self._unit - root**2 * (self.scaled_B @ u).reshape(-1, d)
-        if not associated:
-            return self._coulomb(y)
-        z = (y / root).ravel()
-        f = self._scaled_faces.project(z).reshape(-1, d)
-        slope = self._scaled_faces.projection_derivative(z)
-        trial = root * f
-        idle = ~f.any(axis=1)
-        trial[idle, 0] = np.minimum(y[idle, 0], 0.0)
-        return root * f, trial, slope * root[:, :, None] / root[:, None, :]
-
-    def _coulomb(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same for f_n = (y_n)₊ and f_T = y_T cut to μ f_n."""
-        f, slope = np.maximum(y, 0.0), np.zeros((self.nc, self.d, self.d))
-        push = self.closed & (y[:, 0] > 0.0)
-        size, most = np.linalg.norm(y[:, 1:], axis=1), self.mu * f[:, 0]
-        slips = size > most
-        share = np.where(slips, most / np.where(slips, size, 1.0), 1.0)
-        f[:, 1:] = share[:, None] * y[:, 1:]
-        way = np.where(slips[:, None], y[:, 1:], 0.0) / np.where(size > 0.0, size, 1.0)[:, None]
-        slope[:, 0, 0] = 1.0
-        slope[:, 1:, 0] = self.mu[:, None] * way
-        eye = np.eye(self.d - 1)[None] - way[:, :, None] * way[:, None, :]
-        slope[:, 1:, 1:] = share[:, None, None] * eye
-        f[~push], slope[~push] = 0.0, 0.0
-        trial = f.copy()
-        trial[:, 0] = np.where(self.closed, y[:, 0], 0.0)
-        return f, trial, slope
-
-    def _newton(self, u: FloatArray, associated: bool) -> tuple[FloatArray, int]:
-        """Zero of F̃ − Bᵀf(u); on the potential for the associated flow, else on the residual."""
-        best, least, steps = u, np.inf, 0
-        for _ in range(_STEPS):
-            forces, _, slope = self._forces(u, associated)
-            missed = self._F - self.scaled_B.T @ forces.ravel()
-            size = float(np.abs(missed).max(initial=0.0))
-            if size < least:
-                best, least = u, size
-            if size <= 1e-14:
-                break
-            weighted = slope * (self._root**2)[:, None, :]
-            inner = sp.bsr_array((weighted, np.arange(self.nc), np.arange(self.nc + 1)))
-            K = sp.csc_array(self.scaled_B.T @ (inner @ self.scaled_B))
-            top = float(np.abs(K.diagonal()).max(initial=0.0)) or 1.0
-            ridge = (_RIDGE + 1e-6 * min(size, 1.0) ** 2) * top
-            step = -splu(sp.csc_matrix(K + ridge * sp.eye_array(u.size))).solve(missed)
-            before, t = self._merit(u, missed, associated), 1.0
-            slope_along = float(missed @ step) if associated else -before
-            while t > 1e-8:
-                after = self._merit(u + t * step, None, associated)
-                if after <= before + 1e-4 * t * slope_along + 1e-15 * abs(before):
-                    break
-                t *= 0.5
-            if t <= 1e-8:
-                if size <= 1e-9:
-                    break
-                t = 1e-3
-            u, steps = u + t * step, steps + 1
-        return best, steps
-
-    def _merit(self, u: FloatArray, missed: FloatArray | None, associated: bool) -> float:
-        forces, _, _ = self._forces(u, associated)
-        if associated:
-            return 0.5 * float(np.sum((forces / self._root) ** 2)) + float(self._F @ u)
-        error = self._F - self.scaled_B.T @ forces.ravel() if missed is None else missed
-        return float(np.linalg.norm(error))
+        label = "Haar–Kármán" if self.flow == "associated" else "network with Coulomb micro-slip"
+        y, trial = self._springs(u)[:, 0], forces.copy()
+        pulled = self.closed if self.flow == "coulomb" else ~forces.any(axis=1)
+        trial[pulled, 0] = np.where(forces[pulled, 0] > 0.0, forces[pulled, 0], y[pulled])
+        parts = forces[:, 0].copy(), forces[:, 1:].copy(), u
+        return NetworkForces(*parts, self.flow, label, residual, trial, tol=tol, solution=solution)
 
     # --- derivatives ---------------------------------------------------------------------
 
     def _fitting(self, name: str, forces: NetworkForces) -> NetworkForces:
         """Forces, after a check that they are of a network like this one."""
         checks.instance(name, forces, NetworkForces)
-        if forces.u.shape != self._F.shape or forces.f.shape != (self.nc,):
+        if forces.u.shape != self.load.shape or forces.f.shape != (self.nc,):
             found = f"{forces.f.size:,} forces, {forces.u.size:,} displacements"
             raise InvalidInput(name, found, "forces of this network")
         return forces
@@ -482,8 +375,17 @@ class FrictionNetwork(Formulation):
     def linearised(self, forces: NetworkForces) -> tuple[FloatArray, FloatArray]:
         """y = t − D B u (nc, d), N, and ∂f/∂y (nc, d, d) of a solution of this network."""
         self._fitting("forces", forces)
-        y = self.trial - self.D * (self.B @ forces.u).reshape(self.nc, self.d)
-        return y, self._forces(forces.u / self._scale, forces.flow == "associated")[2]
+        y, cones = self._springs(forces.u), self.data.cones
+        if forces.flow == "coulomb":
+            return y, cones.cut_derivative(y.ravel())
+        root = np.sqrt(self.D)
+        scaled = cones.in_units(root.ravel())
+        slope = scaled.projection_derivative((y / root).ravel())
+        return y, slope * root[:, :, None] / root[:, None, :]
+
+    def _springs(self, u: FloatArray) -> FloatArray:
+        """y = t − D B u (nc, d), N, what springs without friction would carry."""
+        return np.asarray(self.trial - self.D * (self.B @ u).reshape(self.nc, self.d))
 
     def kinks(self, forces: NetworkForces, tol: float) -> IntArray:
         """Closed contacts within ``tol`` of the largest |y| from where f(y) has no derivative.

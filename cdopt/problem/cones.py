@@ -170,6 +170,21 @@ class Cones(ABC):
         f[:, 1:] = share[:, None] * y[:, 1:]
         return f.ravel()
 
+    def cut_derivative(self, tried: FloatArray) -> FloatArray:
+        """An element (nc, d, d) of the generalised derivative of ``frictional_cut(tried)``."""
+        y = self.table(checks.answer("tried", tried, self.rows))
+        size, most = np.linalg.norm(y[:, 1:], axis=1), self.mu * y[:, 0]
+        slips = size > most
+        share = np.where(slips, most / np.where(size > 0.0, size, 1.0), 1.0)
+        way = np.where(slips[:, None], y[:, 1:], 0.0) / np.where(size > 0.0, size, 1.0)[:, None]
+        slope = np.zeros((self.nc, self.d, self.d))
+        slope[:, 0, 0] = 1.0
+        slope[:, 1:, 0] = self.mu[:, None] * way
+        across = np.eye(self.d - 1) - way[:, :, None] * way[:, None, :]
+        slope[:, 1:, 1:] = share[:, None, None] * across
+        slope[y[:, 0] <= 0.0] = 0.0
+        return slope
+
     @abstractmethod
     def project(self, y: FloatArray) -> FloatArray:
         """The nearest point of K to y (rows,)."""
@@ -490,6 +505,12 @@ class FixedFaces(FrictionCones):
         """Coulomb's micro-slip of closed contacts, from forces ``tried`` (rows,)."""
         closed = self.on_rows((self.status != OPEN).astype(np.float64))
         return closed * super().frictional_cut(tried)
+
+    def cut_derivative(self, tried: FloatArray) -> FloatArray:
+        """An element (nc, d, d) of its generalised derivative."""
+        slope = super().cut_derivative(tried)
+        slope[self.status == OPEN] = 0.0
+        return slope
 
 
 class Product(Cones):

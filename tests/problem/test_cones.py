@@ -156,6 +156,20 @@ def test_units_and_parts_of_cones(kind: str) -> None:
     np.testing.assert_array_equal(some.project(y[rows]), cones.project(y)[rows])
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_the_derivative_of_a_frictional_cut(d: int) -> None:
+    """Against finite differences: sticking, slipping and open contacts, and faces."""
+    rng = np.random.default_rng(d)
+    nc, h = 60, 1e-7
+    status, mu = rng.integers(0, 3, nc), rng.uniform(0.1, 1.5, nc)
+    faces = FixedFaces(mu, d, status, np.ones((nc, d)))
+    for cones in (FrictionCones(mu, d), faces):
+        y, change = rng.standard_normal((2, nc * d))
+        moved = cones.frictional_cut(y + h * change) - cones.frictional_cut(y - h * change)
+        expected = np.einsum("ikl,il->ik", cones.cut_derivative(y), change.reshape(nc, d))
+        np.testing.assert_allclose(moved.reshape(nc, d) / (2.0 * h), expected, atol=1e-6)
+
+
 def test_without_friction_cones_of_every_dimension_judge_alike() -> None:
     """μ = 0: normal forces, gaps, and the energies of the certificate are those of half-lines."""
     step = cdopt.bank.load("beam-stiff-middle").step
