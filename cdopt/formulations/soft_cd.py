@@ -28,6 +28,7 @@ from cdopt.backends.base import Backend
 from cdopt.formulations.base import FORMS, Formulation
 from cdopt.formulations.mujoco_rows import mujoco_rows
 from cdopt.formulations.printing import align
+from cdopt.formulations.sap_rows import sap_rows
 from cdopt.problem import ConeStep, ContactStep, StepSolution, soft_data
 
 _SOFTNESS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)  # of the sweep
@@ -75,12 +76,8 @@ class SoftCD(Formulation):
     ) -> None:
         self.form = checks.choice("form", form, FORMS)
         checks.instance("step", step, ContactStep, ConeStep)
-        rows = step.cones.rows if isinstance(step, ConeStep) else _rows(step)
-        R = checks.per_contact("compliance", compliance, rows, positive=True)
-        if bias is not None:
-            bias = checks.vector("bias", bias, rows, "m/s")
-        self.data = soft_data(step, R, bias)
-        self.compliance = R
+        self.data = soft_data(step, compliance, bias)
+        self.compliance = read_only(1.0 / (self.data.elastic_law.stiffness * self.data.dt))
         self.step = step if isinstance(step, ContactStep) else None
         self.order: IntArray | None = None
 
@@ -107,6 +104,28 @@ class SoftCD(Formulation):
         soft = cls(step, compliance, form=form)
         soft.order = order
         return soft
+
+    @classmethod
+    def from_sap(cls, plant: Any, context: Any, form: str = "force") -> SoftCD:
+        """The step of Drake's SAP solver of a plant in the state that its context holds.
+
+        The contacts are the rows. Their compliance is SAP's, near-rigid regularisation included:
+        below a floor of softness that the plant's threshold sets, no contact is.
+
+        Parameters
+        ----------
+        plant : a pydrake MultibodyPlant with a time step, point contact, and the discrete contact
+            approximation "sap", connected to its SceneGraph.
+        context : the plant's own, of a diagram's context; it is not written to.
+
+        Raises
+        ------
+        InvalidInput : not a plant, or a context of another system.
+        Unsupported : drake is not installed; another contact model; constraints, controllers,
+            locked joints, limits of joints that are near; geometries without a stiffness.
+        """
+        step, compliance = sap_rows(plant, context)
+        return cls(step, compliance, form=form)
 
     # --- answers in the engine's words ---------------------------------------------------
 
@@ -219,7 +238,3 @@ class StiffnessSweep(Frozen):
     def changes(self) -> FloatArray:
         """(n − 1, rows) N, by how much each force changes from one softness to the next."""
         return read_only(np.diff(self.forces, axis=0))
-
-
-def _rows(step: ContactStep) -> int:
-    return step.nc if step.friction is None else step.nc * step.friction.d

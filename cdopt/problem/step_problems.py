@@ -129,15 +129,13 @@ def elastic_data(
     return _with_matrices(kind, cones, step, step.B, step.bias, step.gap_rate, **more)
 
 
-def soft_data(
-    step: ContactStep | ConeStep, compliance: FloatArray, bias: FloatArray | None = None
-) -> ContactProblem:
+def soft_data(step: ContactStep | ConeStep, compliance: Any, bias: Any = None) -> ContactProblem:
     """The problem of a step under the associated law with R f added to its rates.
 
     Parameters
     ----------
     step : with friction or without, or with rows of any cones.
-    compliance : R (rows,) m/(s·N), positive.
+    compliance : R, m/(s·N), positive: one number or (rows,).
     bias : (rows,) m/s; by default that of the step.
 
     Raises
@@ -151,12 +149,12 @@ def soft_data(
         checks.instance("step", step, ContactStep, ConeStep)
         data = rigid_data(step) if step.friction is None else frictional_data(step, "associated")
     cones = data.cones
-    compliance = checks.answer("compliance", compliance, cones.rows)
+    compliance = checks.per_contact("compliance", compliance, cones.rows, positive=True)
     uneven = np.flatnonzero(~cones.takes_units(1.0 / np.sqrt(compliance)))
     if uneven.size:
         found = f"different values for the tangential rows of contact {uneven[0]}"
         raise InvalidInput("compliance", found, "equal ones, as its cone is round")
-    bias = data.bias if bias is None else checks.answer("bias", bias, cones.rows)
+    bias = data.bias if bias is None else checks.vector("bias", bias, cones.rows, "m/s")
     p = read_only(np.asarray(data.B @ data.rest + bias))
     soft = dataclasses.replace(data, kind="soft step", bias=bias, p=p)
     return soft.softened(compliance)
