@@ -4,11 +4,12 @@ A file holds one step of a frictional problem, r the impulses and u the relative
 its contacts, the normal component first in each contact's block of ``spacedim``:
 
 - local: u = W r + q, with W the Delassus matrix of impulses;
-- global: M v = H r + f, u = Hᵀ v + w.
+- global: M v = H r + G l + f, u = Hᵀ v + w, and Gᵀ v + b = 0 where there are joints.
 
 ``FclibProblem.frictional_step`` is the stored problem, for ``FrictionalCD``; ``step`` its normal
 rows alone, for the frictionless formulations. With a time step of one, forces are impulses: N = W
-and p = q of a local problem; B = Hᵀ, Φ = w, F_ext = f and v = 0 of a global one, so that v* = M⁻¹f.
+and p = q of a local problem; B = Hᵀ, Φ = w, F_ext = f and v = 0 of a global one, so that v* = M⁻¹f,
+and joints with J = Gᵀ and rate b.
 
 Four things to know of published files. Triplets have columns in ``p`` and rows in ``i``, against
 what fclib.h says. ``/solution/r`` is all zeros, a placeholder: neither it nor ``/guesses`` is
@@ -19,12 +20,13 @@ read. Some W are unsymmetric by 1e-3, some M by 1e-7: up to 1e-2 they are made s
 time step of one; without friction its coefficients are zero and its tangential rows empty:
 
 - with matrices (global): M as it stands, H the columns of Bᵀ, f = M v + Δt F_ext, w the bias
-  Φ/Δt of each contact, restitution and moving walls included. Then M v⁺ = H r + f;
+  Φ/Δt of each contact, restitution and moving walls included, G the columns of Jᵀ and b the rates
+  of joints. Then M v⁺ = H r + G l + f;
 - by N and p alone (local): W = N/Δt and q = p.
 
-The file does not keep Δt, stiffness, names, bodies and points. So M, B, the bias and the motion are
-the same when it is read again, and a step with Δt = 1, v = 0 and no restitution comes back as it
-was. Matrices are written in compressed rows, as fclib.h allows.
+The file does not keep Δt, stiffness of contacts and joints, names, bodies and points. So M, B, J,
+the bias and the motion are the same when it is read again, and a step with Δt = 1, v = 0 and no
+restitution comes back as it was. Matrices are written in compressed rows, as fclib.h allows.
 
 V. Acary, M. Brémond, T. Koziara, F. Pérignon, *FCLIB: a collection of discrete 3D Frictional
 Contact problems*, technical report RT-0444, Inria, 2014; fclib.h of the same library.
@@ -51,6 +53,7 @@ from cdopt._util.frozen import Frozen
 from cdopt.interop.hdf5 import read_arrays
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.friction import Friction
+from cdopt.problem.joints import Joints
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step_problems import interleaved
 
@@ -156,8 +159,8 @@ def read(path: str | Path, stiffness: Any = 1.0) -> FclibProblem:
     Raises
     ------
     InvalidInput : of "path", when the file is missing, damaged, not of this format or beyond its
-        limits; when it has equality constraints (V and R, or G), which a ContactStep has not; or
-        when W or M is not what it should be. Of "stiffness", when that is.
+        limits; when it is local and has equality constraints (V and R), which a DelassusStep has
+        not; or when W or M is not what it should be. Of "stiffness", when that is.
     """
     arrays = read_arrays(checks.path("path", path), _EXPECTED)
     try:
@@ -192,7 +195,6 @@ def _local(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[st
 
 def _global(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[str, Any]:
     """M, H, f and w: B = Hᵀ and Φ = w on the normal rows, F_ext = f, v = 0."""
-    _refuse_equalities(arrays, root, ("G",))
     nv = _integer(arrays, f"{root}/H/m", 0, _LARGEST)
     size = _integer(arrays, f"{root}/H/n", 0, _LARGEST)
     w, mu = _vectors(arrays, root, "w", size, spacedim)
@@ -202,10 +204,25 @@ def _global(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[s
     if asymmetry > 0.0:
         M = sp.csr_array((M + M.T) * 0.5)
     B = sp.csr_array(H.T)[::spacedim]
-    step = ContactStep(
-        M, B, w[::spacedim], np.zeros(nv), f, 1.0, stiffness=stiffness, symmetrised=asymmetry
-    )
+    more: dict[str, Any] = {"stiffness": stiffness, "symmetrised": asymmetry}
+    more |= {"joints": _joints(arrays, root, nv)}
+    step = ContactStep(M, B, w[::spacedim], np.zeros(nv), f, 1.0, **more)
     return {"step": step, "mu": mu, "symmetrised": asymmetry, "H": H, "w": w}
+
+
+def _joints(arrays: _Arrays, root: str, nv: int) -> Joints | None:
+    """J = Gᵀ and the rate b of a global problem; None where there are none of them."""
+    name = f"{root}/G"
+    if (many := _columns(arrays, name)) == 0:
+        return None
+    G, b = _matrix(arrays, name, nv, many), f"{root}/vectors/b"
+    return Joints(sp.csr_array(G.T), checks.vector(b, _entry(arrays, b), many))
+
+
+def _columns(arrays: _Arrays, name: str) -> int:
+    """Number of columns of a matrix, zero where the file has none of this name."""
+    present = any(key == name or key.startswith(f"{name}/") for key in arrays)
+    return _integer(arrays, f"{name}/n", 0, _LARGEST) if present else 0
 
 
 def _vectors(
@@ -224,9 +241,8 @@ def _vectors(
 def _refuse_equalities(arrays: _Arrays, root: str, names: tuple[str, ...]) -> None:
     """Refuse equality constraints, unless there are none of them (no columns)."""
     for name in (f"{root}/{name}" for name in names):
-        present = any(key == name or key.startswith(f"{name}/") for key in arrays)
-        if present and (columns := _integer(arrays, f"{name}/n", 0, _LARGEST)) != 0:
-            expected = "contacts only: a ContactStep has no equality constraints"
+        if (columns := _columns(arrays, name)) != 0:
+            expected = "contacts only: a step known by N and p has no equality constraints"
             raise InvalidInput(name, f"{columns} equality constraints", expected)
 
 
@@ -332,6 +348,9 @@ def write(
     if isinstance(stored.step, ContactStep):
         parts = {"M": stored.step.M, "H": stored.H, "vectors/f": stored.step.F_ext}
         parts |= {"vectors/w": stored.w, "vectors/mu": stored.mu}
+        if stored.step.joints is not None:
+            joints = stored.step.joints
+            parts |= {"G": sp.csr_array(joints.J.T), "vectors/b": joints.rate}
     texts = {
         "title": checks.text("title", title) or stored.title,
         "description": checks.text("description", description) or stored.description,
@@ -368,7 +387,9 @@ def _in_impulses(step: Step) -> FclibProblem:
         plain, W = step.without_friction(), sp.csr_array(W / step.dt)
         return FclibProblem(plain, "local", d, mu, 0.0, W=W, q=q, description=about)
     load = step.mass.M @ step.v + step.dt * step.F_ext
-    impulses = ContactStep(step.M, step.B, step.bias, np.zeros(step.v.size), load, dt=1.0)
+    impulses = ContactStep(
+        step.M, step.B, step.bias, np.zeros(step.v.size), load, dt=1.0, joints=step.joints
+    )
     H, w = sp.kron(step.B.T, first), np.kron(step.bias, first[0])
     if friction is not None:
         H = interleaved(step.B, friction.B_t, friction.d).T
@@ -391,6 +412,8 @@ def _solution(stored: FclibProblem, step: Step, solution: StepSolution) -> dict[
     answer = {"r": r.ravel(), "u": u.ravel()}
     if stored.kind == "global" and solution.v_next is not None:
         answer["v"] = solution.v_next
+    if solution.joint_forces is not None:
+        answer["l"] = step.dt * solution.joint_forces
     return answer
 
 

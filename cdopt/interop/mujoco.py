@@ -23,8 +23,10 @@ Where contacts have friction (condim above 1) the step is a derived frictionless
 says so: normal rows alone. With ``friction=True`` it has the sliding friction. MuJoCo's cones are
 pyramids within the cone of Coulomb, or with ``cone="elliptic"`` that cone; its law is the
 associated one, softened. cdopt's cone is circular, and its law is chosen in ``FrictionalCD``.
-Constraints that pull, which are equalities, friction loss and adhesion, and contacts of flexes are
-refused.
+Equalities (connect, weld, joint, tendon) are the step's joints: J v⁺ + rate = 0 with the rate
+−(J v + Δt a_ref), by which MuJoCo corrects what the equality is off by; with hard equalities, R →
+0, v⁺ is MuJoCo's own. Other constraints that pull, which are friction loss and adhesion, and
+contacts of flexes are refused.
 
 **MuJoCo's own springs.** A constraint obeys R f = a_ref − a, with a_ref = −b J v − k r. At rest
 f = K |r| with K = k / R, a spring per contact; ``stiffness`` gives those K. With them the
@@ -51,6 +53,7 @@ from cdopt._util.errors import Unsupported
 from cdopt._util.mujoco_state import current, images, name_of, sparse_rows
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.friction import Friction
+from cdopt.problem.joints import Joints
 
 LABEL = "derived frictionless problem: normal rows only; friction of the contacts is not used"
 LOG = logging.getLogger("cdopt.interop.mujoco")
@@ -95,8 +98,9 @@ def contact_step(
     ------
     InvalidInput : a bad argument; data of another model; numbers that are not finite; a model
         without degrees of freedom; more contacts than MuJoCo has memory for.
-    Unsupported : MuJoCo is not installed, or the model has an active constraint that is no contact
-        of rigid bodies, or friction that differs by direction; its name is in the message.
+    Unsupported : MuJoCo is not installed, or the model has an active constraint that is no
+        equality nor a contact of rigid bodies, or friction that differs by direction; its name is
+        in the message.
     """
     margin = checks.not_negative("margin", margin)
     keep_overlap = checks.flag("keep_overlap", keep_overlap)
@@ -117,17 +121,19 @@ def contact_step(
         where["bodies"] = np.where(bodies == 0, -1, bodies)
         where["normals"] = now.contact.frame[chosen, :3]
         where["points"] = now.contact.pos[chosen]
+    dt = float(model.opt.timestep) if dt is None else checks.positive("dt", dt)
     return ContactStep(
         M=sparse_rows(images(engine.mj_mulM, model, now, range(model.nv), model.nv), model.nv),
         B=_rows(engine, model, now, chosen, [0], limits),
         phi=gaps if keep_overlap else np.maximum(gaps, 0.0),
         v=now.qvel,
         F_ext=now.qfrc_smooth,
-        dt=model.opt.timestep if dt is None else dt,
+        dt=dt,
         stiffness=1.0 if stiffness is None else stiffness,
         contact_ids=_names(engine, model, now, pairs, limits),
         dof_body=model.dof_bodyid,
         friction=_friction(engine, model, now, chosen, limits) if friction else None,
+        joints=_joints(engine, model, now, dt),
         **where,
     )
 
@@ -168,7 +174,6 @@ def _refuse_what_pulls(engine: Any, model: Any, now: Any) -> None:
     """Refuse active constraints whose force is no push between rigid bodies."""
     kinds, objects = engine.mjtConstraint, engine.mjtObj
     refused = {
-        int(kinds.mjCNSTR_EQUALITY): ("equality constraint", objects.mjOBJ_EQUALITY),
         int(kinds.mjCNSTR_FRICTION_DOF): ("friction loss of joint", objects.mjOBJ_JOINT),
         int(kinds.mjCNSTR_FRICTION_TENDON): ("friction loss of tendon", objects.mjOBJ_TENDON),
     }
@@ -229,6 +234,21 @@ def _rows(
     return sparse_rows(rows(), model.nv)
 
 
+def _joints(engine: Any, model: Any, now: Any, dt: float) -> Joints | None:
+    """MuJoCo's rows of equalities that move something; None without any."""
+    kind = int(engine.mjtConstraint.mjCNSTR_EQUALITY)
+    rows = np.flatnonzero(np.isin(now.efc_type, [kind]))
+    J = sparse_rows(images(engine.mj_mulJacTVec, model, now, rows, now.nefc), model.nv)
+    moves = np.flatnonzero(np.diff(J.indptr))
+    if not moves.size:
+        return None
+    J, rows = sp.csr_array(J[moves]), rows[moves]
+    owners = now.efc_id[rows].tolist()
+    names = [name_of(engine, model, engine.mjtObj.mjOBJ_EQUALITY, k) for k in owners]
+    rate = -(J @ now.qvel) - dt * np.array(now.efc_aref)[rows]
+    return Joints(J, rate, names=_numbered(names))
+
+
 def _friction(engine: Any, model: Any, now: Any, contacts: IntArray, limits: IntArray) -> Friction:
     """Sliding friction of the contacts; none of those with condim 1 and of limits."""
     dim, sliding = now.contact.dim[contacts], now.contact.friction[contacts, :2]
@@ -259,6 +279,11 @@ def _names(engine: Any, model: Any, now: Any, pairs: IntArray, limits: IntArray)
     for row in limits:
         kind = objects.mjOBJ_JOINT if now.efc_type[row] == int(limited) else objects.mjOBJ_TENDON
         owners.append(f"limit/{name(kind, now.efc_id[row])}")
+    return _numbered(owners)
+
+
+def _numbered(owners: list[str]) -> list[str]:
+    """Each name with a number among those alike."""
     count = Counter[str]()
     names = []
     for owner in owners:

@@ -332,14 +332,40 @@ def test_wrong_global_content(tmp_path: Path, change: dict, expected: str) -> No
     refused(write_global(tmp_path / "a.hdf5", **parts), expected)
 
 
-def test_equality_constraints_and_exchanged_triplets_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_equality_constraints_are_joints(tmp_path: Path, scheme: str) -> None:
+    """M v = H r + G l + f, Gᵀ v + b = 0, written back without loss and solved."""
+    rng, (M, H, f, w) = np.random.default_rng(1), matrices(3)
+    G, b = rng.standard_normal((6, 2)), rng.standard_normal(2)
+    path = write_file(tmp_path / "a.hdf5", "global", 3, scheme, M=M, H=H, f=f, w=w, G=G, b=b)
+    problem = fclib.read(path)
+    for step in (problem.step, problem.frictional_step):
+        assert np.array_equal(step.joints.J.toarray(), G.T)
+        assert np.array_equal(step.joints.rate, b)
+    solution = cdopt.FrictionalCD(problem.frictional_step).solve()
+    assert solution.ok
+    v, r = solution.v_next, np.column_stack([solution.f, solution.f_t]).ravel()
+    np.testing.assert_allclose(M @ v, H @ r + G @ solution.joint_forces + f, atol=1e-9)
+    np.testing.assert_allclose(G.T @ v + b, 0.0, atol=1e-12)
+    fclib.write(tmp_path / "b.hdf5", problem.frictional_step, solution)
+    again = fclib.read(tmp_path / "b.hdf5").frictional_step
+    assert np.array_equal(again.joints.J.toarray(), G.T)
+    assert np.array_equal(again.joints.rate, b)
+    with h5py.File(tmp_path / "b.hdf5") as file:
+        assert np.array_equal(file["solution/l"][:], solution.joint_forces)
+
+
+def test_damaged_joints_and_exchanged_triplets_are_refused(tmp_path: Path) -> None:
     path = write_global(tmp_path / "a.hdf5", *matrices(3))
     with h5py.File(path, "r+") as file:
         put_matrix(file["fclib_global"].create_group("G"), np.ones((6, 2)), "rows")
-    refused(path, "G: 2 equality constraints")
+    refused(path, "vectors/b: nothing")
+    with h5py.File(path, "r+") as file:
+        file["fclib_global/vectors/b"] = np.zeros(3)
+    refused(path, "vectors/b: ")
     with h5py.File(path, "r+") as file:
         file["fclib_global/G/n"][0] = 0
-    assert fclib.read(path).step.nc == 4
+    assert fclib.read(path).step.joints is None
     with h5py.File(path, "r+") as file:
         for old, new in (("p", "rows"), ("i", "p"), ("rows", "i")):
             file["fclib_global/H"].move(old, new)
