@@ -24,7 +24,7 @@ from cdopt.backends.selection import require_capable, resolve
 from cdopt.formulations.prepared import Prepared
 from cdopt.formulations.statement import InForces, InMotion, Statement
 from cdopt.problem import ContactProblem
-from cdopt.problem.certificate import TOLERANCE, Certificate
+from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import (
     ROUND_OFF,
@@ -53,6 +53,8 @@ class Formulation(ABC):
     form : which of the two dual statements ``problem`` is.
     step : the step, where the problem is that of one; in coordinates that keep its joints.
     joints : the joints of the step, eliminated from it; None where it has none.
+    bodies : the data of a rigid step with joints, of all bodies, with the joints' rows as lines
+        after the contacts'; its answers are certified by it.
     extended : whether constraints were added with ``with_constraints``.
     """
 
@@ -60,6 +62,7 @@ class Formulation(ABC):
     form: str
     step: Step | None = None
     joints: Eliminated | None = None
+    bodies: ContactProblem | None = None
     extended: bool = False
     _varying: bool = False  # the statement is compiled once for several rates of the free motion
     _like: Formulation | None = None  # one of the same network, whose statement serves this one too
@@ -213,6 +216,33 @@ class Formulation(ABC):
         v_next = joints.full(fields["v_next"])
         reactions = joints.reactions(v_next, fields["f"], fields.get("f_t"))
         return {"v_next": v_next, "joint_forces": reactions}
+
+    def _certificates(
+        self, fields: dict[str, Any], certificate: Certificate | None
+    ) -> dict[str, Certificate]:
+        """By name, the certificate of ``data``, or with joints that of all bodies and rows."""
+        if certificate is None:
+            return {}
+        if self.bodies is not None and fields["f"] is not None:
+            rows = [fields["f"][:, None], *([] if fields.get("f_t") is None else [fields["f_t"]])]
+            forces = np.concatenate([np.hstack(rows).ravel(), fields["joint_forces"]])
+            certificate = certify(self.bodies, fields["v_next"], forces, certificate.tol)
+        return {"forces": certificate}
+
+    def motion_of(self, solution: StepSolution) -> FloatArray | None:
+        """v⁺ of a ``solution`` of the step, in the coordinates of ``data``, which keep the joints.
+
+        Raises
+        ------
+        InvalidInput : it is a motion of other bodies.
+        """
+        checks.instance("solution", solution, StepSolution)
+        motion = solution.v_next
+        if self.joints is None or motion is None:
+            return motion
+        if motion.shape != (self.joints.given.nv,):
+            raise InvalidInput("solution", repr(solution), "a solution of this step")
+        return self.joints.coordinates(motion)
 
     def _objective(self, iterate: Iterate) -> float:
         """Objective of the stated form at an answer, in physical units."""
@@ -391,7 +421,7 @@ class Formulation(ABC):
                 fields.update(self._with_joints(self.joints, fields))
         return StepSolution(
             **fields,
-            certificates={} if certificate is None else {"forces": certificate},
+            certificates=self._certificates(fields, certificate),
             status=result.status,
             claimed=claimed,
             backend=backend,

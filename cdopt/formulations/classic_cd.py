@@ -18,6 +18,7 @@ from cdopt._util import checks
 from cdopt.formulations.base import FORMS, Formulation, keeping_joints, possible_form
 from cdopt.formulations.printing import align
 from cdopt.problem import ContactStep, Step, rigid_data
+from cdopt.problem.step_problems import with_lines
 
 
 class ClassicCD(Formulation):
@@ -55,6 +56,8 @@ class ClassicCD(Formulation):
         self.form = possible_form(form, step)
         self.step, self.joints = keeping_joints(step)
         self.data = rigid_data(self.step)
+        if self.joints is not None:
+            self.bodies = with_lines(rigid_data(step), step.joints.J, step.joints.rate)
 
     def latex(self) -> str:
         """The problem as mathematics."""

@@ -323,13 +323,7 @@ class CompatibleCD:
         ------
         InvalidInput : it is a motion of other bodies.
         """
-        checks.instance("classic", classic, StepSolution)
-        motion = classic.v_next
-        if self.joints is None or motion is None:
-            return motion
-        if motion.shape != (self.joints.given.nv,):
-            raise InvalidInput("classic", repr(classic), "a classic solution of this step")
-        return self.joints.coordinates(motion)
+        return self.classic_cd.motion_of(classic)
 
     def certified_here(self, classic: StepSolution, tol: float = TOLERANCE) -> StepSolution:
         """A given classic solution, its gap and certificate computed from this step's data.

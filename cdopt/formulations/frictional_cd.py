@@ -47,7 +47,7 @@ from cdopt.problem import (
 from cdopt.problem.certificate import Certificate, errors_elsewhere
 from cdopt.problem.existence import Slater, slater_number
 from cdopt.problem.solution import Iterate, StepSolution
-from cdopt.problem.step_problems import LAWS
+from cdopt.problem.step_problems import LAWS, with_lines
 
 _PASSES = 200  # of the fixed point at most
 _SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain
@@ -102,6 +102,8 @@ class FrictionalCD(Formulation):
         self.law, self.form = law, possible_form(form or usual, step)
         self.step, self.joints = keeping_joints(step)
         self.data = frictional_data(self.step, law)
+        if self.joints is not None:
+            self.bodies = with_lines(frictional_data(step, law), step.joints.J, step.joints.rate)
         self.shift = np.zeros(self.data.nc)
         self._varying = law == "coulomb" and can_vary(self.data, self.in_forces)  # for its passes
 

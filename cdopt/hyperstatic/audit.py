@@ -38,6 +38,7 @@ from cdopt.problem.cones import OPEN, FixedFaces
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.joint_elimination import Eliminated
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale, contact_rows
 from cdopt.problem.solution import Iterate, StepSolution
@@ -67,7 +68,8 @@ class Audit(Frozen):
     motion : (nv,) v⁺ that the forces are judged by; ``source`` says whose it is.
     certificates : by law, of the forces with the motion given, or the one that they cause.
     body_names : (nb,) of the bodies that move.
-    missed : (nv,) N and N·m, Bᵀf − F̃.
+    missed : (nv,) N and N·m, Bᵀf − F̃; of a step with joints (m,), on the degrees of freedom that
+        they leave: they bear what is left.
     error : (nb,) N, its size on each body; a torque counts over the longest lever of its contacts.
     error_share : (nb,) the same over the local load of the body.
     nearest : (nc, d) N, the nearest admissible forces; None where ``failure`` says why.
@@ -327,7 +329,9 @@ def audit(
     problems = _problems(step)
     problem, rows = problems[law or CLASSIC], forces.ravel()
     data = problem.data
-    given = None if v_next is None else checks.vector("v_next", v_next, data.nv, "m/s")
+    given = None if v_next is None else checks.vector("v_next", v_next, step.nv, "m/s")
+    if given is not None and problem.joints is not None:
+        given = _keeping(problem.joints, given)
     motion = np.asarray(data.velocity(rows)) if given is None else given
     certificates = {name: certify(one.data, motion, rows, tol) for name, one in problems.items()}
     if report is not None:
@@ -336,8 +340,8 @@ def audit(
         solution, source = None, "given"
     else:
         solution, source = _reference(problem, motion, rows, certificates[law or CLASSIC], deadline)
-    at = motion if solution is None else np.asarray(solution.v_next)
-    label = data.bodies.label if step.dof_body is None else step.dof_body
+    at = motion if solution is None else np.asarray(problem.motion_of(solution))
+    label = data.bodies.label if data.dof_body is None else data.dof_body
     missed, share = _missed(data, at, rows)
     lever = column_scale(contact_rows(data.B, data.cones.ends))
     size = np.abs(missed) / np.where(lever > 0.0, lever, 1.0)
@@ -363,7 +367,7 @@ def audit(
         step,
         law,
         read_only(forces),
-        read_only(at),
+        read_only(at if problem.joints is None else problem.joints.full(at)),
         source,
         certificates,
         tuple(called),
@@ -475,6 +479,17 @@ def _problems(step: ContactStep) -> dict[str, ClassicCD | FrictionalCD]:
     return {law: FrictionalCD(step, law) for law in LAWS}
 
 
+def _keeping(joints: Eliminated, v_next: FloatArray) -> FloatArray:
+    """The motion in coordinates that keep the joints, after a check that it does."""
+    y = joints.coordinates(v_next)
+    off, size = np.abs(joints.full(y) - v_next), float(np.abs(v_next).max())
+    if off.max() > TOLERANCE * size:
+        worst = int(np.argmax(off))
+        found = f"{off[worst]:.3g} m/s off what the joints allow at degree of freedom {worst}"
+        raise InvalidInput("v_next", found, "a motion that keeps the joints")
+    return y
+
+
 def _reference(
     problem: ClassicCD | FrictionalCD,
     motion: FloatArray,
@@ -509,7 +524,7 @@ def _solution(
     rough = data.d > 1
     return StepSolution(
         f=forces[:, 0],
-        v_next=motion,
+        v_next=motion if problem.joints is None else problem.joints.full(motion),
         u=None,
         gap=rates[:, 0],
         dual=None,
