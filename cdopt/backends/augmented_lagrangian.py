@@ -31,6 +31,7 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
+from cdopt._util.errors import Unsupported
 from cdopt.backends import proximal_newton
 from cdopt.backends.apgd import ProximalGradient, Terms
 from cdopt.backends.deadline import Deadline
@@ -92,6 +93,8 @@ class AugmentedLagrangian(NativeBackend):
         return proximal_newton.solve_rigid(problem, forces, *limits)
 
     def _truss(self, problem: NetworkProblem, run: Run) -> Outcome:
+        if problem.lines is not None:
+            raise Unsupported(self.name, "members that also pull", ("newton", "clarabel"))
         f, law, inner = problem.starting_forces(run.start), problem.elastic_law, _Inner(problem)
         B, load = inner.B, inner.load
         y, excess = _start(problem, run.start), np.asarray(B.T @ f - load)

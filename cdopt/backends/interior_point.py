@@ -207,7 +207,7 @@ class _Step:
         dw, df, ds = self._newton(-at.products, _PREDICTOR)
         length = self._length(df, ds)
         ahead = float((f + length * df) @ (s + length * ds)) / at.degree
-        aim = mu * (ahead / mu) ** 3
+        aim = mu * (ahead / mu) ** 3 if mu > 0.0 else 0.0  # of lines alone there is no path
         target = at.identity(aim) - at.products - at.second(df, ds)
         dw, df, ds = self._newton(target, self.tol)
         length = min(1.0, _FRACTION * self._length(df, ds))

@@ -228,7 +228,7 @@ class NetworkProblem:
         if self.compliance is None:
             return np.zeros_like(f), np.zeros_like(f)
         c = self.compliance.overlap(f)
-        return c, c / ((self.compliance.power - 1.0) * f)
+        return c, self.compliance.slope(f, c)
 
     def error(self, balance: FloatArray) -> float:
         """The largest entry of a balance (m,) over the inertia there."""

@@ -273,7 +273,7 @@ def refined(problem: NetworkProblem, run: IterationResult, tol: float) -> Iterat
         d = _direction(net, D, _SHIFT_LEAST * _typical(D), -uphill, 1e-6, net.factorisable)
         if d is None:
             break
-        u, f = u + d, np.maximum(f - D * net.gap(d), 0.0)
+        u, f = u + d, np.maximum(f - D * net.gap(d), problem.floor)
         size = _size(problem.balance(u, f))
         apart = _size(f - law.force(problem.overlap(u)))  # a loose body may have been moved far
         if not size < 0.5 * best.residual or not apart <= _NEARLY * run.residual:
@@ -332,7 +332,7 @@ def _bilateral(problem: NetworkProblem, law: PowerLaw, direct: bool = False) -> 
 
 def _hardly_pulls(law: PowerLaw, c: FloatArray) -> bool:
     """Whether almost all force of the network that can also pull is pressure: few contacts open."""
-    pulled, pushed = law.force(-c).sum(), law.force(c).sum()
+    pulled, pushed = (np.maximum(law.force(x), 0.0).sum() for x in (-c, c))
     return bool(pulled <= _PULLED * pushed)
 
 

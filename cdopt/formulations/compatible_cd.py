@@ -37,6 +37,7 @@ from cdopt.problem import truss_data
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import Step
+from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import delassus_root
 from cdopt.problem.solution import StepSolution, WarmStart
@@ -219,10 +220,37 @@ class CompatibleCD:
             if u is not None and self.joints is not None and u.size == self.joints.given.nv:
                 u = self.joints.coordinates(u)
             earlier = WarmStart(forces[network.contacts], u)
-        second = self.truss(network).solve(
-            chosen, warm_start=earlier, time_limit=deadline.time_limit, **common
+        springs = self._springs()
+        truss = self.truss(network)
+        if springs is not None:  # their forces have no names to be matched by
+            truss, earlier = self._with_springs(springs, network, first), None
+        second = truss.solve(chosen, warm_start=earlier, time_limit=deadline.time_limit, **common)
+        return self._combine(first, second, network, springs)
+
+    def _springs(self) -> Eliminated | None:
+        """The step in coordinates that keep its rigid joints, where others are springs."""
+        if self.joints is None or not self.joints.soft.size:
+            return None
+        return eliminated(self.joints.given, springs=True)
+
+    def _with_springs(
+        self, springs: Eliminated, network: ClosedNetwork, classic: StepSolution
+    ) -> NoTensionTruss:
+        """Equation (36) on the closed contacts and the joints of finite stiffness."""
+        kept, contacts, step = springs.kept, network.contacts, springs.step
+        if kept is None or classic.joint_forces is None:
+            raise InvalidInput("classic", "no joint forces", "a classic solution of this step")
+        rows = checks.freeze(sp.csr_array(sp.vstack([step.B[contacts], kept.J])))
+        forces = np.append(network.forces[contacts], classic.joint_forces[springs.soft])
+        stiffness = np.append(step.stiffness[contacts], kept.stiffness)
+        truss = truss_data(
+            rows,
+            checks.vector("contact_load", rows.T @ forces, step.nv, "N"),
+            PowerLaw(read_only(stiffness), self.power),
+            dof_body=step.dof_body,
+            two_sided=np.arange(forces.size) >= contacts.size,
         )
-        return self._combine(first, second, network)
+        return NoTensionTruss.of(truss, self.form)
 
     def network(self, classic: StepSolution) -> ClosedNetwork:
         """The closed contacts of a classic solution and the load they deliver.
@@ -344,7 +372,11 @@ class CompatibleCD:
         return dataclasses.replace(classic, gap=gap, certificates={"forces": certificate})
 
     def _combine(
-        self, first: StepSolution, second: StepSolution, network: ClosedNetwork
+        self,
+        first: StepSolution,
+        second: StepSolution,
+        network: ClosedNetwork,
+        springs: Eliminated | None,
     ) -> StepSolution:
         """The second solution on all contacts, with motion and gap of the first."""
 
@@ -353,14 +385,16 @@ class CompatibleCD:
             if forces is None:
                 return None
             result = np.zeros(self.step.nc)
-            result[network.contacts] = forces
+            result[network.contacts] = forces[: network.contacts.size]
             return result
 
         iterate, dual, f = second.iterate, second.dual, everywhere(second.f)
         more: dict[str, Any] = {}
         if self.joints is not None and first.v_next is not None and f is not None:
-            more = {"joint_forces": self.joints.reactions(first.v_next, f)}
-            more |= {"u": None if second.u is None else self.joints.motions.Z @ second.u}
+            joints = springs or self.joints
+            of_springs = np.asarray(second.f)[network.contacts.size :]
+            more = {"joint_forces": joints.reactions(first.v_next, f, springs=of_springs)}
+            more |= {"u": None if second.u is None else joints.motions.Z @ second.u}
         closed: dict[str, Any] = {"contacts": int(network.contacts.size)}
         closed |= {"tol": network.tol, "projected": network.projected}
         classic_timings = {f"classic {name}": t for name, t in first.timings.items()}

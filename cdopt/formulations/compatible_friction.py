@@ -25,6 +25,7 @@ from cdopt.formulations.friction_network import (
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.problem import Step, StepSolution
 from cdopt.problem.cones import SLIDING
+from cdopt.problem.joint_elimination import require_rigid_joints
 from cdopt.problem.scaling import delassus_root
 from cdopt.problem.step_problems import LAWS
 
@@ -46,6 +47,7 @@ class CompatibleFriction:
     Raises
     ------
     InvalidInput : a bad argument.
+    Unsupported : joints of finite stiffness.
     """
 
     def __init__(
@@ -61,6 +63,8 @@ class CompatibleFriction:
         law = checks.choice("law", law, LAWS)
         flow = checks.choice("flow", flow, LAWS)
         sliders = checks.choice("sliders", sliders, ("refuse", "haar-karman"))
+        if isinstance(step, Step):
+            require_rigid_joints(step, "CompatibleFriction")
         self.flow, self.sliders = flow, sliders
         self.problem, self.history = FrictionalCD(step, law), history
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import read_only
+from cdopt._util.checks import BoolArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.printing import align, conjugate_latex
@@ -46,6 +46,8 @@ class NoTensionTruss(Formulation):
     prescribed_u : (nv,) displacement of the dofs that are not free, m; default zero.
     contact_ids : (nc,) names of the contacts.
     dof_body : (nv,) the body of each dof, for structured solvers.
+    two_sided : (nc,) mask, or indices, of members that also pull, such as bolts: their forces are
+        k|c|^(p−1) sign c of either sign; by default none.
 
     Raises
     ------
@@ -68,6 +70,7 @@ class NoTensionTruss(Formulation):
         prescribed_u: Any = None,
         contact_ids: Any = None,
         dof_body: Any = None,
+        two_sided: Any = None,
     ) -> None:
         power = checks.power("power", power)
         form = checks.choice("form", form, TRUSS_FORMS)
@@ -79,6 +82,7 @@ class NoTensionTruss(Formulation):
             checks.vector("contact_load", contact_load, nv, "N"),
             PowerLaw(checks.per_contact("stiffness", stiffness, nc, positive=True), power),
             **network_arguments(nc, nv, free_dofs, prescribed_u, contact_ids, dof_body),
+            two_sided=None if two_sided is None else _mask(two_sided, nc),
         )
 
     @staticmethod
@@ -109,6 +113,13 @@ class NoTensionTruss(Formulation):
             rf"\sum_i \tfrac{{k_i}}{{{p:.6g}}} (-B u)_{{i,+}}^{{{p:.6g}}} "
             rf"+ \tilde F^\mathsf{{T}} u{boundary}"
         )
+
+
+def _mask(two_sided: Any, nc: int) -> BoolArray:
+    """(nc,) flags of the members that also pull."""
+    mask = np.zeros(nc, dtype=bool)
+    mask[checks.positions("two_sided", two_sided, nc)] = True
+    return read_only(mask)
 
 
 def network_arguments(

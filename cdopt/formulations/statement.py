@@ -413,7 +413,7 @@ class InMotion(Statement):
         if data.compliance is not None and not data.is_static:
             c = data.overlap(motion, np.zeros(data.rows))
             return Iterate(motion, data.contact_forces(c))
-        if self.form.signed and self.c is not None:  # springs
+        if data.compliance is not None and data.compliance.pulls and self.c is not None:  # springs
             c = self.c.value
             return None if c is None else Iterate(motion, self._physical_forces(c))
         f = self.form.multipliers(self.conditions)
@@ -438,7 +438,7 @@ class InMotion(Statement):
 
 
 def elastic_energy(law: PowerLaw, c: cp.Expression, weight: FloatArray) -> Term:
-    """Σ weight w(c) for overlaps c ≥ 0, with w(c) = (k/p) cᵖ."""
+    """Σ weight w(c) for overlaps c ≥ 0, with w(c) = (k/p) cᵖ; of both signs (k/p) |c|ᵖ."""
     return _power_sum(c, weight * law.stiffness, law.power, "k", f"k{raised(1 / law.power)}")
 
 
@@ -459,6 +459,8 @@ def _power_sum(x: cp.Expression, factor: FloatArray, exponent: float, *names: st
     if exponent == 2.0:
         energy = cp.Constant(0.5 * factor, name=f"½{square}") @ cp.square(x)
         return Term(f"½ Σ {square} {x.name()}²", energy)
-    root = cp.Constant(factor ** (1.0 / exponent), name=inside)
+    root, name = cp.Constant(factor ** (1.0 / exponent), name=inside), x.name()
+    if not x.is_nonneg():
+        x, name = cp.abs(x), f"|{name}|"
     energy = cp.sum(cp.power(cp.multiply(root, x), exponent, max_denom=_MAX_DENOM)) / exponent
-    return Term(f"Σ ({inside} {x.name()}){raised(exponent)} / {exponent:.4g}", energy)
+    return Term(f"Σ ({inside} {name}){raised(exponent)} / {exponent:.4g}", energy)

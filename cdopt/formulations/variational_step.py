@@ -42,7 +42,7 @@ from cdopt.formulations.statement import InForces
 from cdopt.problem import Sliders, elastic_data
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
-from cdopt.problem.joint_elimination import Eliminated, eliminated
+from cdopt.problem.joint_elimination import Eliminated, eliminated, require_rigid_joints
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import scaled
 from cdopt.problem.sliders import StepSliders
@@ -177,8 +177,8 @@ class VariationalStep(ElasticStep):
     Raises
     ------
     InvalidInput : a bad argument.
-    Unsupported : a step known by N and p alone, or with restitution; sliders with α = 0 or in
-        force form.
+    Unsupported : a step known by N and p alone, with restitution, or with joints of finite
+        stiffness (those are two-sided contacts); sliders with α = 0 or in force form.
 
     Notes
     -----
@@ -222,6 +222,7 @@ class VariationalStep(ElasticStep):
         power = checks.optional(checks.power, "power", power)
         form = checks.choice("form", form, FORMS)
         step = self.step = self._take(step, form)
+        require_rigid_joints(step, "VariationalStep")
         if np.any(step.restitution):
             why = f"restitution {float(step.restitution.max()):g} is a law of rigid impact"
             raise Unsupported("VariationalStep", f"{why}; elastic contacts rebound by their energy")

@@ -23,7 +23,7 @@ from cdopt.hyperstatic.tangent import Tangent
 from cdopt.hyperstatic.truss_tangent import TOUCHING, TrussTangent
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep, Step
-from cdopt.problem.joint_elimination import Eliminated
+from cdopt.problem.joint_elimination import Eliminated, require_rigid_joints
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step_problems import LAWS
 
@@ -354,6 +354,7 @@ def sensitivity(
         raise InvalidInput(
             "flow", checks.describe(flow), "a law with it: there is no micro-slip without one"
         )
+    require_rigid_joints(problem, "derivatives of compatible forces")
     compatible = CompatibleCD(problem, exponent)
     closed = compatible.network(certified(compatible.classic_cd.solve(backend)))
     truss, known = compatible.truss(closed), isinstance(problem, ContactStep)

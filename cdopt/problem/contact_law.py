@@ -6,15 +6,17 @@ writes w and w* as CVXPY expressions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import BoolArray, FloatArray
 
 HOOKE = 2.0
 HERTZ = 2.5
+_LEAST = 1e-12  # of the unit of forces, below which a two-sided law keeps its slope
 
 
 def force_and_tangent(k: float, c: float, power: float) -> tuple[float, float]:
@@ -62,6 +64,55 @@ class PowerLaw:
     def overlap(self, f: FloatArray) -> FloatArray:
         """w*′(f) = (f₊/k)^{1/(p−1)} in m, the inverse of ``force``."""
         return (np.maximum(f, 0.0) / self.stiffness) ** (1.0 / (self.power - 1.0))
+
+    def slope(self, f: FloatArray, c: FloatArray) -> FloatArray:
+        """w*″(f) = c / ((p − 1) f) in m/N, at forces f > 0 and their overlaps c."""
+        return c / ((self.power - 1.0) * f)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoSidedLaw(PowerLaw):
+    """A power law of which some contacts also pull: f = k |c|^(p−1) sign c.
+
+    They are the two-sided members of a truss, and joints of finite stiffness.
+    """
+
+    both: BoolArray  # (nc,) which
+
+    def _signed(self, law: Callable[[FloatArray], FloatArray], x: FloatArray) -> FloatArray:
+        """An odd function, given where x is positive; zero below zero of one-sided contacts."""
+        return np.where(self.both, np.sign(x) * law(np.abs(x)), law(x))
+
+    def _even(self, law: Callable[[FloatArray], FloatArray], x: FloatArray) -> FloatArray:
+        """The same of an even function."""
+        return np.where(self.both, law(np.abs(x)), law(x))
+
+    def energy(self, c: FloatArray) -> FloatArray:
+        """(k/p) |c|ᵖ in J, for overlaps c (nc,) in m."""
+        return self._even(super().energy, c)
+
+    def force(self, c: FloatArray) -> FloatArray:
+        """k |c|^(p−1) sign c in N."""
+        return self._signed(super().force, c)
+
+    def tangent(self, c: FloatArray) -> FloatArray:
+        """(p−1) k |c|^(p−2) in N/m; k for p = 2."""
+        if self.power == HOOKE:
+            return np.where(self.both, self.stiffness, super().tangent(c))
+        return self._even(super().tangent, c)
+
+    def conjugate(self, f: FloatArray) -> FloatArray:
+        """Of |f|, for forces f (nc,) in N."""
+        return self._even(super().conjugate, f)
+
+    def overlap(self, f: FloatArray) -> FloatArray:
+        """(|f|/k)^{1/(p−1)} sign f in m."""
+        return self._signed(super().overlap, f)
+
+    def slope(self, f: FloatArray, c: FloatArray) -> FloatArray:
+        """w*″ in m/N; where f is tiny and the slope without bound, that of a small force."""
+        size = np.where(self.both, np.maximum(np.abs(f), _LEAST), f)
+        return super().slope(size, np.where(self.both, PowerLaw.overlap(self, size), c))
 
 
 @dataclass(frozen=True, eq=False)

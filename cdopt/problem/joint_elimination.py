@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import FloatArray, freeze, read_only
-from cdopt._util.errors import InfeasibilityProof
+from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
+from cdopt._util.errors import InfeasibilityProof, Unsupported
 from cdopt._util.frozen import Frozen
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.friction import Friction
 from cdopt.problem.joints import JointedMotion, Joints
 
@@ -34,7 +34,7 @@ class Eliminated(Frozen):
     Attributes
     ----------
     given : the step with joints. joints : those that are eliminated.
-    kept : the others, springs, or None.
+    kept : the others, springs, in the coordinates that are left; or None.
     motions : the motions that the joints leave.
     step : the step in their coordinates, with the same contacts and no joints.
     """
@@ -71,12 +71,47 @@ class Eliminated(Frozen):
         return dataclasses.replace(found, vector=vector)
 
     def reactions(
-        self, v_next: FloatArray, f: FloatArray, f_t: FloatArray | None = None
+        self,
+        v_next: FloatArray,
+        f: FloatArray,
+        f_t: FloatArray | None = None,
+        springs: FloatArray | None = None,
     ) -> FloatArray:
-        """(nj,) N, the least reactions of the joints at a motion (nv,) under contact forces."""
+        """(nj,) N, the least reactions of all joints at a motion (nv,) under contact forces.
+
+        ``springs`` (n,) are the forces of those that are kept.
+        """
         step = self.given
         needed = step.mass.times(v_next - step.v_star) / step.dt - self.load(f, f_t)
-        return self.motions.reactions(needed)
+        if self.kept is None or springs is None:
+            return self.motions.reactions(needed)
+        result = np.empty(self.all.count)
+        result[self.soft] = springs
+        result[self.all.rigid] = self.motions.reactions(needed - self.all.J[self.soft].T @ springs)
+        return result
+
+    @property
+    def all(self) -> Joints:
+        """The joints of the step."""
+        return self.joints if self.given.joints is None else self.given.joints
+
+    @property
+    def soft(self) -> IntArray:
+        """(n,) indices of the joints that are springs."""
+        return np.flatnonzero(np.isfinite(self.all.stiffness))
+
+
+def require_rigid_joints(step: Step, what: str) -> None:
+    """Refuse joints of finite stiffness, for ``what`` has no springs, such as "derivatives".
+
+    Raises
+    ------
+    Unsupported : the step has some.
+    """
+    joints = step.joints
+    if joints is not None and joints.rigid.size < joints.count:
+        why = "it takes the joints as rigid, and some have a finite stiffness"
+        raise Unsupported(what, why, ("cdopt.Joints(J, stiffness=np.inf)",))
 
 
 def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
@@ -125,6 +160,10 @@ def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
         joints=None,
         **changes,
     )
+    if kept is not None:
+        J = freeze(sp.csr_array(kept.J @ Z))
+        moved = read_only(kept.rate + kept.J @ offset)
+        kept = Joints._of(J=J, rate=moved, stiffness=kept.stiffness, names=kept.names)
     start = at_rest.mass.solve(np.asarray(Z.T @ step.mass.times(step.v - offset)))
     moving = at_rest.replace(v=start)
     return Eliminated(step, joints, kept, motions, moving)

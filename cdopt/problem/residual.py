@@ -91,4 +91,5 @@ def energy_round_off(law: PowerLaw, f: FloatArray, c: FloatArray, slack: FloatAr
     """(nc,) J, of w(c) + w*(f) − f c, for an overlap known to ± slack."""
     stored = law.energy(c)
     summed = stored + law.conjugate(f) + np.abs(f * c)
-    return EPS * summed + (law.energy(c + slack) - stored) + np.abs(f) * slack
+    spread = np.maximum(law.energy(c + slack), law.energy(c - slack)) - stored
+    return EPS * summed + spread + np.abs(f) * slack

@@ -684,7 +684,7 @@ class StaticScales(Scales):
         problem, used = self.problem, np.flatnonzero(self.in_play)
         lever, part = self.dof_lever[used], self.parts.dof[used]
         ratio = self._normal.stiffness / self._part_stiffness[self.parts.contact]
-        law, cones, rows = PowerLaw(ratio, self._law.power), None, None
+        law, cones, rows = dataclasses.replace(self._law, stiffness=ratio), None, None
         if problem.d > 1:
             rows = np.asarray(self.row_unit)
             law, cones = RowSprings(np.ones(problem.rows)), problem.cones.in_units(rows)

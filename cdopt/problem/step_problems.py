@@ -15,10 +15,11 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import frozen_rows
 from cdopt.problem.cone_step import ConeStep
 from cdopt.problem.cones import Cones, FrictionCones, HalfLines, Lines, Product
-from cdopt.problem.contact_law import PowerLaw, RowSprings
+from cdopt.problem.contact_law import PowerLaw, RowSprings, TwoSidedLaw
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.friction import Friction
+from cdopt.problem.joints import Joints
 from cdopt.problem.scales import DelassusScales, MatrixScales, StaticScales
 from cdopt.problem.scaling import BodyBlocks, rows_of, total_by
 from cdopt.problem.sliders import StepSliders
@@ -75,6 +76,7 @@ def with_lines(data: ContactProblem, J: sp.csr_array, rate: FloatArray) -> Conta
         B=freeze(B),
         p=read_only(np.concatenate([data.p, J @ data.rest + rate])),
         bias=read_only(np.concatenate([data.bias, rate])),
+        free_rates=read_only(np.concatenate([data.free_rates, J @ data.rest + rate])),
         contact_ids=None,
         points=None,
     )
@@ -114,11 +116,16 @@ def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
 
 
 def elastic_data(
-    step: ContactStep, compliance: PowerLaw, sliders: StepSliders | None = None
+    step: ContactStep,
+    compliance: PowerLaw,
+    sliders: StepSliders | None = None,
+    springs: Joints | None = None,
 ) -> ContactProblem:
     """The problem of a step on elastic contacts.
 
     ``compliance`` has the stiffness (nc,) in N/m^(p−1), ``sliders`` are its springs with caps.
+    ``springs`` are joints of finite stiffness, whose rows come after the contacts'; the stiffness
+    then has their entries, too.
     """
     checks.instance("step", step, ContactStep)
     checks.instance("compliance", compliance, PowerLaw)
@@ -126,7 +133,8 @@ def elastic_data(
         checks.instance("sliders", sliders, StepSliders)
     kind = "elastic step" if sliders is None else "elastic step with sliders"
     cones, more = HalfLines(step.nc), {"compliance": compliance, "sliders": sliders}
-    return _with_matrices(kind, cones, step, step.B, step.bias, step.gap_rate, **more)
+    data = _with_matrices(kind, cones, step, step.B, step.bias, step.gap_rate, **more)
+    return data if springs is None else with_lines(data, springs.J, springs.rate)
 
 
 def soft_data(step: ContactStep | ConeStep, compliance: Any, bias: Any = None) -> ContactProblem:
@@ -171,6 +179,7 @@ def truss_data(
     dof_body: IntArray | None = None,
     step_bodies: BodyBlocks | None = None,
     step_acting: FloatArray | None = None,
+    two_sided: BoolArray | None = None,
 ) -> ContactProblem:
     """The problem of a static network: Bᵀf = F̃ on free dofs, f = w′(c), c = −(B u + gaps).
 
@@ -187,6 +196,7 @@ def truss_data(
     dof_body : (nv,) the body of each dof.
     step_bodies, step_acting : bodies, and local loads (nv,), of the step that it was made of, as
         in ``ContactProblem``.
+    two_sided : (nc,) which also pull; by default none.
     """
     B = checks.matrix("B", B, None, None)
     nc, nv = B.shape
@@ -196,9 +206,14 @@ def truss_data(
     u = np.zeros(nv) if prescribed_u is None else checks.answer("prescribed_u", prescribed_u, nv)
     free = None if free is None else checks.flags("free", free, (nv,))
     opened = total_by(rows_of(B), B.data * u[B.indices], nc)
+    cones: Cones = HalfLines(nc)
+    if two_sided is not None and np.any(two_sided):
+        both = checks.flags("two_sided", two_sided, (nc,))
+        compliance = TwoSidedLaw(compliance.stiffness, compliance.power, both)
+        cones = _runs(both)
     return ContactProblem(
         "truss",
-        HalfLines(nc),
+        cones,
         B,
         read_only(opened + gaps),
         gaps,
@@ -212,6 +227,16 @@ def truss_data(
         step_bodies=step_bodies,
         step_acting=step_acting,
     )
+
+
+def _runs(both: BoolArray) -> Cones:
+    """Lines where ``both`` (nc,), half-lines elsewhere."""
+    ends = np.flatnonzero(np.diff(both)) + 1
+    starts = np.concatenate([[0], ends]).tolist()
+    many = np.diff([*starts, both.size]).tolist()
+    kinds = zip(starts, many, strict=True)
+    runs = [Lines(n) if both[at] else HalfLines(n) for at, n in kinds]
+    return runs[0] if len(runs) == 1 else Product(*runs)
 
 
 def friction_network_data(

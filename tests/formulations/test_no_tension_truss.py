@@ -129,3 +129,65 @@ def test_extending_a_truss_that_has_independent_parts_keeps_true_weights() -> No
     ours = tied.solve("clarabel", accuracy=1e-12)
     np.testing.assert_allclose(ours.f, f.value, atol=1e-2)
     assert ours.f[1] == pytest.approx(f.value[1], abs=1e-2)
+
+
+# --- members that also pull -------------------------------------------------------------------
+
+
+def _frame(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """B (7, 4), a load and stiffness of seven members."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((7, 4)), 10.0 * rng.standard_normal(4), rng.uniform(0.5, 2.0, 7)
+
+
+@pytest.mark.parametrize("form", ["complementary", "potential"])
+@pytest.mark.parametrize("backend", ["newton", "interior-point", "clarabel"])
+def test_members_that_all_pull_are_a_linear_frame(form: str, backend: str) -> None:
+    """By hand: K u = −F̃ with K = Bᵀ k B, f = −k B u."""
+    B, load, k = _frame()
+    u = -np.linalg.solve(B.T @ (k[:, None] * B), load)
+    truss = cdopt.NoTensionTruss(B, load, k, form=form, two_sided=np.ones(7, bool))
+    solution = truss.solve(backend)
+    assert solution.ok
+    np.testing.assert_allclose(solution.f, -k * (B @ u), atol=1e-8)
+    np.testing.assert_allclose(solution.u, u, atol=1e-8)
+    assert (solution.f < 0.0).any()
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5, 1.5])
+def test_some_members_pull(power: float) -> None:
+    """Both forms, values that sum to zero, the law of each member; mask and indices alike."""
+    B, load, k = _frame()
+    mask = np.array([1, 0, 1, 1, 0, 0, 1], bool)
+    one = cdopt.NoTensionTruss(B, load, k, power, two_sided=mask).solve("newton")
+    two = cdopt.NoTensionTruss(
+        B, load, k, power, form="potential", two_sided=np.flatnonzero(mask)
+    ).solve("clarabel")
+    assert one.ok
+    assert two.ok
+    np.testing.assert_allclose(one.f, two.f, atol=2e-3)
+    assert one.objective + two.objective == pytest.approx(0.0, abs=1e-5 * one.objective)
+    c = -B @ one.u
+    law = np.where(mask, np.sign(c), c > 0.0) * k * np.abs(c) ** (power - 1.0)
+    np.testing.assert_allclose(one.f, law, atol=1e-9)
+    np.testing.assert_allclose(B.T @ one.f, load, atol=1e-9)
+    assert one.f[mask].min() < 0.0 <= one.f[~mask].min()
+
+
+def test_no_member_that_pulls_is_the_truss_as_it_was() -> None:
+    B, load = [[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]], [10.0, 0.0]
+    plain, masked = (
+        cdopt.NoTensionTruss(B, load, two_sided=mask).solve("newton") for mask in (None, [])
+    )
+    assert np.array_equal(plain.f, masked.f)
+
+
+def test_loads_that_no_member_bears_are_proven() -> None:
+    with pytest.raises(cdopt.SolveFailed) as caught:
+        cdopt.NoTensionTruss(np.eye(2), [1.0, -1.0], two_sided=[0]).solve("newton")
+    assert caught.value.proof.kind == "truss"
+    assert cdopt.NoTensionTruss(np.eye(2), [1.0, -1.0], two_sided=[1]).solve("newton").ok
+    with pytest.raises(cdopt.InvalidInput, match="two_sided: found an index out of range"):
+        cdopt.NoTensionTruss(np.eye(2), [1.0, -1.0], two_sided=[2])
+    with pytest.raises(cdopt.Unsupported, match="members that also pull"):
+        cdopt.NoTensionTruss(np.eye(2), [1.0, -1.0], two_sided=[1]).solve("augmented-lagrangian")

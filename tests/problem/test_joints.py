@@ -10,7 +10,9 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import cdopt
+from cdopt.problem import rigid_data
 from cdopt.problem.joint_elimination import eliminated
+from cdopt.problem.step_problems import with_lines
 from tests.problem.jointed import bars, four_bars, random_step
 
 FORMS = ("force", "velocity")
@@ -278,3 +280,125 @@ def test_limit_load_with_joints_is_that_of_the_linkage() -> None:
     missed = step.F_ext + limit.value * limit.live + step.joints.J.T @ limit.joint_forces
     missed += step.B.T @ limit.f + step.friction.B_t.T @ limit.f_t.ravel()
     assert np.abs(missed).max() < 1e-7
+
+
+# --- against the same rows as lines ------------------------------------------------------------
+
+
+def test_certificates_are_those_of_all_bodies_and_rows() -> None:
+    """A reaction that is off shows in the momentum of the certificate's problem."""
+    step = random_step(np.random.default_rng(7))
+    cd = cdopt.ClassicCD(step)
+    solution = cd.solve()
+    data = with_lines(rigid_data(step.without_joints()), step.joints.J, step.joints.rate)
+    forces = np.append(solution.f, solution.joint_forces)
+    certificate = cdopt.certify(data, solution.v_next, forces)
+    assert certificate.ok
+    assert certificate.worst == solution.certificate.worst
+    forces[-1] += 0.01 * np.abs(forces).max()
+    assert not cdopt.certify(data, solution.v_next, forces).ok
+    moved = solution.v_next + 1e-3 * data.B[[-1]].toarray()[0]
+    assert not cdopt.certify(data, moved, np.append(solution.f, solution.joint_forces)).ok
+
+
+# --- where contacts are elastic ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stiffness", [np.inf, [np.inf, 3.0], [2.0, 5.0]])
+def test_compatible_reactions_are_the_limit_of_stiff_networks(stiffness: object) -> None:
+    """Of springs κ times as stiff: with slope −1 in κ."""
+    joints = cdopt.Joints(bars().joints.J, stiffness=stiffness)
+    step = bars().replace(joints=joints, F_ext=bars().F_ext + np.array([0, -3, 1, 0, 2, 0]))
+    compatible, kappas, errors = cdopt.CompatibleCD(step).solve(), [1e9, 1e10, 1e11], []
+    assert compatible.ok
+    for kappa in kappas:
+        elastic = cdopt.CompliantCD(step, kappa=kappa).solve()
+        assert elastic.ok
+        both = np.append(elastic.f, elastic.joint_forces)
+        errors.append(np.abs(both - np.append(compatible.f, compatible.joint_forces)).max())
+    slope = np.polyfit(np.log(kappas), np.log(errors), 1)[0]
+    assert slope == pytest.approx(-1.0, abs=0.02)
+    balanced = step.B.T @ compatible.f + joints.J.T @ compatible.joint_forces + step.F_ext
+    assert np.abs(balanced).max() < 1e-9
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+def test_rigid_joints_are_the_limit_of_stiff_ones(power: float) -> None:
+    """Relative stiffness k → ∞ at joints alone: slope −1/(p − 1), by both forms."""
+    step, k = bars().replace(F_ext=bars().F_ext + np.array([0, -3, 1, 0, 2, 0])), [1e2, 1e3, 1e4]
+    rigid, errors = cdopt.CompatibleCD(step, power).solve(), []
+    for stiffness in k:
+        joints = cdopt.Joints(step.joints.J, stiffness=stiffness)
+        solution = cdopt.CompatibleCD(step.replace(joints=joints), power).solve()
+        assert solution.ok
+        errors.append(np.abs(solution.joint_forces - rigid.joint_forces).max())
+    slope = np.polyfit(np.log(k), np.log(errors), 1)[0]
+    assert slope == pytest.approx(-1.0 / (power - 1.0), abs=0.02)
+    dual = cdopt.CompatibleCD(step.replace(joints=joints), power, form="complementary")
+    again = dual.solve("clarabel")
+    assert np.allclose(again.joint_forces, solution.joint_forces, atol=1e-3)
+
+
+def test_variational_steps_hold_joints_and_balance_all_impulses() -> None:
+    step = bars().replace(stiffness=1e4, dt=1e-2, F_ext=[0.3, -10, 0, 0, -12, 0.1])
+    mom, C = np.array([0, -1, 0, 0, -1, 0.1]), np.diag([0.1, 0.2, 0.1] * 2)
+    J = step.joints.J
+    for form in FORMS:
+        integrator = cdopt.VariationalStep(step, mom, damping_matrix=C, form=form)
+        solution = integrator.solve()
+        assert solution.ok
+        assert np.abs(J @ solution.u).max() < 1e-15
+        reaction = J.T @ solution.joint_forces
+        assert np.abs(integrator.residual(solution.u) + 0.5 * step.dt * reaction).max() < 1e-9
+        pushed = step.B.T @ solution.f + step.F_ext + reaction
+        assert np.allclose(solution.mom, mom + step.dt * pushed - C @ solution.u, atol=1e-12)
+
+
+def test_springs_are_refused_where_joints_are_rigid() -> None:
+    step = bars().replace(joints=cdopt.Joints(bars().joints.J, stiffness=5.0))
+    for call in (
+        lambda: cdopt.VariationalStep(step, np.zeros(6)),
+        lambda: cdopt.sensitivity(step),
+        lambda: cdopt.CompatibleFriction(bars(rough=True).replace(joints=step.joints)),
+    ):
+        with pytest.raises(cdopt.Unsupported, match="some have a finite stiffness"):
+            call()
+
+
+# --- derivatives, ensembles, audit -------------------------------------------------------------
+
+
+def test_derivatives_with_joints_are_those_of_differences() -> None:
+    step, eps = bars(), 1e-6
+    change = np.array([0.0, -1.0, 0.3, 0.0, 0.5, -0.1])  # of F̃, what the contacts deliver
+    derivatives = cdopt.sensitivity(step)
+    sides = [
+        cdopt.CompatibleCD(step.replace(F_ext=step.F_ext - t * change)).solve() for t in (eps, -eps)
+    ]
+    slope = (sides[0].f - sides[1].f) / (2.0 * eps)
+    along = derivatives.along(load=change)
+    assert np.allclose(along, slope, atol=1e-7)
+    assert np.allclose(derivatives.load @ change, slope, atol=1e-7)
+    assert np.allclose(derivatives.gradient([1, 0, 0, 0]).load @ change, slope[0], atol=1e-7)
+    reactions = (sides[0].joint_forces - sides[1].joint_forces) / (2.0 * eps)
+    assert np.allclose(derivatives.reactions(along, change), reactions, atol=1e-7)
+
+
+def test_samples_of_the_ensemble_balance_with_their_reactions() -> None:
+    step = bars()
+    samples = cdopt.ensemble(step, draws=100, chains=2)
+    assert samples.dimension == 1
+    balanced = samples.forces @ step.B.toarray() + samples.joint_forces @ step.joints.J.toarray()
+    assert np.abs(balanced + step.F_ext).max() < 1e-9
+
+
+def test_audit_blames_no_joint_for_what_it_bears() -> None:
+    step = bars()
+    report = cdopt.indeterminacy(step)
+    other = report.force + 0.5 * report.self_stress.toarray()[0, :4]
+    assert cdopt.audit(step, other).verdict == "a choice"
+    assert cdopt.same_answer(step, other, report.force)
+    assert cdopt.audit(step, other + 0.1 * np.eye(4)[0]).verdict == "error of mechanics"
+    assert cdopt.audit(step.without_joints(), other).verdict == "error of mechanics"
+    with pytest.raises(cdopt.InvalidInput, match="v_next: found 1 m/s off what the joints allow"):
+        cdopt.audit(step, other, v_next=[1, 0, 0, 0, 0, 0])
