@@ -21,6 +21,8 @@ import numpy as np
 from cdopt._util.checks import BoolArray, FloatArray
 
 _DOUBLE = 1e-8  # of the discriminant of a double root, that of a way to the tip of a cone
+_CENTRAL = 1e-2  # least eigenvalue of a product, of the mean product
+_TRIALS, _SHORTER = 30, 0.8  # of lengths that keep it
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -58,6 +60,10 @@ class Scaling(ABC):
     @abstractmethod
     def length(self, df: FloatArray, ds: FloatArray) -> float:
         """How far f and s go along df and ds before one meets its boundary."""
+
+    def central(self, df: FloatArray, ds: FloatArray, length: float) -> float:
+        """At most ``length``: no so far that some product falls far below the mean of all."""
+        return length
 
 
 class HalfLineScaling(Scaling):
@@ -210,6 +216,21 @@ class ConeScaling(Scaling):
         if self.lines is not None:
             df, ds = (self._on_cones(x.reshape(self.f.shape).copy()) for x in (df, ds))
         return min(_to_boundary(self.f, df), _to_boundary(self.s, ds))
+
+    def central(self, df: FloatArray, ds: FloatArray, length: float) -> float:
+        """As far as the lesser eigenvalue of f ∘ s stays above a share of the mean, or zero."""
+        at = slice(None) if self.lines is None else ~self.lines
+        df, ds = df.reshape(self.f.shape)[at], ds.reshape(self.f.shape)[at]
+        for _ in range(_TRIALS):
+            f, s = self.f[at] + length * df, self.s[at] + length * ds
+            size_f, size_s, product = _determinant(f), _determinant(s), np.sum(f * s, axis=1)
+            root = np.sqrt(np.maximum(product * product - size_f * size_s, 0.0))
+            least = size_f * size_s / np.maximum(product + root, _TINY)
+            inside = min(size_f.min(initial=np.inf), size_s.min(initial=np.inf)) > _TINY
+            if inside and least.min(initial=np.inf) >= _CENTRAL * product.sum() / self.degree:
+                return length
+            length *= _SHORTER
+        return 0.0
 
 
 def to_zero(x: FloatArray, dx: FloatArray) -> float:

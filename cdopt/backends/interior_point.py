@@ -1,6 +1,6 @@
 """A proximal interior point method for half-lines and second-order cones.
 
-The conditions of optimality (``network_problem``) with g = s inside the cones and f ∘ s = μ e
+The conditions of optimality (``network_problem``) with g̃ = s inside the cones and f ∘ s = μ e
 (f s = μ for half-lines) are followed to μ = 0 by Newton's method, predictor and corrector
 (Mehrotra, SIAM J. Optim. 2, 1992) and, for half-lines, further correctors (Gondzio, Comput. Optim.
 Appl. 6, 1996). A proximal term in f, centred on the current forces (Schwan et al., *PIQP*, IEEE CDC
@@ -8,6 +8,13 @@ Appl. 6, 1996). A proximal term in f, centred on the current forces (Schwan et a
 leaves the solution as it is, so that the iteration ends at round-off also where forces are not
 unique. Linear systems are those of Newton's method: ten to thirty solved every pyramid tried, at
 rest, dropped and with random gaps; early ones, with D of moderate range, by conjugate gradients.
+
+For Coulomb's law the shift μ‖g_T‖ in g̃ is that of the iterate and its derivative is in the system,
+which is then not symmetric (V. Acary, P. Armand, H. M. Nguyen, M. Shpakovych, *Second-order cone
+programming for frictional contact mechanics using interior point algorithm*, Optim. Methods Softw.
+39, 2024). Products of cones are kept central: where a step would bring the lesser eigenvalue of
+f ∘ s too far below the mean, it is shortened, or aims higher. Far from the path pairs of forces and
+rates are not parallel, and the natural map is the root of their product.
 """
 
 from __future__ import annotations
@@ -20,6 +27,7 @@ import numpy as np
 from cdopt._util.checks import FloatArray
 from cdopt.backends.cone_algebra import ConeScaling, HalfLineScaling, to_zero
 from cdopt.backends.deadline import NEVER, Deadline
+from cdopt.backends.linalg.factorisation import DENSE
 from cdopt.backends.linalg.network import System
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.problem import FrictionCones
@@ -29,9 +37,12 @@ LOG = logging.getLogger("cdopt.backends.newton")
 
 _PROXIMAL_LEAST, _PROXIMAL_MOST = 1e-9, 1e-6
 _FRACTION = 0.995  # of the way to the boundary
+_SHORT = 0.5  # length of a step of cones below which it aims higher:
+_AGAIN, _BACK = 0.1, 3.0  # at least at this share of the mean product, growing by this factor
 _CORRECTORS = 2  # with factors at hand; to iterate for them costs more than they save
 _GROWTH = 5.0  # of a force in one step at most, below p = 2, where c′(f) vanishes with f
 _PREDICTOR = 1e-3  # accuracy of the predictor, which only sets how far to aim
+_PATIENT, _PATIENT_CONES = 40, 12  # steps before it may have stalled
 _TINY = float(np.finfo(float).tiny)
 _NEAR = 1e-2  # least force and gap, in scaled units, of a warm start
 _FAR = 1e8  # scaled forces from which a warm start knows nothing of the step
@@ -46,7 +57,7 @@ class _Units:
     """
 
     def __init__(self, problem: NetworkProblem) -> None:
-        self.problem, self.net, self.cones = problem, problem.net, problem.has_cones
+        self.problem, self.net, self.cones = problem, problem.operator, problem.has_cones
         self.a: FloatArray | float = 1.0
         self.load: Callable[[FloatArray], FloatArray] = self.net.load
         self.rate: Callable[[FloatArray], FloatArray] = self.net.gap
@@ -72,6 +83,18 @@ class _Units:
             return x
         return np.where(self.lines.repeat(self.problem.d), 0.0, x)
 
+    def law(self, gap: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """g̃ of gaps or rates (rows,), in the cones' units, and the derivative of g̃ by g.
+
+        The derivative is (nc, d, d) for Coulomb's law, whose shift depends on g; else None.
+        """
+        if not (self.cones and self.problem.coulomb):
+            return self.a * gap if self.cones else gap, None
+        K, d = self.problem.K, self.problem.d
+        turn = np.tile(np.eye(d), (self.problem.nc, 1, 1))
+        turn[:, 0] += K.shift_gradient(gap)
+        return np.asarray(self.a * K.shifted(gap)), turn
+
     def inside(self, x: FloatArray) -> FloatArray:
         """The same, moved inside the cones where it is not."""
         if not self.cones:
@@ -85,9 +108,10 @@ def solve(
     problem: NetworkProblem, start: Start, tol: float, limit: int, deadline: Deadline = NEVER
 ) -> IterationResult:
     """Follow the central path from ``start`` until the residual is within ``tol``."""
-    (w, f, s), net, direct, history = start, problem.net, False, [np.inf]
+    (w, f, s), net, history = start, problem.operator, [np.inf]
+    direct = problem.has_cones and net.m <= DENSE
     net.statistics.methods.append("interior point")
-    if not f.size and net.mass is not None:  # the free motion
+    if not f.size and not problem.static:  # the free motion
         w = net.motion(-problem.load)
     units = _Units(problem)
     best = IterationResult(w, units.a * f, np.inf, 0, history, False)
@@ -101,12 +125,13 @@ def solve(
         LOG.info("interior point %d: residual %.2e, mu %.1e, direct %s", step, size, mu, direct)
         if size < best.residual:
             best = IterationResult(w, force, size, step, history, size <= tol)
-        stalled = len(history) > 40 and min(history[-8:]) >= 0.5 * min(history[:-8])
+        patient = _PATIENT_CONES if units.cones else _PATIENT
+        stalled = len(history) > patient and min(history[-8:]) >= 0.5 * min(history[:-8])
         if best.converged or not np.isfinite(size) or stalled or deadline.passed or not f.size:
             break
         try:
-            apart = (units.a * gap if units.cones else gap) - s
-            linear = _Step(units, (f, s), at, slope, balance, apart, mu, direct)
+            rates, turn = units.law(gap)
+            linear = _Step(units, (f, s), at, slope, balance, rates - s, turn, mu, direct)
             dw, df, ds, length = linear.direction()
         except ArithmeticError as error:
             LOG.info("interior point: %s", error)
@@ -122,16 +147,17 @@ def _tidied(problem: NetworkProblem, run: IterationResult, tol: float) -> Iterat
 
     Beside a wide gap even such a force does work. The motion is that of the forces left.
     """
-    if problem.net.mass is None or not np.isfinite(run.residual):
+    net = problem.operator
+    if problem.static or not np.isfinite(run.residual):
         return run
     c, _ = problem.compliant_gap(run.f)
-    gap = problem.net.gap(run.w) + problem.p + c
+    gap = net.gap(run.w) + problem.p + c
     f = problem.acting(run.f, gap)
     try:
-        w = problem.net.motion(problem.net.load(f) - problem.load)
+        w = net.motion(net.load(f) - problem.load)
     except ArithmeticError:
         return run
-    gap = problem.net.gap(w) + problem.p + np.where(f != 0.0, c, 0.0)
+    gap = net.gap(w) + problem.p + np.where(f != 0.0, c, 0.0)
     size = problem.residual(problem.error(problem.balance(w, f)), gap, f)
     if size > max(tol, run.residual):
         return run
@@ -149,7 +175,7 @@ def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> 
     if units.cones:
         problem.table(ones)[:, 1:] = 0.0
     ones = units.without_lines(ones)
-    return np.zeros(problem.net.m), max(force, 1.0) * ones, reach * ones
+    return np.zeros(problem.operator.m), max(force, 1.0) * ones, reach * ones
 
 
 def start_from(problem: NetworkProblem, forces: FloatArray | None) -> Start:
@@ -159,9 +185,9 @@ def start_from(problem: NetworkProblem, forces: FloatArray | None) -> Start:
     """
     if forces is None or not np.abs(forces).max(initial=0.0) < _FAR:
         return far_start(problem)
-    units, forces = _Units(problem), forces.ravel()
-    w = problem.net.motion(problem.net.load(forces) - problem.load)
-    gap = units.a * (problem.net.gap(w) + problem.p)
+    units, net, forces = _Units(problem), problem.operator, forces.ravel()
+    w = net.motion(net.load(forces) - problem.load)
+    gap, _ = units.law(net.gap(w) + problem.p)
     pushed = forces if not units.cones else forces / np.where(units.a, units.a, np.inf)
     return w, units.inside(pushed), units.without_lines(units.inside(gap))
 
@@ -177,18 +203,19 @@ class _Step:
         slope: FloatArray,
         balance: FloatArray,
         apart: FloatArray,
+        turn: FloatArray | None,
         mu: float,
         direct: bool,
     ) -> None:
         problem = units.problem
         self.units, self.net, self.at, self.mu, self.direct = units, units.net, at, mu, direct
-        (self.f, self.s), self.balance, self.apart = pair, balance, apart
+        (self.f, self.s), self.balance, self.apart, self.turn = pair, balance, apart, turn
         self.near: tuple[FloatArray, FloatArray] | None = None
         self.hardening = problem.compliance is not None and problem.compliance.power < HOOKE
         self.give = slope + min(max(1e-2 * mu, _PROXIMAL_LEAST), _PROXIMAL_MOST)
         at.soften(self.give)
         self.stiff, self.shift = at.stiff, 0.0
-        if problem.net.mass is None and isinstance(at, HalfLineScaling):
+        if problem.static and isinstance(at, HalfLineScaling):
             self.shift = 1e-10 * float(at.D.mean())
         self.tol = min(max(1e-2 * mu, 1e-9), 1e-3)
         self.system = self._system()
@@ -196,8 +223,10 @@ class _Step:
     def _system(self) -> System:
         if isinstance(self.at, ConeScaling):
             root = self.at.root()
-            root = root * np.reshape(self.units.a, (len(root), 1, -1))
-            return self.net.block_system(root, root)
+            left = right = root * np.reshape(self.units.a, (len(root), 1, -1))
+            if self.turn is not None:
+                right = left @ self.turn
+            return self.net.block_system(left, right, self.direct)
         make = self.net.factored if self.direct else self.net.system
         return make(self.at.D, self.shift)
 
@@ -208,15 +237,25 @@ class _Step:
         length = self._length(df, ds)
         ahead = float((f + length * df) @ (s + length * ds)) / at.degree
         aim = mu * (ahead / mu) ** 3 if mu > 0.0 else 0.0  # of lines alone there is no path
-        target = at.identity(aim) - at.products - at.second(df, ds)
+        second = at.second(df, ds)
+        target = at.identity(aim) - at.products - second
         dw, df, ds = self._newton(target, self.tol)
-        length = min(1.0, _FRACTION * self._length(df, ds))
+        length = self._inside(df, ds)
+        while length < _SHORT and self.units.cones and aim < mu:  # far from the path: back to it
+            aim, second = min(max(_BACK * aim, _AGAIN * mu), mu), 0.0 * second
+            target = at.identity(aim) - at.products - second
+            other = self._newton(target, self.tol)
+            reach = self._inside(*other[1:])
+            if reach > length:
+                (dw, df, ds), length = other, reach
+        if length == 0.0:
+            raise ArithmeticError("no step stays inside the cones")
         for _ in range(_CORRECTORS if self.direct and not self.units.cones else 0):
             trial = min(1.0, 1.3 * length + 0.1)
             products = (f + trial * df) * (s + trial * ds)
             off = np.maximum(np.clip(products, 0.1 * aim, 10.0 * aim) - products, -10.0 * aim)
             other = self._newton(target + off, self.tol)
-            reach = min(1.0, _FRACTION * self._length(*other[1:]))
+            reach = self._inside(*other[1:])
             if reach < length + 0.01:
                 break
             target, (dw, df, ds), length = target + off, other, reach
@@ -226,10 +265,17 @@ class _Step:
         """dw, df, ds towards products f ∘ s changed by ``target`` and both residuals zero."""
         q = self.stiff(self.at.aimed(target) - self.apart)
         dw = self._solved(q, tol)
-        rate = self.units.rate(dw)
+        rate = self._rate(dw)
         self.near = dw, rate
         df = q - self.stiff(rate)
         return dw, df, rate + self.apart + self.give * df
+
+    def _rate(self, dw: FloatArray) -> FloatArray:
+        """The change of g̃ (rows,), to first order."""
+        if self.turn is None:
+            return self.units.rate(dw)
+        rate = self.net.gap(dw).reshape(len(self.turn), -1, 1)
+        return np.asarray(self.units.a * (self.turn @ rate).ravel())
 
     def _solved(self, q: FloatArray, tol: float) -> FloatArray:
         """The motion under the impulses q, sought from the last one found."""
@@ -250,9 +296,14 @@ class _Step:
         x = self.system.solve(rhs, tol, self.net.patience)
         if self.system.gave_up and not self.direct and self.net.factorisable:
             self.direct = True
-            self.system = self._system()
-            x = self.system.solve(rhs, tol)
+            if not self.units.cones:  # whose system has its factors already
+                self.system = self._system()
+                x = self.system.solve(rhs, tol)
         return x
+
+    def _inside(self, df: FloatArray, ds: FloatArray) -> float:
+        """How far to go along df and ds."""
+        return self.at.central(df, ds, min(1.0, _FRACTION * self._length(df, ds)))
 
     def _length(self, df: FloatArray, ds: FloatArray) -> float:
         reach = min(1.0, self.at.length(df, ds))

@@ -179,6 +179,11 @@ class NetworkProblem:
         return self.compliance is not None and self.compliance.pulls
 
     @property
+    def static(self) -> bool:
+        """Whether there is no inertia, as in a truss."""
+        return self.S is None and self.N is None
+
+    @property
     def elastic_law(self) -> PowerLaw:
         """``compliance``, of elastic contacts.
 
@@ -210,8 +215,8 @@ class NetworkProblem:
 
     @cached_property
     def load(self) -> FloatArray:
-        """F̃ in the order of ``net``."""
-        return np.zeros(self.net.m) if self.F is None else self.net.arranged(self.F)
+        """F̃ in the order of ``operator``."""
+        return np.zeros(self.operator.m) if self.F is None else self.net.arranged(self.F)
 
     def overlap(self, w: FloatArray) -> FloatArray:
         """−(G w + p) (rows,)."""
@@ -219,9 +224,9 @@ class NetworkProblem:
 
     def balance(self, w: FloatArray, f: FloatArray) -> FloatArray:
         """F̃ + S w − Gᵀ f (m,)."""
-        if self.S is None and self.N is None:
-            return self.load - self.net.load(f)
-        return self.load + self.net.inertia(w) - self.net.load(f)
+        if self.static:
+            return self.load - self.operator.load(f)
+        return self.load + self.operator.inertia(w) - self.operator.load(f)
 
     def compliant_gap(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
         """c(f) and c′(f) (nc,)."""
@@ -232,7 +237,7 @@ class NetworkProblem:
 
     def error(self, balance: FloatArray) -> float:
         """The largest entry of a balance (m,) over the inertia there."""
-        return float(np.abs(balance / self.net.mass_diagonal).max(initial=0.0))
+        return float(np.abs(balance / self.operator.mass_diagonal).max(initial=0.0))
 
     def residual(self, error: float, gap: FloatArray, f: FloatArray) -> float:
         """Largest of the balance's ``error`` and the natural residual of gaps and forces (rows,).

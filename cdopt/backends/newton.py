@@ -100,16 +100,15 @@ def solve_network(
 class InteriorPoint(SecondOrder):
     """Settings of the proximal interior point method, for steps and trusses of every power.
 
-    With friction it solves the associated law. Where forces are at the edge of their cones and
-    contacts hardly slip, cones let no interior point end at round-off: Newton's method on
-    multipliers ends what it began.
+    Where forces are at the edge of their cones and contacts hardly slip, cones let no interior
+    point end at round-off: Newton's method on multipliers ends what it began. Nothing guarantees
+    that it converges for Coulomb's law, whose shift is updated within the iteration.
 
     Its parameters are those of ``Newton``.
     """
 
     name: ClassVar[str] = "interior-point"
     kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {"frictional step"}
-    laws: ClassVar[frozenset[str]] = frozenset({"associated"})
     cones: ClassVar[frozenset[str]] = SYMMETRIC
 
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
@@ -117,13 +116,13 @@ class InteriorPoint(SecondOrder):
             return super()._solve(problem, run)
         given = None if run.start is None else problem.starting_forces(run.start)
         near = max(self.accuracy, _HANDED_OVER)
-        with run.iterating(problem.rows, problem.net.m):
+        with run.iterating(problem.rows, problem.operator.m):
             start = interior_point.start_from(problem, given)
             inside = interior_point.solve(problem, start, near, self.max_steps, run.deadline)
             left = max(self.max_steps - inside.steps, 1)
             proximal = proximal_newton.Proximal(problem, run.deadline, self.accuracy)
             f, residuals = proximal.solve(problem.table(inside.f), left)
-        how = f"{problem.net.statistics} in {inside.steps} steps → {proximal}"
+        how = f"{problem.operator.statistics} in {inside.steps} steps → {proximal}"
         return proximal_newton.outcome(
             problem, f, [*inside.history[1:], *residuals], self.accuracy, how, run
         )

@@ -60,7 +60,7 @@ class SemismoothNewton(ABC):
     def __init__(self, problem: NetworkProblem, tol: float, deadline: Deadline = NEVER) -> None:
         self.problem, self.net = problem, problem.operator
         self.tol, self.deadline, self.steps = tol, deadline, 0
-        self.loaded, self.static = problem.F is not None, problem.S is None and problem.N is None
+        self.loaded, self.static = problem.F is not None, problem.static
         self.history: list[float] = []
 
     # --- what kinds define -------------------------------------------------------------

@@ -48,7 +48,7 @@ class BlockSystem:
         factorise: Callable[[], Solve],
         iterated: PairSystem | UnsymmetricPairSystem | None = None,
     ) -> None:
-        self.factorise, self.iterated = factorise, iterated
+        self.factorise, self.iterated, self.gave_up = factorise, iterated, False
         self.factors = factorise() if iterated is None else None
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
@@ -59,7 +59,7 @@ class BlockSystem:
             x = self.iterated.solve(rhs, tol, _ITERATIONS if limit is None else limit)
             if not self.iterated.gave_up and np.isfinite(x).all():
                 return np.asarray(x)
-        self.factors = self.factorise()
+        self.factors, self.gave_up = self.factorise(), True
         return self.factors(rhs)
 
 
@@ -69,8 +69,11 @@ class Reactions:
     Attributes
     ----------
     d : rows a contact. m, rows : of N. weight : (m,) of the square of each imbalance.
+    mass_diagonal : (m,) its inverse, ones where it is zero.
     statistics : what its systems have cost so far.
     """
+
+    factorisable, patience = True, _ITERATIONS
 
     def __init__(self, N: sp.csr_array, d: int) -> None:
         self.d, self.statistics = d, IterationStatistics()
@@ -80,6 +83,7 @@ class Reactions:
         self._N = N
         self._times = Entries(N).times if self._full is None else self._full.__matmul__
         self.weight = N.diagonal()
+        self.mass_diagonal = 1.0 / np.where(self.weight > 0.0, self.weight, 1.0)
 
     def gap(self, x: FloatArray) -> FloatArray:
         """N x (rows,)."""
@@ -105,8 +109,8 @@ class Reactions:
         """x itself: the unknowns stand in their own order."""
         return x
 
-    def block_system(self, left: FloatArray, right: FloatArray) -> BlockSystem:
-        """I + H N, H of blocks ``left``ᵀ ``right``, both (contacts, d, d)."""
+    def block_system(self, left: FloatArray, right: FloatArray, direct: bool = True) -> BlockSystem:
+        """I + H N, H of blocks ``left``ᵀ ``right``, both (contacts, d, d); always ``direct``."""
         return BlockSystem(lambda: self._factors(left.transpose(0, 2, 1) @ right))
 
     def _factors(self, H: FloatArray) -> Solve:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotrs
 from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray
@@ -224,15 +224,11 @@ def _superlu(H: sp.csc_array, order: str, **options: Any) -> Any:
 
 
 def dense_solve(J: FloatArray) -> Solve:
-    """J⁻¹ of a dense J; an ArithmeticError where it is singular."""
-
-    def solve(rhs: FloatArray) -> FloatArray:
-        try:
-            return np.asarray(np.linalg.solve(J, rhs))
-        except np.linalg.LinAlgError as error:
-            raise ArithmeticError(str(error)) from error
-
-    return solve
+    """J⁻¹ of a dense J, factorised once; an ArithmeticError where it is singular."""
+    factor, pivots, failed = dgetrf(finite(J))
+    if failed:
+        raise ArithmeticError("a singular matrix")
+    return lambda rhs: np.asarray(dgetrs(factor, pivots, rhs)[0])
 
 
 def sparse_solve(J: sp.csr_array) -> Solve:

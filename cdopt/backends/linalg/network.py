@@ -243,18 +243,20 @@ class ContactNetwork:
         """S + Bᵀ D B by a dense system of the forces of few contacts."""
         return ContactSystem(self, D)
 
-    def block_system(self, left: FloatArray, right: FloatArray) -> BlockSystem:
+    def block_system(
+        self, left: FloatArray, right: FloatArray, direct: bool = False
+    ) -> BlockSystem:
         """S + Bᵀ H B, H of blocks ``left``ᵀ ``right``, both (contacts, d, d), of d rows a contact.
 
         One array where H is symmetric. By conjugate gradients, or BiCGSTAB, of pairs of bodies
-        whose inertia ties no others together, else by factors.
+        whose inertia ties no others together, else, and if ``direct``, by factors.
         """
-        if self.m <= _FULL_BLOCKS:
+        if self.m <= _FULL_BLOCKS or (self._is_full and self.m <= _DENSE_AT_MOST):
             H, B = left.transpose(0, 2, 1) @ right, self._dense_B
             HB = H @ B.reshape(len(H), -1, self.m)
             J = self._dense_mass + B.T @ HB.reshape(B.shape)
             return BlockSystem(lambda: factorisation.dense_solve(J))
-        pairs, blocks = self.pairs, self.blocks
+        pairs, blocks = (None, None) if direct else (self.pairs, self.blocks)
 
         def factorise() -> factorisation.Solve:
             H = diagonal_blocks(left.transpose(0, 2, 1) @ right)
