@@ -227,7 +227,8 @@ class _Step:
             if self.turn is not None:
                 right = left @ self.turn
             return self.net.block_system(left, right, self.direct)
-        make = self.net.factored if self.direct else self.net.system
+        net = self.units.problem.net
+        make = net.factored if self.direct else net.system
         return make(self.at.D, self.shift)
 
     def direction(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
