@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt.formulations.printing import Term
 from cdopt.problem import Cones, FrictionCones, HalfLines
+from cdopt.problem.boxes import Boxes
 from cdopt.problem.cones import OPEN, RESTING, SLIDING, FixedFaces, Lines, Product
 
 Rest = list[tuple[str, Any]]  # addends of rates with their names
@@ -26,10 +27,12 @@ class ConeForm(ABC):
     Attributes
     ----------
     signed : whether forces may be negative.
+    loses : whether ``lost`` has terms.
     conditions : how many conditions of ``dual`` have the forces as multipliers, the first ones.
     """
 
     signed = True
+    loses = False
     conditions: int = 1
 
     def __init__(self, cones: Any) -> None:
@@ -42,6 +45,13 @@ class ConeForm(ABC):
     @abstractmethod
     def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
         """B w + rest ∈ K*; ``rest`` are more addends (rows,) with their names."""
+
+    def lost(self, rates: cp.Expression, weight: FloatArray) -> list[Term]:
+        """Terms of the objective in motions: the power that ``rates`` (rows,) lose in sets K.
+
+        It is the support function of K at −g, times the ``weight`` (rows,): zero for cones.
+        """
+        return []
 
     @abstractmethod
     def multipliers(self, stated: list[Term]) -> FloatArray | None:
@@ -100,6 +110,32 @@ class LineForm(ConeForm):
     def seed(self, stated: list[Term], f: FloatArray) -> None:
         """Write forces f (nc,)."""
         seed_dual(stated[0].object, -f)
+
+
+class BoxForm(ConeForm):
+    """|f| ≤ a; any g, which loses the power a|g|."""
+
+    loses, conditions = True, 0
+    cones: Boxes
+
+    def holds(self, f: cp.Expression) -> list[Term]:
+        """−a ≤ f ≤ a."""
+        return [Term("|f| ≤ a", cp.abs(f) <= cp.Constant(self.cones.most, name="a"))]
+
+    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
+        """Nothing: no rate is excluded."""
+        return []
+
+    def lost(self, rates: cp.Expression, weight: FloatArray) -> list[Term]:
+        """Σ a|g|."""
+        return [Term("aᵀ |g|", cp.Constant(weight * self.cones.most, name="a") @ cp.abs(rates))]
+
+    def multipliers(self, stated: list[Term]) -> FloatArray | None:
+        """None: forces are those of the springs."""
+        return None
+
+    def seed(self, stated: list[Term], f: FloatArray) -> None:
+        """Nothing."""
 
 
 class FrictionForm(ConeForm):
@@ -214,6 +250,7 @@ class ProductForm(ConeForm):
         pieces = zip(cones.parts, ends[:-1], ends[1:], strict=True)
         self.parts = [(form_of(part), slice(a, b)) for part, a, b in pieces if b > a]
         self.conditions = sum(form.conditions for form, _ in self.parts)
+        self.loses = any(form.loses for form, _ in self.parts)
 
     def holds(self, f: cp.Expression) -> list[Term]:
         """Those of each part."""
@@ -228,6 +265,11 @@ class ProductForm(ConeForm):
             first += terms[: form.conditions]
             others += terms[form.conditions :]
         return first + others
+
+    def lost(self, rates: cp.Expression, weight: FloatArray) -> list[Term]:
+        """Those of each part."""
+        each = [form.lost(rates[rows], weight[rows]) for form, rows in self.parts if form.loses]
+        return [term for terms in each for term in terms]
 
     def _stated(self, stated: list[Term]) -> list[tuple[ConeForm, slice, list[Term]]]:
         """Each form, its rows, and what it has stated."""
@@ -250,6 +292,7 @@ class ProductForm(ConeForm):
 _FORMS: dict[type[Cones], type[ConeForm]] = {
     HalfLines: HalfLineForm,
     Lines: LineForm,
+    Boxes: BoxForm,
     FrictionCones: FrictionForm,
     FixedFaces: FacedForm,
     Product: ProductForm,

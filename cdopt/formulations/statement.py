@@ -361,6 +361,10 @@ class InMotion(Statement):
             terms.append(self._half(self.w, problem.S, self.dof_weight, "M"))
         if problem.compliance is not None and self.c is not None:
             terms.append(elastic_energy(problem.compliance, self.c, self.row_weight))
+        if self.form.loses:
+            rates = cp.Constant(problem.B, name="B") @ self.w + cp.Constant(problem.p, name="p")
+            rates = rates if self.c is None else rates + self.c
+            terms += self.form.lost(rates, self.row_weight)
         if self.s is not None:
             terms.append(self._slider_energy(self.s))
         if self.data.is_static:

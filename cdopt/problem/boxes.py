@@ -35,6 +35,10 @@ class Boxes(Cones):
         """Zero, for rates g (rows,)."""
         return np.zeros(self.nc)
 
+    def natural_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
+        """(rows,) w (f − P_K(f − g/w)) in m/s, of f (rows,), g (rows,) and w ``mobility`` (nc,)."""
+        return mobility * (f - self.project(f - g / mobility))
+
     def support(self, g: FloatArray) -> FloatArray:
         """a|g| (nc,), for rates g (rows,)."""
         return self.most * np.abs(g)

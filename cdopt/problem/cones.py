@@ -662,6 +662,12 @@ class Product(Cones):
         pieces = zip(self.parts, self._split(y), self._split(change), strict=True)
         return sum(p.projected_work(a, b, t) for p, a, b in pieces)
 
+    def natural_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
+        """(rows,) that of each part, of f (rows,), g (rows,) and ``mobility`` (nc,)."""
+        weights = np.split(mobility, np.cumsum([p.nc for p in self.parts])[:-1])
+        pieces = zip(self.parts, self._split(f), self._split(g), weights, strict=True)
+        return self._joined([p.natural_map(a, b, w) for p, a, b, w in pieces])
+
     def shift(self, g: FloatArray) -> FloatArray:
         """(nc,) de Saxcé's shift of the normal rates."""
         return self._of_each("shift", g)

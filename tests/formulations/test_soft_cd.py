@@ -70,9 +70,9 @@ def test_friction_holds_with_a_creep_and_slides_on_a_cushion():
 def test_dry_friction_is_a_box():
     """A slider with the limit a: it creeps by R f below, and moves with the rest of the load."""
 
-    def soft(load: float) -> cdopt.SoftCD:
+    def soft(load: float, form: str = "force") -> cdopt.SoftCD:
         step = ConeStep([[2.0]], [[1.0]], Boxes(np.array([3.0])), [0.0], [0.0], [load], DT)
-        return cdopt.SoftCD(step, 1e-6)
+        return cdopt.SoftCD(step, 1e-6, form=form)
 
     holds, slides = soft(2.0).solve("newton"), soft(8.0).solve("newton")
     assert holds.ok
@@ -80,6 +80,12 @@ def test_dry_friction_is_a_box():
     np.testing.assert_allclose(holds.v_next, -1e-6 * holds.iterate.forces, rtol=1e-9)
     np.testing.assert_allclose(slides.iterate.forces, [-3.0], rtol=1e-15)
     np.testing.assert_allclose(slides.v_next, [DT * 5.0 / 2.0], rtol=1e-12)
+    for load, answer in ((2.0, holds), (8.0, slides)):
+        for form, objective in (("force", 1.0), ("velocity", -DT)):
+            stated = soft(load, form).solve("clarabel")
+            np.testing.assert_allclose(stated.iterate.forces, answer.iterate.forces, rtol=1e-5)
+            np.testing.assert_allclose(stated.v_next, answer.v_next, atol=1e-10)
+            assert stated.objective == pytest.approx(objective * answer.objective, rel=1e-6)
     data = soft(8.0).data
     for wrong in (-2.99, -3.01, 3.0):
         forces = np.array([wrong])
