@@ -273,7 +273,6 @@ class FrictionNetwork(Formulation):
         self.B = interleaved(normal, sliding, self.d)
         reach = column_scale(self.B)
         self.reach = np.where(reach > 0.0, reach, 1.0)
-        self._unit = float(np.abs(self.load / self.reach).max(initial=0.0)) or 1.0
         self.scaled_B = sp.csr_array(self.B * (1.0 / self.reach)[None, :])
         faces = FixedFaces(self.mu, self.d, self.status, self.rays)
         if dof_body is not None:
@@ -347,7 +346,8 @@ class FrictionNetwork(Formulation):
             )
         forces, u = self.data.cones.table(iterate.forces), iterate.motion
         missed = np.abs(self.load - self.data.load(iterate.forces)) / self.reach
-        residual = float(missed.max(initial=0.0)) / self._unit
+        unit = self.data.part_force[self.data.parts.dof]  # a heavy part hides no light one
+        residual = float((missed / unit).max(initial=0.0))
         if isinstance(chosen, Newton) and not residual <= tol:
             raise SolveFailed(
                 f"the network with friction is off balance by {residual:.1e}",

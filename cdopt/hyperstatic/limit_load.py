@@ -38,7 +38,7 @@ from cdopt.collision import step as contact_step
 from cdopt.problem import ContactStep, Step, frictional_data
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.joint_elimination import Eliminated, eliminated
-from cdopt.problem.scaling import column_scale, largest_by
+from cdopt.problem.scaling import column_scale, largest_by, rows_of, smallest_by
 from cdopt.problem.step_problems import LAWS
 from cdopt.scene import Dofs, Scene, State
 
@@ -47,6 +47,8 @@ _CLOSED = 1e-3  # or of what a part moves in one step, those of a step
 _DT = 1e-3  # s, of a scene's step; it cancels
 _ACCURACY = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 _ROUND_OFF = 4 * float(np.finfo(float).eps)  # of the largest entry of a row of B
+_LENT = 1e-3  # of the smallest load: what counts on a body without any
+_CLEAR = 1e-6  # of its terms: products of a proof are zero within this, and others beyond it
 _MOVES = 1e-6  # of the fastest dof: slower ones rest
 
 
@@ -252,37 +254,58 @@ class _ConeProgram:
         rows = _without_noise(data.B, step.mass.diagonal, np.repeat(self.closed, data.d))
         self.length = _unit(column_scale(rows))
         self.rows = sp.csr_array(rows * (1.0 / self.length)[None, :])
-        self.live_force = float(np.abs(live / self.length).max())
-        self.force = float(np.abs(self.dead / self.length).max()) or self.live_force
+        self.body, self.count = data.bodies.label, data.bodies.count
+        own = np.maximum(*(self._of_bodies(load / self.length) for load in (self.dead, live)))
+        least = float(np.min(own, where=own > 0.0, initial=np.inf))
+        self.floor = np.where(own > 0.0, own, _LENT * least)[self.body]  # N, least load of a dof
+        weight = self._of_bodies(self.dead / self.length)
+        unit = np.where(weight > 0.0, weight, np.where(own > 0.0, own, least))
+        self.row = unit[self.body]  # N, of each balance
+        with np.errstate(divide="ignore"):
+            self.multiple = float(np.min(self.row * self.length / np.abs(live)))  # unit of λ
+        contact = self.data.cones.contact[rows_of(self.rows)]
+        self.unit = smallest_by(contact, self.row[self.rows.indices], data.nc)  # N, of forces
+        self.unit = np.where(self.unit > 0.0, self.unit, least)
         usual = "HIGHS" if data.d == 2 else "CLARABEL"
         self.solver = checks.choice("solver", (solver or usual).upper(), cp.installed_solvers())
 
+    def _of_bodies(self, values: FloatArray) -> FloatArray:
+        """(bodies,) the largest |value| of each body's dofs."""
+        return largest_by(self.body, np.abs(values), self.count)
+
     def solved(self) -> tuple[float, FloatArray, FloatArray | None]:
         """λ, the forces (nc, d), and the mechanism (nv,), None where λ is infinite."""
-        load, dead = cp.Variable(name="λ"), self.dead / self.length / self.force
-        status, f, velocity = self._run(cp.Maximize(load), dead, load)
-        if status == "infeasible_or_unbounded":
-            some = self._run(cp.Maximize(cp.Constant(0.0)), dead, load)[0]
+        load = cp.Variable(name="λ")
+        status, f, velocity = self._run(cp.Maximize(load), 1.0, load)
+        if status in ("infeasible_or_unbounded", "infeasible"):  # solvers mistake one for the other
+            some = self._run(cp.Maximize(cp.Constant(0.0)), 1.0, load)[0]
             status = "unbounded" if some == "optimal" else "infeasible"
         if status == "infeasible":
             raise self._proof()
         if status == "unbounded":
-            _, f, _ = self._run(None, 0.0 * dead, cp.Constant(1.0))
-            return np.inf, cone.project(self.live_force * f, self.mu), None
+            status, f, _ = self._run(None, 0.0, cp.Constant(1.0))
+            if status != "optimal":
+                raise self._failed(f"{self.solver} says {status} of the live load alone", status)
+            return np.inf, cone.project(f / self.multiple, self.mu), None
         motion = velocity / self.length
-        value = float(load.value) * self.force / self.live_force
-        return value, cone.project(self.force * f, self.mu), motion / float(self.live @ motion)
+        value = float(load.value) * self.multiple
+        return value, cone.project(f, self.mu), motion / float(self.live @ motion)
 
     def _run(
-        self, objective: cp.Maximize | None, dead: FloatArray, load: cp.Expression
+        self, objective: cp.Maximize | None, dead: float, load: cp.Expression
     ) -> tuple[str, FloatArray, FloatArray]:
-        """The solver's verdict, forces in their cones that balance ``dead`` and the live load.
+        """The solver's verdict, and forces in their cones that balance loads.
 
-        Also the multipliers of the balance. Without an ``objective`` normal forces are least.
+        The loads are ``dead`` times the dead load and the live one. Also the multipliers of the
+        balance. Without an ``objective`` normal forces are least. Each balance is in units of the
+        loads of its body, so that a light body next to a heavy one counts as much.
         """
         f = cp.Variable(self.shape, name="f")
-        live = self.live / self.length / self.live_force
-        balance = self.rows.T @ cp.vec(f, order="C") + dead + load * live == 0
+        live = self.live / self.length / self.row * self.multiple
+        fixed = dead * self.dead / self.length / self.row
+        rows = sp.csr_array(self.rows * (1.0 / self.row)[None, :])
+        rows = sp.csr_array(rows * np.repeat(self.unit, self.shape[1])[:, None])
+        balance = rows.T @ cp.vec(f, order="C") + fixed + load * live == 0
         cones = _in_cones(cp.multiply(self.mu, f[:, 0]), f[:, 1:])
         objective = objective or cp.Minimize(cp.sum(f[:, 0]))
         problem = cp.Problem(objective, [balance, cones, f[:, 0] >= 0])
@@ -298,45 +321,60 @@ class _ConeProgram:
         if status in ("infeasible", "unbounded", "infeasible_or_unbounded"):
             return status, np.zeros(0), np.zeros(0)
         if failure or status != "optimal" or balance.dual_value is None:
-            message = f"limit load: {failure or f'{self.solver} says {status}'}"
-            raise SolveFailed(message, backend=self.solver, status=status, problem=self.data)
-        return status, np.asarray(f.value), np.asarray(balance.dual_value, dtype=float)
+            raise self._failed(failure or f"{self.solver} says {status}", status)
+        forces = np.asarray(f.value) * self.unit[:, None]
+        return status, forces, np.asarray(balance.dual_value, dtype=float) / self.row
+
+    def _failed(self, why: str, status: str) -> SolveFailed:
+        message = f"limit load: {why}"
+        return SolveFailed(message, backend=self.solver, status=status, problem=self.data)
 
     def residuals(
         self, value: float, bound: float, f: FloatArray, motion: FloatArray | None
     ) -> dict[str, float]:
-        """Errors of forces and mechanism from the data, relative."""
+        """Errors of forces and mechanism from the data, relative to what acts on each body."""
         dead, multiple = (0.0, 1.0) if motion is None else (1.0, value)
-        scale = max(dead * self.force, abs(multiple) * self.live_force)
-        missed = self.rows.T @ f.ravel() + (dead * self.dead + multiple * self.live) / self.length
-        errors = {"balance": float(np.abs(missed).max(initial=0.0)) / scale}
+        loads = np.array([dead * self.dead, multiple * self.live]) / self.length
+        missed = self.rows.T @ f.ravel() + loads.sum(axis=0)
+        terms = abs(self.rows).T @ np.abs(f.ravel()) + np.abs(loads).sum(axis=0)
+        scale = np.maximum(self._of_bodies(terms)[self.body], self.floor)
+        errors = {"balance": float((np.abs(missed) / scale).max(initial=0.0))}
         if motion is not None:
             rates = (self.rows @ (motion * self.length)).reshape(f.shape)
             outside = np.linalg.norm(cone.project(-rates, self.mu), axis=1)
             size = float(np.linalg.norm(rates, axis=1).max(initial=0.0)) or 1.0
             errors["mechanism"] = float(outside.max(initial=0.0)) / size
-            errors["gap"] = abs(bound - value) / max(abs(value), self.force / self.live_force)
+            power = float(np.abs(self.dead) @ np.abs(motion))  # W, at one of the live load
+            errors["gap"] = abs(bound - value) / (max(abs(value), power) or 1.0)
         return errors
 
     def _proof(self) -> SolveFailed:
-        """No multiple of the live load is balanced: a motion that the dead load alone drives."""
+        """No multiple of the live load is balanced, if a motion that dead loads drive proves it.
+
+        The motion is in the dual cones, and its products are computed again from the data. Without
+        such a motion nothing is said of the structure.
+        """
         speed = cp.Variable(self.dead.size, name="v")
         rates = cp.reshape(self.rows @ speed, self.shape, order="C")
         cones = _in_cones(rates[:, 0], cp.multiply(self.mu[:, None], rates[:, 1:]))
-        drive = (self.dead / self.length / self.force) @ speed
-        still = (self.live / self.length) @ speed == 0
-        problem = cp.Problem(cp.Maximize(drive), [still, cones, cp.abs(speed) <= 1])
+        loads = (self.dead / self.length / self.row, self.live / self.length)
+        still = (loads[1] / np.abs(loads[1]).max()) @ speed == 0
+        problem = cp.Problem(cp.Maximize(loads[0] @ speed), [still, cones, cp.abs(speed) <= 1])
         with contextlib.suppress(cp.SolverError):  # then there is no proof
             problem.solve(solver=self.solver)
-        message, proof = "no multiple of the live load is balanced by forces in the cones", None
-        if speed.value is not None and problem.value > 0.0:
-            motion = read_only(np.asarray(speed.value) / self.length)
-            full = motion if self.joints is None else read_only(self.joints.motions.Z @ motion)
-            rate = (self.data.B @ motion).reshape(self.shape)[self.closed]
-            missed = np.linalg.norm(cone.project(-rate, self.mu[self.closed]), axis=1)
-            violation = float(missed.max(initial=0.0))
-            proof = InfeasibilityProof("limit load", full, -float(self.dead @ motion), violation)
-            message += f"; {proof}"
+        if speed.value is None:
+            return self._failed(f"{self.solver} says infeasible, and proves nothing", "infeasible")
+        motion = read_only(np.asarray(speed.value) / self.length)
+        full = motion if self.joints is None else read_only(self.joints.motions.Z @ motion)
+        rate = (self.data.B @ motion).reshape(self.shape)[self.closed]
+        missed = np.linalg.norm(cone.project(-rate, self.mu[self.closed]), axis=1)
+        violation, fastest = float(missed.max(initial=0.0)), float(np.abs(speed.value).max())
+        drive, powers = float(self.dead @ motion), np.abs(self.dead) @ np.abs(motion)
+        idle = abs(float(self.live @ motion)) <= _CLEAR * float(np.abs(self.live) @ np.abs(motion))
+        if not (idle and drive > _CLEAR * powers and violation <= _CLEAR * fastest):
+            return self._failed(f"{self.solver} says infeasible, and proves nothing", "infeasible")
+        proof = InfeasibilityProof("limit load", full, -drive, violation)
+        message = f"no multiple of the live load is balanced by forces in the cones; {proof}"
         return SolveFailed(
             message, backend=self.solver, status="infeasible", problem=self.data, proof=proof
         )

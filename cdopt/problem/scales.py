@@ -47,6 +47,7 @@ _LENT = 1e-3  # of the smallest load, where there is no load
 _OF_NETWORK = ("parts", "bodies", "mobility", "_reach", "_contact_bodies")  # of B and M alone
 _NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
 _NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
+_NOISE = 1e-14  # loads below this share of the largest are round-off
 
 
 # --- steps -------------------------------------------------------------------------------
@@ -204,7 +205,8 @@ class MatrixScales(StepScales):
         gap_round_off = EPS * (np.abs(problem.bias) + problem.entries.times_size(v_next))
         rates = problem.gap(v_next, f)
         meeting = self._meeting_speeds(jump, rates, gap_round_off)
-        speed, energy = self._gap_speeds(bodies.total(mass * change**2), meeting, gap_round_off)
+        own = bodies.total(mass * change**2)
+        speed, energy = self._gap_speeds(own, meeting, gap_round_off)
         if problem.compliance is None:
             push, gap = self.mobility * problem.cones.normal(f), self.opening(rates)
             speed = self._contact_bodies.slowest_near(speed, push, gap)
@@ -213,6 +215,8 @@ class MatrixScales(StepScales):
         momenta = self._mass.times_size(np.abs(v_next) + np.abs(self._motion))
         error, round_off = np.abs(imbalance) / root, EPS * (pushed + momenta) / root
         acting, force = pushed + mass * change, np.zeros(0)
+        lent = energy > own  # what a body takes from its neighbours counts where forces are sought
+        acting = np.maximum(acting, np.where(lent, np.sqrt(energy), 0.0)[blocks] * root)
         if problem.compliance is not None:
             law, cones = problem.compliance, problem.cones
             stiffest = PowerLaw(cones.largest(law.stiffness), law.power)
@@ -569,7 +573,12 @@ class StaticScales(Scales):
     @cached_property
     def _driven(self) -> FloatArray:
         """(nc,) N, forces that gaps and prescribed displacements make by themselves."""
-        return self.problem.cones.sizes(self.problem.contact_forces(-self.problem.p))
+        return self.problem.cones.sizes(self._driven_rows)
+
+    @cached_property
+    def _driven_rows(self) -> FloatArray:
+        """(rows,) N, the same of each row."""
+        return np.abs(self.problem.contact_forces(-self.problem.p))
 
     # --- the local scales of an answer -----------------------------------------------------
 
@@ -577,7 +586,7 @@ class StaticScales(Scales):
         """The local scales of an answer u (nv,) in m and f (nc,) in N."""
         problem, parts, free, used = self.problem, self.parts, self._free, self.in_play
         u = np.asarray(problem.rest if motion is None else motion)
-        acting, exchanged, force = self._loads(f)
+        acting, exchanged, force = self._loads(f, problem.contact_forces(problem.overlap(u, f)))
         load = problem.load(f)
         work = np.where(free, (problem.contact_load - load) * u, 0.0)
         sizes = problem.entries.load_size(f) + np.abs(problem.contact_load)
@@ -595,15 +604,21 @@ class StaticScales(Scales):
             least_stored=_FLOOR * self._normal.conjugate(force),
         )
 
-    def _loads(self, f: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Local loads of dofs, bodies and contacts under forces f (nc,), all in N at a contact.
+    def _loads(
+        self, f: FloatArray, by_law: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Local loads of dofs, bodies and contacts under forces f (rows,), in N at a contact.
+
+        ``by_law`` (rows,) are the forces that the law makes of the answer's motion. A prescribed
+        displacement that makes a large force by itself may make a small one, as others yield: what
+        counts is the force that the law makes there, at most that by itself.
 
         Returns
         -------
-        (nv,) max(|B|ᵀ|f|, |F̃|)_j / β_j of each dof, or its load in the step; (bodies,) the
-        largest over the body's dofs; (nc,) the smallest of the contact's bodies. A body without
-        load takes at least a small share of the smallest load; without any load it is one newton.
-        For contacts between bodies that do not move, the gaps count as one body more.
+        (nv,) max(|B|ᵀ|f|, |B|ᵀ|w′(c)|, |F̃|)_j / β_j of each dof, or its load in the step; (bodies,)
+        the largest over the body's dofs; (nc,) the smallest of the contact's bodies. A body on
+        which hardly anything acts takes a small share of the smallest load of its part; without any
+        load it is one newton. Contacts that no free body moves have the force of their overlap.
         """
         problem, bodies, used = self.problem, self.bodies, self.in_play
         contact = problem.cones.contact[problem.entries.row]
@@ -611,30 +626,43 @@ class StaticScales(Scales):
         loads = np.where(used, np.abs(problem.contact_load), 0.0)
         if problem.step_acting is not None:
             loads = np.maximum(loads, problem.step_acting)
-        applied = np.maximum(
-            bodies.largest(loads / self.dof_lever),
-            largest_by(body, self._driven[contact], bodies.count),
-        )
-        gaps, apart = np.abs(problem.bias), problem.cones.sizes(problem.bias) != 0.0
-        pressed = float(self._driven.max(where=apart, initial=0.0))
-        everywhere = np.append(applied, pressed)
-        least = float(np.min(everywhere, where=everywhere > 0.0, initial=np.inf))
-        acting = np.maximum(problem.entries.load_size(f), loads) / self.dof_lever
-        exchanged = np.maximum(bodies.largest(acting), applied)
-        floor = _LENT * least if np.isfinite(least) else 1.0
-        exchanged = np.where(applied > 0.0, exchanged, np.maximum(exchanged, floor))
+        size = np.maximum(np.abs(f), np.minimum(np.abs(by_law), self._driven_rows))
+        acting = np.maximum(problem.entries.load_size(size), loads) / self.dof_lever
+        applied, exchanged = bodies.largest(loads / self.dof_lever), bodies.largest(acting)
+        floor = self._least_loads(applied, exchanged)
+        exchanged = np.maximum(exchanged, floor)
         free = bodies.largest(used.astype(np.float64)) > 0.0
         acts = problem.entries.value != 0.0
         contact, body = contact[acts], body[acts]
         force = smallest_by(contact, np.where(free, exchanged, np.inf)[body], problem.nc)
         if not np.all(force > 0.0):  # of contacts that no free body moves
-            of_gaps = max(float(gaps @ np.abs(f)) / (float(gaps.max()) or 1.0), pressed)
-            of_gaps = of_gaps if pressed > 0.0 else max(of_gaps, floor)
-            fixed = np.full(problem.nc, np.inf)
+            fixed, least = np.full((2, problem.nc), np.inf)
             np.minimum.at(fixed, contact, exchanged[body])
-            fixed = np.where(apart, np.minimum(fixed, of_gaps), fixed)
-            force = np.where(force > 0.0, force, np.where(fixed < np.inf, fixed, 0.0))
+            np.minimum.at(least, contact, floor[body])
+            own = problem.cones.sizes(size)
+            fixed = np.where(own > least, own, np.where(fixed < np.inf, fixed, 0.0))
+            force = np.where(force > 0.0, force, fixed)
         return acting, exchanged, force
+
+    def _least_loads(self, applied: FloatArray, exchanged: FloatArray) -> FloatArray:
+        """(bodies,) N, below which nothing acts on a body; zero for loaded ones.
+
+        A small share of the smallest of the ``applied`` loads (bodies,) in the body's part, and of
+        what bodies without load exchange, ``exchanged`` (bodies,), where displacements drive the
+        part and it is no round-off.
+        """
+        parts, bodies = self.parts, self.bodies
+        part = np.zeros(bodies.count, dtype=np.int64)
+        part[bodies.label] = parts.dof
+        most = largest_by(part, exchanged, parts.count)[part]
+        loaded = applied > _NOISE * most
+        counts = np.where(loaded, np.maximum(applied, _NO_LOAD * most), exchanged)
+        driven = parts.largest(parts.contact, self._driven)[part] > 0.0
+        some = loaded | (driven & (exchanged > _NO_LOAD * most))
+        least = smallest_by(part[some], counts[some], parts.count)
+        overall = float(np.min(least, where=least > 0.0, initial=np.inf))
+        floor = _LENT * np.where(least > 0.0, least, overall)[part]
+        return np.where(loaded, 0.0, np.where(floor < np.inf, floor, 1.0))
 
     # --- units -----------------------------------------------------------------------------
 

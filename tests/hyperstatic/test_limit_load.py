@@ -142,3 +142,41 @@ def test_the_command(tmp_path) -> None:
     fallen = run("limit", "sphere-on-floor:gap=0.1", "--friction", 0.5)
     assert fallen.exit_code == 2
     assert "Proven infeasible" in fallen.stdout
+
+
+def tiles(masses: list[float], held: int) -> cdopt.ContactStep:
+    """Blocks on three supports each, of which the first ``held`` have theirs."""
+    place, many = np.array([-1.0, 0.3, 1.0]), len(masses)
+    normal = np.kron(np.eye(many), np.column_stack([np.zeros(3), np.ones(3), place]))
+    sliding = np.kron(np.eye(many), np.column_stack([np.ones(3), np.zeros((3, 2))]))
+    rows, mass = slice(0, 3 * held), np.repeat(masses, 3)
+    return cdopt.ContactStep(
+        np.diag(mass), normal[rows], np.zeros(3 * held), np.zeros(3 * many),
+        np.tile([0.0, -9.81, 0.0], many) * mass, 1e-3,
+        friction=cdopt.Friction(0.5, sliding[rows]), dof_body=np.repeat(np.arange(many), 3),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("heavy", [1.0, 1e4, 1e8])
+def test_a_heavy_block_does_not_hold_a_tile_in_mid_air(heavy: float) -> None:
+    live = np.array([heavy, 0, 0, 0, 0, 0])
+    with pytest.raises(cdopt.SolveFailed, match="no multiple") as failure:
+        cdopt.limit_load(tiles([heavy, 1.0], 1), live)
+    assert failure.value.proof.vector[4] * 9.81 > 0.0 or failure.value.proof.value < 0.0
+    for who, mass in ((0, heavy), (3, 1.0)):
+        live = np.zeros(6)
+        live[who] = mass
+        limit = cdopt.limit_load(tiles([heavy, 1.0], 2), live)
+        assert limit.ok
+        assert limit.value == pytest.approx(0.5 * 9.81, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e6])
+def test_a_load_that_presses_is_never_called_infeasible(size: float) -> None:
+    """Whatever its size, also on a light block next to a heavy one."""
+    for who in (0, 3):
+        live = np.zeros(6)
+        live[who : who + 2] = [0.4 * size, -size]
+        limit = cdopt.limit_load(tiles([1e6, 1.0], 2), live)
+        assert limit.ok
+        assert limit.value == np.inf

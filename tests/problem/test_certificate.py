@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from campaigns import frictional_answers, wrong_answers
 from conftest import DT, WEIGHT, beam, random_step
 
@@ -230,3 +231,34 @@ def test_with_friction_no_wrong_answer_is_certified_in_any_units(count: int) -> 
     assert {name: table[name] for name in frictional_answers.FORBIDDEN} == dict.fromkeys(
         frictional_answers.FORBIDDEN, 0
     )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.9, 55.0])
+def test_a_prescribed_displacement_does_not_set_the_scale_of_what_yields(share: float) -> None:
+    """Two springs, stiffness 1 and 1e-8, one end pushed by a metre; a chain of 1,000 of p = 4."""
+    for k, power in ((np.array([1.0, 1e-8]), 2.0), (np.ones(1000), 4.0)):
+        n, each = k.size, k ** (-1.0 / (power - 1.0))
+        B = sp.diags_array([-np.ones(n), np.ones(n)], offsets=[0, 1], shape=(n, n + 1))
+        free = np.arange(n + 1) % n > 0
+        u = np.append(0.0, -np.cumsum(each) / each.sum())
+        given = {"free_dofs": free, "prescribed_u": np.where(free, 0.0, u)}
+        truss = cdopt.NoTensionTruss(B, np.zeros(n + 1), k, power, **given)
+        force = np.full(n, each.sum() ** (1.0 - power))
+        assert certify(truss.data, u, force).ok
+        assert certify(truss.data, u, share * force).worst > 1e-2
+        assert certify(truss.data, truss.data.rest, share * force).worst > 1e-2
+
+
+def test_an_idle_body_next_to_an_impact_has_no_force_of_round_off() -> None:
+    """A ball hits a wall; the one that it touches on the other side feels nothing."""
+    step = cdopt.ContactStep(
+        np.eye(4), 0.707 * np.array([[1, -1, 0, 0], [1, -1, -1, 1]]), [0, 0],
+        [-0.5, 1.3, 0, 0], np.zeros(4), 1e-3, dof_body=[0, 0, 1, 1],
+    )  # fmt: skip
+    solution = cdopt.CompatibleCD(step).solve()
+    assert solution.ok
+    assert solution.f == pytest.approx([0.9 / 0.707 * 1e3, 0.0], abs=1e-6)
+    data = cdopt.CompatibleCD(step)
+    wrong = data.truss(data.network(solution.classic)).data
+    f = solution.f[data.network(solution.classic).contacts] + [0.0, 1.0]
+    assert not certify(wrong, np.zeros(4), f).ok
