@@ -18,6 +18,7 @@ import cvxpy as cp
 from cdopt._util import checks
 from cdopt._util.forking import in_child
 from cdopt.problem import ContactProblem
+from cdopt.problem.certificate import Certificate
 from cdopt.problem.solution import Iterate, WarmStart
 
 ProblemClass = Literal["QP", "SOCP"]
@@ -99,6 +100,9 @@ class Problem(Protocol):
 
     def iterate(self) -> Iterate | None:
         """The primal–dual pair now held by the CVXPY variables, in physical units."""
+
+    def certify(self, iterate: Iterate, tol: float) -> Certificate:
+        """The certificate of an ``iterate`` at ``tol``."""
 
     def seed(self, start: WarmStart) -> None:
         """Write a previous solution into the CVXPY variables."""

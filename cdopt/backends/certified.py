@@ -16,7 +16,7 @@ from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.native import History, NativeBackend
 from cdopt.backends.time_limit import run_limited
-from cdopt.problem.certificate import TOLERANCE, Certificate, certify
+from cdopt.problem.certificate import TOLERANCE, Certificate
 from cdopt.problem.solution import WarmStart
 
 CERTIFIED_FROM = 1e-10  # accuracy below which round-off may keep a duality gap away from it
@@ -87,7 +87,7 @@ def solve_certified(
 def _certify(formulation: Problem, result: RunResult, tol: float) -> Certificate | None:
     if result.iterate is None:
         return None
-    return certify(formulation.data, result.iterate.motion, result.iterate.forces, tol)
+    return formulation.certify(result.iterate, tol)
 
 
 def _joined(backend: NativeBackend, first: RunResult, then: RunResult) -> RunResult:

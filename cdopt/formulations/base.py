@@ -21,6 +21,8 @@ from cdopt.backends.base import CVXPY_LOCK, Backend, ProblemClass, RunResult, co
 from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
 from cdopt.backends.selection import require_capable, resolve
+from cdopt.formulations.conflicts import conflict
+from cdopt.formulations.extension import Addition, ExtendedIterate
 from cdopt.formulations.prepared import Prepared
 from cdopt.formulations.statement import InForces, InMotion, Statement
 from cdopt.problem import ContactProblem
@@ -55,7 +57,7 @@ class Formulation(ABC):
     joints : the joints of the step, eliminated from it; None where it has none.
     bodies : the data of a rigid step with joints, of all bodies, with the joints' rows as lines
         after the contacts'; its answers are certified by it.
-    extended : whether constraints were added with ``with_constraints``.
+    extended : whether constraints or an objective were added.
     """
 
     data: ContactProblem
@@ -64,6 +66,7 @@ class Formulation(ABC):
     joints: Eliminated | None = None
     bodies: ContactProblem | None = None
     extended: bool = False
+    _multipliers: tuple[Any, ...] = ()  # of the last answer, of each constraint of a user
     _varying: bool = False  # the statement is compiled once for several rates of the free motion
     _like: Formulation | None = None  # one of the same network, whose statement serves this one too
 
@@ -183,7 +186,10 @@ class Formulation(ABC):
 
     def iterate(self) -> Iterate | None:
         """The primal–dual pair that the CVXPY variables hold, in physical units."""
-        return self.statement.iterate()
+        iterate = self.statement.iterate()
+        if iterate is None or not self.extended:
+            return iterate
+        return self.statement.with_optimality(iterate)
 
     def seed(self, start: WarmStart) -> None:
         """Write a previous solution, ``start``, into the CVXPY variables."""
@@ -220,10 +226,13 @@ class Formulation(ABC):
     def _certificates(
         self, fields: dict[str, Any], certificate: Certificate | None
     ) -> dict[str, Certificate]:
-        """By name, the certificate of ``data``, or with joints that of all bodies and rows."""
+        """By name, the certificate of ``data``, or with joints that of all bodies and rows.
+
+        Of an extended problem it is that of ``data``, in coordinates that keep the joints.
+        """
         if certificate is None:
             return {}
-        if self.bodies is not None and fields["f"] is not None:
+        if self.bodies is not None and fields["f"] is not None and not self.extended:
             rows = [fields["f"][:, None], *([] if fields.get("f_t") is None else [fields["f_t"]])]
             forces = np.concatenate([np.hstack(rows).ravel(), fields["joint_forces"]])
             certificate = certify(self.bodies, fields["v_next"], forces, certificate.tol)
@@ -244,6 +253,11 @@ class Formulation(ABC):
             raise InvalidInput("solution", repr(solution), "a solution of this step")
         return self.joints.coordinates(motion)
 
+    def _total(self, iterate: Iterate) -> float:
+        """Objective of the problem as it stands, a user's included."""
+        own = iterate.cost if isinstance(iterate, ExtendedIterate) else 0.0
+        return self._objective(iterate) + own
+
     def _objective(self, iterate: Iterate) -> float:
         """Objective of the stated form at an answer, in physical units."""
         if self.in_forces:
@@ -253,23 +267,87 @@ class Formulation(ABC):
     def with_constraints(self, *constraints: cp.Constraint) -> Self:
         """The same formulation with constraints of your own, written on its variables.
 
-        Write them on the physical expressions (``forces``, ``velocity``, ``displacement``). The
-        result is solved through CVXPY only. Its certificate remains that of the unextended
-        problem and shows how far your constraints moved the answer from it.
+        Write them on the physical expressions (``forces``, ``velocity``, ``displacement``), and on
+        variables of your own if you need some. The result is solved through CVXPY only. Its
+        certificate is that of the extended problem: the contact law holds with the multipliers of
+        your constraints as rates or loads, and your constraints hold with them. ``dual`` gives the
+        multipliers in physical units.
 
         Raises
         ------
-        InvalidInput : something is not a CVXPY constraint, or breaks the rules of
-            disciplined convex programming.
+        InvalidInput : something is not a CVXPY constraint, breaks the rules of disciplined convex
+            programming, or is written on variables of another formulation.
+
+        >>> import cdopt
+        >>> cd = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step)
+        >>> cap = cd.forces[1] <= 2.0  # N
+        >>> capped = cd.with_constraints(cap)
+        >>> capped.solve("clarabel").ok
+        True
         """
         for constraint in constraints:
             checks.instance("constraints", constraint, cp.Constraint)
         for constraint in constraints:
             if not constraint.is_dcp():
                 raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
-        extended, statement = copy.copy(self), self.statement.with_constraints(*constraints)
-        vars(extended).update(statement=statement, extended=True)
+        return self._extended(self.statement.addition.constrained(constraints), "constraints")
+
+    def with_objective(self, expression: cp.Expression) -> Self:
+        """The same formulation with an objective of your own, which is minimised with its own.
+
+        Write it on the physical expressions, in the unit of ``solution.objective``: N m/s of a step
+        in force form, J of all others. Solving and certifying are as with constraints.
+
+        Raises
+        ------
+        InvalidInput : not a convex CVXPY expression of one number, or one on variables of another
+            formulation.
+        """
+        checks.instance("expression", expression, cp.Expression)
+        if expression.size != 1 or not expression.is_real() or not expression.is_convex():
+            expected = "one real number that is convex in the variables"
+            raise InvalidInput("expression", str(expression)[:80], expected)
+        return self._extended(self.statement.addition.minimised(expression), "expression")
+
+    def _extended(self, addition: Addition, name: str) -> Self:
+        """The same formulation on the same variables with what a user added as ``name``."""
+        addition.require_own(self.statement.own.values(), name)
+        extended, statement = copy.copy(self), self.statement.extended(addition)
+        vars(extended).update(statement=statement, extended=True, _multipliers=())
         return extended
+
+    def dual(self, constraint: cp.Constraint) -> Any:
+        """The multiplier of a constraint of your own at the last answer, in physical units.
+
+        It is how much the objective falls when the constraint is relaxed by one unit: for an
+        expression in newtons m/s of a step and m of a static network, for one in m/s the impulse in
+        N s in velocity form and N in force form, for one in metres N. Inequalities have multipliers
+        ≥ 0 of the shape of the constraint; a cone has a list, one for each of its arguments.
+
+        Parameters
+        ----------
+        constraint : one that was given to ``with_constraints``.
+
+        Raises
+        ------
+        InvalidInput : it is none of this formulation, or there is no answer with multipliers.
+        """
+        checks.instance("constraint", constraint, cp.Constraint)
+        known = [one.id for one in self.statement.addition.constraints]
+        if constraint.id not in known:
+            raise InvalidInput("constraint", str(constraint)[:80], "one of with_constraints")
+        if not self._multipliers:
+            raise InvalidInput("constraint", "no answer with multipliers", "a solved formulation")
+        return self._multipliers[known.index(constraint.id)]
+
+    def certify(self, iterate: Iterate, tol: float = TOLERANCE) -> Certificate:
+        """The certificate of an ``iterate`` at ``tol``: of the problem with all that was added."""
+        checks.instance("iterate", iterate, Iterate)
+        if not isinstance(iterate, ExtendedIterate):
+            return certify(self.data, iterate.motion, iterate.forces, tol)
+        contacts = certify(iterate.data, iterate.motion, iterate.forces, tol)
+        every = (*contacts.residuals, *iterate.residuals)
+        return dataclasses.replace(contacts, kind=f"{contacts.kind}, extended", residuals=every)
 
     def solve(
         self,
@@ -322,6 +400,10 @@ class Formulation(ABC):
 
         try:
             result, certificate = self._run(once, chosen, start, time_limit)
+            if self.extended:
+                answer = result.iterate
+                found = answer.multipliers if isinstance(answer, ExtendedIterate) else ()
+                self._multipliers = found
             record = self._provenance(chosen, result, tol, start is not None, time_limit)
             solution = self._solution(chosen.name, result, certificate, record, started)
             if check and not (solution.claimed or solution.ok):
@@ -382,12 +464,18 @@ class Formulation(ABC):
         """Look for a proof of infeasibility; raise if there is one, or no iterate to go by."""
         if isinstance(result.raw, MemoryError):
             raise self._out_of_memory(backend.name, result.raw)
-        proof = None if self.extended or result.out_of_time else prove_infeasible(self.data)
+        proof = None if result.out_of_time else prove_infeasible(self.data)
         if proof is not None and self.joints is not None:
             proof = self.joints.proof(proof)
         if proof is None and result.iterate is not None and result.claim != "failed":
             return
         why = "no answer, and infeasibility is not proven" if proof is None else self._why(proof)
+        if proof is None and self.extended and not result.out_of_time:
+            with CVXPY_LOCK:
+                found = conflict(self.statement)
+            if found is not None:
+                proof, names = found
+                why = f"no answer meets your constraints {names}: {proof}"
         raise SolveFailed(
             f"{self.name} by {backend.name}: the solver says {result.status!r}; {why}",
             backend=backend.name,
@@ -426,7 +514,7 @@ class Formulation(ABC):
             claimed=claimed,
             backend=backend,
             formulation=self.name,
-            objective=None if iterate is None else self._objective(iterate),
+            objective=None if iterate is None else self._total(iterate),
             timings={**result.timings, "certify": max(certifying, 0.0)},
             iterations=result.iterations,
             iterate=iterate,

@@ -13,9 +13,10 @@ whose forces differ from the compatible ones by O(ε), and are never exactly tho
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import cvxpy as cp
 import numpy as np
@@ -148,7 +149,7 @@ class CompatibleCD:
 
     def solve(
         self,
-        backend: str | Backend = "newton",
+        backend: str | Backend | None = None,
         classic: str | Backend | StepSolution | None = None,
         *,
         tol: float = TOLERANCE,
@@ -162,7 +163,8 @@ class CompatibleCD:
 
         Parameters
         ----------
-        backend : for the second step; ``options`` are its settings.
+        backend : for the second step, by default "newton", or "clarabel" where constraints were
+            added; ``options`` are its settings.
         classic : for the first step: a backend, or a classic solution of this step that is
             already there, which is certified again; by default the same backend and settings.
         tol, warm_start, verbose, check : as in ``Formulation.solve``.
@@ -185,7 +187,9 @@ class CompatibleCD:
             checks.instance("warm_start", warm_start, StepSolution, WarmStart)
         tol = checks.tolerance("tol", tol)
         time_limit = checks.optional(checks.not_negative, "time_limit", time_limit)
-        chosen = resolve(backend, **options)
+        extended = self.epsilon is not None and self.compliant_cd.extended
+        usual = "clarabel" if extended else "newton"
+        chosen = resolve(usual if backend is None else backend, **options)
         deadline = Deadline.after(time_limit)
         common: dict[str, Any] = {"tol": tol, "verbose": verbose, "check": check}
         if self.epsilon is not None:
@@ -337,10 +341,56 @@ class CompatibleCD:
         Unsupported : with two steps there are two problems, the second made from the answer of
             the first.
         """
+        return self._one_step("problem").problem
+
+    @property
+    def forces(self) -> cp.Expression | None:
+        """CVXPY expression of f (nc,), N, of the one-step method; refused as ``problem`` is."""
+        return self._one_step("forces").forces
+
+    @property
+    def velocity(self) -> cp.Expression | None:
+        """CVXPY expression of v⁺ (nv,), m/s, of the one-step method; refused as ``problem`` is."""
+        return self._one_step("velocity").velocity
+
+    def with_constraints(self, *constraints: cp.Constraint) -> Self:
+        """The one-step method with constraints of your own, as ``Formulation.with_constraints``.
+
+        Raises
+        ------
+        Unsupported : with two steps. InvalidInput : as of a formulation.
+        """
+        return self._with(self._one_step("with_constraints").with_constraints(*constraints))
+
+    def with_objective(self, expression: cp.Expression) -> Self:
+        """The one-step method with one more ``expression`` to minimise, in N m/s.
+
+        Raises
+        ------
+        Unsupported : with two steps. InvalidInput : as of ``Formulation.with_objective``.
+        """
+        return self._with(self._one_step("with_objective").with_objective(expression))
+
+    def dual(self, constraint: cp.Constraint) -> Any:
+        """The multiplier of a ``constraint`` of your own, as ``Formulation.dual``.
+
+        Raises
+        ------
+        Unsupported : with two steps. InvalidInput : as of ``Formulation.dual``.
+        """
+        return self._one_step("dual").dual(constraint)
+
+    def _one_step(self, what: str) -> CompliantCD:
+        """The one problem."""
         if self.epsilon is None:
-            what = ("classic_cd.problem", "truss(network(classic_solution)).problem")
-            raise Unsupported("CompatibleCD.problem", "it solves two problems in turn", what)
-        return self.compliant_cd.problem
+            each = ("classic_cd", "truss(network(classic_solution))", "method='one-step'")
+            raise Unsupported(f"CompatibleCD.{what}", "it solves two problems in turn", each)
+        return self.compliant_cd
+
+    def _with(self, compliant_cd: CompliantCD) -> Self:
+        other = copy.copy(self)
+        other.compliant_cd = compliant_cd
+        return other
 
     # --- pieces ------------------------------------------------------------------------
 

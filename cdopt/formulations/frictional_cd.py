@@ -18,6 +18,7 @@ Lemaréchal & J. Malick, ZAMM 91, 2011). Its solutions need not be unique, nor e
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -36,6 +37,7 @@ from cdopt.formulations.base import (
     keeping_joints,
     possible_form,
 )
+from cdopt.formulations.extension import ExtendedIterate
 from cdopt.formulations.printing import align
 from cdopt.formulations.statement import can_vary
 from cdopt.problem import (
@@ -118,6 +120,10 @@ class FrictionalCD(Formulation):
     def shifted(self, shift: FloatArray) -> FrictionalCD:
         """The same formulation with the normal rates of ``problem`` shifted by (nc,), m/s."""
         shift = checks.vector("shift", shift, self.data.nc, "m/s")
+        if self.extended:  # on the same variables
+            other = copy.copy(self)
+            vars(other).update(shift=shift, statement=self.statement.shifted(shift))
+            return other
         like = (self._like or self) if self._varying else None
         return self._restated(shift=shift, _like=like)
 
@@ -162,8 +168,8 @@ class FrictionalCD(Formulation):
         self, once: Solve, backend: Backend, start: WarmStart | None, time_limit: float | None
     ) -> Certified:
         """One run; of a conic solver on Coulomb's law, one for each pass."""
-        direct = self.law == "associated" or backend.capability.consumes(self.data)
-        if direct or self.extended:
+        structured = backend.capability.consumes(self.data) and not self.extended
+        if self.law == "associated" or structured:
             return once(self, time_limit)
         return self._fixed_point(once, start, time_limit)
 
@@ -213,7 +219,7 @@ class FrictionalCD(Formulation):
 
     def _shift_of(self, answer: Iterate) -> FloatArray:
         """(nc,) m/s: what the law adds to the normal rates of an answer."""
-        data = self.data
+        data = answer.data if isinstance(answer, ExtendedIterate) else self.data
         return data.shift(data.gap(answer.motion, answer.forces))
 
     def _objective(self, iterate: Iterate) -> float:

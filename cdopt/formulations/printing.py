@@ -40,16 +40,18 @@ class PrintedProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
         terms: Sequence[Term],
         conditions: Sequence[Term],
         added: Sequence[cp.Constraint] = (),
+        written: Sequence[cp.Constraint] = (),
     ) -> None:
         """Minimise the sum of the ``terms`` subject to ``conditions``, and constraints ``added``.
 
-        A condition without a constraint is the sign of a variable.
+        A condition without a constraint is the sign of a variable. The text has the added ones as
+        they are ``written``.
         """
         constraints = [c.object for c in conditions if c.object is not None]
         objective = sum((term.object for term in terms[1:]), terms[0].object)
         super().__init__(cp.Minimize(objective), [*constraints, *added])
         self._first = "minimize " + " + ".join(term.text for term in terms)
-        self._lines = [*(c.text for c in conditions if c.object is not None), *map(_words, added)]
+        self._lines = [*(c.text for c in conditions if c.object is not None), *map(words, written)]
         self._lines += [c.text for c in conditions if c.object is None]
 
     def __str__(self) -> str:
@@ -63,7 +65,7 @@ class PrintedProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
     __repr__ = __str__
 
 
-def _words(constraint: cp.Constraint) -> str:
+def words(constraint: cp.Constraint) -> str:
     """A user's constraint as CVXPY prints it, with the signs of mathematics."""
     text = str(constraint)
     for cvxpy, ours in _WORDS:

@@ -19,17 +19,28 @@ from __future__ import annotations
 import copy
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import spsolve
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, read_only
 from cdopt.formulations.cone_forms import form_of, seed_dual
+from cdopt.formulations.extension import (
+    Addition,
+    ExtendedIterate,
+    claim,
+    optimality,
+    with_loads,
+    with_rates,
+)
 from cdopt.formulations.printing import PrintedProblem, Term, raised
 from cdopt.problem import ContactProblem, HalfLines, ScaledProblem, WarmStart
 from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.residual import Residual
 from cdopt.problem.scaling import scaled
 from cdopt.problem.solution import Iterate
 
@@ -69,9 +80,10 @@ class Statement(ABC):
         if data.is_static and not self.dofs:
             none = sp.csr_array((self.scaled.p.size, 1))
             self.scaled = dataclasses.replace(self.scaled, B=none, load=np.zeros(1))
-        self.weight, self.added = np.ones(data.parts.count), list[cp.Constraint]()
+        self.weight, self.addition = np.ones(data.parts.count), Addition()
         self.form = form_of(self._cones)
         self._declare()
+        claim(*self.own.values(), *self._others)
         self.conditions = self._conditions()
         self._stated = PrintedProblem(self._terms(), self.conditions)
 
@@ -123,16 +135,42 @@ class Statement(ABC):
     def seed(self, start: WarmStart) -> None:
         """Write a previous solution into the variables."""
 
-    def with_constraints(self, *constraints: cp.Constraint) -> Self:
-        """The same statement on the same variables, with more constraints.
+    @property
+    @abstractmethod
+    def own(self) -> dict[str, cp.Variable]:
+        """By "forces" or "motion" the variables that expressions of users may hold."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> float:
+        """Unit of the objective of an extended statement: W of steps in forces, J of others."""
+
+    @property
+    def _others(self) -> list[cp.Variable]:
+        """Variables that expressions of users cannot hold."""
+        return []
+
+    def extended(self, addition: Addition) -> Self:
+        """The same statement on the same variables, with constraints and objectives of a user.
 
         They may tie parts: one unit of energy for all.
         """
         other, energy = copy.copy(self), self.data.part_energy
-        other.weight = energy / float(energy.max())
-        other.added = [*self.added, *constraints]
-        other._stated = PrintedProblem(other._terms(), self.conditions, other.added)
+        other.weight = energy / (float(energy.max(initial=0.0)) or 1.0)
+        other.addition = addition
+        written = zip(addition.objectives, addition.costs, strict=True)
+        costs = [Term(f"({one}) / {self.unit:.4g}", cost / self.unit) for one, cost in written]
+        more = addition.stated, addition.constraints
+        other._stated = PrintedProblem([*other._terms(), *costs], self.conditions, *more)
         return other
+
+    def shifted(self, shift: FloatArray) -> Self:
+        """The same extended statement with the normal rates shifted by (nc,) m/s."""
+        other = self.with_rates(self.data, shift)
+        if self.varying:
+            return other
+        other.conditions = other._conditions()
+        return other.extended(self.addition)
 
     def with_rates(self, data: ContactProblem, shift: FloatArray | None = None) -> Self:
         """The same statement, on the same variables, of the same network at other rates.
@@ -145,6 +183,47 @@ class Statement(ABC):
             other.scaled = _with_a_contact(other.scaled)
         other._shifted = other._with_shift(shift)
         return other
+
+    def with_optimality(self, iterate: Iterate) -> ExtendedIterate:
+        """The iterate with what CVXPY's variables say of the user's constraints and objectives."""
+        data, weights = self.data, {"forces": self.row_weight, "motion": self.dof_weight}
+        by_id = {variable.id: weights[name] for name, variable in self.own.items()}
+        found = optimality(self.addition, by_id, self.unit)
+        if found is None:
+            unknown = (Residual("own multipliers", np.inf, 1.0, ""),)
+            return ExtendedIterate(iterate.motion, iterate.forces, data, (), unknown)
+        on_forces, on_motion = np.zeros(data.rows), np.zeros(data.nv)
+        for name, variable in self.own.items():
+            gradient = self.unit * found.gradient.get(variable.id, np.zeros(variable.size))
+            if name == "motion" and self.dofs:
+                on_motion[self.scaled.used] = gradient / self.scaled.unit
+            elif data.nc and name == "forces":
+                on_forces = gradient / data.force
+        return ExtendedIterate(
+            *(iterate.motion, iterate.forces),
+            with_rates(data, on_forces, on_motion)
+            if "forces" in self.own
+            else with_loads(data, on_motion),
+            tuple(_times(self.unit, multiplier) for multiplier in found.multipliers),
+            found.residuals,
+            float(sum(float(np.sum(one.value)) for one in self.addition.objectives)),
+        )
+
+    @abstractmethod
+    def weak_duality(
+        self, gradient: Mapping[int, FloatArray], constant: float
+    ) -> tuple[float, FloatArray, float]:
+        """The least value that the contact conditions leave to an affine function.
+
+        Parameters
+        ----------
+        gradient : by id of the variables, and ``constant``, those of the function.
+
+        Returns
+        -------
+        The bound, its proof (the rates (rows,) of a form in forces, the forces (rows,) of one in
+        motions), and by how much the proof misses its own conditions, relative.
+        """
 
     # --- what both share ---------------------------------------------------------------
 
@@ -218,6 +297,13 @@ class Statement(ABC):
         return np.asarray(moved / self.scaled.unit)
 
 
+def _times(unit: float, multiplier: Any) -> Any:
+    """A multiplier, or those of a cone, in physical units."""
+    if isinstance(multiplier, list):
+        return [_times(unit, one) for one in multiplier]
+    return read_only(np.array(unit * np.asarray(multiplier, dtype=float)))
+
+
 def _with_a_contact(problem: ScaledProblem) -> ScaledProblem:
     """The problem without contacts, with one that carries nothing."""
     N = None if problem.N is None else sp.csr_array(np.eye(1))
@@ -255,6 +341,53 @@ class InForces(Statement):
         data, first = self.data, self.data.cones.first
         normal = self.f if self.f.size == data.nc else self.f[: data.rows][first]
         return cp.multiply(cp.Constant(data.force[first], name="f₀"), normal)
+
+    @property
+    def velocity(self) -> cp.Expression | None:
+        """v⁺ (nv,), m/s, of a step with matrices."""
+        if self.scaled.S is None:
+            return None
+        unit = cp.Constant(self.scaled.unit, name="v₀")
+        return cp.multiply(unit, self.w) + cp.Constant(self.data.rest, name="v*")
+
+    @property
+    def own(self) -> dict[str, cp.Variable]:
+        """The forces, and the motion of a step with matrices."""
+        return {"forces": self.f} | ({} if self.scaled.S is None else {"motion": self.w})
+
+    @property
+    def unit(self) -> float:
+        """W of steps, J of static networks."""
+        return (float(self.data.part_energy.max(initial=0.0)) or 1.0) / self.data.dt
+
+    def weak_duality(
+        self, gradient: Mapping[int, FloatArray], constant: float
+    ) -> tuple[float, FloatArray, float]:
+        """rᵀf + constant ≥ constant with rates r ∈ K*, of static networks also by Bᵀf = F̃."""
+        problem = self.scaled
+        rates = gradient.get(self.f.id, np.zeros(self.f.size)).copy()
+        size = np.abs(rates)
+        if problem.S is not None and self.w.id in gradient:
+            jump = spsolve(sp.csc_array(problem.S), gradient[self.w.id])
+            rates += problem.B @ jump
+            size += abs(problem.B) @ np.abs(jump)
+        elif self.data.is_static:
+            u = np.ravel(self.conditions[0].object.dual_value)
+            rates += problem.B @ u
+            size += abs(problem.B) @ np.abs(u)
+            constant -= float(problem.load @ u)
+        missed = float(self._cones.dual_distance(rates).max(initial=0.0))
+        return constant, rates, missed / max(float(size.max(initial=0.0)), 1.0)
+
+    def with_optimality(self, iterate: Iterate) -> ExtendedIterate:
+        """As of any statement, at the motion that the forces cause."""
+        if self.scaled.S is not None:
+            self.w.value = self._caused(iterate.forces)
+        return super().with_optimality(iterate)
+
+    @property
+    def _others(self) -> list[cp.Variable]:
+        return [self.r] if self._copied else []
 
     def _given_rates(self) -> FloatArray:
         return np.asarray(self.row_weight * self._shifted)
@@ -351,6 +484,34 @@ class InMotion(Statement):
         place = (self.scaled.unit, (used, np.arange(used.size)))
         onto = cp.Constant(sp.csr_array(place, shape=(self.data.nv, self.w.size)), name="U₀")
         return onto @ self.w + cp.Constant(self.data.rest, name="ū")
+
+    @property
+    def own(self) -> dict[str, cp.Variable]:
+        """The motion."""
+        return {"motion": self.w}
+
+    @property
+    def _others(self) -> list[cp.Variable]:
+        return [variable for variable in (self.c, self.s) if variable is not None]
+
+    def weak_duality(
+        self, gradient: Mapping[int, FloatArray], constant: float
+    ) -> tuple[float, FloatArray, float]:
+        """fᵀ(G w + p) + constant − fᵀp with forces f ∈ K that make Gᵀf the gradient."""
+        problem, given = self.scaled, gradient.get(self.w.id, np.zeros(self.w.size))
+        f = np.zeros(self._shifted.size)
+        if self.c is None:
+            known = self.form.multipliers(self.conditions)
+            f = f if known is None else self._cones.project(np.asarray(known, dtype=float))
+        missed = given - problem.B.T @ f
+        size = np.abs(given) + abs(problem.B).T @ np.abs(f)
+        most = float(np.abs(missed).max(initial=0.0)) / max(float(size.max(initial=0.0)), 1.0)
+        return constant - float(self._shifted @ f), f, most
+
+    @property
+    def unit(self) -> float:
+        """J."""
+        return float(self.data.part_energy.max(initial=0.0)) or 1.0
 
     def _given_rates(self) -> FloatArray:
         return self._shifted

@@ -297,7 +297,8 @@ def test_names_warm_starts_files_and_constraints(tmp_path):
     held = free.with_constraints(free.displacement[0] >= least + 0.01).solve("clarabel")
     assert held.u is None or held.u[0] == pytest.approx(least + 0.01, abs=1e-5)
     assert free.displacement.value[0] == pytest.approx(least + 0.01, abs=1e-5)
-    assert not held.ok
+    assert held.ok  # as the extended problem
+    assert not cdopt.certify(free.data, held.iterate.motion, held.iterate.forces).ok
 
 
 def test_only_bonds_only_explicit_forces_and_no_contacts_at_all():
