@@ -100,7 +100,7 @@ class APGD(NativeBackend):
     """
 
     name: ClassVar[str] = "apgd"
-    cones: ClassVar[frozenset[str]] = RULED
+    cones: ClassVar[frozenset[str]] = frozenset({RULED})
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "frictional step"})
     limit: ClassVar[str] = "max_iterations"
 

@@ -56,7 +56,8 @@ class Capability:
         "truss"), for solvers that do not go through CVXPY.
     warm_start : whether a previous solution can start it.
     laws : of friction, of the plain data that it consumes.
-    cones : names of the cones that it consumes, as in ``cdopt.problem.cones``; None for all.
+    cones : of the cones that it consumes, by name or trait as in ``cdopt.problem.cones``; None
+        for all.
     """
 
     classes: frozenset[str] = frozenset()
@@ -75,7 +76,10 @@ class Capability:
         checks.instance("data", data, ContactProblem)
         if data.law not in self.laws:
             return f"the {data.law} law"
-        unknown = frozenset() if self.cones is None else data.cones.kinds - self.cones
+        if self.cones is None:
+            return ""
+        kinds = data.cones.kinds.items()
+        unknown = [name for name, traits in kinds if not self.cones & {name, *traits}]
         return " and ".join(sorted(unknown))
 
 

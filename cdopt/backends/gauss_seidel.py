@@ -71,7 +71,7 @@ from cdopt.backends.native import (
 from cdopt.backends.network_problem import Factors, NetworkProblem
 from cdopt.backends.threads import several
 from cdopt.problem.cone_rules import FREE, Rules, project_rows, shift_of_rows
-from cdopt.problem.cones import RULED
+from cdopt.problem.cones import RULED, HalfLines, Lines
 
 ORDERS = ("given", "reversed", "shuffled", "coloured")
 _REPORT_EVERY = 1000  # sweeps between two lines of progress, and two fresh products
@@ -109,7 +109,7 @@ class PGS(NativeBackend):
     """
 
     name: ClassVar[str] = "pgs"
-    cones: ClassVar[frozenset[str]] = RULED
+    cones: ClassVar[frozenset[str]] = frozenset({HalfLines.name, Lines.name})
     kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
     limit: ClassVar[str] = "max_sweeps"
     _orders: ClassVar[tuple[str, ...]] = ORDERS
@@ -449,7 +449,7 @@ class NSGS(PGS):
     """
 
     name: ClassVar[str] = "nsgs"
-    cones: ClassVar[frozenset[str]] = RULED
+    cones: ClassVar[frozenset[str]] = frozenset({RULED})
     kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
     _orders: ClassVar[tuple[str, ...]] = ("given", "reversed", "shuffled")
 

@@ -64,7 +64,7 @@ class _Units:
         self.lines = problem.K.bilateral if problem.K.bilateral.any() else problem.lines
         if self.cones:
             a = problem.K.stretch
-            if problem.K.kinds == {FrictionCones.name}:  # times 1/μ
+            if problem.K.kinds.keys() == {FrictionCones.name}:  # times 1/μ
                 a = np.repeat((problem.mu > 0.0).astype(np.float64), problem.d)
                 a[:: problem.d] = 1.0 / np.where(problem.mu > 0.0, problem.mu, 1.0)
             self.a = a

@@ -305,7 +305,7 @@ class NetworkProblem:
     @cached_property
     def rules(self) -> tuple[Rules, FloatArray]:
         """Rules and coefficients (nc, d) of cones, for compiled loops; none where ``mu`` is all."""
-        if self.K.kinds == {FrictionCones.name}:
+        if self.K.kinds.keys() == {FrictionCones.name}:
             return np.zeros((0, self.d), dtype=np.int8), np.zeros((0, self.d))
         return self.K.rules
 
@@ -418,14 +418,15 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
     )
     common: dict[str, Any] = {"d": d, "force": force, "contact_ids": data.contact_ids}
     common |= {"motion_under": data.velocity}
+    cones = data.scaled_cones
     if d > 1:
-        common |= {"cones": data.cones, "coulomb": data.law == "coulomb"}
+        common |= {"cones": cones, "coulomb": data.law == "coulomb"}
         common |= {"worst_residual": partial(worst_residual, data)}
     elif data.cones.bilateral.any():
         common |= {"lines": data.cones.bilateral}
     problem = _with_rows_of(data, mobility, common)
     rows_apart = problem.d == 1 or data.cones.uniform
-    return problem if rows_apart else _filled(problem, Filled(data.cones))
+    return problem if rows_apart else _filled(problem, Filled(cones))
 
 
 def _filled(problem: NetworkProblem, cones: Filled) -> NetworkProblem:
@@ -500,7 +501,7 @@ def _with_sliders(
     B_t.eliminate_zeros()
     common |= {"d": d, "sliders": FrozenFriction(growth, cap), "at_rest": np.zeros(data.nv)}
     common |= {"F": -(sp.csr_array(problem.S) @ (data.rest / problem.unit))}
-    return NetworkProblem(rates.ravel(), np.ones(nc), interleaved(problem.B, B_t, d), **common)
+    return NetworkProblem(rates.ravel(), np.ones(nc), interleaved(problem.B, B_t), **common)
 
 
 def without_forces(data: ContactProblem) -> Iterate:

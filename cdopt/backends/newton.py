@@ -109,7 +109,7 @@ class InteriorPoint(SecondOrder):
 
     name: ClassVar[str] = "interior-point"
     kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {"frictional step"}
-    cones: ClassVar[frozenset[str]] = SYMMETRIC
+    cones: ClassVar[frozenset[str]] = frozenset({SYMMETRIC})
 
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
         if not problem.has_cones:

@@ -211,8 +211,11 @@ class Formulation(ABC):
             fields |= {"v_next": motion, "dual": gap if self.in_forces else f * data.dt}
         if data.d > 1:
             forces, rates = data.cones.table(f), data.cones.table(gap)
-            fields |= {"f": forces[:, 0].copy(), "f_t": forces[:, 1:].copy()}
-            fields |= {"gap": rates[:, 0].copy(), "slip": rates[:, 1:].copy()}
+            last = 1 + data.cones.sliding
+            fields |= {"f": forces[:, 0].copy(), "f_t": forces[:, 1:last].copy()}
+            fields |= {"gap": rates[:, 0].copy(), "slip": rates[:, 1:last].copy()}
+            if last < data.d:
+                fields |= {"f_r": forces[:, last:].copy(), "spin": rates[:, last:].copy()}
         return fields
 
     def _with_joints(
@@ -220,7 +223,8 @@ class Formulation(ABC):
     ) -> dict[str, FloatArray | None]:
         """What the ``joints`` change of the ``fields``: motions of all bodies, and reactions."""
         v_next = joints.full(fields["v_next"])
-        reactions = joints.reactions(v_next, fields["f"], fields.get("f_t"))
+        moved = fields["f"], fields.get("f_t"), fields.get("f_r")
+        reactions = joints.reactions(v_next, *moved)
         return {"v_next": v_next, "joint_forces": reactions}
 
     def _certificates(

@@ -67,6 +67,7 @@ class CompatibleFriction:
             require_rigid_joints(step, "CompatibleFriction")
         self.flow, self.sliders = flow, sliders
         self.problem, self.history = FrictionalCD(step, law), history
+        step.require_no_moments("CompatibleFriction")
 
     def network(self, solution: str | Backend | StepSolution | None = None) -> FrictionNetwork:
         """The network of a certified solution, or of the backend that finds one.

@@ -17,6 +17,7 @@ from cdopt.formulations.printing import Term
 from cdopt.problem import Cones, FrictionCones, HalfLines
 from cdopt.problem.boxes import Boxes
 from cdopt.problem.cones import OPEN, RESTING, SLIDING, FixedFaces, Lines, Product
+from cdopt.problem.rolling_cones import EllipticCones, RollingCones
 
 Rest = list[tuple[str, Any]]  # addends of rates with their names
 
@@ -239,6 +240,109 @@ class FacedForm(ConeForm):
         """Nothing."""
 
 
+class RollingForm(ConeForm):
+    """‖f_k‖ ≤ μ_k f_n of each group; Σ x_k ≤ g_n with μ_k ‖g_k‖ ≤ x_k."""
+
+    cones: RollingCones
+
+    @property
+    def conditions(self) -> int:  # type: ignore[override]
+        """The sum, and one for each group."""
+        return 1 + len(self.cones.widths)
+
+    def _groups(self) -> list[tuple[FloatArray, IntArray]]:
+        """The coefficient (nc,) of each group, and its rows (nc, width)."""
+        ends = np.cumsum([1, *self.cones.widths])
+        begins = np.arange(self.cones.nc)[:, None] * self.cones.d
+        pieces = zip(self.cones.limits.T, ends[:-1], ends[1:], strict=True)
+        return [(mu, begins + np.arange(a, b)) for mu, a, b in pieces]
+
+    def holds(self, f: cp.Expression) -> list[Term]:
+        """‖f_k‖ ≤ μ_k f_n of each group; f_n ≥ 0."""
+        normal, terms = f[:: self.cones.d], []
+        for k, (mu, rows) in enumerate(self._groups(), 1):
+            bound = cp.multiply(cp.Constant(mu, name=f"μ{k}"), normal)
+            inside = cp.SOC(bound, cp.reshape(f[rows.ravel()], rows.shape, order="C"), axis=1)
+            terms.append(Term(f"‖f_{k}‖ ≤ μ{k} f_n", inside))
+        return [*terms, Term("f_n ≥ 0", normal >= 0)]
+
+    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
+        """Σ x_k ≤ (B w + rest)_n, and a cone for each group."""
+        g = cp.Constant(B, name="B") @ w
+        for _, addend in rest:
+            g = g + addend
+        terms, total = list[Term](), cp.Constant(np.zeros(self.cones.nc))
+        for k, (mu, rows) in enumerate(self._groups(), 1):
+            share, factor = (
+                cp.Variable(self.cones.nc, name=f"x{k}"),
+                mu[:, None] * np.ones(rows.shape),
+            )
+            sliding = cp.multiply(factor, cp.reshape(g[rows.ravel()], rows.shape, order="C"))
+            inside = cp.SOC(share, sliding, axis=1)
+            terms.append(Term(f"μ{k} ‖({names})_{k}‖ ≤ x{k}", inside))
+            total = total + share
+        return [Term(f"Σ x ≤ ({names})_n", g[:: self.cones.d] - total >= 0), *terms]
+
+    def multipliers(self, stated: list[Term]) -> FloatArray | None:
+        """(rows,) f_n of the sum, f_k/μ_k of the cones."""
+        normal, f = stated[0].object.dual_value, np.zeros(self.cones.rows)
+        if normal is None:
+            return None
+        f[:: self.cones.d] = normal
+        for term, (mu, rows) in zip(stated[1:], self._groups(), strict=True):
+            value = np.reshape(np.asarray(term.object.dual_value[1], dtype=float), rows.shape)
+            f[rows] = mu[:, None] * value
+        return f
+
+    def seed(self, stated: list[Term], f: FloatArray) -> None:
+        """Write forces f (rows,) as f_n and (f_n, f_k/μ_k)."""
+        normal = f[:: self.cones.d]
+        seed_dual(stated[0].object, normal)
+        for term, (mu, rows) in zip(stated[1:], self._groups(), strict=True):
+            seed_dual(term.object, normal, f[rows] / np.where(mu > 0.0, mu, np.inf)[:, None])
+
+
+class EllipticForm(ConeForm):
+    """‖(f_j/μ_j)‖ ≤ f_n, and ‖(μ_j g_j)‖ ≤ g_n; f_j = 0 where μ_j = 0."""
+
+    cones: EllipticCones
+
+    def holds(self, f: cp.Expression) -> list[Term]:
+        """‖(f_j/μ_j)‖ ≤ f_n."""
+        mu = self.cones.coefficients
+        table = cp.reshape(f, (self.cones.nc, self.cones.d), order="C")
+        over = cp.Constant(1.0 / np.where(mu > 0.0, mu, 1.0), name="μ⁻¹")
+        inside = cp.SOC(table[:, 0], cp.multiply(over, table[:, 1:]), axis=1)
+        terms = [Term("‖(f_j/μ_j)‖ ≤ f_n", inside)]
+        if np.any(mu == 0.0):
+            nothing = np.flatnonzero(np.hstack([np.ones((self.cones.nc, 1)), mu]).ravel() == 0.0)
+            terms.append(Term("f_j = 0 where μ_j = 0", f[nothing] == 0))
+        return terms
+
+    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
+        """‖(μ_j (B w + rest)_j)‖ ≤ (B w + rest)_n."""
+        g = cp.Constant(B, name="B") @ w
+        for _, addend in rest:
+            g = g + addend
+        table = cp.reshape(g, (self.cones.nc, self.cones.d), order="C")
+        sliding = cp.multiply(cp.Constant(self.cones.coefficients, name="μ"), table[:, 1:])
+        return [Term(f"‖(μ_j ({names})_j)‖ ≤ ({names})_n", cp.SOC(table[:, 0], sliding, axis=1))]
+
+    def multipliers(self, stated: list[Term]) -> FloatArray | None:
+        """(rows,) forces from the multipliers (f_n, f_j/μ_j)."""
+        value = stated[0].object.dual_value
+        if value is None or value[0] is None:
+            return None
+        mu = self.cones.coefficients
+        others = mu * np.reshape(np.asarray(value[1], dtype=float), mu.shape)
+        return np.column_stack([np.ravel(value[0]), others]).ravel()
+
+    def seed(self, stated: list[Term], f: FloatArray) -> None:
+        """Write forces f (rows,) as (f_n, f_j/μ_j)."""
+        table, mu = self.cones.table(f), self.cones.coefficients
+        seed_dual(stated[0].object, table[:, 0], table[:, 1:] / np.where(mu > 0.0, mu, np.inf))
+
+
 class ProductForm(ConeForm):
     """The forms of all parts, one after the other."""
 
@@ -295,6 +399,8 @@ _FORMS: dict[type[Cones], type[ConeForm]] = {
     Boxes: BoxForm,
     FrictionCones: FrictionForm,
     FixedFaces: FacedForm,
+    RollingCones: RollingForm,
+    EllipticCones: EllipticForm,
     Product: ProductForm,
 }
 

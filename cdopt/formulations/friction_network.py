@@ -270,7 +270,7 @@ class FrictionNetwork(Formulation):
         self.trial = (
             np.zeros(shape) if trial is None else checks.numbers("trial", trial, shape, "N")
         )
-        self.B = interleaved(normal, sliding, self.d)
+        self.B = interleaved(normal, sliding)
         reach = column_scale(self.B)
         self.reach = np.where(reach > 0.0, reach, 1.0)
         self.scaled_B = sp.csr_array(self.B * (1.0 / self.reach)[None, :])

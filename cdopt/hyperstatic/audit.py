@@ -451,6 +451,7 @@ def _stated(step: Any, law: Any) -> tuple[ContactStep, str | None]:
     checks.instance("step", step, Step)
     if not isinstance(step, ContactStep):
         raise Unsupported("audit", "the step is known by N and p alone", ("ContactStep",))
+    step.require_no_moments("audit")
     if law is not None:
         checks.choice("law", law, LAWS)
         if step.friction is None:

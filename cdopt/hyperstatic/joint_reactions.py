@@ -43,7 +43,7 @@ class JointReactions(Frozen):
         step, f, v_next = joints.given, solution.f, solution.v_next
         rows, f_t = step.B, solution.f_t if d > 1 else None
         if d > 1 and step.friction is not None:
-            rows = interleaved(step.B, step.friction.B_t, d)
+            rows = interleaved(step.B, step.friction.B_t)
         A = sp.csr_array(joints.motions.lift @ sp.csr_array(rows.T))
         nothing = None if f_t is None else np.zeros_like(f_t)
         at_zero = joints.reactions(np.asarray(v_next), np.zeros_like(f), nothing)

@@ -211,6 +211,7 @@ def limit_load(
     if step.friction is None:
         expected = "a step with friction: ContactStep(..., friction=cdopt.Friction(...))"
         raise InvalidInput("structure", "a step without friction", expected)
+    step.require_no_moments("limit_load")
     if not load.any():
         raise InvalidInput("live", "no load", "a load that is not zero")
     joints = eliminated(step)

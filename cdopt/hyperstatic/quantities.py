@@ -165,6 +165,7 @@ def wrench(
     if of is not None:
         chosen[:] = False
         chosen[checks.positions("of", of, step.nc)] = True
+    step.require_no_moments("wrench")
     d = 1 if step.friction is None else step.friction.d
     ties = _counted_joints(step, of, about, joints)
     if about is None:
@@ -173,7 +174,7 @@ def wrench(
         if not dofs.size:
             expected = "a body with degrees of freedom, or a point for the moment: about=(0, 0)"
             raise InvalidInput("body", checks.describe(body), expected)
-        B = step.B if step.friction is None else interleaved(step.B, step.friction.B_t, d)
+        B = step.B if step.friction is None else interleaved(step.B, step.friction.B_t)
         if step.joints is not None:
             B = sp.vstack([B, step.joints.J])
         rows = sp.csr_array(sp.csc_array(B)[:, dofs].T)

@@ -374,6 +374,7 @@ def write(
 
 def _in_impulses(step: Step) -> FclibProblem:
     """A contact step as FCLib states it, in impulses, its normals first in blocks of 2 or 3."""
+    step.require_no_moments("a file of FCLib")
     friction, d, mu, about = step.friction, 3, np.zeros(step.nc), DESCRIPTION
     if friction is not None:
         d, mu, about = friction.d, friction.mu, ROUGH_DESCRIPTION
@@ -392,7 +393,7 @@ def _in_impulses(step: Step) -> FclibProblem:
     )
     H, w = sp.kron(step.B.T, first), np.kron(step.bias, first[0])
     if friction is not None:
-        H = interleaved(step.B, friction.B_t, friction.d).T
+        H = interleaved(step.B, friction.B_t).T
         w = np.column_stack([step.bias, friction.rate]).ravel()
     H = sp.csr_array(H)
     return FclibProblem(impulses, "global", d, mu, 0.0, H=H, w=w, description=about)

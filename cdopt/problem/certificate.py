@@ -225,11 +225,16 @@ def _with_friction(
     - ``natural map``    ‖min(w f_n, g_n), w f_T − P(w f_T − g_T)‖ / S_i with P on the disc of
       radius μ w f_n; for the associated law ‖w_i f_i − P_K(w_i f_i − g_i)‖ / S_i
     - ``momentum``, ``duality gap`` : as of a rigid step, the latter with fᵀg̃
+
+    A moment over its arm counts as a force, and an angular velocity times the arm as a speed.
     """
-    cones, w, speed = data.cones, data.mobility, local.speed
-    gap, size = data.gap(motion, f), cones.sizes(local.gap_round_off)
-    rates, force = data.shifted(gap), cones.sizes(f)
-    if data.law == "coulomb":
+    w, speed, arm, gap = data.mobility, local.speed, data.scales.lever, data.gap(motion, f)
+    cones, slack = data.cones, local.gap_round_off
+    if isinstance(arm, np.ndarray):
+        cones, f, gap, slack = cones.in_units(arm), f / arm, arm * gap, arm * slack
+    coulomb, size, force = data.law == "coulomb", cones.sizes(slack), cones.sizes(f)
+    rates = cones.shifted(gap) if coulomb else gap
+    if coulomb:
         outside, round_off = positive(-cones.opening(gap)), size
         natural = cones.sizes(cones.coulomb_map(f, gap, w))
     else:

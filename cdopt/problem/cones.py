@@ -23,6 +23,9 @@ from cdopt.problem import cone_rules
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.cone_rules import Rules
 
+RULED = "cones with rules for compiled loops"  # which have ``rules``
+SYMMETRIC = "Lorentz cones and lines"  # stretched Lorentz cones
+
 
 class Cones(ABC):
     """A product of ``nc`` cones, each of ``d`` rows; of a ``Product`` at most.
@@ -33,12 +36,14 @@ class Cones(ABC):
     d : rows of a contact.
     mu : (nc,) friction coefficients, zero without friction.
     name : of the kind, as backends list those that they take.
+    traits : what else they may ask for: ``RULED``, ``SYMMETRIC``.
     """
 
     nc: int
     d: int
     mu: FloatArray
     name: ClassVar[str]
+    traits: ClassVar[frozenset[str]] = frozenset()
 
     __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
 
@@ -53,9 +58,19 @@ class Cones(ABC):
         return int(self.ends[-1])
 
     @property
-    def kinds(self) -> frozenset[str]:
-        """Names of the kinds of cones."""
-        return frozenset({self.name})
+    def kinds(self) -> dict[str, frozenset[str]]:
+        """Names of the kinds of cones, with their traits."""
+        return {self.name: self.traits}
+
+    @property
+    def sliding(self) -> int:
+        """Rows of sliding, those after the normal one."""
+        return self.d - 1
+
+    @property
+    def moments(self) -> BoolArray:
+        """(rows,) rows whose forces are moments in N·m."""
+        return np.zeros(self.rows, dtype=bool)
 
     @property
     def uniform(self) -> bool:
@@ -248,11 +263,20 @@ class Cones(ABC):
         """
         return self.natural_map(f, self.shifted(g), mobility)
 
+    def _cut_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
+        """(rows,) min(w f_n, g_n), and w f_T less ``frictional_cut`` of w f_T − g_T at w f_n."""
+        push = self.on_rows(mobility) * f
+        tried, normal = push - g, self.ends[:-1]
+        tried[normal] = push[normal]
+        left = push - self.frictional_cut(tried)
+        left[normal] = np.minimum(push[normal], g[normal])
+        return left
+
 
 class HalfLines(Cones):
     """f ≥ 0 and g ≥ 0: contacts without friction, of one row each."""
 
-    name = "half-lines"
+    name, traits = "half-lines", frozenset({RULED, SYMMETRIC})
 
     def __init__(self, nc: int) -> None:
         nc = checks.whole("nc", nc, 0)
@@ -297,7 +321,7 @@ class HalfLines(Cones):
 class Lines(Cones):
     """Any f, and g = 0: bilateral rows, such as those of joints."""
 
-    name = "lines"
+    name, traits = "lines", frozenset({RULED, SYMMETRIC})
 
     def __init__(self, nc: int) -> None:
         nc = checks.whole("nc", nc, 0)
@@ -358,7 +382,7 @@ class FrictionCones(Cones):
     d : rows a contact.
     """
 
-    name = "friction cones"
+    name, traits = "friction cones", frozenset({RULED, SYMMETRIC})
 
     def __init__(self, mu: FloatArray, d: int) -> None:
         self.mu = checks.answer("mu", mu, None)
@@ -433,12 +457,7 @@ class FrictionCones(Cones):
         ``mobility`` is w > 0 (nc,) in m/(s·N).
         """
         f, g = checks.answer("f", f, self.rows), checks.answer("g", g, self.rows)
-        push = self.on_rows(checks.answer("mobility", mobility, self.nc)) * f
-        tried, normal = push - g, self.ends[:-1]
-        tried[normal] = push[normal]
-        left = push - self.frictional_cut(tried)
-        left[normal] = np.minimum(push[normal], g[normal])
-        return left
+        return self._cut_map(f, g, checks.answer("mobility", mobility, self.nc))
 
 
 OPEN, SLIDING, RESTING = 0, 1, 2
@@ -457,7 +476,7 @@ class FixedFaces(FrictionCones):
     ray : (nc, d) the force of a sliding contact per unit of normal force; not read at others.
     """
 
-    name = "faces of friction cones"
+    name, traits = "faces of friction cones", frozenset[str]()
 
     def __init__(self, mu: FloatArray, d: int, status: IntArray, ray: FloatArray) -> None:
         super().__init__(mu, d)
@@ -533,9 +552,14 @@ class Product(Cones):
         return np.concatenate([np.zeros(0), *values])
 
     @property
-    def kinds(self) -> frozenset[str]:
-        """Names of the kinds of those parts that have cones."""
-        return frozenset[str]().union(*(p.kinds for p in self.parts if p.nc))
+    def kinds(self) -> dict[str, frozenset[str]]:
+        """Those of the parts that have cones."""
+        return {name: traits for p in self.parts if p.nc for name, traits in p.kinds.items()}
+
+    @property
+    def moments(self) -> BoolArray:
+        """(rows,) those of each part."""
+        return np.concatenate([np.zeros(0, dtype=bool), *(p.moments for p in self.parts)])
 
     @property
     def bilateral(self) -> BoolArray:
@@ -713,7 +737,7 @@ class Filled(Cones):
         return result
 
     @property
-    def kinds(self) -> frozenset[str]:
+    def kinds(self) -> dict[str, frozenset[str]]:
         """Those of the cones."""
         return self.cones.kinds
 
@@ -773,8 +797,3 @@ class Filled(Cones):
         """(rows,) that of the cones."""
         there = self.rows_there
         return self.fill(self.cones.coulomb_map(f[there], g[there], mobility))
-
-
-# Names of cones that have ``rules``, and of those that are Lorentz cones stretched, or lines.
-RULED = frozenset({HalfLines.name, Lines.name, FrictionCones.name})
-SYMMETRIC = frozenset({HalfLines.name, Lines.name, FrictionCones.name})

@@ -331,6 +331,12 @@ class ContactProblem:
         return read_only(self.part_speed[self.row_part] / self.scales.row_unit)
 
     @property
+    def scaled_cones(self) -> Cones:
+        """K of forces in units of ``force``."""
+        equal = np.ndim(self.scales.row_unit) == 0
+        return self.cones if equal else self.cones.in_units(self.force)
+
+    @property
     def dof_speed(self) -> FloatArray:
         """(nv,) m/s or rad/s, unit of each dof's motion; m or rad of a static network."""
         return self.scales.dof_speed
@@ -465,9 +471,14 @@ class Scales(ABC):
         return read_only(self.part_force * self.part_speed * self.problem.dt)
 
     @property
-    def row_unit(self) -> FloatArray | float:
-        """(rows,) force of each row over that of its part; one, but for springs of friction."""
+    def lever(self) -> FloatArray | float:
+        """(rows,) m, the arm by which a moment is measured as a force; one of forces."""
         return 1.0
+
+    @property
+    def row_unit(self) -> FloatArray | float:
+        """(rows,) force of each row over that of its part: the arm of moments, and for springs."""
+        return self.lever
 
     @cached_property
     @abstractmethod

@@ -95,6 +95,11 @@ _OBJECTS: dict[str, Any] = {  # in files by these prefixes
 }
 
 
+def _restored(kind: Any, values: dict[str, Any]) -> Any:
+    """An object of a file; what an older file does not have takes its default."""
+    return kind(**{name: value for name, value in values.items() if value is not None})
+
+
 # --- steps -------------------------------------------------------------------------------
 
 
@@ -262,9 +267,20 @@ class Step(_Declared):
         ------
         Unsupported : the step has friction.
         """
-        if self.friction is not None and np.any(self.friction.mu > 0.0):
+        if self.friction is not None and self.friction.acts:
             instead = ("FrictionalCD(step)", "without it, step.without_friction()")
             raise Unsupported(what, "the step has friction, which it would leave out", instead)
+
+    def require_no_moments(self, what: str) -> None:
+        """Refuse torsion and rolling, for ``what`` has none, such as "FrictionNetwork".
+
+        Raises
+        ------
+        Unsupported : contacts of the step resist torsion or rolling.
+        """
+        if self.friction is not None and self.friction.moments:
+            why = "contacts resist torsion or rolling, which it would leave out"
+            raise Unsupported(what, why, ("FrictionalCD(step)",))
 
     def without_friction(self) -> Self:
         """The step of the normal rows alone; the same step where it has no friction."""
@@ -360,7 +376,7 @@ class Step(_Declared):
             if content["origin"] is not None:
                 content["origin"]["scene"] = bytes(content["origin"]["scene"]).decode()
                 content["origin"]["names"] = tuple(map(str, content["origin"]["names"]))
-            given = {p: content[p] and of(**content[p]) for p, of in objects.items()}
+            given = {p: content[p] and _restored(of, content[p]) for p, of in objects.items()}
             step: Self = kind(**{**content, **given})
         except (TypeError, ValueError) as error:
             listed = ", ".join(f.name for f in fields(kind) if f.init)
@@ -554,7 +570,8 @@ class DelassusStep(Step):
     Parameters
     ----------
     N : (nc, nc) Delassus matrix Δt B M⁻¹ Bᵀ, m/(s·N), symmetric positive semidefinite. With
-        friction (nc d, nc d): the normal row of a contact, then its tangential rows.
+        friction (nc d, nc d): the normal row of a contact, then its tangential rows, and the rows
+        of its moments where ``friction`` has torsion or rolling.
     p_vec : (nc,) gap rate of the free motion, m/s; with friction (nc d,).
     dt : time step Δt, s. With the default of one, forces are impulses.
     stiffness, bodies, normals, points, contact_ids, power, origin : as in ``ContactStep``.
@@ -599,7 +616,7 @@ class DelassusStep(Step):
     @property
     def _d(self) -> int:
         """Rows a contact."""
-        return 1 if self.friction is None else self.friction.d
+        return 1 if self.friction is None else self.friction.d + self.friction.moments
 
     def _normal_rows(self) -> dict[str, Any]:
         d, N = self._d, self.N_rows

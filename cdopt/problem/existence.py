@@ -171,7 +171,9 @@ def attainment(
     if data.cones.polyhedral or not data.nc or data.compliance is not None:
         return None, ()
     acts, at = step_scales(data).acting_energy(motion, f), data.parts.contact
-    energy = data.dt * data.parts.total(at, data.mobility * data.cones.sizes(f) ** 2)
+    energy = data.dt * data.parts.total(
+        at, data.mobility * data.cones.sizes(f / data.scales.lever) ** 2
+    )
     size = np.sqrt(energy / np.where(acts > 0.0, acts, np.inf))
     part = int(np.argmax(size))
     large = float(size[part])
@@ -249,8 +251,9 @@ def slater_number(data: ContactProblem, contacts: IntArray | None = None) -> Sla
     contacts = np.arange(data.nc) if contacts is None else contacts
     if not contacts.size:
         return Slater(np.inf)
-    cones = data.cones.take(contacts)
-    columns, stretch = data.cones.rows_of(contacts), cones.stretch
+    columns = data.cones.rows_of(contacts)
+    cones = data.cones.take(contacts).in_units(1.0 / data.speed[columns])
+    stretch = cones.stretch
     normal = cones.ends[:-1][~cones.bilateral]
     if not normal.size:
         return Slater(np.inf)
@@ -291,16 +294,18 @@ def forces_shrink(
     that of motions with this ``worst`` residual. Of an attained answer the two differ little.
     Where an infimum is not attained, nothing but the accuracy bounds the forces that approach it.
     """
-    cones = data.cones.take(contacts)
-    columns, stretch = data.cones.rows_of(contacts), cones.stretch
-    root = np.sqrt(cones.on_rows(data.mobility[contacts]))
-    rates = data.shifted(data.gap(motion, f))[columns]
+    columns, cones = data.cones.rows_of(contacts), data.cones.take(contacts)
+    arm = np.broadcast_to(data.scales.lever, data.rows)[columns]
+    root = np.sqrt(cones.on_rows(data.mobility[contacts])) / arm
+    cones = cones.in_units(1.0 / root)
+    stretch = cones.stretch
+    rates = data.shifted(data.gap(motion, f))[columns] / root
     rates = rates + cones.project(-rates)  # Moreau: the nearest point of K*
     effect = sp.csr_array(step_scales(data).effect[:, columns] * (1.0 / root)[None, :])
     effect = sp.csr_array(effect[np.diff(effect.indptr) > 0])
-    y = root * cones.project(f[columns])
+    y = cones.project(root * f[columns])
     unit = np.linalg.norm(effect @ y) or 1.0
-    target, work = effect @ (y / unit), rates / root / unit
+    target, work = effect @ (y / unit), rates / unit
     done = max(float(work @ (y / unit)), 0.0)
     n, m, (in_cones, dims) = columns.size, target.size, cones.lorentz
     k = in_cones.shape[0]

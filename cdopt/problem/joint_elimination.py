@@ -53,20 +53,27 @@ class Eliminated(Frozen):
         """The motion (nv,) of coordinates y (m,)."""
         return self.motions.motion(y)
 
-    def load(self, f: FloatArray, f_t: FloatArray | None = None) -> FloatArray:
-        """Bᵀ f (nv,) of the contacts, N and N·m, for f (nc,) and f_t (nc, d − 1) in N."""
-        step = self.given
-        load = np.asarray(step.B.T @ f)
+    def load(
+        self, f: FloatArray, f_t: FloatArray | None = None, f_r: FloatArray | None = None
+    ) -> FloatArray:
+        """Bᵀ f (nv,) of the contacts, N and N·m.
+
+        For f (nc,) and f_t (nc, d − 1) in N, and moments f_r (nc, k) in N·m.
+        """
+        step, load = self.given, np.asarray(self.given.B.T @ f)
         if f_t is not None and step.friction is not None:
             load = load + step.friction.B_t.T @ f_t.ravel()
+        if f_r is not None and step.friction is not None:
+            load = load + step.friction.B_r.T @ f_r.ravel()
         return load
 
     def proof(self, found: InfeasibilityProof) -> InfeasibilityProof:
         """The proof that the step has no solution, of one in coordinates: joints come last."""
         nc, friction = self.given.nc, self.given.friction
-        rows = found.vector.reshape(nc, -1)
-        f_t = rows[:, 1:] if rows.shape[1] > 1 and friction is not None else None
-        of_joints = -self.motions.reactions(self.load(rows[:, 0], f_t))
+        rows, f_t, f_r = found.vector.reshape(nc, -1), None, None
+        if rows.shape[1] > 1 and friction is not None:
+            f_t, f_r = rows[:, 1 : friction.d], rows[:, friction.d :] if friction.moments else None
+        of_joints = -self.motions.reactions(self.load(rows[:, 0], f_t, f_r))
         vector = read_only(np.concatenate([found.vector, of_joints]))
         return dataclasses.replace(found, vector=vector)
 
@@ -75,6 +82,7 @@ class Eliminated(Frozen):
         v_next: FloatArray,
         f: FloatArray,
         f_t: FloatArray | None = None,
+        f_r: FloatArray | None = None,
         springs: FloatArray | None = None,
     ) -> FloatArray:
         """(nj,) N, the least reactions of all joints at a motion (nv,) under contact forces.
@@ -82,7 +90,7 @@ class Eliminated(Frozen):
         ``springs`` (n,) are the forces of those that are kept.
         """
         step = self.given
-        needed = step.mass.times(v_next - step.v_star) / step.dt - self.load(f, f_t)
+        needed = step.mass.times(v_next - step.v_star) / step.dt - self.load(f, f_t, f_r)
         if self.kept is None or springs is None:
             return self.motions.reactions(needed)
         result = np.empty(self.all.count)
@@ -114,6 +122,11 @@ def require_rigid_joints(step: Step, what: str) -> None:
         raise Unsupported(what, why, ("cdopt.Joints(J, stiffness=np.inf)",))
 
 
+def _moved(B: sp.csr_array, offset: FloatArray, rate: FloatArray) -> FloatArray:
+    """The ``rate`` (nc, k) of rows B (nc k, nv), with the motion ``offset`` (nv,) in it."""
+    return np.asarray(rate + np.asarray(B @ offset).reshape(rate.shape))
+
+
 def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
     """The step in coordinates that keep its joints; None where there are none.
 
@@ -142,13 +155,17 @@ def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
         gaps = step.dt * (step.bias + rates)
         changes = {"phi": gaps, "gap_rate": 0.0, "restitution": 0.0}
     if friction is not None:
-        slip = np.asarray(friction.B_t @ offset).reshape(friction.rate.shape)
         friction = Friction(
             friction.mu,
             freeze(sp.csr_array(friction.B_t @ Z)),
-            friction.rate + slip,
+            _moved(friction.B_t, offset, friction.rate),
             friction.stiffness_ratio,
             friction.tangents,
+            friction.torsion,
+            friction.rolling,
+            None if friction.B_r is None else freeze(sp.csr_array(friction.B_r @ Z)),
+            friction.cone,
+            friction.spin if friction.B_r is None else _moved(friction.B_r, offset, friction.spin),
         )
     at_rest = step.replace(
         M=sp.csr_array((M + M.T) * 0.5),

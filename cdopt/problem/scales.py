@@ -122,11 +122,37 @@ class StepScales(Scales):
 
     @cached_property
     def mobility(self) -> FloatArray:
-        """(nc,) m/(s·N), w = tr(N_ii)/d of each contact: N_ii without friction; positive."""
-        cones = self.problem.cones
-        diagonal = cones.total(self._diagonal()) / np.diff(cones.ends)
+        """(nc,) m/(s·N), w = tr(N_ii)/d of each contact without moments; positive."""
+        diagonal = self._mean_mobility(self._diagonal(), ~self.problem.cones.moments)
         mean = self.parts.geometric_mean(diagonal)[self.parts.contact]
         return read_only(np.where(diagonal > 0.0, diagonal, mean))
+
+    def _mean_mobility(self, diagonal: FloatArray, chosen: BoolArray) -> FloatArray:
+        """(nc,) mean of N_ii (rows,) over the ``chosen`` rows (rows,) of each contact."""
+        cones = self.problem.cones
+        if chosen.all():
+            return cones.total(diagonal) / np.diff(cones.ends)
+        count = cones.total(chosen.astype(np.float64))
+        return cones.total(np.where(chosen, diagonal, 0.0)) / np.maximum(count, 1.0)
+
+    @cached_property
+    def lever(self) -> FloatArray | float:
+        """(rows,) m, the arm ℓ of moments, by which they move a contact as easily as forces do.
+
+        ℓ² = w over the mean of N_ii of the moments; where these move nothing, the mean of all arms.
+        """
+        cones, moments = self.problem.cones, self.problem.cones.moments
+        if not moments.any():
+            return 1.0
+        diagonal = self._diagonal()
+        turning = self._mean_mobility(diagonal, moments)
+        used = turning > 0.0
+        moving = self._mean_mobility(diagonal, ~moments)
+        arm = np.sqrt(moving / np.where(used, turning, 1.0))
+        used &= arm > 0.0
+        usual = float(np.exp(np.log(arm[used]).mean())) if used.any() else 1.0
+        arm = np.where(used, arm, usual)
+        return read_only(np.where(moments, cones.on_rows(arm), 1.0))
 
     @cached_property
     def part_force(self) -> FloatArray:
@@ -159,7 +185,13 @@ class MatrixScales(StepScales):
     @cached_property
     def _reach(self) -> sp.csr_array:
         """(nc, nv) how far a dof moves a contact in any direction: of one row a contact B."""
-        return contact_rows(self.problem.B, self.problem.cones.ends)
+        return contact_rows(self._levered, self.problem.cones.ends)
+
+    @cached_property
+    def _levered(self) -> sp.csr_array:
+        """B, its rows of moments times their arms."""
+        B, lever = self.problem.B, self.lever
+        return scaled(B, lever) if isinstance(lever, np.ndarray) else B
 
     @cached_property
     def parts(self) -> Parts:
@@ -267,7 +299,7 @@ class MatrixScales(StepScales):
         neighbours; in a part of such bodies alone the part's speed counts.
         """
         idle, speed = self.idle_parts[self.parts.contact], self.part_speed[self.parts.contact]
-        noise, largest = _RESOLVED * gap_round_off, self.problem.cones.largest
+        noise, largest = _RESOLVED * self.lever * gap_round_off, self.problem.cones.largest
         most = np.where(idle, np.maximum(speed, largest(noise)), speed)
         least = np.where(idle, np.maximum(speed, -largest(-noise)), speed)
         background = np.where(idle, 1.0, BACKGROUND) * least
@@ -370,7 +402,7 @@ class MatrixScales(StepScales):
         """
         law, cones = self.problem.compliance, self.problem.cones
         if law is None or not law.pulls:
-            return 1.0
+            return self.lever
         mean = self.parts.geometric_mean(cones.normal(law.stiffness))
         return np.sqrt(law.stiffness / mean[self.parts.contact][cones.contact])
 
@@ -383,14 +415,14 @@ class MatrixScales(StepScales):
         """
         part = self.parts.dof
         with np.errstate(divide="ignore"):  # a dof that touches nothing keeps what its energy gives
-            moving = self.part_speed[part] / column_scale(self.problem.B)
+            moving = self.part_speed[part] / column_scale(self._levered)
         kinetic = np.sqrt(self.part_energy[part] / self._mass.diagonal)
         return read_only(np.minimum(moving, kinetic))
 
     def scaled(self) -> ScaledProblem:
         """The step in units of the forces, speeds and energies of its parts."""
         problem, s, law = self.problem, self.dof_speed, self.problem.compliance
-        cones = None
+        cones = problem.scaled_cones
         if law is not None:
             stiffness = law.force(problem.speed * problem.dt) / problem.force
             if law.pulls:
@@ -462,9 +494,10 @@ class DelassusScales(StepScales):
         open contact must not be measured by themselves.
         """
         problem, N, parts, at = self.problem, self._N, self.parts, self.problem.row_part
-        summed, work, unit = Entries(N).times_size(f), f * (N @ f), problem.speed
+        terms, work, unit = Entries(N).times_size(f), f * (N @ f), self.part_speed[at]
         of_part = parts.total(at, work)[at]
-        bound = np.sqrt(positive(N.diagonal() * of_part))
+        bound = np.sqrt(positive(N.diagonal() * of_part)) * self.lever
+        summed = terms * self.lever
         closing = problem.cones.on_rows(positive(-self.opening(problem.p)))
         speed = np.maximum(closing, np.minimum(np.minimum(summed, bound), unit))
         speed = np.where(self.idle_parts[at], unit, speed)
@@ -475,7 +508,7 @@ class DelassusScales(StepScales):
             speed = np.maximum(speed, BACKGROUND * unit)
         zero = np.zeros(parts.count)
         return LocalScales(
-            EPS * (np.abs(problem.p) + summed),
+            EPS * (np.abs(problem.p) + terms),
             np.where(moved, energy, np.maximum(energy, least)),
             zero,
             zero,
@@ -494,7 +527,7 @@ class DelassusScales(StepScales):
     def effect(self) -> sp.csr_array:
         """N, each row over √w of its contact."""
         root = np.sqrt(self.problem.cones.on_rows(self.mobility))
-        return sp.csr_array(self._N * (1.0 / root)[:, None])
+        return sp.csr_array(self._N * (self.lever / root)[:, None])
 
     @cached_property
     def idle_parts(self) -> BoolArray:
@@ -516,7 +549,8 @@ class DelassusScales(StepScales):
         problem = self.problem
         N = scaled(self._N, problem.force, 1.0 / problem.speed)
         N = sp.csr_array((N + N.T) * 0.5)
-        return ScaledProblem(problem.B, np.zeros(0), problem.p / problem.speed, N=N)
+        p, cones = problem.p / problem.speed, problem.scaled_cones
+        return ScaledProblem(problem.B, np.zeros(0), p, N=N, cones=cones)
 
 
 # --- statics -----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
-_ARRAYS = ("f", "f_t", "joint_forces", "v_next", "u", "mom", "gap", "slip", "dual")
+_ARRAYS = ("f", "f_t", "joint_forces", "v_next", "u", "mom", "gap", "slip", "dual", "f_r", "spin")
 _PLAIN = ("status", "claimed", "backend", "formulation", "objective", "iterations")
 _KIND = "solution"  # in files
 _SHOWN = 12  # contacts of a printed solution
@@ -134,6 +134,8 @@ class StepSolution(Frozen):
         contact dynamics.
     f_t, slip : (nc, d − 1) tangential forces on body j in N, and sliding rates in m/s, of a step
         with friction, along its tangents; None for others.
+    f_r, spin : (nc, k) moments on body j in N·m, and angular velocities in rad/s, in the order of
+        the rows ``B_r`` of friction, of a step with torsion or rolling; None for others.
     joint_forces : (nj,) reactions of the joints, N and N·m, of any sign: ``J.T @ joint_forces`` is
         what they do to the bodies. Where rows of J depend on each other, the least reactions; None
         of a step without joints.
@@ -181,6 +183,8 @@ class StepSolution(Frozen):
     mom: FloatArray | None = None
     f_t: FloatArray | None = None
     slip: FloatArray | None = None
+    f_r: FloatArray | None = None
+    spin: FloatArray | None = None
     joint_forces: FloatArray | None = None
     names: ContactNames | None = None
 
@@ -225,7 +229,7 @@ class StepSolution(Frozen):
         """A row for each contact as a pandas.DataFrame, its name the index.
 
         Columns: ``f`` in N and ``gap``; with friction also ``f_t`` in N and ``slip`` in m/s, the
-        second tangent's as ``f_t2`` and ``slip2``.
+        second tangent's as ``f_t2`` and ``slip2``; with moments ``f_r`` in N·m and ``spin``.
 
         Raises
         ------
@@ -235,7 +239,8 @@ class StepSolution(Frozen):
             raise InvalidInput("solution", "no forces", "a solution with forces")
         columns: dict[str, Any] = {"contact": self.contact_names or range(self.f.size)}
         columns |= {"f": self.f} | ({} if self.gap is None else {"gap": self.gap})
-        for name, rows in (("f_t", self.f_t), ("slip", self.slip)):
+        shown = ("f_t", self.f_t), ("slip", self.slip), ("f_r", self.f_r), ("spin", self.spin)
+        for name, rows in shown:
             for k in range(0 if rows is None else rows.shape[1]):
                 columns[name if k == 0 else f"{name}{k + 1}"] = np.asarray(rows)[:, k]
         return notebook.data_frame(columns, index="contact")
@@ -278,7 +283,7 @@ class StepSolution(Frozen):
             raise InvalidInput("warm_start", "a solution without forces", "a solution with forces")
         if self.f_t is None:
             return WarmStart(self.f, self.u, self.contact_ids)
-        rows = np.column_stack([self.f, self.f_t])
+        rows = np.column_stack([self.f, self.f_t, *([] if self.f_r is None else [self.f_r])])
         return WarmStart(rows.ravel(), None, self.contact_ids)
 
     def save(self, path: str | Path) -> None:

@@ -50,11 +50,12 @@ def frictional_data(step: Step, law: str) -> ContactProblem:
     friction = step.friction
     if friction is None:
         raise InvalidInput("step", "one without friction", "a step with friction")
-    cones = FrictionCones(friction.mu, friction.d)
+    cones = friction.cones
     if isinstance(step, DelassusStep):
         return _with_delassus("frictional step", cones, step, step.N_rows, step.p_rows, law)
     step = _with_bodies(step)
-    B = interleaved(step.B, friction.B_t, friction.d)
+    more = () if friction.B_r is None else (friction.B_r,)
+    B = interleaved(step.B, friction.B_t, *more)
     bias, rate = (_with_tangents(x, friction) for x in (step.bias, step.gap_rate))
     return _with_matrices("frictional step", cones, step, B, bias, rate, law=law)
 
@@ -89,8 +90,8 @@ def _with_bodies(step: Step) -> ContactStep:
 
 
 def _with_tangents(normal: FloatArray, friction: Friction) -> FloatArray:
-    """(rows,) rates of the normal rows (nc,), and those of the tangential ones."""
-    return np.column_stack([normal, friction.rate]).ravel()
+    """(rows,) rates of the normal rows (nc,), and those of the tangential ones and of moments."""
+    return np.column_stack([normal, friction.rate, friction.spin]).ravel()
 
 
 def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
@@ -364,16 +365,19 @@ def loaded_by_sliders(data: ContactProblem, motion: FloatArray) -> ContactProble
     )
 
 
-def interleaved(B: sp.csr_array, B_t: sp.csr_array, d: int) -> sp.csr_array:
-    """Normal rows B (nc, nv) and tangential ones, the d of a contact together (nc d, nv).
+def interleaved(B: sp.csr_array, *others: sp.csr_array) -> sp.csr_array:
+    """Normal rows B (nc, nv) and those of others, the rows of a contact together.
 
-    Both are in canonical order without zeros.
+    The others have (nc k, nv) rows, each its own k, and all are in canonical order without zeros.
     """
-    (nc, nv), many = B.shape, d - 1
-    begins = np.column_stack([B.indptr[:-1], B.nnz + B_t.indptr[:-1].reshape(nc, many)]).ravel()
-    counts = np.column_stack([np.diff(B.indptr), np.diff(B_t.indptr).reshape(nc, many)]).ravel()
+    nc, nv = B.shape
+    pieces, before = (B, *others), np.cumsum([0, *(piece.nnz for piece in (B, *others[:-1]))])
+    parts = [(piece.indptr, int(begin)) for piece, begin in zip(pieces, before, strict=True)]
+    begins = np.column_stack([a + p[:-1].reshape(nc, (p.size - 1) // max(nc, 1)) for p, a in parts])
+    counts = np.column_stack([np.diff(p).reshape(nc, (p.size - 1) // max(nc, 1)) for p, _ in parts])
+    begins, counts = begins.ravel(), counts.ravel()
     indptr = np.append(0, np.cumsum(counts))
     place = np.arange(indptr[-1]) + np.repeat(begins - indptr[:-1], counts)
-    data = np.concatenate([B.data, B_t.data])[place]
-    indices = np.concatenate([B.indices, B_t.indices])[place]
+    data = np.concatenate([piece.data for piece in pieces])[place]
+    indices = np.concatenate([piece.indices for piece in pieces])[place]
     return frozen_rows(data, indices, indptr, (counts.size, nv))
