@@ -25,10 +25,11 @@ from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
-from cdopt.formulations import CompatibleCD, FrictionalCD
+from cdopt.formulations import CompatibleCD, FrictionalCD, NoTensionTruss
 from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.formulations.friction_network import Faces, solved_faces
 from cdopt.hyperstatic.network import equilibrated
+from cdopt.problem import ContactProblem
 from cdopt.problem.cones import OPEN, RESTING, SLIDING
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.joint_elimination import Eliminated
@@ -225,8 +226,9 @@ def admissible_forces(
     problem = CompatibleCD(step, closed_tol=closed_tol)
     first = _certified(problem, solution, deadline)
     closed = problem.network(first)
-    forces = _compatible(problem, first, closed, deadline)
-    return _without_friction(problem, first, closed, forces, tol)
+    truss = problem.truss(closed)
+    forces = _compatible(problem, truss, first, closed, deadline)
+    return _without_friction(problem, truss.data, first, closed, forces, tol)
 
 
 def _with_friction(
@@ -273,7 +275,11 @@ def _certified(
 
 
 def _compatible(
-    problem: CompatibleCD, first: StepSolution, network: ClosedNetwork, deadline: Deadline
+    problem: CompatibleCD,
+    truss: NoTensionTruss,
+    first: StepSolution,
+    network: ClosedNetwork,
+    deadline: Deadline,
 ) -> FloatArray:
     """Compatible forces (nc,) where they are certified and deliver F̃; else the classic ones.
 
@@ -282,7 +288,7 @@ def _compatible(
     momentum over Δt, at least ``_NOISE`` times its imbalance. Beside a body 1e8 times as heavy,
     forces right to 1e-13 of its weight are not enough.
     """
-    compatible = problem.solve(_SOLVER, classic=first, time_limit=deadline.time_limit)
+    compatible = truss.solve(_SOLVER, time_limit=deadline.time_limit)
     if deadline.passed:
         raise SolveFailed(
             "time limit: it passed before the rank of the network; the classic forces are in raw",
@@ -294,18 +300,21 @@ def _compatible(
     step, f, after = problem.step, first.f, problem.motion_of(first)
     if not compatible.ok or compatible.f is None:
         return network.forces
+    forces = np.zeros(step.nc)
+    forces[network.contacts] = compatible.f
     if not isinstance(step, ContactStep) or f is None or after is None:
-        return compatible.f
+        return forces
     M, B, v, load = step.M, step.B, step.v, step.F_ext
     acting = abs(B).T @ np.abs(f) + np.abs(load) + abs(M) @ np.abs(v) / step.dt
     imbalance = M @ (after - v) / step.dt - load - B.T @ f
     acting = np.maximum(acting, _NOISE * np.abs(imbalance))
-    missed = np.abs(B.T @ compatible.f - network.contact_load)
-    return compatible.f if np.all(missed <= _DELIVERED * acting) else network.forces
+    missed = np.abs(B.T @ forces - network.contact_load)
+    return forces if np.all(missed <= _DELIVERED * acting) else network.forces
 
 
 def _without_friction(
     problem: CompatibleCD,
+    truss: ContactProblem,
     first: StepSolution,
     network: ClosedNetwork,
     forces: FloatArray,
@@ -320,7 +329,6 @@ def _without_friction(
     worst = first.certificate.worst if first.certificate else 0.0
     gradient = sp.csr_array((0, 1))
     if index.size:
-        truss = problem.truss(network).data
         largest[index] = truss.force
         gradient = truss.scaled().B
     rows = data.B if data.N is None else data.N

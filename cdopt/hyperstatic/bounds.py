@@ -10,7 +10,7 @@ certified by their duals.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -105,9 +105,11 @@ def bounds_of(
     solvers = [_solver(network, witnesses, deadline) for network in networks]
     cones = not all(network.polyhedral for network in networks)
     threads = threads_for(total) if cones else contextlib.nullcontext()
-    with threads, ThreadPoolExecutor(jobs) as pool:
+    pool = ThreadPoolExecutor(jobs) if jobs > 1 else contextlib.nullcontext()
+    with threads, pool as several:
+        run: Callable[..., Iterator[Extremes]] = map if several is None else several.map
         searches = [
-            pool.map(solver, _chunks(c.rows, network, jobs))
+            run(solver, _chunks(c.rows, network, jobs))
             for network, solver, c in zip(networks, solvers, costs, strict=True)
         ]
         for network, found, c in zip(networks, searches, costs, strict=True):
