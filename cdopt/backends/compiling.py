@@ -99,11 +99,12 @@ def _multipliers(constraint: cp.Constraint) -> FloatArray | None:
     return np.column_stack([np.ravel(first), others.reshape(np.size(first), -1)]).ravel()
 
 
-def compiled_for(problem: cp.Problem, name: str, settings: Mapping[str, Any]) -> Compiled:
-    """CVXPY's data for one solver; to be called under CVXPY's lock.
+def compiled_for(problem: cp.Problem, solver: Any, settings: Mapping[str, Any]) -> Compiled:
+    """CVXPY's data for one solver, a name or an object; to be called under CVXPY's lock.
 
     The warning that powers become second-order cones is hidden.
     """
+    chosen = solver.upper() if isinstance(solver, str) else solver
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Power atom with exponent")
-        return Compiled(*problem.get_problem_data(name.upper(), solver_opts=dict(settings)))
+        return Compiled(*problem.get_problem_data(chosen, solver_opts=dict(settings)))

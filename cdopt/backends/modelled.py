@@ -51,7 +51,7 @@ CLAIMS: dict[str, Claim] = {  # what each status of CVXPY claims
     keys.UNBOUNDED_INACCURATE: "unbounded",
     keys.INFEASIBLE_OR_UNBOUNDED: "infeasible",
 }
-FOREIGN_ERRORS = (  # what CVXPY and solvers raise where they fail
+FOREIGN_ERRORS = (  # what CVXPY raises where it or a solver fails; solvers raise anything
     cp.SolverError, TypeError, ValueError, AttributeError, LookupError, RuntimeError,
     ArithmeticError, MemoryError, ImportError,
 )  # fmt: skip
@@ -82,6 +82,11 @@ class ThroughCVXPY(ABC):
     def compiling(self) -> Mapping[str, Any]:
         """Settings that CVXPY compiles with."""
         return self.settings
+
+    @property
+    def compiled_by(self) -> Any:
+        """What CVXPY compiles for: the solver's name, or an object."""
+        return self.solver
 
     @property
     def capability(self) -> Capability:
@@ -115,7 +120,7 @@ class ThroughCVXPY(ABC):
         stage, started = "compile", clock()
         try:
             with CVXPY_LOCK:
-                compiled = compiled_for(formulation.problem, self.solver, self.compiling)
+                compiled = compiled_for(formulation.problem, self.compiled_by, self.compiling)
                 start = self._start(formulation, compiled, warm_start)
             timings[stage] = clock() - started
             if deadline.passed:
@@ -138,7 +143,9 @@ class ThroughCVXPY(ABC):
             timings[stage] = clock() - started
         except InvalidInput:
             raise
-        except FOREIGN_ERRORS as error:
+        except Exception as error:
+            if stage != "solve" and not isinstance(error, FOREIGN_ERRORS):
+                raise
             timings[stage] = clock() - started
             _require_known(settings, error)
             return RunResult(f"{type(error).__name__}: {error}", "failed", None, raw=error, **known)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.parameters import one_of_these
 from cdopt.backends.base import Backend, Problem
+from cdopt.backends.foreign import Foreign, is_solver, of_function, takes_matrices
 from cdopt.backends.modelled import Modelled
 from cdopt.backends.native import NATIVE, NativeBackend
 from cdopt.backends.registry import (
@@ -47,12 +49,13 @@ def why_unavailable(name: str) -> str:
     return why_not(name)
 
 
-def resolve(backend: str | Backend, **options: Any) -> Backend:
+def resolve(backend: str | Backend | Callable[..., Any], **options: Any) -> Backend:
     """The settings object behind a name, or the given one.
 
     Parameters
     ----------
-    backend : a name, or a settings object such as ``cdopt.backends.Modelled("osqp")``.
+    backend : a name, also in capitals; a settings object such as ``Modelled("osqp")``; an object of
+        a solver class of CVXPY; or a function of (P, q, G, h, A, b, lb, ub), as in qpsolvers.
     options : ``accuracy`` and the solver's own settings; only with a name.
 
     Raises
@@ -64,14 +67,23 @@ def resolve(backend: str | Backend, **options: Any) -> Backend:
         expected = "the solver's name as backend, the first argument"
         raise InvalidInput("solver", checks.describe(options["solver"]), expected)
     if isinstance(backend, str):
+        if backend.isupper() and backend.lower() in known_names():  # as CVXPY writes it
+            backend = backend.lower()
         if backend in NATIVE:
             return _native(backend, options)
         _require_known(backend)
         accuracy = options.pop("accuracy", None)
         return Modelled(backend, accuracy=accuracy, options=options)
+    if is_solver(backend):
+        return Foreign(backend, options)
+    if takes_matrices(backend):
+        return of_function(backend, **options)
     if not isinstance(backend, (NativeBackend, Modelled, Backend)):  # a protocol takes long
         raise InvalidInput(
-            "backend", checks.describe(backend), "a name or a settings object of cdopt.backends"
+            "backend",
+            checks.describe(backend),
+            "a name, a settings object of cdopt.backends, a solver object of CVXPY, or a function "
+            "of (P, q, G, h, A, b, lb, ub)",
         )
     if options:
         raise InvalidInput(

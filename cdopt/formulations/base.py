@@ -355,7 +355,7 @@ class Formulation(ABC):
 
     def solve(
         self,
-        backend: str | Backend | None = None,
+        backend: str | Backend | Callable[..., Any] | None = None,
         *,
         tol: float = TOLERANCE,
         warm_start: StepSolution | WarmStart | None = None,
@@ -368,8 +368,9 @@ class Formulation(ABC):
 
         Parameters
         ----------
-        backend : a name of ``cdopt.backends.available()`` or a settings object; by default
-            "newton", or "clarabel" where constraints were added.
+        backend : a name of ``cdopt.backends.available()`` or a settings object, a solver object of
+            CVXPY, or a function of (P, q, G, h, A, b, lb, ub) as in qpsolvers; by default "newton",
+            or "clarabel" where constraints were added.
         tol : tolerance of the certificate; the solver does not see it.
         warm_start : a solution or a WarmStart, matched by ``contact_ids`` when present. Backends
             that gain nothing from one do not use it; ``provenance["warm_start"]`` says so.

@@ -17,6 +17,7 @@ from cdopt._util.errors import (
 from cdopt._util.formatting import count
 from cdopt._util.progress import progress_bar
 from cdopt.backends import Backend, available, resolve
+from cdopt.backends.foreign import is_solver
 from cdopt.backends.registry import SOLVERS, Solver
 from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionTruss
 from cdopt.problem import LAWS
@@ -284,7 +285,9 @@ def _chosen(
 ) -> tuple[Sequence[str | Backend], dict[str, str]]:
     """The backends asked for, by default those that suit the problem, and those left out."""
     if backends is not None:
-        return [backends] if isinstance(backends, (str, Backend)) else backends, {}
+        given: Any = backends  # or one that a user brings
+        single = isinstance(given, (str, Backend)) or callable(given) or is_solver(given)
+        return [given] if single else given, {}
     if isinstance(problem, CompatibleCD):
         problem_class, kinds = "QP" if problem.power == HOOKE else "SOCP", ["rigid step", "truss"]
         return choose_backends(problem.step.nc, problem_class, kinds, problem.classic_cd.data.nv)

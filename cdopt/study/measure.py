@@ -9,6 +9,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,7 @@ from cdopt._util.errors import (
 )
 from cdopt._util.processes import peak_memory
 from cdopt.backends import Backend, resolve
+from cdopt.backends.foreign import of_function, takes_matrices
 from cdopt.backends.modelled import Direct
 from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic import indeterminacy
@@ -154,7 +156,8 @@ def _warm_up(problem: NamedProblem, run: StudyRun, backend: Backend) -> None:
 #
 # A plugin is a factory, a function without arguments that returns a mapping from names to makers;
 # a maker takes the accuracy asked for, or None for the defaults, and returns a Backend
-# (``cdopt.backends.base``). It is named ``package.module:factory`` or ``path/to/file.py:factory``
+# (``cdopt.backends.base``). Or it is a function of (P, q, G, h, A, b, lb, ub) by itself. It is named
+# ``package.module:factory`` or ``path/to/file.py:factory``
 # and called only in the process of a run, and once before the first in one like it; it is
 # registered nowhere else. That process does not import from the working folder: name a file there
 # by its path. Its folder comes last in the search for modules, so that the file may import others
@@ -176,6 +179,9 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
         factory: Any = getattr(_module(location), name, None)
         if not callable(factory):
             raise InvalidInput("plugins", f"no function {name!r} in {location}", "a factory")
+        if takes_matrices(factory):
+            makers_by_name[name] = partial(of_function, factory)
+            continue
         mapping = factory()
         if not isinstance(mapping, Mapping):
             raise InvalidInput("plugins", f"{text} gives {checks.describe(mapping)}", "a mapping")
