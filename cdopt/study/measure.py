@@ -156,12 +156,11 @@ def _warm_up(problem: NamedProblem, run: StudyRun, backend: Backend) -> None:
 #
 # A plugin is a factory, a function without arguments that returns a mapping from names to makers;
 # a maker takes the accuracy asked for, or None for the defaults, and returns a Backend
-# (``cdopt.backends.base``). Or it is a function of (P, q, G, h, A, b, lb, ub) by itself. It is named
-# ``package.module:factory`` or ``path/to/file.py:factory``
-# and called only in the process of a run, and once before the first in one like it; it is
-# registered nowhere else. That process does not import from the working folder: name a file there
-# by its path. Its folder comes last in the search for modules, so that the file may import others
-# beside it.
+# (``cdopt.backends.base``). Or it is a function of (P, q, G, h, A, b, lb, ub) by itself. It is
+# named ``package.module:factory`` or ``path/to/file.py:factory`` and called only in the process of
+# a run, and once before the first in one like it; it is registered nowhere else. That process does
+# not import from the working folder: name a file there by its path. Its folder comes last in the
+# search for modules, so that the file may import others beside it.
 
 Maker = Callable[[float | None], Backend]
 
