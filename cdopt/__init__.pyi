@@ -33,6 +33,7 @@ from .hyperstatic import (
     Indeterminacy,
     LimitLoad,
     Sensitivity,
+    StabilityVerdict,
     audit,
     ensemble,
     indeterminacy,
@@ -40,6 +41,7 @@ from .hyperstatic import (
     recover_stiffness,
     same_answer,
     sensitivity,
+    stability,
     wrench,
 )
 from .problem import (
@@ -92,6 +94,7 @@ __all__ = [
     "Sensitivity",
     "SoftCD",
     "SolveFailed",
+    "StabilityVerdict",
     "StepSolution",
     "Trajectory",
     "Unsupported",
@@ -118,6 +121,7 @@ __all__ = [
     "scene",
     "sensitivity",
     "simulate",
+    "stability",
     "stress",
     "study",
     "wrench",

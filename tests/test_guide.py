@@ -61,7 +61,7 @@ def of(page: str) -> pytest.MarkDecorator:
 CHECKED = {
     "adding-a-backend", "audit", "certificates", "choose-formulation", "choose-solver", "comparing",
     "concepts", "explore", "friction", "friction-forces", "friction-in-time", "limit_load",
-    "matrices", "measures", "notebooks",
+    "masonry", "matrices", "measures", "notebooks",
     "quasicontinuum", "residuals", "scenes", "teaching", "trajectories",
 }  # fmt: skip
 
@@ -86,6 +86,15 @@ def test_audit(said: Any) -> None:
     assert "An error of mechanics: on 1 body" in printed
     assert printed.rstrip().endswith("True")  # one answer, although forces differ
     assert names["verdict"].verdict == "error of mechanics"
+
+
+@of("masonry")
+def test_masonry(said: Any) -> None:
+    printed, names = said
+    assert printed.startswith("The structure stands (")
+    assert "The structure stands only if pressed beforehand (" in printed
+    assert printed.rstrip().endswith("True")
+    assert names["model"].contacts == 8
 
 
 @of("friction")
@@ -268,7 +277,7 @@ def test_comparing(said: Any) -> None:
 
 def test_files_states_the_limits_of_the_code() -> None:
     told = text("files")
-    for size in (files.TEXT, assemblies._MESH, assemblies._LIST, archive._ALWAYS, hdf5._ALWAYS,
+    for size in (files.TEXT, assemblies._MESH, assemblies.LIST_SIZE, archive._ALWAYS, hdf5._ALWAYS,
                  quadratic_programs._LARGEST, record._LARGEST):  # fmt: skip
         assert f"{size // 2**20} MiB" in told
     for count in (files.NUMBERS, assemblies._MOST, assemblies._BLOCKS, assemblies._MOST // 5,

@@ -30,6 +30,7 @@ from cdopt.cli import (
     show,
     simulate,
     solve,
+    stability,
     warmup,
 )
 
@@ -47,6 +48,7 @@ for command in (
     ensemble.ensemble,
     sensitivity.sensitivity,
     limit.limit,
+    stability.stability,
     simulate.simulate,
     show.show,
     explore.explore,

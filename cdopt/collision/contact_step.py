@@ -22,6 +22,7 @@ from cdopt.collision.contacts import (
     prescribed_rate,
 )
 from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
+from cdopt.problem.contact_list import tangents_of
 from cdopt.problem.contact_step import ContactStep, Origin
 from cdopt.problem.friction import Friction
 from cdopt.problem.mass import MassMatrix
@@ -117,18 +118,7 @@ def tangents(normals: FloatArray) -> FloatArray:
     InvalidInput : other shapes.
     """
     many = np.shape(checks.array("normals", normals, "an array of shape (nc, 2) or (nc, 3)"))
-    return _tangents(checks.table("normals", normals, many[0] if many else 0))
-
-
-def _tangents(n: FloatArray) -> FloatArray:
-    """``tangents`` of unit normals n (nc, dim)."""
-    if n.shape[1] == 2:
-        return np.stack([-n[:, 1], n[:, 0]], axis=1)[:, None, :]
-    axis = np.zeros_like(n)
-    axis[np.arange(len(n)), np.argmin(np.abs(n), axis=1)] = 1.0
-    first = axis - np.sum(axis * n, axis=1)[:, None] * n
-    first /= np.linalg.norm(first, axis=1)[:, None]
-    return np.stack([first, np.cross(n, first)], axis=1)
+    return tangents_of(checks.table("normals", normals, many[0] if many else 0))
 
 
 def friction(
@@ -165,7 +155,7 @@ def _friction(
     scene: Scene, state: State, contacts: Contacts, mu: FloatArray, dofs: Dofs
 ) -> Friction:
     """``friction`` with μ (nc,), of arguments that were checked."""
-    directions = _tangents(contacts.normals)
+    directions = tangents_of(contacts.normals)
     many = scene.dim - 1
     flat = directions.reshape(-1, scene.dim)
     pairs = np.repeat(contacts.bodies, many, axis=0)

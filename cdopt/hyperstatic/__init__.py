@@ -21,6 +21,7 @@ from cdopt.hyperstatic.selection import (
     place_solutions,
 )
 from cdopt.hyperstatic.sensitivity import Gradient, Sensitivity, sensitivity
+from cdopt.hyperstatic.stability import StabilityVerdict, stability
 
 __all__ = [
     "Audit",
@@ -35,6 +36,7 @@ __all__ = [
     "Selected",
     "Selection",
     "Sensitivity",
+    "StabilityVerdict",
     "UnboundedForces",
     "analytic_centre",
     "audit",
@@ -46,6 +48,7 @@ __all__ = [
     "recover_stiffness",
     "same_answer",
     "sensitivity",
+    "stability",
     "touching_step",
     "wrench",
 ]

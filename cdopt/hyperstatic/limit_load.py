@@ -69,6 +69,7 @@ class LimitLoad(Frozen):
     residuals : relative errors by name: "balance" of the forces on any degree of freedom,
         "mechanism" of the rates B v, their distance from K*_μ, and "gap" between bound and value.
     tol : tolerance of ``ok``.
+    dead_alone : whether admissible forces balance the dead load alone.
     bodies : the scene and its state, where it was given one.
     joint_forces : (nj,) reactions of joints under these forces, N and N·m; None without joints.
     """
@@ -84,6 +85,7 @@ class LimitLoad(Frozen):
     mechanism: FloatArray | None
     residuals: Mapping[str, float]
     tol: float
+    dead_alone: bool
     bodies: tuple[Scene, State] | None = None
     joint_forces: FloatArray | None = None
 
@@ -94,8 +96,12 @@ class LimitLoad(Frozen):
 
     @property
     def stands(self) -> bool:
-        """Whether admissible forces balance the dead load alone, as far as λ tells: λ ≥ 0."""
-        return self.value >= 0.0
+        """Whether admissible forces balance the dead load alone.
+
+        A statement of limit analysis: forces exist. Whether elastic contacts loaded from rest find
+        them is another question, ``cdopt.stability``.
+        """
+        return self.dead_alone
 
     @property
     def rates(self) -> FloatArray:
@@ -123,8 +129,10 @@ class LimitLoad(Frozen):
         if self.mechanism is None:
             return "No multiple of the live load is too large: forces balance it alone."
         text = f"The structure bears {self.value:.8g} times the live load"
-        if not self.stands:
+        if self.value < 0.0:
             text = f"The structure does not stand: it lacks {-self.value:.8g} times the live load"
+        elif not self.stands:
+            text += ", which it needs a part of to stand"
         what = "body" if self.step.dof_body is not None else "coordinate"
         worst, residual = max(self.residuals.items(), key=lambda pair: pair[1])
         text += f"; a mechanism that moves {count(self.moving, what)} bounds it by {self.bound:.8g}"
@@ -231,7 +239,8 @@ def limit_load(
         reactions = -joints.motions.reactions(borne + joints.load(f[:, 0], f[:, 1:]))
         motion = None if motion is None else joints.motions.Z @ motion
     return LimitLoad(value, bound, law, step, step.F_ext, load, f[:, 0].copy(),
-                     f[:, 1:].copy(), motion, residuals, tol, bodies, reactions)  # fmt: skip
+                     f[:, 1:].copy(), motion, residuals, tol, program.stands(value), bodies,
+                     reactions)  # fmt: skip
 
 
 class _ConeProgram:
@@ -291,6 +300,16 @@ class _ConeProgram:
         motion = velocity / self.length
         value = float(load.value) * self.multiple
         return value, cone.project(f, self.mu), motion / float(self.live @ motion)
+
+    def stands(self, value: float) -> bool:
+        """Whether forces balance the dead load alone; none do where λ, its ``value``, is negative.
+
+        Loads that are balanced are a convex set: the answer is no where the live load is needed.
+        """
+        if value < 0.0:
+            return False
+        dead = self.dead / self.length / self.force if self.dead.any() else 0.0 * self.dead
+        return self._run(None, dead, cp.Constant(0.0))[0] == "optimal"
 
     def _run(
         self, objective: cp.Maximize | None, dead: float, load: cp.Expression

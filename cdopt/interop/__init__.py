@@ -6,5 +6,14 @@ MuJoCo model; ``siconos`` calls Siconos' solvers; ``petsc`` solves trusses on se
 """
 
 from cdopt.interop import fclib, mujoco, petsc, quadratic_programs, siconos
+from cdopt.problem.contact_list import normal_first, normal_last
 
-__all__ = ["fclib", "mujoco", "petsc", "quadratic_programs", "siconos"]
+__all__ = [
+    "fclib",
+    "mujoco",
+    "normal_first",
+    "normal_last",
+    "petsc",
+    "quadratic_programs",
+    "siconos",
+]

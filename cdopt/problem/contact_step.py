@@ -24,6 +24,7 @@ from cdopt._util.formatting import numbered
 from cdopt._util.frozen import Frozen
 from cdopt._util.parameters import well_spelt
 from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.contact_list import ListedBodies, tangents_of
 from cdopt.problem.friction import Friction, check_directions
 from cdopt.problem.joints import Joints
 from cdopt.problem.mass import MassMatrix
@@ -500,6 +501,88 @@ class ContactStep(Step):
         InvalidInput : as there.
         """
         return DelassusStep(N, p_vec, dt, **contacts)
+
+    @classmethod
+    def from_contacts(
+        cls,
+        points: Any,
+        normals: Any,
+        bodies: Any,
+        masses: Any,
+        inertias: Any = None,
+        centres: Any = None,
+        *,
+        dt: float = 1e-3,
+        friction: Any = None,
+        gravity: Any = None,
+        loads: Any = None,
+        v: Any = None,
+        fixed: Any = None,
+        phi: Any = 0.0,
+        tangents: Any = None,
+        **more: Any,
+    ) -> Self:
+        """The step of a contact list, as discrete-element and masonry codes print it.
+
+        Parameters
+        ----------
+        points : (nc, dim) m, in the plane or in space. normals : (nc, dim) from body i towards j.
+        bodies : (nc, 2) numbers i, j of bodies from 0 on; −1 is the fixed world.
+        masses : (nb,) kg.
+        inertias : (nb,) kg·m², about every axis the same, or in space (nb, 3, 3) in the global
+            frame; None for bodies that do not turn, such as spheres without friction.
+        centres : (nb, dim) m, of mass; needed where bodies turn.
+        friction : μ, one number or (nc,); None for none.
+        gravity : (dim,) m/s², for the weight of every body.
+        loads : (nb, dim) N, or (nb, dim + turns) with torques; on top of the weight.
+        v : velocities at the start, of the same shapes or (nv,); default rest.
+        fixed : numbers or a mask of bodies that do not move; they have no degrees of freedom.
+        phi : gaps, m, one number or (nc,); by default all contacts touch, overlaps included.
+        tangents : (nc, dim − 1, dim) unit vectors that tangential forces go by; default
+            ``cdopt.collision.tangents(normals)``.
+        more : arguments of ``ContactStep``, such as ``stiffness`` or ``contact_ids``.
+
+        Raises
+        ------
+        InvalidInput : naming the argument, what was found and what was expected.
+
+        >>> import cdopt
+        >>> step = cdopt.ContactStep.from_contacts(
+        ...     points=[[-1, 0], [1, 0]], normals=[[0, 1], [0, 1]], bodies=[[-1, 0], [-1, 0]],
+        ...     masses=[2.0], inertias=[1.0], centres=[[0, 1]], gravity=[0, -9.81], friction=0.5)
+        >>> cdopt.FrictionalCD(step).solve("newton").f.sum().round(6)
+        np.float64(19.62)
+        """
+        at = checks.real("points", points, "an array of shape (nc, 2) or (nc, 3)")
+        at = checks.table("points", at, at.shape[0] if at.ndim else 0)
+        nc, dim = at.shape
+        n = checks.numbers("normals", normals, (nc, dim))
+        who = ListedBodies.of(masses, inertias, centres, fixed, dim)
+        nb = who.masses.size
+        pairs = checks.integers("bodies", bodies, (nc, 2), at_least=-1, below=max(nb, 1))
+        rough = None
+        if friction is not None:
+            t = tangents_of(n) if tangents is None else tangents
+            t = checks.numbers("tangents", t, (nc, dim - 1, dim))
+            rough = Friction(friction, who.rows(at, pairs, t), tangents=t)
+        weight = np.zeros((nb, dim))
+        if gravity is not None:
+            weight = who.masses[:, None] * checks.vector("gravity", gravity, dim, "m/s²")
+        gaps = np.full(nc, phi) if np.ndim(phi) == 0 else phi
+        return cls(
+            M=who.mass_matrix(),
+            B=who.rows(at, pairs, n[:, None]),
+            phi=gaps,
+            v=who.gather("v", v),
+            F_ext=who.gather("weight", weight) + who.gather("loads", loads),
+            dt=dt,
+            friction=rough,
+            bodies=pairs,
+            normals=n,
+            points=at,
+            dof_body=who.dof_body,
+            **more,
+        )
 
     def _rows(self, index: IntArray) -> dict[str, Any]:
         rows = {name: getattr(self, name)[index] for name in ("phi", "restitution", "gap_rate")}

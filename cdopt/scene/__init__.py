@@ -10,6 +10,7 @@ Scene('beam': 4 bodies in 2D, 1 free, power 2)
 
 from cdopt.geometry.periodic import PeriodicBox
 from cdopt.scene.assemblies import load_assembly
+from cdopt.scene.block_model import BlockModel, load_blocks
 from cdopt.scene.bodies import Bodies, Body, ShapeTable, Spheres
 from cdopt.scene.files import load, loads, placed, shipped_scenes
 from cdopt.scene.generators import GENERATORS
@@ -66,6 +67,7 @@ from cdopt.scene.state import Dofs, State
 __all__ = [
     "GENERATORS",
     "SHAPES",
+    "BlockModel",
     "Bodies",
     "Body",
     "Box",
@@ -105,6 +107,7 @@ __all__ = [
     "ladder",
     "load",
     "load_assembly",
+    "load_blocks",
     "loads",
     "placed",
     "polygon_packing",

@@ -28,7 +28,7 @@ from cdopt.scene.shapes import Polygon, Polyhedron
 _PATH = re.compile(r"(?P<path>.+\.(?:obj|stl|json))(?P<stated>:.*)?", re.IGNORECASE)
 _ENCLOSED = 1e-5  # share of the hull's volume that a convex mesh may miss
 _FACET = 50  # bytes in a binary STL
-_MESH, _LIST = 2**25, 2**24  # bytes of a mesh, and of a JSON list of blocks
+_MESH, LIST_SIZE = 2**25, 2**24  # bytes of a mesh, and of a JSON list of blocks
 _MOST = 500_000  # vertices, and triangles, of a file; of a block a fifth
 _BLOCKS = 50_000  # of a file
 _LINE = 100_000  # characters of a line of OBJ
@@ -170,27 +170,52 @@ def _hull(vertices: FloatArray, name: str) -> Any:
         raise InvalidInput(name, f"{len(vertices)} vertices without a volume", "a solid") from error
 
 
-# --- files: meshes are triangles (n, 3, 3) by name -----------------------------------------------
+# --- files: meshes are polygons by name -----------------------------------------------
 
 
 def _read(place: Path) -> _Assembly:
     """The blocks of a file; of a mesh those corners of each that stick out."""
     kind = place.suffix.lower()
     if kind == ".json":
-        text = files.read_text(place, "an assembly", str(place), _LIST)
+        text = files.read_text(place, "an assembly", str(place), LIST_SIZE)
         try:
             return msgspec.json.decode(text, type=_Assembly)
         except msgspec.DecodeError as error:
             raise InvalidInput(str(place), str(error), "a JSON file of blocks") from error
-    if kind == ".obj":
+    if kind not in (".obj", ".stl"):
+        raise InvalidInput("path", str(place), "a file named .obj, .stl or .json")
+    meshes = {name: fans(faces) for name, faces in block_meshes(place).items()}
+    return _Assembly([_Block(_corners(mesh, name), name) for name, mesh in meshes.items()])
+
+
+Polygons = list[FloatArray]  # (n, 3) each
+
+
+def block_meshes(place: Path) -> dict[str, Polygons]:
+    """The faces of each block of a mesh, in the file's unit.
+
+    A block is a group of an OBJ file, a solid of an STL file, or a connected part of a mesh that
+    has one of these.
+
+    Raises
+    ------
+    InvalidInput : a file that is neither, too large or damaged.
+    """
+    if checks.path("path", place).suffix.lower() == ".obj":
         meshes = _obj(files.read_text(place, "a mesh", str(place), _MESH), place)
-    elif kind == ".stl":
+    elif place.suffix.lower() == ".stl":
         meshes = _stl(files.read_bytes(place, "a mesh", str(place), _MESH), place)
     else:
         raise InvalidInput("path", str(place), "a file named .obj, .stl or .json")
     if len(meshes) == 1:
         meshes = _connected(*next(iter(meshes.items())))
-    return _Assembly([_Block(_corners(mesh, name), name) for name, mesh in meshes.items()])
+    return meshes
+
+
+def fans(polygons: Polygons) -> FloatArray:
+    """Triangles (n, 3, 3) of polygons, from the first corner of each."""
+    parts = [(face[0], b, c) for face in polygons for b, c in pairwise(face[1:])]
+    return np.array(parts)
 
 
 def _corners(mesh: FloatArray, name: str) -> list[list[float]]:
@@ -204,15 +229,20 @@ def _corners(mesh: FloatArray, name: str) -> list[list[float]]:
     share = abs(float(np.sum(a * np.cross(b, c)))) / 6.0 / hull.volume
     if not abs(share - 1.0) <= _ENCLOSED:
         found = f"{name}: its faces enclose {share:.4g} of its hull"
-        raise InvalidInput("mesh", found, "closed, convex blocks, their faces all turned outward")
+        raise InvalidInput(
+            "mesh",
+            found,
+            "closed, convex blocks, their faces all turned outward; blocks "
+            "that are not, or of few digits: cdopt.scene.load_blocks",
+        )
     corners: list[list[float]] = vertices[np.sort(hull.vertices)].tolist()
     return corners
 
 
-def _obj(text: str, place: Path) -> dict[str, FloatArray]:
+def _obj(text: str, place: Path) -> dict[str, Polygons]:
     """The groups of a Wavefront OBJ file."""
     vertices: list[tuple[float, ...]] = []
-    groups: dict[str, list[tuple[int, ...]]] = {}
+    groups: dict[str, list[list[int]]] = {}
     name, triangles = place.stem, 0
     for number, line in enumerate(_lines(text), 1):
         if len(line) > _LINE:
@@ -230,16 +260,16 @@ def _obj(text: str, place: Path) -> dict[str, FloatArray]:
                 loop = [k - 1 if k > 0 else len(vertices) + k for k in corners]
                 if len(loop) < 3 or not all(0 <= k < len(vertices) for k in loop):
                     raise ValueError("corners that are not there")
-                fan = [(loop[0], b, c) for b, c in pairwise(loop[1:])]
-                groups.setdefault(name, []).extend(fan)
-                triangles += len(fan)
+                groups.setdefault(name, []).append(loop)
+                triangles += len(loop) - 2
         except ValueError as error:
             found = f"line {number}: {line.strip()[:40]!r}"
             raise InvalidInput(str(place), found, "vertices and faces of OBJ") from error
         _require_size(place, max(len(vertices), triangles), len(groups))
     if not groups:
         raise InvalidInput(str(place), "no faces", "groups with faces")
-    return {title: np.array(vertices)[np.array(faces)] for title, faces in groups.items()}
+    corner = np.array(vertices)
+    return {title: [corner[loop] for loop in faces] for title, faces in groups.items()}
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -260,23 +290,23 @@ def _require_size(place: Path, parts: int, blocks: int) -> None:
         raise InvalidInput(str(place), found, expected)
 
 
-def _stl(content: bytes, place: Path) -> dict[str, FloatArray]:
+def _stl(content: bytes, place: Path) -> dict[str, Polygons]:
     """The solids of an STL file, of text or binary."""
     facets = int.from_bytes(content[80:84], "little")
     if len(content) == 84 + _FACET * facets:
         _require_size(place, facets, 1)
         record = np.dtype([("numbers", "<f4", 12), ("attribute", "<u2")])
         numbers = np.frombuffer(content, record, facets, 84)["numbers"].astype(float)
-        return {place.stem: numbers.reshape(-1, 4, 3)[:, 1:]}
-    solids: dict[str, FloatArray] = {}
+        return {place.stem: list(numbers.reshape(-1, 4, 3)[:, 1:])}
+    solids: dict[str, Polygons] = {}
     _require_size(place, content.count(b"vertex") // 3, content.count(b"solid") // 2)
     for part in re.split(r"(?m)^\s*solid\b", content.decode("ascii", "replace"))[1:]:
         name = part.partition("\n")[0].strip()
         if not name or name in solids:
             name = f"{name or place.stem} {len(solids)}"
-        corners = re.findall(r"(?m)^\s*vertex\s+(\S+)\s+(\S+)\s+(\S+)", part)
+        found = re.findall(r"(?m)^\s*vertex\s+(\S+)\s+(\S+)\s+(\S+)", part)
         try:
-            solids[name] = np.array(corners, dtype=float).reshape(-1, 3, 3)
+            solids[name] = list(np.array(found, dtype=float).reshape(-1, 3, 3))
         except ValueError as error:
             raise InvalidInput(str(place), f"{name}: {error}", "triangles of STL") from error
     if not solids:
@@ -284,8 +314,9 @@ def _stl(content: bytes, place: Path) -> dict[str, FloatArray]:
     return solids
 
 
-def _connected(name: str, mesh: FloatArray) -> dict[str, FloatArray]:
+def _connected(name: str, polygons: Polygons) -> dict[str, Polygons]:
     """The connected parts of a mesh; blocks that touch at whole edges must be stated apart."""
+    mesh = fans(polygons)
     vertices, index = np.unique(mesh.reshape(-1, 3), axis=0, return_inverse=True)
     corners = index.reshape(-1, 3)
     ends = (corners.ravel(), np.roll(corners, 1, axis=1).ravel())
@@ -296,5 +327,5 @@ def _connected(name: str, mesh: FloatArray) -> dict[str, FloatArray]:
     graph = sp.coo_array((np.ones(ends[0].size), ends), shape=(len(vertices),) * 2)
     count, part = connected_components(graph.tocsr(), directed=False)
     if count == 1:
-        return {name: mesh}
-    return {f"{name} {k}": mesh[part[corners[:, 0]] == k] for k in range(count)}
+        return {name: polygons}
+    return {f"{name} {k}": list(mesh[part[corners[:, 0]] == k]) for k in range(count)}

@@ -68,6 +68,7 @@ def objects() -> dict[type, Any]:
         cdopt.hyperstatic.place_solutions(report, [solution]),
         cdopt.hyperstatic.place_solutions(report, [solution]).rows()[0],
         cdopt.hyperstatic.minimum_norm(report), cdopt.audit(step, solution.f),
+        cdopt.stability(scene.with_friction(0.5), limits=False),
         cdopt.CompliantCD(step), cdopt.SoftCD(step, 1e-3), cdopt.SoftCD(step, 1e-3).sweep(),
         cdopt.VariationalStep(step, np.zeros(step.nv)),
         cdopt.QuasiStatic(step.B, step.phi, -(step.B.T @ np.ones(step.nc))),

@@ -1,0 +1,57 @@
+"""``cdopt stability``: whether blocks stand, stand only if pressed beforehand, or fall."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import cdopt
+from cdopt._util.formatting import short
+from cdopt.cli import output
+from cdopt.cli.output import option
+
+
+def stability(
+    structure: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A block model: a mesh (.obj, .stl), or a file of COMPAS (.json); or a scene.",
+        ),
+    ],
+    friction: Annotated[
+        float | None, option("Friction coefficient, where the structure states none.")
+    ] = None,
+    supports: Annotated[
+        list[str] | None,
+        option("Blocks that do not move, by name or number, with commas between."),
+    ] = None,
+    density: Annotated[float | None, option("Of all blocks, kg/m³.")] = None,
+    unit: Annotated[float, option("Length of the file's unit, m.")] = 1.0,
+    as_json: output.Json = False,
+) -> None:
+    """Say whether a structure of blocks stands, stands only if pressed beforehand, or falls.
+
+    Exit code: 0 where it stands, 1 where it does not or the input is bad.
+    """
+    named = [int(word) if word.isdecimal() else word for word in output.split(supports)]
+    with output.solving("stability", as_json, structure=structure):
+        found = cdopt.stability(
+            structure, friction, supports=named or None, density=density, unit=unit
+        )
+    if as_json:
+        output.print_json({"structure": structure, **found.as_dict()})
+    else:
+        output.say(found.summary)
+        if found.model is not None:
+            for line in [repr(found.model), *found.model.repairs]:
+                output.say(line, "dim")
+        rows = [
+            (name, short(limit.value, 6) if limit.value < float("inf") else "∞", str(limit.ok))
+            for name, limit in found.limits.items()
+        ]
+        if rows:
+            output.print_table(("live load", "limit", "certified"), rows, ["limit"])
+    if found.verdict != "stands":
+        raise typer.Exit(output.NO_ANSWER)

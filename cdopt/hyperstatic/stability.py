@@ -1,0 +1,323 @@
+"""stability(): whether blocks stand, stand only if they were pressed together, or fall.
+
+Three statements are kept apart, which agree for most structures and not for all:
+
+1. *Admissible forces exist*: some f in the friction cones balance the loads. That is the verdict of
+   limit analysis and of rigid-block equilibrium. The associated step from rest decides it: it stays
+   at rest exactly if they exist, and its motion v⁺ proves the contrary otherwise, B v⁺ ∈ K* and
+   Fᵀv⁺ > 0.
+2. *Elastic contacts loaded from rest find them*: springs without a history, whose micro-slip
+   follows Coulomb's law, balance the loads. A block held between two walls by friction alone has
+   admissible forces, but nothing presses it against the walls while it sinks.
+3. *How far a live load may grow*, and the mechanism of the collapse: ``limit_load``, a statement of
+   the first kind.
+
+The second is also what coupled rigid-block analysis asks (G. T.-C. Kao, A. Iannuzzo, B.
+Thomaszewski, S. Coros, T. Van Mele & P. Block, Computer-Aided Design 146, 2022), by a nonconvex
+program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdopt._util import checks, notebook
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.formatting import count, plain, short
+from cdopt._util.frozen import Frozen
+from cdopt.formulations import FrictionalCD, FrictionNetwork
+from cdopt.formulations.friction_network import NetworkForces
+from cdopt.hyperstatic.limit_load import LimitLoad, limit_load, touching_step
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.friction import Friction
+from cdopt.problem.solution import StepSolution
+from cdopt.scene import Scene
+from cdopt.scene.assemblies import parts_of
+from cdopt.scene.block_model import BlockModel, lists_convex_blocks, load_blocks
+from cdopt.scene.files import load
+
+STANDS, PRESSED, FALLS = "stands", "stands only if pressed beforehand", "falls"
+UNKNOWN = "not decided"
+_MOVES = 1e-5  # of its free fall: a body slower than this stays
+_NAMES = ("+x", "-x", "+y", "-y")
+_SHOWN = 6  # names of bodies that fall
+
+
+@dataclass(frozen=True, eq=False)
+class StabilityVerdict(Frozen):
+    """Whether a structure stands, and what that statement rests on.
+
+    Attributes
+    ----------
+    step : the structure at rest. model : its blocks, of a block model; None of others.
+    associated : the step under the associated law, which says whether admissible forces exist.
+    coulomb : a motion by Coulomb's law from rest; None where elastic contacts balance the loads.
+    elastic : forces of elastic contacts loaded from rest, certified; None where they find none.
+    limits : limit loads by the name of the live load: each body's weight along "+x", "-x", "+y",
+        "-y", or "live".
+    """
+
+    step: ContactStep
+    model: BlockModel | None
+    associated: StepSolution
+    coulomb: StepSolution | None
+    elastic: NetworkForces | None
+    limits: Mapping[str, LimitLoad]
+
+    @property
+    def admissible(self) -> bool | None:
+        """Whether forces in the cones balance the loads; None if that is not certified."""
+        return not self.moving.any() if self.associated.ok else None
+
+    @property
+    def finds(self) -> bool | None:
+        """Whether elastic contacts loaded from rest balance the loads; None if not decided."""
+        if self.elastic is not None:
+            return True
+        if self.admissible is False:
+            return False
+        falls = self.coulomb is not None and self.coulomb.ok
+        return False if falls and _moves(self.step, self.coulomb).any() else None
+
+    @property
+    def verdict(self) -> str:
+        """One of "stands", "stands only if pressed beforehand", "falls", and "not decided"."""
+        if self.admissible is False:
+            return FALLS
+        if self.admissible is None or self.finds is None:
+            return UNKNOWN
+        return STANDS if self.finds else PRESSED
+
+    @property
+    def moving(self) -> FloatArray:
+        """(nb,) bodies that fall, of those that can move: where no admissible forces exist."""
+        return _moves(self.step, self.associated)
+
+    @property
+    def limit(self) -> LimitLoad | None:
+        """The smallest of the limit loads; None without one."""
+        return min(self.limits.values(), key=lambda one: one.value, default=None)
+
+    @property
+    def summary(self) -> str:
+        """The verdict in a few sentences."""
+        bodies = count(self.moving.size, "body") if self.moving.size != 1 else "one body"
+        text = f"The structure {self.verdict}" if self.verdict != UNKNOWN else "Not decided"
+        text += f" ({bodies} that can move, {count(self.step.nc, 'contact')})."
+        if self.admissible is None:
+            text += " Whether admissible forces exist is not certified."
+        elif self.admissible:
+            text += " Admissible forces exist."
+        else:
+            numbers = np.unique(np.asarray(self.step.dof_body))[self.moving]
+            text += f" No admissible forces exist: {self._named(numbers.tolist())} falls."
+        if self.admissible and self.finds:
+            text += " Elastic contacts loaded from rest find them."
+        elif self.admissible and self.finds is False:
+            text += " Elastic contacts loaded from rest would not find them: nothing presses on the"
+            text += " joints while the load comes, and Coulomb's law from rest has a motion."
+        elif self.admissible:
+            text += " Whether elastic contacts loaded from rest find them is not decided."
+        return text + self._limits_in_words()
+
+    def _named(self, bodies: list[int]) -> str:
+        if self.model is not None:
+            names = [self.model.blocks[k].name for k in bodies]
+        else:
+            known = self.step.names.body_names
+            names = [(known[k] if k < len(known) else "") or str(k) for k in bodies]
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        return ", ".join(names[:_SHOWN]) + more
+
+    def _limits_in_words(self) -> str:
+        """The limit load in a sentence, if there is one that says something."""
+        limit = self.limit
+        if limit is None or not self.admissible:
+            return ""
+        name = next(key for key, one in self.limits.items() if one is limit)
+        what = "the live load" if name == "live" else f"each body's weight along {name}"
+        if not np.isfinite(limit.value):
+            return f" No multiple of {what} is too large for admissible forces."
+        text = f" They exist up to {short(limit.value, 5)} times {what}"
+        return text + f", where {count(limit.moving, 'body')} would move."
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return dict(
+            plain(
+                {
+                    "verdict": self.verdict,
+                    "admissible": self.admissible,
+                    "elastic": self.finds,
+                    "limits": {name: one.value for name, one in self.limits.items()},
+                    "certified": all(one.ok for one in self.limits.values()) and self.associated.ok,
+                    "contacts": self.step.nc,
+                    "repairs": [] if self.model is None else self.model.repairs,
+                    "tol": None if self.model is None else self.model.tol,
+                    "summary": self.summary,
+                }
+            )
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        rows: list[tuple[str, str]] = [("admissible forces exist", _word(self.admissible))]
+        rows.append(("elastic contacts loaded from rest find them", _word(self.finds)))
+        rows += [(f"limit load, {name}", short(one.value, 5)) for name, one in self.limits.items()]
+        return notebook.table(self.verdict, ("statement", ""), rows, self.summary)
+
+    def __str__(self) -> str:
+        return self.summary
+
+    def __repr__(self) -> str:
+        return f"StabilityVerdict({self.verdict}, {self.step.nc:,} contacts)"
+
+
+def _word(answer: bool | None) -> str:
+    return "not decided" if answer is None else "yes" if answer else "no"
+
+
+def stability(
+    structure: str | Path | Scene | BlockModel | ContactStep,
+    friction: float | None = None,
+    *,
+    supports: Any = None,
+    density: float | None = None,
+    unit: float = 1.0,
+    live: Any = None,
+    limits: bool = True,
+) -> StabilityVerdict:
+    """Whether a structure of blocks stands, stands only if pressed beforehand, or falls.
+
+    Parameters
+    ----------
+    structure : the path of a block model (``cdopt.scene.load_blocks``: meshes, COMPAS) or of a
+        scene; a scene, a block model, or a step with friction at rest.
+    friction : μ of all contacts; needed where the structure states none.
+    supports, density, unit : of a block model, as in ``cdopt.scene.load_blocks``.
+    live : (nv,) a live load, or of a scene as in ``limit_load``; by default each body's weight
+        along ±x and, in space, ±y.
+    limits : whether to compute limit loads.
+
+    Raises
+    ------
+    InvalidInput : a bad argument, no friction, no supports, or a file that is not what it says.
+    SolveFailed : the associated step has no certified answer.
+
+    >>> import cdopt
+    >>> block = cdopt.scene.box_stack(1, dim=2, size=[0.4, 1.0])
+    >>> found = cdopt.stability(block, friction=0.6)
+    >>> found.verdict, round(found.limit.value, 6)
+    ('stands', 0.4)
+    """
+    friction = checks.optional(checks.not_negative, "friction", friction)
+    limits = checks.flag("limits", limits)
+    if isinstance(structure, str | Path):
+        structure = _opened(structure, supports, density, unit)
+    checks.instance("structure", structure, Scene, BlockModel, ContactStep)
+    if isinstance(structure, Scene) and friction is not None:
+        structure = structure.with_friction(friction)
+    scene = structure if isinstance(structure, Scene) else None
+    step, model, loads = _stated(structure, friction, live)
+    associated = FrictionalCD(step, "associated").solve("newton", check=False)
+    if not associated.ok:
+        message = f"the associated step is not certified: {associated.certificate}"
+        raise SolveFailed(
+            message, backend=associated.backend, status=associated.status, raw=associated
+        )
+    elastic, coulomb = None, None
+    if not _moves(step, associated).any():
+        elastic = _elastic(step)
+        if elastic is None:
+            coulomb = FrictionalCD(step).solve("newton", check=False)
+    found: dict[str, LimitLoad] = {}
+    for name, load_ in loads.items() if limits else ():
+        try:
+            found[name] = limit_load(scene or step, load_)
+        except SolveFailed as error:
+            if error.proof is None:
+                raise
+    return StabilityVerdict(step, model, associated, coulomb, elastic, found)
+
+
+def _opened(
+    path: str | Path, supports: Any, density: float | None, unit: float
+) -> Scene | BlockModel:
+    """A block model, or a scene of a name or a file that is none."""
+    if parts_of(str(path)) is not None and not lists_convex_blocks(path):
+        return load_blocks(path, supports=supports, density=density, unit=unit)
+    return load(str(path))
+
+
+def _stated(
+    structure: Scene | BlockModel | ContactStep, friction: float | None, live: Any
+) -> tuple[ContactStep, BlockModel | None, dict[str, Any]]:
+    """The step of a structure, its block model if it has one, and the live loads by name."""
+    if isinstance(structure, Scene):
+        scene = structure
+        if not scene.has_friction:
+            raise InvalidInput("friction", "None", "a coefficient, or a scene that states one")
+        step = touching_step(scene)
+        ways = [sign * np.eye(scene.dim)[k] for k in range(scene.dim - 1) for sign in (1.0, -1.0)]
+        loads: dict[str, Any] = dict(zip(_NAMES, ways, strict=False))
+        return step, None, loads if live is None else {"live": live}
+    if isinstance(structure, BlockModel):
+        if friction is None:
+            raise InvalidInput("friction", "None", "a coefficient of friction")
+        step, loads = structure.step(friction), {}
+        weight = np.linalg.norm(step.F_ext.reshape(-1, 6)[:, :3], axis=1)
+        for name, k, sign in zip(_NAMES, (0, 0, 1, 1), (1.0, -1.0, 1.0, -1.0), strict=True):
+            table = np.zeros((weight.size, 6))
+            table[:, k] = sign * weight
+            loads[name] = table.ravel()
+        return step, structure, loads if live is None else {"live": live}
+    step = structure
+    if step.friction is None:
+        raise InvalidInput("structure", "a step without friction", "a step with friction")
+    if friction is not None:
+        rough = step.friction
+        rows = rough.B_t, rough.rate, rough.stiffness_ratio, rough.tangents
+        step = step.replace(friction=Friction(friction, *rows))
+    return step, None, {} if live is None else {"live": live}
+
+
+def _moves(step: ContactStep, solution: StepSolution | None) -> Any:
+    """(nb,) bodies whose speed is more than a small share of what their load gives them."""
+    if solution is None or solution.v_next is None:
+        return np.zeros(0, dtype=bool)
+    body = np.arange(step.nv) if step.dof_body is None else np.asarray(step.dof_body)
+    _, label = np.unique(body, return_inverse=True)
+    root = np.sqrt(step.mass.diagonal)
+    moved, free = (
+        np.sqrt(np.bincount(label, (root * motion) ** 2))
+        for motion in (solution.v_next, step.v_star)
+    )
+    return moved > _MOVES * np.maximum(free, 1e-2 * float(free.max(initial=0.0)))
+
+
+def _elastic(step: ContactStep) -> NetworkForces | None:
+    """Forces of springs without a history that balance the loads, certified; None if none do."""
+    friction = step.friction
+    if friction is None:
+        raise TypeError("a step without friction")
+    network = FrictionNetwork(
+        step.B,
+        friction.B_t,
+        -np.asarray(step.F_ext),
+        friction.mu,
+        step.stiffness,
+        friction.stiffness_ratio,
+        flow="coulomb",
+        dof_body=step.dof_body,
+    )
+    try:
+        forces = network.solve()
+    except SolveFailed:
+        return None
+    return forces if forces.ok else None

@@ -1,0 +1,369 @@
+"""Block models: solids that need not be convex, whose contacts are the faces that they share.
+
+They come from meshes (.obj, .stl) and the JSON files of COMPAS: assemblies of compas_assembly and
+compas_cra, models of compas_dem. Where such a file states
+interfaces, these are the contacts; elsewhere faces that lie on each other are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdopt._util import checks, files
+from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import count, short
+from cdopt._util.frozen import Frozen
+from cdopt.geometry.blocks import Block, Interface, joined_areas, outward_normal, shared_faces
+from cdopt.problem.contact_step import ContactStep
+from cdopt.scene.assemblies import LIST_SIZE, block_meshes
+from cdopt.scene.scene import GRAVITY
+
+_DIGITS = 4.0  # a face is known to this many units of the last digit of its corners
+_FINE, _COARSE = 1e-9, 5e-4  # of the size of the model: no file is read more finely or coarsely
+_SINGLE = 2.0**-23  # relative, of numbers in single precision
+_STATED = 100.0  # tolerances that a stated interface may be off the faces of its blocks
+_SHORT = 8  # digits after the point: more are those of a binary number
+_DT = 1e-3  # s, of a step; it cancels in statics
+
+
+@dataclass(frozen=True, eq=False)
+class BlockModel(Frozen):
+    """Blocks, which of them are supports, and the plane contacts between them.
+
+    Attributes
+    ----------
+    name : of the model. blocks : the solids, in m.
+    fixed : (nb,) supports.
+    density : (nb,) kg/m³.
+    interfaces : plane contacts; forces act at their corners.
+    stated : whether the file states them; otherwise they are faces that lie on each other.
+    tol : m, within which faces are planar and lie on each other.
+    """
+
+    name: str
+    blocks: tuple[Block, ...]
+    fixed: BoolArray
+    density: FloatArray
+    interfaces: tuple[Interface, ...]
+    stated: bool
+    tol: float
+
+    @cached_property
+    def repairs(self) -> list[str]:
+        """What was taken for more exact than the file has it, a line each."""
+        off = [float(block.unevenness.max(initial=0.0)) for block in self.blocks]
+        floor = _FINE * self.size
+        uneven = [k for k, x in enumerate(off) if x > floor]
+        lines = []
+        if uneven:
+            worst = max(uneven, key=lambda k: off[k])
+            text = f"faces of {count(len(uneven), 'block')} count as planar, the worst, of "
+            lines.append(f"{text}{self.blocks[worst].name}, {short(off[worst], 2)} m off")
+        return lines
+
+    @property
+    def size(self) -> float:
+        """m, the longest side of the box around all blocks."""
+        corners = np.concatenate([block.vertices for block in self.blocks])
+        return float(np.ptp(corners, axis=0).max())
+
+    @property
+    def masses(self) -> FloatArray:
+        """(nb,) kg."""
+        return self.density * [block.volume for block in self.blocks]
+
+    @property
+    def contacts(self) -> int:
+        """Number of contact points, the corners of all interfaces."""
+        return sum(len(face.points) for face in self.interfaces)
+
+    def step(self, friction: Any, *, gravity: Any = None, dt: float = _DT) -> ContactStep:
+        """The contact step of the model at rest, a contact at each corner of an interface.
+
+        Parameters
+        ----------
+        friction : μ of all contacts, or (nc,).
+        gravity : (3,) m/s²; by default 9.81 m/s² against z.
+        dt : s.
+
+        Raises
+        ------
+        InvalidInput : blocks that touch nothing, or a bad argument.
+        """
+        many = [len(face.points) for face in self.interfaces]
+        if not many:
+            found = f"no faces that lie on each other within {self.tol:.3g} m"
+            raise InvalidInput(self.name, found, "blocks in contact")
+        pull = [0.0, 0.0, -GRAVITY] if gravity is None else gravity
+        names, labels = [block.name for block in self.blocks], []
+        for face in self.interfaces:
+            between = "–".join(names[k] for k in face.bodies)
+            labels += [between] * len(face.points)
+        seen: dict[str, int] = {}
+        for k, label in enumerate(labels):
+            seen[label] = seen.get(label, 0) + 1
+            labels[k] = f"{label} ({seen[label]})"
+        return ContactStep.from_contacts(
+            np.concatenate([face.points for face in self.interfaces]),
+            np.repeat([face.normal for face in self.interfaces], many, axis=0),
+            np.repeat([face.bodies for face in self.interfaces], many, axis=0),
+            self.masses,
+            self.density[:, None, None] * [block.inertia for block in self.blocks],
+            [block.centre for block in self.blocks],
+            gravity=pull,
+            fixed=self.fixed,
+            friction=friction,
+            dt=dt,
+            contact_ids=labels,
+        )
+
+    def __repr__(self) -> str:
+        blocks, supports = count(len(self.blocks), "block"), int(self.fixed.sum())
+        faces = count(len(self.interfaces), "interface")
+        how = "stated" if self.stated else f"found within {self.tol:.2g} m"
+        return f"BlockModel({self.name}: {blocks}, {supports} fixed, {faces} {how})"
+
+
+def load_blocks(
+    path: str | Path,
+    *,
+    supports: Any = None,
+    density: float | None = None,
+    unit: float = 1.0,
+    tol: float | None = None,
+) -> BlockModel:
+    """A block model from a mesh (.obj, .stl) or a file of COMPAS (.json).
+
+    Parameters
+    ----------
+    path : the file. In meshes a block is a group or a solid, or a connected part.
+    supports : names or numbers of the blocks that do not move; by default those that the file says
+        are supports, or whose name begins with "fixed".
+    density : of all blocks, kg/m³; by default the file's, or 1.
+    unit : length of the file's unit in m, 0.001 for millimetres.
+    tol : m, within which faces are planar and shared; by default four units of the last digit of
+        the file's coordinates.
+
+    Raises
+    ------
+    InvalidInput : a file that is none of these, a block that is not closed, a face that is not
+        planar, no supports or unknown ones.
+    """
+    place = checks.path("path", path)
+    unit = checks.positive("unit", unit)
+    tol = checks.optional(checks.positive, "tol", tol)
+    if place.suffix.lower() == ".json":
+        read = _json(files.read_text(place, "a block model", str(place), LIST_SIZE), place)
+    else:
+        read = _Read([_Solid(*found) for found in block_meshes(place).items()], [])
+    if not read.solids:
+        raise InvalidInput(str(place), "no blocks", "a mesh, or a file of COMPAS")
+    corners = unit * np.concatenate([face for solid in read.solids for face in solid.faces])
+    size = float(np.ptp(corners, axis=0).max())
+    if tol is None:
+        tol = min(max(_DIGITS * _last_digit(corners / unit) * unit, _FINE * size), _COARSE * size)
+    names = [solid.name for solid in read.solids]
+    fixed = np.array([s.fixed or s.name.lower().startswith("fixed") for s in read.solids])
+    if supports is not None:
+        fixed = _supports(supports, names)
+    if not fixed.any():
+        known = ", ".join(names[:20])
+        raise InvalidInput("supports", "no block that does not move", f"some of: {known}")
+    blocks = []
+    for solid in read.solids:
+        ends = np.cumsum([0, *(len(face) for face in solid.faces)])
+        loops = [list(range(a, b)) for a, b in pairwise(ends.tolist())]
+        vertices = unit * np.concatenate(solid.faces)
+        blocks.append(Block.of(solid.name, vertices, loops, tol))
+    heavy = [1.0 if s.density is None else s.density for s in read.solids]
+    if density is not None:
+        heavy = [checks.positive("density", density)] * len(blocks)
+    faces = _stated_interfaces(read, names, blocks, unit, tol) or shared_faces(blocks, tol)
+    faces = [face for face in faces if not fixed[list(face.bodies)].all()]
+    return BlockModel(
+        place.stem,
+        tuple(blocks),
+        checks.read_only(fixed),
+        checks.read_only(np.array(heavy)),
+        tuple(faces),
+        bool(read.interfaces),
+        tol,
+    )
+
+
+def _supports(supports: Any, names: list[str]) -> BoolArray:
+    """(nb,) which blocks are supports."""
+    fixed = np.zeros(len(names), dtype=bool)
+    for one in [supports] if isinstance(supports, str | int) else supports:
+        if isinstance(one, str) or str(one) in names:
+            fixed[names.index(checks.choice("supports", str(one), names))] = True
+        else:
+            fixed[checks.index("supports", one, len(names))] = True
+    return fixed
+
+
+def _last_digit(values: FloatArray) -> float:
+    """The unit of the last digit of numbers; of those in single precision, their round-off."""
+    digits = 0
+    for text in map(repr, np.unique(values).tolist()):
+        mantissa, _, power = text.partition("e")
+        digits = max(digits, len(mantissa.partition(".")[2].rstrip("0")) - int(power or 0))
+    if digits > _SHORT and np.array_equal(values.astype(np.float32).astype(float), values):
+        return _SINGLE * float(np.abs(values).max(initial=0.0))
+    return float(10.0 ** -min(digits, 300))
+
+
+# --- files of JSON -------------------------------------------------------------------------------
+
+
+class _Solid:
+    """A block of a file: polygons (n, 3) in its unit."""
+
+    def __init__(
+        self,
+        name: str,
+        faces: list[FloatArray],
+        fixed: bool = False,
+        density: float | None = None,
+    ) -> None:
+        self.name, self.faces, self.fixed, self.density = name, faces, fixed, density
+
+
+class _Read:
+    """What a file has: solids, and interfaces: both names, polygon, normal."""
+
+    def __init__(
+        self,
+        solids: list[_Solid],
+        interfaces: list[tuple[str, str, FloatArray, FloatArray]],
+    ) -> None:
+        self.solids, self.interfaces = solids, interfaces
+
+
+def _json(text: str, place: Path) -> _Read:
+    """A file of COMPAS."""
+    content = _parsed(text, place)
+    try:
+        solids = [_of_mesh(*found) for found in _meshes(content, "", {})]
+        interfaces = [
+            (one, other, *_polygon(face))
+            for one, other, stated in _edges(content)
+            for face in stated
+        ]
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        found = f"{type(error).__name__}: {error}"
+        raise InvalidInput(str(place), found, "blocks as COMPAS writes them") from error
+    return _Read(solids, interfaces)
+
+
+def _parsed(text: str, place: Path) -> Any:
+    """The content of a JSON file."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(str(place), str(error)[:200], "a JSON file") from error
+
+
+def lists_convex_blocks(path: str | Path) -> bool:
+    """Whether a file is a JSON list of convex blocks, as ``load_assembly`` reads them.
+
+    Raises
+    ------
+    InvalidInput : a JSON file that cannot be read.
+    """
+    place = checks.path("path", path)
+    if place.suffix.lower() != ".json":
+        return False
+    content = _parsed(files.read_text(place, "a block model", str(place), LIST_SIZE), place)
+    return isinstance(content, dict) and isinstance(content.get("blocks"), list)
+
+
+def _meshes(
+    content: Any, key: str, about: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Key, mesh and attributes of every block in a file of COMPAS, in the order of their keys."""
+    if isinstance(content, list):
+        for number, one in enumerate(content):
+            yield from _meshes(one, str(number), about)
+    if not isinstance(content, dict):
+        return
+    if isinstance(content.get("vertex"), dict) and isinstance(content.get("face"), dict):
+        yield key, content, about
+        return
+    if "is_support" in content or "block" in content:
+        about = content
+    for name in _in_order(content):
+        if name not in ("interfaces", "interface", "edge", "adjacency"):
+            named = name.lstrip("-").isdigit()
+            yield from _meshes(content[name], name if named else key, about)
+
+
+def _in_order(content: dict[str, Any]) -> list[str]:
+    """Names of a dictionary, numbers by size."""
+    numbers = [name for name in content if name.lstrip("-").isdigit()]
+    others = [name for name in content if name not in numbers]
+    return [*others, *sorted(numbers, key=int)]
+
+
+def _of_mesh(key: str, mesh: dict[str, Any], about: dict[str, Any]) -> _Solid:
+    """A mesh of COMPAS, with the attributes of its node."""
+    at = {k: [float(v[axis]) for axis in "xyz"] for k, v in mesh["vertex"].items()}
+    faces = [np.array([at[str(k)] for k in loop]) for loop in mesh["face"].values()]
+    attributes = mesh.get("attributes") or {}
+    fixed = bool(about.get("is_support") or attributes.get("is_support"))
+    density = attributes.get("density")
+    return _Solid(key, faces, fixed, None if density is None else float(density))
+
+
+def _edges(content: Any) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """Both nodes and the interfaces of every edge of a graph that states some."""
+    if isinstance(content, list):
+        for one in content:
+            yield from _edges(one)
+    if not isinstance(content, dict):
+        return
+    for name, value in content.items():
+        if name != "edge" or not isinstance(value, dict):
+            yield from _edges(value)
+            continue
+        for one, others in value.items():
+            for other, about in others.items():
+                stated = about.get("interfaces") or about.get("interface") or []
+                yield one, other, stated if isinstance(stated, list) else [stated]
+
+
+def _polygon(face: dict[str, Any]) -> tuple[FloatArray, FloatArray]:
+    """Corners and unit normal of an interface of COMPAS."""
+    data = face.get("data", face)
+    points, frame = np.array(data["points"], dtype=np.float64).reshape(-1, 3), data["frame"]
+    frame = frame.get("data", frame)
+    normal = np.cross(frame["xaxis"], frame["yaxis"])
+    return points, normal / np.linalg.norm(normal)
+
+
+def _stated_interfaces(
+    read: _Read, names: list[str], blocks: list[Block], unit: float, tol: float
+) -> list[Interface]:
+    """The interfaces that a file states, normals from the block with the smaller number."""
+    areas: dict[tuple[int, int], list[tuple[FloatArray, FloatArray]]] = {}
+    for one, other, points, normal in read.interfaces:
+        i, j = sorted((names.index(one), names.index(other)))
+        corners = unit * points
+        out, into = (outward_normal(blocks[k], corners, _STATED * tol) for k in (i, j))
+        if out is None and into is None:
+            found = f"an interface on no face of {names[i]} and {names[j]}"
+            raise InvalidInput("interfaces", found, "interfaces on faces of their blocks")
+        way = out if out is not None else -np.asarray(into)
+        areas.setdefault((i, j), []).append((normal if way @ normal > 0.0 else -normal, corners))
+    return [
+        face for pair, found in sorted(areas.items()) for face in joined_areas(pair, found, tol)
+    ]

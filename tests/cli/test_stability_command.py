@@ -1,0 +1,27 @@
+"""``cdopt stability``: verdicts, exit codes, errors in one line."""
+
+from __future__ import annotations
+
+from command_line import refuses, run, run_json
+
+from cdopt._util.files import problems_folder
+
+FOLDER = problems_folder() / "masonry"
+
+
+def test_models_that_stand_and_that_do_not() -> None:
+    result = run("stability", FOLDER / "type-c.json", "--friction", 0.84, "--supports", "0,1")
+    assert result.exit_code == 0
+    assert "The structure stands (" in result.stdout
+    assert "-y" in result.stdout
+    found = run_json(
+        "stability", FOLDER / "H.json", "--friction", 0.84, "--supports", "0,1", code=1
+    )
+    assert found["verdict"] == "stands only if pressed beforehand"
+    assert found["limits"]["+x"] is None
+
+
+def test_refusals() -> None:
+    refuses("supports", "stability", FOLDER / "H.json", "--friction", 0.84)
+    refuses("friction", "stability", FOLDER / "H.json", "--supports", "0,1")
+    refuses("no such file", "stability", FOLDER / "I.json", "--friction", 0.84)
