@@ -304,12 +304,13 @@ class _ConeProgram:
     def stands(self, value: float) -> bool:
         """Whether forces balance the dead load alone; none do where λ, its ``value``, is negative.
 
-        Loads that are balanced are a convex set: the answer is no where the live load is needed.
+        The answer is no where λ is positive and a part of the live load is needed.
         """
         if value < 0.0:
             return False
-        dead = self.dead / self.length / self.force if self.dead.any() else 0.0 * self.dead
-        return self._run(None, dead, cp.Constant(0.0))[0] == "optimal"
+        with contextlib.suppress(SolveFailed):  # then λ alone tells
+            return self._run(None, 1.0, cp.Constant(0.0))[0] == "optimal"
+        return True
 
     def _run(
         self, objective: cp.Maximize | None, dead: float, load: cp.Expression
