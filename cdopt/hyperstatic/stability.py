@@ -241,7 +241,7 @@ def stability(
         try:
             found[name] = limit_load(scene or step, load_)
         except SolveFailed as error:
-            if error.proof is None:
+            if error.proof is None and elastic is not None:
                 raise
     return StabilityVerdict(step, model, associated, coulomb, elastic, found)
 
