@@ -167,6 +167,7 @@ def _friction(
         read_only(prescribed_rate(scene, state, pairs, flat, points).reshape(contacts.nc, many)),
         read_only(np.ones(contacts.nc)),
         read_only(directions),
+        spin=read_only(np.zeros((contacts.nc, 0))),
     )
 
 

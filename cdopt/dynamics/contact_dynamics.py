@@ -8,7 +8,7 @@ one without a certified answer is taken in halves, quarters and so on, with the 
 of each moment and B of the start of the step.
 
 ``ContactDynamics`` takes the steps. Which problems it solves in each is the choice of the methods
-(``contact_methods``): ``Frictionless`` or ``Frictional``, with compatible forces or without.
+(``contact_methods``): ``StepProblems``, with friction or without, with compatible forces or not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -149,37 +149,14 @@ class RigidMoment(Moment):
         return arrays | ({} if self.slip is None else self.slip.stored())
 
 
-class Problems(Protocol):
-    """What is solved in a contact step, and the names of what comes of it."""
-
-    classic: str  # name of the normal forces of the problem for the motion
-    forces: tuple[str, ...]
-    stages: tuple[str, ...]
-    measures: tuple[str, ...]
-    remembers: bool  # whether a step needs more of the one before than its state
-    substeps: int  # into how many a step is split at most
-
-    def solve(self, step: ContactStep, before: RigidMoment) -> Solved:
-        """The answer to one contact step.
-
-        Raises
-        ------
-        SolveFailed : no iterate, or a step proven infeasible.
-        """
-
-    def counts(self, step: ContactStep, answer: Solved) -> dict[str, float]:
-        """Further measures of the answer to a whole step."""
-
-    def known(self, ids: IntArray, answer: Solved, before: RigidMoment) -> KnownForces | None:
-        """The forces of contacts ``ids`` from which the next step may start."""
-
-
 class ContactDynamics:
     """Contact dynamics on one scene: contacts, their problem, v⁺, and where bodies are then."""
 
     each_step = True
 
-    def __init__(self, context: StepContext, settings: ContactSettings, problems: Problems) -> None:
+    def __init__(
+        self, context: StepContext, settings: ContactSettings, problems: StepProblems
+    ) -> None:
         scene = checks.instance("context", context, StepContext).scene
         if scene.bonds.size:
             methods = ("variational", "velocity-verlet", "quasi-static")
@@ -306,21 +283,31 @@ def _why(record: StepRecord) -> str:
     )
 
 
-# --- without friction ------------------------------------------------------------------------
+# --- what is solved in a step ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class CompatibleForces:
-    """How the second problem is solved."""
+    """How the problem of compatible forces is solved; with friction by Newton's method."""
 
     backend: Backend
     closed_tol: float | None
 
 
-class Frictionless:
-    """Half-lines: ``ClassicCD``, with compatible forces ``CompatibleCD``."""
+class StepProblems:
+    """What is solved in a contact step, and the names of what comes of it.
 
-    substeps = 1
+    A first problem has the motion: ``ClassicCD``, or ``FrictionalCD`` where there is a ``law`` of
+    friction. A second one may resolve the forces by compatibility: ``CompatibleCD`` or
+    ``CompatibleFriction``.
+
+    Attributes
+    ----------
+    classic : name of the normal forces of the first problem.
+    forces, stages, measures : names in the records.
+    remembers : whether a step needs more of the one before than its state.
+    substeps : into how many a step is split at most.
+    """
 
     def __init__(
         self,
@@ -328,139 +315,106 @@ class Frictionless:
         settings: ContactSettings,
         backend: Backend,
         second: CompatibleForces | None = None,
+        law: str | None = None,
+        substeps: int = 1,
     ) -> None:
-        self._context, self._settings, self._second = context, settings, second
-        self._backend, self._session = backend, False
-        self.remembers = settings.warm_start
-        self.classic = "f" if second is None else "f_classic"
-        self.forces: tuple[str, ...] = ("f",) if second is None else ("f", "f_classic")
-        self.stages: tuple[str, ...] = ("classic",) if second is None else ("classic", "forces")
-        closed = () if second is None else ("closed", "closed_tol", "projected")
-        self.measures: tuple[str, ...] = (*closed, "impacts", "plastic")
+        self._context, self._settings, self._second, self._law = context, settings, second, law
+        self._backend, self._session, self._gained = backend, False, False
+        self.substeps, compatible, frictional = substeps, second is not None, law is not None
+        self.remembers = settings.warm_start or (frictional and compatible)
+        self.classic = "f_classic" if compatible else "f"
+        normal = ("f", "f_classic") if compatible else ("f",)
+        ends = ("", "_t") if frictional else ("",)
+        self.forces = tuple(name + end for name in normal for end in ends)
+        first = "friction" if frictional else "classic"
+        self.stages = (first, "forces") if compatible else (first,)
+        closed = ("closed", "closed_tol", "projected") if compatible and not frictional else ()
+        limits = ("substeps", "carrying", "sliding") if frictional else ()
+        self.measures = (*closed, "impacts", "plastic", *limits)
 
     def solve(self, step: ContactStep, before: RigidMoment) -> Solved:
-        """The answer to one contact step."""
-        if self._second is not None:
-            return self._compatible(step, before, self._second)
-        started = clock()
-        solution, motion, f = self._first(ClassicCD(step), before)
-        stages = {"classic": Stage.of(solution, clock() - started)}
-        return Solved(motion, motion, {"f": f}, stages, {}, solution)
+        """The answer to one contact step.
 
-    def _compatible(
-        self, step: ContactStep, before: RigidMoment, second: CompatibleForces
-    ) -> Solved:
-        started = clock()
-        both = CompatibleCD(step, power=self._context.scene.power, closed_tol=second.closed_tol)
-        first, motion, classic = self._first(both.classic_cd, before)
-        between, last = clock(), None
-        f, closed = np.full(step.nc, np.nan), {}
-        if first.f is not None:
-            last = both.solve(
-                second.backend,
-                tol=self._settings.tol,
-                warm_start=self._warm("f", before),
-                check=self._context.strict,
-                classic=first,
-            )
-            f, closed = f if last.f is None else last.f, last.provenance["closed"]
-        keys = {"closed": "contacts", "closed_tol": "tol", "projected": "projected"}
-        return Solved(
-            motion=motion,
-            mean=motion,
-            forces={"f": f, "f_classic": classic},
-            stages={
-                "classic": Stage.of(first, between - started),
-                "forces": Stage.of(last, clock() - between),
-            },
-            measures={name: float(closed.get(key, np.nan)) for name, key in keys.items()},
-            solution=last or first,
-        )
-
-    def _first(
-        self, problem: ClassicCD, before: RigidMoment
-    ) -> tuple[StepSolution, FloatArray, FloatArray]:
-        """The classic solution, v⁺ and f; with warm starts OSQP keeps its set-up."""
-        if self._settings.warm_start and not self._session:
+        Raises
+        ------
+        SolveFailed : no iterate, or a step proven infeasible.
+        """
+        started, both = clock(), None
+        problem: ClassicCD | FrictionalCD
+        if self._law is not None:
+            problem = FrictionalCD(step, self._law)
+        elif self._second is None:
+            problem = ClassicCD(step)
+        else:
+            power, tol = self._context.scene.power, self._second.closed_tol
+            both = CompatibleCD(step, power=power, closed_tol=tol)
+            problem = both.classic_cd
+        if self._settings.warm_start and not self._session:  # OSQP keeps its set-up
             self._backend, self._session = at_work(self._backend), True
         solution = problem.solve(
             self._backend,
             tol=self._settings.tol,
-            warm_start=self._warm(self.classic, before),
+            warm_start=self._start(step, before),
             check=self._context.strict,
         )
-        if solution.f is None or solution.v_next is None:
-            return (solution, *_last_iterate(solution))
-        return solution, solution.v_next, solution.f
+        motion, rows = _last_iterate(solution)
+        forces = {self.classic: rows}
+        if self._law is not None:
+            self._warn_of_gain(step, motion)
+            forces = _by_name(step, rows.reshape(step.nc, self._context.scene.dim), self.classic)
+        stages = {self.stages[0]: Stage.of(solution, clock() - started)}
+        answer = Solved(motion, motion, forces, stages, {}, solution)
+        if self._second is None:
+            return answer
+        if both is not None:
+            return self._compatible(both, self._second, before, answer, solution)
+        return self._with_history(step, before.slip, answer, solution)
 
-    def _warm(self, name: str, before: RigidMoment) -> WarmStart | None:
-        """Forces of the step before, if asked for and known."""
+    def _start(self, step: ContactStep, before: RigidMoment) -> WarmStart | None:
+        """Forces of the step before for the first problem, if they are known."""
+        known = before.known
+        if known is None or self._law is None:
+            return self._known_as(self.classic, before)
+        rows = _rows(step, known.ids, known.forces["f"], known.forces["f_t"])
+        return WarmStart(rows.ravel())
+
+    def _known_as(self, name: str, before: RigidMoment) -> WarmStart | None:
+        """Normal forces of the step before by their name."""
         known = before.known
         if known is None or name not in known.forces:
             return None
         return WarmStart(known.forces[name], contact_ids=known.ids)
 
-    def counts(self, step: ContactStep, answer: Solved) -> dict[str, float]:
-        """No further measures."""
-        return {}
-
-    def known(self, ids: IntArray, answer: Solved, before: RigidMoment) -> KnownForces:
-        """The forces of this step, but those that are no numbers."""
-        finite = {name: f for name, f in answer.forces.items() if np.isfinite(f).all()}
-        return KnownForces(ids, finite)
-
-
-# --- with friction ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class FrictionalProblem:
-    """How a step with friction is stated and solved; as in ``FrictionalSteps``."""
-
-    law: str
-    backend: Backend
-    substeps: int
-    compatible: bool  # whether its forces are resolved by compatibility
-
-
-class Frictional:
-    """Coulomb's cones: ``FrictionalCD``, with compatible forces ``CompatibleFriction``."""
-
-    def __init__(
-        self, context: StepContext, settings: ContactSettings, problem: FrictionalProblem
-    ) -> None:
-        self._context, self._settings, self._problem = context, settings, problem
-        self.substeps, self._gained, compatible = problem.substeps, False, problem.compatible
-        self.remembers = settings.warm_start or compatible
-        self.classic = "f_classic" if compatible else "f"
-        classic = ("f_classic", "f_classic_t") if compatible else ()
-        self.forces: tuple[str, ...] = ("f", "f_t", *classic)
-        self.stages: tuple[str, ...] = ("friction", "forces") if compatible else ("friction",)
-        self.measures: tuple[str, ...] = ("impacts", "plastic", "substeps", "carrying", "sliding")
-
-    def solve(self, step: ContactStep, before: RigidMoment) -> Solved:
-        """The answer to one contact step."""
-        started, known, start = clock(), before.known, None
-        if known is not None:
-            normal, sliding = known.forces["f"], known.forces["f_t"]
-            start = WarmStart(_rows(step, known.ids, normal, sliding).ravel())
-        solution = FrictionalCD(step, self._problem.law).solve(
-            self._problem.backend,
-            tol=self._settings.tol,
-            warm_start=start,
-            check=self._context.strict,
-        )
-        motion, all_rows = _last_iterate(solution)
-        self._warn_of_gain(step, motion)
-        rows = all_rows.reshape(step.nc, self._context.scene.dim)
-        forces = _by_name(step, rows, self.classic)
-        stages = {"friction": Stage.of(solution, clock() - started)}
-        answer = Solved(motion, motion, forces, stages, {}, solution)
-        if not self._problem.compatible:
-            return answer
-        return self._compatible(step, before.slip, answer, solution)
-
     def _compatible(
+        self,
+        both: CompatibleCD,
+        second: CompatibleForces,
+        before: RigidMoment,
+        answer: Solved,
+        first: StepSolution,
+    ) -> Solved:
+        """The answer with forces of the rigid limit of elastic contacts."""
+        started, last = clock(), None
+        f, closed = np.full(both.step.nc, np.nan), {}
+        if first.f is not None:
+            last = both.solve(
+                second.backend,
+                tol=self._settings.tol,
+                warm_start=self._known_as("f", before),
+                check=self._context.strict,
+                classic=first,
+            )
+            f, closed = f if last.f is None else last.f, last.provenance["closed"]
+        keys = {"closed": "contacts", "closed_tol": "tol", "projected": "projected"}
+        return replace(
+            answer,
+            forces={"f": f, **answer.forces},
+            stages={**answer.stages, "forces": Stage.of(last, clock() - started)},
+            measures={name: float(closed.get(key, np.nan)) for name, key in keys.items()},
+            solution=last or first,
+        )
+
+    def _with_history(
         self, step: ContactStep, slip: Slip | None, answer: Solved, solution: StepSolution
     ) -> Solved:
         """The answer with the forces of a network that remembers the ``slip``."""
@@ -471,9 +425,8 @@ class Frictional:
             stage, slip = Stage(0.0, True, True, 0, 0.0, "no contacts"), None
         elif solution.ok:
             history = None if slip is None else _history(step, slip)
-            compatible = CompatibleFriction(
-                step, self._problem.law, history=history, sliders="haar-karman"
-            )
+            law = self._law or "coulomb"
+            compatible = CompatibleFriction(step, law, history=history, sliders="haar-karman")
             slip = None
             try:
                 network = compatible.solve(solution)
@@ -492,7 +445,12 @@ class Frictional:
         return replace(answer, forces=forces, stages=answer.stages | stages, slip=slip)
 
     def counts(self, step: ContactStep, answer: Solved) -> dict[str, float]:
-        """Parts of the step, contacts that carry a force, and those at the limit of friction."""
+        """With friction, of the answer to a whole step, parts of it and contacts.
+
+        These are contacts that carry a force, and those of them at the limit of friction.
+        """
+        if self._law is None:
+            return {}
         f = answer.forces[self.classic]
         size = np.linalg.norm(answer.forces[f"{self.classic}_t"], axis=1)
         carrying = f > _CARRIES * f.max(initial=0.0)
@@ -501,7 +459,13 @@ class Frictional:
         return {name: float(count) for name, count in counts.items()}
 
     def known(self, ids: IntArray, answer: Solved, before: RigidMoment) -> KnownForces | None:
-        """The forces of the motion's problem; where they are no numbers, those known before."""
+        """The forces of contacts ``ids`` from which the next step may start.
+
+        Of friction those of the motion's problem; where they are no numbers, those known before.
+        """
+        if self._law is None:
+            finite = {name: f for name, f in answer.forces.items() if np.isfinite(f).all()}
+            return KnownForces(ids, finite)
         forces = {"f": answer.forces[self.classic], "f_t": answer.forces[f"{self.classic}_t"]}
         if all(np.isfinite(f).all() for f in forces.values()):
             return KnownForces(ids, forces)

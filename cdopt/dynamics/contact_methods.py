@@ -13,10 +13,8 @@ from cdopt.dynamics.contact_dynamics import (
     CompatibleForces,
     ContactDynamics,
     ContactSettings,
-    Frictional,
-    FrictionalProblem,
-    Frictionless,
     RigidMoment,
+    StepProblems,
 )
 from cdopt.dynamics.method import StepContext, Stepper, resolved
 from cdopt.problem import LAWS
@@ -59,7 +57,7 @@ class ClassicSteps(ContactSettings):
         Unsupported : a scene with bonds.
         """
         solver = resolved("backend", self.backend or FIRST_BACKEND)
-        return ContactDynamics(context, self, Frictionless(context, self, solver))
+        return ContactDynamics(context, self, StepProblems(context, self, solver))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +101,7 @@ class CompatibleSteps(ContactSettings):
         """
         first = resolved("classic_backend", self.classic_backend)
         second = CompatibleForces(resolved("backend", self.backend), self.closed_tol)
-        return ContactDynamics(context, self, Frictionless(context, self, first, second))
+        return ContactDynamics(context, self, StepProblems(context, self, first, second))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +163,11 @@ class FrictionalSteps(ContactSettings):
         """
         if checks.instance("context", context, StepContext).friction is None:
             return self.without_friction().start(context)
-        problem = FrictionalProblem(self.law, self._solver, self.substeps, self.compatible)
-        return ContactDynamics(context, self, Frictional(context, self, problem))
+        solver, second = self._solver, None
+        if self.compatible:
+            second = CompatibleForces(solver, None)
+        problems = StepProblems(context, self, solver, second, self.law, self.substeps)
+        return ContactDynamics(context, self, problems)
 
     @property
     def _solver(self) -> Backend:

@@ -14,7 +14,7 @@ from studies.energy import growth, settle
 import cdopt
 from cdopt._util.checks import FloatArray
 from cdopt.dynamics import StepFailed
-from cdopt.dynamics.contact_dynamics import Frictional, RigidMoment
+from cdopt.dynamics.contact_dynamics import RigidMoment, StepProblems
 from cdopt.scene import Body, Box, Capsule, HalfSpace, Material, Scene, Sphere
 
 G, DT = 9.81, 1e-3
@@ -204,14 +204,14 @@ def test_friction_of_rolling_is_refused(method: str, kind: str) -> None:
 def test_a_step_without_an_answer_is_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = on_a_floor(brick(2, velocity=[1.0, 0.0]))
     fine = cdopt.simulate(scene, DT / 4, 5 * DT, friction=0.3)
-    solve = Frictional.solve
+    solve = StepProblems.solve
 
-    def only_short(self: Frictional, step: cdopt.ContactStep, before: RigidMoment) -> Any:
+    def only_short(self: StepProblems, step: cdopt.ContactStep, before: RigidMoment) -> Any:
         if step.dt > 0.3 * DT:
             raise cdopt.SolveFailed("too long", backend="newton", status="failed")
         return solve(self, step, before)
 
-    monkeypatch.setattr(Frictional, "solve", only_short)
+    monkeypatch.setattr(StepProblems, "solve", only_short)
     split = cdopt.simulate(scene, DT, 5 * DT, friction=0.3)
     assert split.diagnostics["substeps"].tolist() == [0, 4, 4, 4, 4, 4]
     assert np.allclose(split.q[-1], fine.q[-1], rtol=1e-12)
