@@ -60,7 +60,7 @@ def of(page: str) -> pytest.MarkDecorator:
 
 CHECKED = {
     "adding-a-backend", "audit", "certificates", "choose-formulation", "choose-solver", "comparing",
-    "concepts", "explore", "friction", "friction-forces", "friction-in-time", "limit_load",
+    "concepts", "cones", "explore", "friction", "friction-forces", "friction-in-time", "limit_load",
     "masonry", "matrices", "measures", "notebooks",
     "quasicontinuum", "residuals", "scenes", "teaching", "trajectories",
 }  # fmt: skip
@@ -107,6 +107,18 @@ def test_friction(said: Any) -> None:
     assert max(largest) > 1.1 * min(largest)
     assert "associated rises by 293 mm\ncoulomb    rises by 0 mm" in printed
     assert names["pile"].friction.mu.tolist() == [0.5] * names["pile"].nc
+
+
+@of("cones")
+def test_cones(said: Any) -> None:
+    printed, names = said
+    assert "0.000000 m/s² (by hand 0.000000), moment 0.3811 N·m" in printed
+    assert "0.626418 m/s² (by hand 0.626418)" in printed
+    assert "DelassusStep(14 contacts, dt=1 s)" in printed
+    assert "frictional step: ok" in printed
+    f, y = names["cones"].project(names["y"]), names["y"]
+    assert abs(f[1]) == pytest.approx(0.2 * f[0])
+    assert f @ (f - y) == pytest.approx(0.0, abs=1e-15)
 
 
 @of("friction-forces")

@@ -90,8 +90,9 @@ def _with_friction(
         raise InvalidInput("solution", f"the law {found}", f"a solution under {law!r}")
     if quantity == "v_next":
         return _present("v_next", solution.v_next)
-    slip = _present("slip", solution.slip)
-    rates = np.column_stack([_present("gap", solution.gap), slip]).ravel()
+    columns = [_present("gap", solution.gap), _present("slip", solution.slip)]
+    columns += [] if solution.spin is None else [solution.spin]
+    rates = np.column_stack(columns).ravel()
     return np.asarray(rates - frictional_data(step, law).p)
 
 

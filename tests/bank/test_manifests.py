@@ -20,7 +20,7 @@ PROBLEMS = {
     "fan", "unreachable-load", "squeezed",
     "fclib-box-stacks", "fclib-capsules", "fclib-periodic-box", "fclib-boxes", "fclib-spheres",
     "incline", "launched-box", "wedge", "painleve-rod", "ladder", "rough-wall", "rough-arch",
-    "rough-pile",
+    "rough-pile", "rolling-sphere", "rolling-cube", "rolling-rockfall",
 }  # fmt: skip
 MANIFEST = """
 title = "t"

@@ -163,6 +163,22 @@ def test_solvers_certify_answers_of_coulombs_law(cone: str) -> None:
         np.testing.assert_allclose(-work, found.f * cones.shift(rows), atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["rolling-sphere", "rolling-cube", "rolling-rockfall"])
+def test_the_given_problems_are_certified_by_several_methods(name: str) -> None:
+    """By two methods under Coulomb's law, by five under the associated one; all to 1e-9."""
+    step = cdopt.open_problem(name).step
+    ours = {"coulomb": ["newton", "nsgs"], "associated": SOLVERS}
+    for law, solvers in ours.items():
+        for solver in solvers:
+            found = cdopt.FrictionalCD(step, law).solve(solver, accuracy=1e-10)
+            assert found.certificate.worst <= 1e-9, (law, solver)
+    associated = cdopt.FrictionalCD(step, "associated")
+    clarabel = associated.solve("clarabel", accuracy=1e-12)
+    assert clarabel.certificate.worst <= 1e-6  # the root of the gap, where forces are at an edge
+    assert clarabel.certificate["duality gap"] <= 1e-9
+    assert associated.polish(clarabel).certificate.worst <= 1e-9
+
+
 def test_a_step_by_n_and_p_is_that_with_matrices() -> None:
     step = pile("product", seed=8)
     data = cdopt.FrictionalCD(step, "associated").data
