@@ -62,7 +62,7 @@ CHECKED = {
     "adding-a-backend", "audit", "certificates", "choose-formulation", "choose-solver", "comparing",
     "concepts", "cones", "explore", "friction", "friction-forces", "friction-in-time", "limit_load",
     "masonry", "matrices", "measures", "notebooks",
-    "quasicontinuum", "residuals", "scenes", "teaching", "trajectories",
+    "quasicontinuum", "residuals", "scenes", "teaching", "trajectories", "which-law",
 }  # fmt: skip
 
 
@@ -134,6 +134,14 @@ def test_forces_with_friction(said: Any) -> None:
 def test_friction_in_time(said: Any) -> None:
     stops, expected = map(float, re.search(r"after (\S+) m; v²/2μg = (\S+) m", said[0]).groups())
     assert stops == pytest.approx(expected, rel=0.01)
+
+
+@of("which-law")
+def test_which_law(said: Any) -> None:
+    printed, names = said
+    assert "limit  [3.33333 1.66667 3.33333 1.66667] N" in printed
+    errors = np.abs(names["sweep"].forces - names["sweep"].limit).max(axis=1)
+    np.testing.assert_allclose(errors[1:-1] / errors[:-2], 0.1, rtol=0.1)
 
 
 @of("limit_load")

@@ -24,7 +24,7 @@ from cdopt._util.errors import Unsupported
 from cdopt.problem import Cones, ConeStep, HalfLines
 from cdopt.problem.boxes import Boxes
 from cdopt.problem.cones import Lines, Product
-from cdopt.problem.soft_ellipses import SoftEllipses
+from cdopt.problem.rolling_cones import EllipticCones
 
 _DIMENSIONS = (3, 4, 6)  # rows of elliptic contacts
 
@@ -61,7 +61,7 @@ def mujoco_rows(model: Any, data: Any) -> tuple[ConeStep, FloatArray, IntArray]:
     elliptic[elliptic] = kind[first[elliptic]] == int(kinds.mjCNSTR_CONTACT_ELLIPTIC)
     for d in _DIMENSIONS:
         chosen = np.flatnonzero(elliptic & (many == d))
-        cones.append(SoftEllipses(np.array(now.contact.friction[chosen, : d - 1])))
+        cones.append(EllipticCones(np.array(now.contact.friction[chosen, : d - 1]), sliding=2))
         order.append((first[chosen, None] + np.arange(d)).ravel())
     here = np.concatenate(order).astype(np.int64)
     J = np.array(list(_rows(engine, model, now))).reshape(rows, nv)[here]

@@ -252,6 +252,8 @@ class MatrixScales(StepScales):
         if problem.compliance is not None:
             law, cones = problem.compliance, problem.cones
             stiffest = PowerLaw(cones.largest(law.stiffness), law.power)
+            if law.pulls:  # a contact presses in all its rows, and in both directions
+                speed = np.maximum(speed, cones.sizes(problem.entries.times_size(change)))
             closing = stiffest.force(dt * (positive(-self.opening(problem.p)) + speed))
             force = np.minimum(self._forces(acting, energy), closing)
         return LocalScales(
