@@ -35,10 +35,12 @@ from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import TRUSS_FORMS, NoTensionTruss
 from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import truss_data
+from cdopt.problem.active_set import amplified, resolved
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import Step
 from cdopt.problem.joint_elimination import Eliminated, eliminated
+from cdopt.problem.residual import Condition, residuals_of
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import delassus_root
 from cdopt.problem.solution import StepSolution, WarmStart
@@ -60,10 +62,13 @@ class ClosedNetwork(Frozen):
     tol : the relative tolerance behind it.
     gap_tol : (nc,) m/s, ``tol`` times the local speed at the contact, plus what
         round-off of the contact's position makes of a gap over Δt.
-    forces : (nc,) N, max(f, 0) of the classic step on closed contacts, zero on the others.
+    forces : (nc,) N, max(f, 0) of the classic step on closed contacts, solved again on those that
+        press; zero on the others.
     contact_load : F̃ (nv,) = Bᵀ forces, N and N·m; N forces in m/s with N alone.
     acting : (nv,) N and N·m, the local load of each dof in the step: contact forces, loads, and the
         change of its motion; empty with N alone.
+    uncertain : (nc,) N, what errors of the classic step and round-off of its data do to ``forces``;
+        zero where contacts are too many to say.
     projected : size of what max(f, 0) and the open contacts left out of Bᵀf, relative to the
         largest force on a dof, |B|ᵀ|f| or that of its part's scale.
     """
@@ -75,6 +80,7 @@ class ClosedNetwork(Frozen):
     contact_load: FloatArray
     acting: FloatArray
     projected: float
+    uncertain: FloatArray
 
 
 class CompatibleCD:
@@ -229,7 +235,7 @@ class CompatibleCD:
         if springs is not None:  # their forces have no names to be matched by
             truss, earlier = self._with_springs(springs, network, first), None
         second = truss.solve(chosen, warm_start=earlier, time_limit=deadline.time_limit, **common)
-        return self._combine(first, second, network, springs)
+        return self._combine(first, _covering(second, truss, network), network, springs)
 
     def _springs(self) -> Eliminated | None:
         """The step in coordinates that keep its rigid joints, where others are springs."""
@@ -277,6 +283,7 @@ class CompatibleCD:
         gap_tol = tol * local.speed + step_scales(data).position_round_off
         moving = np.bincount(products.indices, minlength=data.nc) > 0  # others stay unloaded
         closed: BoolArray = ((gap <= gap_tol) | (f > gap_tol / data.mobility)) & moving
+        again = resolved(data, f, gap, closed, local)
         forces = np.where(closed, np.maximum(f, 0.0), 0.0)
         spread = float((abs(products) @ np.maximum(np.abs(f), data.force)).max(initial=0.0))
         lost = float(np.abs(products @ (f - forces)).max(initial=0.0))
@@ -284,10 +291,11 @@ class CompatibleCD:
             np.flatnonzero(closed),
             tol,
             gap_tol,
-            forces,
-            np.asarray(products @ forces),
+            again.forces,
+            np.asarray(products @ again.forces),
             local.acting / data.dt,
             lost / spread if spread > 0.0 else 0.0,
+            again.uncertain,
         )
 
     def truss(self, network: ClosedNetwork) -> NoTensionTruss:
@@ -472,6 +480,27 @@ class CompatibleCD:
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.step.nc:,} contacts)"
+
+
+def _covering(second: StepSolution, truss: NoTensionTruss, network: ClosedNetwork) -> StepSolution:
+    """The second solution, whose certificate covers what the first step did to its forces.
+
+    With the residual ``first step`` at the local force F_i of each contact: the forces that load
+    which was not delivered makes on the contacts that press, over F_i; its resolution is what the
+    first step leaves uncertain, over F_i. Where contacts nearly do the same, both are magnified.
+    """
+    data, iterate, certificate = truss.data, second.iterate, second.certificate
+    if iterate is None or iterate.motion is None or certificate is None:
+        return second
+    f, n = np.asarray(iterate.forces), network.contacts.size
+    at = data.scales.local(iterate.motion, f).force
+    pressing = np.flatnonzero(f > 0.0)
+    missed = amplified(data.B, data.load(f) - data.contact_load, pressing, f.size)
+    uncertain = np.zeros(f.size)
+    uncertain[:n] = network.uncertain[network.contacts]
+    more = residuals_of(Condition("first step", "N", missed, at, uncertain, True))
+    full = dataclasses.replace(certificate, residuals=(*certificate.residuals, *more))
+    return dataclasses.replace(second, certificates={**second.certificates, "forces": full})
 
 
 def _as_classic(first: StepSolution) -> dict[str, Certificate]:

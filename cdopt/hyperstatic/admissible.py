@@ -30,6 +30,7 @@ from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.formulations.friction_network import Faces, solved_faces
 from cdopt.hyperstatic.network import equilibrated
 from cdopt.problem import ContactProblem
+from cdopt.problem.active_set import delivering
 from cdopt.problem.cones import OPEN, RESTING, SLIDING
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.joint_elimination import Eliminated
@@ -40,6 +41,7 @@ from cdopt.problem.solution import StepSolution
 _BLUR = 10.0  # forces below this many residuals of the answer may be zero
 _DELIVERED = 1e-8  # share of the local load of a dof that forces may miss there, to be of use
 _NOISE = 1e9  # errors of the classic answer, below which it cannot measure local loads
+_KNOWN = 1e-6  # of the local load: forces uncertain by less are known
 _SOLVER = "newton"  # the most accurate of cdopt's backends
 
 
@@ -57,6 +59,8 @@ class Admissible(Frozen):
     acting : (nc,) N, the local load of each contact, or the largest force of all.
     floor : (nc,) N, below which a force is zero.
     joints : eliminated from the step; None without any.
+    uncertain : (nc,) N, what errors of the answer may do to the forces that are determined; zero
+        where that is a small share of the local load, or not known.
     """
 
     step: Step
@@ -67,7 +71,8 @@ class Admissible(Frozen):
     balance: sp.csr_array
     acting: FloatArray
     floor: FloatArray
-    joints: Eliminated | None = None
+    joints: Eliminated | None
+    uncertain: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +257,10 @@ def _with_friction(
     worst = answer.certificate.worst if answer.certificate else 0.0
     floor = max(tol, _BLUR * worst) * acting
     forces = faces.forces
-    return Admissible(step, law, answer, faces, forces, balance, acting, floor, problem.joints)
+    known = np.zeros(step.nc)
+    return Admissible(
+        step, law, answer, faces, forces, balance, acting, floor, problem.joints, known
+    )
 
 
 def _certified(
@@ -309,7 +317,9 @@ def _compatible(
     imbalance = M @ (after - v) / step.dt - load - B.T @ f
     acting = np.maximum(acting, _NOISE * np.abs(imbalance))
     missed = np.abs(B.T @ forces - network.contact_load)
-    return forces if np.all(missed <= _DELIVERED * acting) else network.forces
+    if not np.all(missed <= _DELIVERED * acting):
+        return network.forces
+    return delivering(problem.classic_cd.data.B, forces, network.contact_load)
 
 
 def _without_friction(
@@ -354,4 +364,7 @@ def _without_friction(
     )
     force = np.where(forces > floor, forces, 0.0)[:, None]
     balance = sp.csr_array(places @ gradient)
-    return Admissible(problem.step, None, first, faces, force, balance, unit, floor, problem.joints)
+    magnified = np.where(network.uncertain > _KNOWN * unit, network.uncertain, 0.0)
+    return Admissible(
+        problem.step, None, first, faces, force, balance, unit, floor, problem.joints, magnified
+    )

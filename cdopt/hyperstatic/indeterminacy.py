@@ -161,13 +161,14 @@ def indeterminacy(
         tol=tol,
         contacts=asked,
         floor=found.floor,
+        uncertain=found.uncertain,
         parts=tuple(parts),
         free=less.free,
         determined=determined,
         joints=of_joints,
         reactions=reactions,
         seconds=dict(zip(_STAGES, np.diff(times).tolist(), strict=True)),
-        **_forces(less.free, determined, bounds, asked, (nc, d)),
+        **_forces(less.free, determined, bounds, asked, (nc, d), found.uncertain),
     )
 
 
@@ -177,10 +178,12 @@ def _forces(
     bounds: Bounds,
     asked: IntArray,
     shape: tuple[int, int],
+    uncertain: FloatArray,
 ) -> dict[str, Any]:
     """Admissible forces, and the bounds that were asked for, as ``Indeterminacy`` has them.
 
-    ``shape`` is that of all components, (nc, d).
+    ``shape`` is that of all components, (nc, d). Bounds are wider by what is ``uncertain`` (nc,) of
+    the load that they belong to.
     """
     force, moves = determined.copy(), np.zeros(determined.size, dtype=bool)
     for network in free:
@@ -190,6 +193,10 @@ def _forces(
     for name in ("lower", "upper"):
         sides[name] = np.where(moves, np.nan, determined)
         sides[name].reshape(shape)[asked] = getattr(bounds, name).reshape(-1, shape[1])
+    sides["lower"] = sides["lower"] - np.repeat(uncertain, shape[1])
+    sides["upper"] = sides["upper"] + np.repeat(uncertain, shape[1])
+    blurred = (uncertain > 0.0) & (sides["lower"][:: shape[1]] < 0.0)
+    sides["lower"][:: shape[1]][blurred] = 0.0  # no normal force pulls
     result: dict[str, Any] = {}
     for name, rows in sides.items():
         table = rows.reshape(shape)

@@ -76,6 +76,8 @@ class Indeterminacy(Frozen):
     tol : share of a contact's local load below which its force is zero.
     contacts : (n,) indices of the contacts whose bounds were asked for.
     floor : (nc,) N, below which a force is zero.
+    uncertain : (nc,) N, by how much round-off of the data or errors of the solution may move the
+        forces that are determined, where that is above 1e-6 of the local load; the bounds hold it.
     parts : the independent parts of the forces on the faces.
     free : the independent networks whose forces can differ.
     determined : (nc d,) N, the forces that belong to none of them.
@@ -115,6 +117,7 @@ class Indeterminacy(Frozen):
     tol: float
     contacts: IntArray
     floor: FloatArray
+    uncertain: FloatArray
     parts: tuple[ForcePart, ...]
     free: tuple[FreeNetwork, ...]
     determined: FloatArray
@@ -178,11 +181,12 @@ class Indeterminacy(Frozen):
         Where the bounds are known, because those of all components are less than 1e-7 of the local
         load (``unit``) apart (or 100 times the residual of the solution); elsewhere by
         linear algebra: no self-stress state involves the contact by more than 1e-7 of its other
-        forces.
+        forces. A force that the data, in double precision, leave ``uncertain`` is not unique.
         """
         with np.errstate(invalid="ignore"):
             narrow = (self._width <= self._narrow[:, None]).all(axis=1)
-        return read_only(np.where(self.bounded & self.moving, narrow, self.tight))
+        same = np.where(self.bounded & self.moving, narrow, self.tight)
+        return read_only(same & (self.uncertain == 0.0))
 
     @property
     def _narrow(self) -> FloatArray:

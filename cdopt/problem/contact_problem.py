@@ -58,6 +58,8 @@ class ContactProblem:
     law : "associated" with g̃ = g, or "coulomb" with de Saxcé's shifted rates.
     free : (nv,) which dofs are free; None where all are.
     start : (nv,) m/s, the motion at the start of the step; None of a static network.
+    applied : (nv,) N and N·m, the loads of the step, from which ``rest`` follows; empty where they
+        are not known.
     free_rates : (rows,) m/s, B v* and the rates of moving walls, without what is left of gaps; p
         of a static network, and where only N and p are known. No frame changes them.
     sliders : tangential springs with constant caps, or None.
@@ -84,6 +86,7 @@ class ContactProblem:
     law: str = "associated"
     free: BoolArray | None = None
     start: FloatArray | None = None
+    applied: FloatArray = field(default_factory=lambda: np.zeros(0))
     free_rates: FloatArray = field(default_factory=lambda: np.zeros(0))
     sliders: StepSliders | None = None
     dof_body: IntArray | None = None

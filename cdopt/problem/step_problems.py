@@ -301,6 +301,7 @@ def _with_matrices(
         step.dt,
         inertia=step.mass,
         start=step.v,
+        applied=step.F_ext,
         free_rates=read_only(np.asarray(B @ rest + rate)),
         dof_body=step.dof_body,
         contact_ids=step.contact_ids,

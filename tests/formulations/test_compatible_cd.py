@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from conftest import beam, random_step
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cdopt
+from cdopt.problem.active_set import amplified
 
 
 @pytest.mark.parametrize(
@@ -108,3 +110,27 @@ def test_a_jammed_step_fails_in_its_first_half() -> None:
     with pytest.raises(cdopt.SolveFailed, match="rigid step infeasible"):
         cdopt.CompatibleCD(squeezed).solve("clarabel")
     assert cdopt.CompatibleCD(squeezed).solve("clarabel", check=False).f is None
+
+
+@pytest.mark.parametrize("sigma", [2.0**-10, 2.0**-17, 2.0**-23])
+@pytest.mark.parametrize("classic", ["newton", "pgs", "apgd", "osqp", "clarabel"])
+def test_supports_close_together_have_their_own_forces(sigma: float, classic: str) -> None:
+    """Both are determined; errors of gaps change them by 1/σ², whoever solves the first step."""
+    B, f, dt = np.array([[1, 0.5], [1, 0.5 + sigma]]), np.array([3072.0, 1024.0]), 2.0**-10
+    step = cdopt.ContactStep(np.eye(2), B, [0, 0], -dt * (B.T @ f), [0, 0], dt, dof_body=[0, 0])
+    solution = cdopt.CompatibleCD(step).solve("newton", classic=classic, check=False)
+    assert solution.ok
+    np.testing.assert_allclose(solution.f, f, rtol=1e-6)
+    report = cdopt.indeterminacy(step, solution=solution.classic)
+    assert report.unique.all()
+    for values in (report.force, report.lower, report.upper):
+        np.testing.assert_allclose(values, f, rtol=1e-6)
+
+
+def test_what_a_truss_does_not_deliver_counts_magnified() -> None:
+    """An imbalance of 1e-9 is 1e-4 of the force where supports are 1e-5 apart."""
+    B = sp.csr_array(np.array([[1, 0.5], [1, 0.5 + 1e-5]]))
+    error = np.array([1.0, -1.0])
+    assert np.abs(B.T @ error).max() < 1.1e-5
+    np.testing.assert_allclose(amplified(B, B.T @ error, np.arange(2), 2), 1.0, rtol=1e-9)
+    assert not amplified(B, B.T @ error, np.arange(0), 2).any()

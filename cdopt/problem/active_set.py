@@ -1,0 +1,224 @@
+"""Rigid steps solved again on the contacts that press: forces as sharp as the data.
+
+A solver leaves small errors of gaps. Where two contacts nearly do the same, σ apart, they change
+forces 1/σ² times as much, and no residual shows it. On the contacts that press forces solve
+
+    N_A f = −p_A,    N_A = Δt B_A M⁻¹ B_Aᵀ,
+
+here by the singular values of B_A M^(−1/2), which are not squared, and residuals in extended
+precision (iterative refinement; N. J. Higham, Accuracy and Stability of Numerical Algorithms, SIAM
+2002, chapter 12). What remains is what round-off of p itself does to the forces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt.problem.contact_problem import ContactProblem, LocalScales
+
+_MOST = 100  # contacts of one part, and three times as many dofs, that are solved again
+_DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
+_PASSES = 6  # of refinement
+_CHANGES = 12  # of the set of contacts that press
+_NEGATIVE = 1e-9  # of the local load: forces that pull by less are zero
+_OPEN = 1e-9  # of the local speed: gaps that are below zero by less are closed
+_UNIT = float(np.finfo(float).eps)
+_KNOWN = 1e-7  # of the local load: what is less certain is solved in fractions,
+_EXACT = 1000  # where B has at most so many entries
+_FINER = float(np.finfo(np.longdouble).eps)
+
+
+class Resolved(NamedTuple):
+    """Forces of a rigid step, solved again.
+
+    Attributes
+    ----------
+    forces : (nc,) N, zero on open contacts; those given where they were not solved again.
+    uncertain : (nc,) N, what errors of the gaps, and round-off of the data, do to them; zero where
+        that was not looked at.
+    """
+
+    forces: FloatArray
+    uncertain: FloatArray
+
+
+def resolved(
+    data: ContactProblem, f: FloatArray, gap: FloatArray, closed: BoolArray, local: LocalScales
+) -> Resolved:
+    """Forces f (nc,) of a rigid step solved again, part by part, where parts are small.
+
+    ``gap`` (nc,) in m/s are its gap rates, ``closed`` (nc,) says which contacts may press,
+    ``local`` are the scales of the answer.
+    """
+    forces, uncertain = np.where(closed, np.maximum(f, 0.0), 0.0), np.zeros(f.size)
+    if data.inertia is None or not closed.any():
+        return Resolved(forces, uncertain)
+    part = data.parts.contact
+    many = np.bincount(part[closed], minlength=data.parts.count)
+    for k in np.flatnonzero((many > 1) & (many <= _MOST)):
+        contacts = np.flatnonzero(closed & (part == k))
+        dofs = np.flatnonzero(data.parts.dof == k)
+        if dofs.size > 3 * _MOST:
+            continue
+        presses = data.mobility[contacts] * f[contacts] > gap[contacts]
+        scales = local.speed[contacts], local.speed[contacts] / data.mobility[contacts]
+        answer = _Part(data, contacts, dofs).solved(forces[contacts], presses, *scales)
+        forces[contacts], uncertain[contacts] = answer
+    return Resolved(forces, uncertain)
+
+
+def amplified(B: sp.csr_array, missed: FloatArray, pressing: IntArray, nc: int) -> FloatArray:
+    """(nc,) N, forces that a load ``missed`` (nv,) makes on the ``pressing`` contacts (n,).
+
+    Zero where they are too many to say.
+    """
+    result = np.zeros(nc)
+    used = np.unique(B[pressing].indices)
+    if not 0 < pressing.size <= _MOST or used.size > 3 * _MOST:
+        return result
+    rows = B[pressing][:, used].toarray()
+    length = np.linalg.norm(rows, axis=1)
+    length = np.where(length > 0.0, length, 1.0)
+    inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT)
+    result[pressing] = np.abs(inverse.T @ missed[used]) / length
+    return result
+
+
+def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
+    """Forces f (nc,) changed on the contacts that press, as little as delivers the load (nv,).
+
+    As they are where contacts are too many, or one would pull.
+    """
+    pressing = np.flatnonzero(f > 0.0)
+    used = np.unique(B[pressing].indices)
+    if not 0 < pressing.size <= _MOST or used.size > 3 * _MOST:
+        return f
+    rows = B[pressing][:, used].toarray()
+    length = np.linalg.norm(rows, axis=1)
+    inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT).T / length[:, None]
+    result = f.astype(np.longdouble)
+    for _ in range(2):
+        missed = load[used] - rows.T.astype(np.longdouble) @ result[pressing]
+        result[pressing] += inverse @ missed.astype(np.float64)
+    better = result.astype(np.float64)
+    return better if better.min(initial=0.0) >= 0.0 else f
+
+
+class _Part:
+    """The closed contacts (n,) of one part, and its dofs (m,)."""
+
+    def __init__(self, data: ContactProblem, contacts: IntArray, dofs: IntArray) -> None:
+        if data.inertia is None:
+            raise TypeError("a problem without inertia")
+        self.dt, self.bias = data.dt, data.bias[contacts]
+        rest: FloatArray = data.rest[dofs]
+        self.exactly, blur = False, _UNIT  # of the motion without contacts
+        self.B = data.B[contacts][:, dofs].toarray()
+        self.factor: FloatArray | None = None
+        if data.inertia.is_diagonal:
+            self.mass = data.inertia.diagonal[dofs]
+            self.root = self.B / np.sqrt(self.mass)
+            if data.start is not None and data.applied.size:
+                self.start, self.loads = data.start[dofs], data.applied[dofs]
+                loads = self.loads.astype(np.longdouble)
+                rest, blur = self.start + data.dt * loads / self.mass, _FINER
+                self.exactly = self.B.size <= _EXACT
+        else:
+            block = sp.csr_array(sp.csr_array(data.inertia.M)[dofs][:, dofs]).toarray()
+            self.factor = np.linalg.cholesky(block)
+            self.root = scipy.linalg.solve_triangular(self.factor, self.B.T, lower=True).T
+        moved = np.abs(self.B) @ np.abs(rest.astype(np.float64))
+        self.rest, self.rounded = rest, 2.0 * _UNIT * np.abs(self.bias)
+        self.noise = self.rounded + 2.0 * blur * moved  # m/s, of p
+
+    def solved(
+        self, f: FloatArray, presses: BoolArray, speed: FloatArray, force: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Forces and what is uncertain of them (n,), N, from forces f and those that press.
+
+        ``speed`` and ``force`` (n,) are the local scales. Where no set of contacts gives forces
+        that push and gaps that are closed, forces stay as they are, with their errors.
+        """
+        given, presses = np.where(presses, f, 0.0), presses.copy()
+        first = presses.copy()
+        for _ in range(_CHANGES):
+            inverse = self._inverse(presses)
+            noise, found = self.noise, self._refined(given, presses, inverse)
+            if self.exactly and np.any(self._spread(inverse, presses, noise) > _KNOWN * force):
+                noise, found = self.rounded, self._refined(given, presses, inverse, self._exact)
+            gap = self._gap(found)
+            pulls = presses & (found < -_NEGATIVE * force)
+            closes = ~presses & (gap < -_OPEN * speed - self.noise)
+            if not (pulls.any() or closes.any()):
+                forces = np.maximum(found.astype(np.float64), 0.0)
+                return forces, self._spread(inverse, presses, noise)
+            presses = (presses & ~pulls) | closes
+            given = np.where(presses, np.maximum(found.astype(np.float64), 0.0), 0.0)
+        error = np.abs(self._gap(np.where(first, f, 0.0))).astype(np.float64)
+        return f, self._spread(self._inverse(first), first, error + self.noise)
+
+    def _inverse(self, presses: BoolArray) -> FloatArray:
+        """N_A⁻¹ (a, a) on the contacts that press; of dependent ones the generalised inverse."""
+        rows = self.root[presses]
+        length = np.linalg.norm(rows, axis=1)
+        length = np.where(length > 0.0, length, 1.0)
+        vectors, values, _ = np.linalg.svd(rows / length[:, None], full_matrices=False)
+        used = values > _DEPENDENT * values.max(initial=0.0)
+        half = vectors[:, used] / values[used] / length[:, None]
+        return np.asarray(half @ half.T) / self.dt
+
+    def _gap(self, f: FloatArray) -> FloatArray:
+        """(n,) m/s, in extended precision."""
+        if self.factor is None:
+            pushed = (self.B.T.astype(np.longdouble) @ f) / self.mass
+        else:
+            pushed = scipy.linalg.cho_solve((self.factor, True), (self.B.T @ f).astype(float))
+        motion = self.rest + np.longdouble(self.dt) * pushed
+        return self.B.astype(np.longdouble) @ motion + self.bias
+
+    @cached_property
+    def _exact(self) -> Callable[[Any], Any]:
+        """Gaps (n,) of forces (n,), both fractions."""
+        exact = np.vectorize(Fraction, otypes=[object])
+        B, bias, mass, dt = exact(self.B), exact(self.bias), exact(self.mass), Fraction(self.dt)
+        rest = exact(self.start) + dt * exact(self.loads) / mass
+        return lambda f: B @ (rest + dt * (B.T @ f) / mass) + bias
+
+    def _refined(
+        self,
+        f: FloatArray,
+        presses: BoolArray,
+        inverse: FloatArray,
+        gap: Callable[[Any], Any] | None = None,
+    ) -> Any:
+        """(n,) forces whose gaps are zero where contacts press, in extended precision.
+
+        With the ``gap`` of fractions forces are fractions, and gaps exact.
+        """
+        result: Any = f.astype(np.longdouble)
+        if gap is not None:
+            result = np.array([Fraction(x) for x in f.tolist()], dtype=object)
+        last = np.inf
+        for _ in range(_PASSES):
+            error = np.asarray((gap or self._gap)(result))[presses].astype(np.float64)
+            change = inverse @ error
+            size = float(np.abs(change).max(initial=0.0))
+            if not size < last:
+                break
+            result[presses] -= change if gap is None else [Fraction(x) for x in change.tolist()]
+            last = size
+        return result
+
+    def _spread(self, inverse: FloatArray, presses: BoolArray, error: FloatArray) -> FloatArray:
+        """(n,) N, what an ``error`` of gaps (n,) in m/s may do to the forces that press."""
+        result = np.zeros(presses.size)
+        result[presses] = np.abs(inverse) @ error[presses]
+        return result
