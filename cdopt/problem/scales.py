@@ -241,7 +241,8 @@ class MatrixScales(StepScales):
         speed, energy = self._gap_speeds(own, meeting, gap_round_off)
         if problem.compliance is None:
             push, gap = self.mobility * problem.cones.normal(f), self.opening(rates)
-            speed = self._contact_bodies.slowest_near(speed, push, gap)
+            normal = self._normal_mobility
+            speed = self._contact_bodies.slowest_near(speed, push, gap, normal)
         least = parts.total(parts.dof, energy[blocks] / np.bincount(blocks)[blocks])
         imbalance = self._mass.times(jump) - dt * problem.load(f)
         momenta = self._mass.times_size(np.abs(v_next) + np.abs(self._motion))
@@ -323,14 +324,26 @@ class MatrixScales(StepScales):
         (nv,), ``rates`` (rows,) are those of v⁺. What closes a gap in free motion but is stopped
         elsewhere meets nothing. Round-off is none.
         """
-        problem, pairs = self.problem, self._contact_bodies
-        normal = sp.csr_array(problem.B[problem.cones.ends[:-1]]) if problem.d > 1 else problem.B
+        pairs, normal = self._contact_bodies, self._normal_rows
         row, change = rows_of(normal), normal.data * jump[normal.indices]
         body = self.bodies.label[normal.indices]
         own, size = (pairs.sums(row, body, values) for values in (change, np.abs(change)))
         closing = own - self.opening(rates)[pairs.contact]
         round_off = EPS * size + self.opening_size(gap_round_off)[pairs.contact]
         return np.where(closing > round_off, closing, 0.0)
+
+    @cached_property
+    def _normal_rows(self) -> sp.csr_array:
+        """(nc, nv) the normal rows of B."""
+        problem = self.problem
+        return problem.B if problem.d == 1 else sp.csr_array(problem.B[problem.cones.ends[:-1]])
+
+    @cached_property
+    def _normal_mobility(self) -> FloatArray:
+        """(n,) 1/kg, w² of each body at each contact, of the normal rows."""
+        B = self._normal_rows
+        share, body = B.data**2 / self._mass.diagonal[B.indices], self.bodies.label[B.indices]
+        return self._contact_bodies.sums(rows_of(B), body, share)
 
     @cached_property
     def _closing_rate(self) -> FloatArray:

@@ -198,21 +198,24 @@ class ContactBodies:
         values = np.sqrt(energy[self.body[used]] / w2[used])
         return smallest_by(self.contact[used], values, self.nc)
 
-    def slowest_near(self, speed: FloatArray, push: FloatArray, gap: FloatArray) -> FloatArray:
+    def slowest_near(
+        self, speed: FloatArray, push: FloatArray, gap: FloatArray, normal: FloatArray
+    ) -> FloatArray:
         """(nc,) the least ``speed`` (nc,) of a contact and of those that its errors reach.
 
         What a contact gets wrong moves its bodies, and with them what they touch: contacts that
         press, their ``push`` (nc,) above their ``gap`` (nc,), both in m/s, or whose gap is a small
         share of the fastest of the body. A gap error of one at contact i changes that of contact k
-        by w_ib w_kb / Σ_b w_ib² through body b.
+        by w_ib w_kb / Σ_b w_ib² through body b, with the w² (n,) of the ``normal`` rows.
         """
-        used = self.mobility > 0.0
-        i, b, w = self.contact[used], self.body[used], np.sqrt(self.mobility[used])
+        used = normal > 0.0
+        i, b, w = self.contact[used], self.body[used], np.sqrt(normal[used])
+        total = total_by(i, normal[used], self.nc)
         of_body, least = np.full(self.count, np.inf), speed.copy()
         small = _TOUCHES * largest_by(b, speed[i], self.count)
         near = (push[i] > gap[i]) | (gap[i] <= small[b])
         np.minimum.at(of_body, b[near], speed[i[near]] / w[near])
-        np.minimum.at(least, i, of_body[b] * self.total[i] / w)
+        np.minimum.at(least, i, of_body[b] * total[i] / w)
         return least
 
     def touched(self, chosen: BoolArray) -> BoolArray:
