@@ -238,11 +238,7 @@ class MatrixScales(StepScales):
         rates = problem.gap(v_next, f)
         meeting = self._meeting_speeds(jump, rates, gap_round_off)
         own = bodies.total(mass * change**2)
-        speed, energy = self._gap_speeds(own, meeting, gap_round_off)
-        if problem.compliance is None:
-            push, gap = self.mobility * problem.cones.normal(f), self.opening(rates)
-            normal = self._normal_mobility
-            speed = self._contact_bodies.slowest_near(speed, push, gap, normal)
+        speed, energy = self._gap_speeds(own, meeting, gap_round_off, f, rates)
         least = parts.total(parts.dof, energy[blocks] / np.bincount(blocks)[blocks])
         imbalance = self._mass.times(jump) - dt * problem.load(f)
         momenta = self._mass.times_size(np.abs(v_next) + np.abs(self._motion))
@@ -292,7 +288,12 @@ class MatrixScales(StepScales):
         return sp.csr_array(self.problem.products * root[:, None])
 
     def _gap_speeds(
-        self, energy: FloatArray, meeting: FloatArray, gap_round_off: FloatArray
+        self,
+        energy: FloatArray,
+        meeting: FloatArray,
+        gap_round_off: FloatArray,
+        f: FloatArray,
+        rates: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
         """(nc,) m/s, the local gap speeds, and (bodies,) kg m²/s², the energies behind them.
 
@@ -313,7 +314,11 @@ class MatrixScales(StepScales):
         busy = (meeting > _MEETS * others) | (loads > _NEGLIGIBLE * others)
         idle_bodies = np.bincount(pairs.body[busy], minlength=count) == 0
         energy = pairs.least_energies(energy, idle_bodies, meeting, _NEIGHBOUR, background)
-        return np.minimum(pairs.speeds(energy), most), energy
+        speeds = pairs.speeds(energy)
+        if self.problem.compliance is None:
+            push, gap = self.mobility * self.problem.cones.normal(f), self.opening(rates)
+            speeds = pairs.slowest_near(speeds, push, gap, self._normal_mobility)
+        return np.minimum(speeds, most), energy
 
     def _meeting_speeds(
         self, jump: FloatArray, rates: FloatArray, gap_round_off: FloatArray
