@@ -195,7 +195,9 @@ ARRAYS = Kind("arrays", (".npz",), b"PK")
 SCENES = Kind("scenes", (".toml",))
 CONTACT_PROBLEMS = Kind("FCLib's contact problems", (".hdf5", ".h5"), b"\x89HDF")
 PROGRAMS = Kind("quadratic programs", (".mps", ".qps"))
-_SAVED = (ARRAYS, SCENES, CONTACT_PROBLEMS, PROGRAMS)
+CONE_PROGRAMS = Kind("programs with cones", (".cbf",))
+MATLAB = Kind("arrays of MATLAB", (".mat",), b"MATLAB")
+_SAVED = (ARRAYS, SCENES, CONTACT_PROBLEMS, PROGRAMS, CONE_PROGRAMS, MATLAB)
 _READ = {".vtkhdf", ".jsonl", ".json", ".obj", ".stl", ".dump", ".lammpstrj", ".data", ".lmp"}
 
 

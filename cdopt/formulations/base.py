@@ -24,6 +24,7 @@ from cdopt.backends.selection import require_capable, resolve
 from cdopt.formulations.conflicts import conflict
 from cdopt.formulations.extension import Addition, ExtendedIterate
 from cdopt.formulations.prepared import Prepared
+from cdopt.formulations.stated_program import unpacked
 from cdopt.formulations.statement import InForces, InMotion, Statement
 from cdopt.problem import ContactProblem
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
@@ -343,6 +344,44 @@ class Formulation(ABC):
         if not self._multipliers:
             raise InvalidInput("constraint", "no answer with multipliers", "a solved formulation")
         return self._multipliers[known.index(constraint.id)]
+
+    def from_vector(
+        self,
+        x: Any,
+        y: Any = None,
+        z: Any = None,
+        *,
+        physical: bool = False,
+        tol: float = TOLERANCE,
+    ) -> StepSolution:
+        """The certified solution that an answer to the stated program is, in newtons and m/s.
+
+        The program is that of ``cdopt.interop.exports``, which ``cdopt export`` writes.
+
+        Parameters
+        ----------
+        x : (n,) its unknowns. y : (m,) multipliers of l ≤ A x ≤ u, positive at the upper side, as
+            OSQP has them: P x + q + Aᵀy − Gᵀz + (of bounds) = 0. z : (k,) of the cones.
+            Forms in motions and static networks need them, the others do not.
+        physical : whether the program was in physical units. tol : of the certificate.
+
+        Raises
+        ------
+        InvalidInput : lengths that are not those of the program, or multipliers that it needs.
+        Unsupported : a program with other cones than of second order.
+        """
+        physical, tol = checks.flag("physical", physical), checks.tolerance("tol", tol)
+        started = clock()
+        with CVXPY_LOCK:
+            held = unpacked(self, x, y, z, physical)
+            iterate = held.iterate()
+        if iterate is None:
+            raise InvalidInput("y", "none", f"multipliers, which {self.name} needs")
+        if isinstance(iterate, ExtendedIterate):
+            self._multipliers = iterate.multipliers
+        result = RunResult("given as a vector", "solved", iterate, {})
+        record = {"tol": tol, "settings": {}, "extended": self.extended}
+        return held._solution("vector", result, held.certify(iterate, tol), record, started)
 
     def certify(self, iterate: Iterate, tol: float = TOLERANCE) -> Certificate:
         """The certificate of an ``iterate`` at ``tol``: of the problem with all that was added."""

@@ -150,6 +150,16 @@ class Statement(ABC):
         """Variables that expressions of users cannot hold."""
         return []
 
+    def physical_units(self) -> list[tuple[cp.Variable, FloatArray]]:
+        """The variables that are forces, motions or overlaps, and N, m/s or m a unit of each."""
+        units = []
+        for name, variable in self.own.items():
+            if name == "motion" and self.dofs:
+                units.append((variable, self.scaled.unit))
+            elif name == "forces" and self.data.nc:
+                units.append((variable, self.data.force))
+        return units
+
     def extended(self, addition: Addition) -> Self:
         """The same statement on the same variables, with constraints and objectives of a user.
 
@@ -389,6 +399,11 @@ class InForces(Statement):
     def _others(self) -> list[cp.Variable]:
         return [self.r] if self._copied else []
 
+    def physical_units(self) -> list[tuple[cp.Variable, FloatArray]]:
+        """As of any statement, and of the copy of the forces."""
+        copies = [(self.r, self.data.force)] if self._copied and self.data.nc else []
+        return [*super().physical_units(), *copies]
+
     def _given_rates(self) -> FloatArray:
         return np.asarray(self.row_weight * self._shifted)
 
@@ -493,6 +508,13 @@ class InMotion(Statement):
     @property
     def _others(self) -> list[cp.Variable]:
         return [variable for variable in (self.c, self.s) if variable is not None]
+
+    def physical_units(self) -> list[tuple[cp.Variable, FloatArray]]:
+        """As of any statement, and of the overlaps of elastic contacts of a step."""
+        data = self.data
+        if self.c is None or data.is_static or not data.nc:
+            return super().physical_units()
+        return [*super().physical_units(), (self.c, data.dt * data.speed)]
 
     def weak_duality(
         self, gradient: Mapping[int, FloatArray], constant: float

@@ -1,14 +1,16 @@
 """Other codes: files of contact problems, models, and solvers.
 
 ``fclib`` reads and writes the HDF5 files of FCLib, the collection of frictional contact problems;
-``quadratic_programs`` reads and writes QPS files; ``mujoco`` takes the present contacts of a
+``exports`` writes the program of a formulation for other solvers; ``quadratic_programs`` reads and
+writes QPS files; ``mujoco`` takes the present contacts of a
 MuJoCo model; ``siconos`` calls Siconos' solvers; ``petsc`` solves trusses on several processes.
 """
 
-from cdopt.interop import fclib, mujoco, petsc, quadratic_programs, siconos
+from cdopt.interop import exports, fclib, mujoco, petsc, quadratic_programs, siconos
 from cdopt.problem.contact_list import normal_first, normal_last
 
 __all__ = [
+    "exports",
     "fclib",
     "mujoco",
     "normal_first",

@@ -1,0 +1,79 @@
+"""``cdopt export``: the program of a problem as a file for other solvers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import cdopt
+from cdopt.cli import output
+from cdopt.cli.output import option
+
+
+def export(
+    problem: output.ProblemName,
+    out: Annotated[
+        str,
+        option(
+            "The file: .mps or .qps for quadratic programs, .cbf for cones, .npz, .mat for both.",
+            metavar="FILE",
+        ),
+    ],
+    formulation: Annotated[
+        str | None,
+        option(
+            "classic-force (default of steps), classic-velocity, truss-complementary (default of "
+            "trusses), truss-potential, associated (default with friction; also in the force form, "
+            "associated-force)."
+        ),
+    ] = None,
+    frictionless: output.Frictionless = False,
+    power: output.Power = None,
+    physical: Annotated[
+        bool,
+        option("Forces in N, motions in m/s or m, the objective in J or N m/s.", "--physical"),
+    ] = False,
+    as_json: output.Json = False,
+) -> None:
+    """Write the program of a problem for other solvers.
+
+    Problems are those of the bank, files and scenes, as in cdopt solve. In Python,
+    formulation.from_vector(x, y) makes a certified solution in newtons of an answer. Exit code: 0,
+    or 1 when the input is bad.
+    """
+    named = cdopt.open_problem(problem, power, frictionless=frictionless)
+    posed = _posed(named, formulation)
+    program = cdopt.interop.exports.write(out, posed, physical=physical)
+    sizes = {"unknowns": program.n, "rows": program.l.size, "cones": program.cones.size}
+    if as_json:
+        output.print_json({"file": str(Path(out)), "formulation": posed.name, **sizes})
+        return
+    listed = ", ".join(f"{number:,} {name}" for name, number in sizes.items())
+    output.say(f"{out}: {posed.name}, {listed}")
+    units = "N, m/s and J" if physical else "units of the problem's scales"
+    output.say(f"in {units}; back to newtons: from_vector(x, y) of the formulation", "dim")
+
+
+def _posed(named: cdopt.study.NamedProblem, asked: str | None) -> cdopt.formulations.Formulation:
+    """The formulation asked for, or the usual one.
+
+    Raises
+    ------
+    InvalidInput : none of these. Unsupported : not one of this kind of problem.
+    """
+    step = named.step
+    rough = step is not None and step.friction is not None
+    usual = "associated" if rough else "classic-force"
+    name = asked or ("truss-complementary" if step is None else usual)
+    if step is not None and rough and name in ("associated", "associated-force"):
+        return cdopt.FrictionalCD(step, "associated", "force" if name.endswith("force") else None)
+    known = ("classic-force", "classic-velocity", "truss-complementary", "truss-potential")
+    if name not in (*known, "associated", "associated-force"):
+        expected = f"one of {', '.join(known)}, associated"
+        raise cdopt.InvalidInput("--formulation", repr(name), expected)
+    if name.startswith("associated"):
+        raise cdopt.Unsupported(name, "the problem has no friction", known)
+    posed = cdopt.study.comparison.pose(named, name)
+    if not isinstance(posed, cdopt.formulations.Formulation):
+        raise cdopt.Unsupported(name, "it is no single program", known)
+    return posed
