@@ -6,6 +6,10 @@ its contacts, the normal component first in each contact's block of ``spacedim``
 - local: u = W r + q, with W the Delassus matrix of impulses;
 - global: M v = H r + G l + f, u = Hᵀ v + w, and Gᵀ v + b = 0 where there are joints.
 
+Files with rolling friction (``fclib_local_rolling``, ``fclib_global_rolling``) have the rows of
+moments as well, ``spacedim`` 5 in space, n, t₁, t₂, r₁, r₂, or 3 in the plane, and the
+coefficients ``mu_r`` in m; the cone is the product cone.
+
 ``FclibProblem.frictional_step`` is the stored problem, for ``FrictionalCD``; ``step`` its normal
 rows alone, for the frictionless formulations. With a time step of one, forces are impulses: N = W
 and p = q of a local problem; B = Hᵀ, Φ = w, F_ext = f and v = 0 of a global one, so that v* = M⁻¹f,
@@ -48,7 +52,7 @@ from numpy.typing import NDArray
 
 from cdopt._util import checks, files, sparse
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.interop.hdf5 import read_arrays
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
@@ -67,6 +71,10 @@ SUFFIXES = (".hdf5", ".h5")
 
 _TEXTS = ("title", "description", "math_info")
 _EXPECTED = "an FCLib file (HDF5 with fclib_local or fclib_global)"
+_ROLLING = "_rolling"  # end of the names of problems with rolling friction
+_KINDS = {f"fclib_{kind}{end}" for kind in ("local", "global") for end in ("", _ROLLING)}
+_PLANE = {2: True, 3: False}  # rows a contact: whether in the plane
+_PLANE_ROLLING = {3: True, 5: False}  # with the rows of rolling
 _COMPRESSED_COLUMNS, _COMPRESSED_ROWS = -1, -2
 _LARGEST = 10_000_000  # contacts' components and degrees of freedom
 _MOST_ENTRIES = 2**31 - 1  # of a matrix
@@ -83,7 +91,7 @@ class FclibProblem:
     step : the derived frictionless step, with Δt = 1; its forces are impulses, N s.
     frictional_step : the step with friction as it is stored, W or M made symmetric.
     kind : "local" (N and p) or "global" (M and B).
-    spacedim : components of each contact, 2 or 3, the normal one first.
+    spacedim : components of each contact, 2 or 3, the normal one first; with rolling 3 or 5.
     mu : (nc,) friction coefficients.
     symmetrised : largest |W − Wᵀ| relative to the largest |W|, which was averaged away; of M in
         a global problem.
@@ -91,6 +99,7 @@ class FclibProblem:
         stored; otherwise None.
     H, w : (nv, m) and (m,) m/s of a global problem, likewise.
     title, description, math_info : what the file tells of itself; empty where it does not.
+    mu_r : (nc,) m, coefficients of rolling; None of a problem without rolling friction.
     """
 
     step: Step
@@ -105,6 +114,7 @@ class FclibProblem:
     title: str = ""
     description: str = ""
     math_info: str = ""
+    mu_r: FloatArray | None = None
 
     __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
 
@@ -132,17 +142,24 @@ class FclibProblem:
         ------
         InvalidInput : all rows of W are no positive semidefinite matrix, up to 1e-6.
         """
-        d, k = self.spacedim, self.step.stiffness
-        tangential = np.arange(self.mu.size * d) % d > 0
+        d, k, moments = self.spacedim, self.step.stiffness, 0
+        more: dict[str, Any] = {}
+        if self.mu_r is not None:
+            moments = 1 if _PLANE_ROLLING[d] else 2
+            more = {"rolling": self.mu_r, "spin": np.zeros((self.mu.size, moments))}
+        place = np.arange(self.mu.size * d) % d
         if self.W is not None:
-            W = sp.csr_array((self.W + self.W.T) * 0.5)
-            how: dict[str, Any] = {"friction": Friction(self.mu), "symmetrised": self.symmetrised}
+            W, friction = sp.csr_array((self.W + self.W.T) * 0.5), Friction(self.mu, **more)
+            how: dict[str, Any] = {"friction": friction, "symmetrised": self.symmetrised}
             return DelassusStep(W, self.q, dt=1.0, stiffness=k, **how)
         if self.H is None or self.w is None or not isinstance(self.step, ContactStep):
             raise InvalidInput("problem", "neither W nor H", "what read returned")
-        rate = self.w[tangential].reshape(-1, d - 1)
-        rows = sp.csr_array(self.H.T)[tangential]
-        return self.step.replace(friction=Friction(self.mu, rows, rate))
+        sliding, rolling, rows = (place > 0) & (place < d - moments), place >= d - moments, self.H.T
+        rate, rows = self.w[sliding].reshape(-1, d - moments - 1), sp.csr_array(rows)
+        if moments:
+            spin = self.w[rolling].reshape(-1, moments)
+            more = {"rolling": self.mu_r, "B_r": rows[rolling], "spin": spin}
+        return self.step.replace(friction=Friction(self.mu, rows[sliding], rate, **more))
 
     def __repr__(self) -> str:
         return f"FclibProblem({self.kind}, {self.spacedim}D, {self.step!r}; {self.label})"
@@ -164,20 +181,29 @@ def read(path: str | Path, stiffness: Any = 1.0) -> FclibProblem:
     """
     arrays = read_arrays(checks.path("path", path), _EXPECTED)
     try:
-        kinds = {name.partition("/")[0] for name in arrays} & {"fclib_local", "fclib_global"}
+        kinds = {name.partition("/")[0] for name in arrays} & _KINDS
         if len(kinds) != 1:
             found = "both kinds at once" if kinds else "neither kind of problem"
             raise InvalidInput("problem", found, _EXPECTED)
         (root,) = kinds
-        spacedim = _integer(arrays, f"{root}/spacedim", 2, 3)
+        dimensions = _PLANE_ROLLING if root.endswith(_ROLLING) else _PLANE
+        spacedim = _integer(arrays, f"{root}/spacedim", min(dimensions), max(dimensions))
+        if spacedim not in dimensions:
+            raise InvalidInput(f"{root}/spacedim", str(spacedim), "3 or 5 with rolling friction")
         texts: dict[str, Any] = {name: _text(arrays, f"{root}/info/{name}") for name in _TEXTS}
-        parts = (_local if root == "fclib_local" else _global)(arrays, root, spacedim, stiffness)
+        stated = _local if root.startswith("fclib_local") else _global
+        parts = stated(arrays, root, spacedim, stiffness)
+        if root.endswith(_ROLLING):
+            name = f"{root}/vectors/mu_r"
+            rolling = _entry(arrays, name)
+            parts["mu_r"] = checks.per_contact(name, rolling, parts["mu"].size, at_least=0.0)
     except InvalidInput as error:
         if error.argument == "stiffness":
             raise
         found = f"{path}: {error.argument}: {error.found}"[:300]
         raise InvalidInput("path", found, error.expected) from error
-    return FclibProblem(kind=root.removeprefix("fclib_"), spacedim=spacedim, **parts, **texts)
+    kind = root.removeprefix("fclib_").removesuffix(_ROLLING)
+    return FclibProblem(kind=kind, spacedim=spacedim, **parts, **texts)
 
 
 def _local(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[str, Any]:
@@ -351,6 +377,9 @@ def write(
         if stored.step.joints is not None:
             joints = stored.step.joints
             parts |= {"G": sp.csr_array(joints.J.T), "vectors/b": joints.rate}
+    name = f"fclib_{stored.kind}"
+    if stored.mu_r is not None:
+        parts["vectors/mu_r"], name = stored.mu_r, f"{name}{_ROLLING}"
     texts = {
         "title": checks.text("title", title) or stored.title,
         "description": checks.text("description", description) or stored.description,
@@ -358,26 +387,37 @@ def write(
     }
     image = io.BytesIO()
     with h5py.File(image, "w") as file:
-        root = file.create_group(f"fclib_{stored.kind}")
+        root = file.create_group(name)
         root["spacedim"] = np.array([stored.spacedim], dtype=np.int32)
-        for name, values in parts.items():
+        for key, values in parts.items():
             if sp.issparse(values):
-                _put_matrix(root.create_group(name), values)
+                _put_matrix(root.create_group(key), values)
             else:
-                root[name] = values
-        for name, text in texts.items():
-            root[f"info/{name}"] = np.bytes_(text.encode() + b"\x00")
-        for name, values in answer.items():
-            file[f"solution/{name}"] = values
+                root[key] = values
+        for key, text in texts.items():
+            root[f"info/{key}"] = np.bytes_(text.encode() + b"\x00")
+        for key, values in answer.items():
+            file[f"solution/{key}"] = values
     files.write_bytes(path, image.getvalue(), kind=files.CONTACT_PROBLEMS)
 
 
 def _in_impulses(step: Step) -> FclibProblem:
-    """A contact step as FCLib states it, in impulses, its normals first in blocks of 2 or 3."""
-    step.require_no_moments("a file of FCLib")
+    """A contact step as FCLib states it, in impulses, its normals first in blocks of 2 or 3.
+
+    Raises
+    ------
+    Unsupported : moments that FCLib does not have: torsion, or an elliptic cone.
+    """
     friction, d, mu, about = step.friction, 3, np.zeros(step.nc), DESCRIPTION
+    more: dict[str, Any] = {}
     if friction is not None:
-        d, mu, about = friction.d, friction.mu, ROUGH_DESCRIPTION
+        d, mu, about = friction.d + friction.moments, friction.mu, ROUGH_DESCRIPTION
+    if friction is not None and friction.moments:
+        if d not in _PLANE_ROLLING or friction.moments != friction.d - 1:
+            raise Unsupported("a file of FCLib", "it has no rows for torsion")
+        if friction.cone != "product":
+            raise Unsupported("a file of FCLib", "its cone of rolling is the product cone")
+        more["mu_r"] = friction.rolling
     elif step.normals is not None:
         d = int(step.normals.shape[1])
     first = np.eye(1, d)  # a row or column for the normal, and empty ones
@@ -386,17 +426,18 @@ def _in_impulses(step: Step) -> FclibProblem:
         if isinstance(step, DelassusStep) and friction is not None:
             W, q = step.N_rows, step.p_rows
         plain, W = step.without_friction(), sp.csr_array(W / step.dt)
-        return FclibProblem(plain, "local", d, mu, 0.0, W=W, q=q, description=about)
+        return FclibProblem(plain, "local", d, mu, 0.0, W=W, q=q, description=about, **more)
     load = step.mass.M @ step.v + step.dt * step.F_ext
     impulses = ContactStep(
         step.M, step.B, step.bias, np.zeros(step.v.size), load, dt=1.0, joints=step.joints
     )
     H, w = sp.kron(step.B.T, first), np.kron(step.bias, first[0])
     if friction is not None:
-        H = interleaved(step.B, friction.B_t).T
-        w = np.column_stack([step.bias, friction.rate]).ravel()
+        turning = () if friction.B_r is None else (friction.B_r,)
+        H = interleaved(step.B, friction.B_t, *turning).T
+        w = np.column_stack([step.bias, friction.rate, friction.spin]).ravel()
     H = sp.csr_array(H)
-    return FclibProblem(impulses, "global", d, mu, 0.0, H=H, w=w, description=about)
+    return FclibProblem(impulses, "global", d, mu, 0.0, H=H, w=w, description=about, **more)
 
 
 def _solution(stored: FclibProblem, step: Step, solution: StepSolution) -> dict[str, FloatArray]:
@@ -409,7 +450,10 @@ def _solution(stored: FclibProblem, step: Step, solution: StepSolution) -> dict[
     r[:, 0] = step.dt * solution.f
     u[:, 0] = step.N @ solution.f + step.p_vec if solution.gap is None else solution.gap
     if solution.f_t is not None and solution.slip is not None:
-        r[:, 1:], u[:, 1:] = step.dt * solution.f_t, solution.slip
+        last = 1 + solution.f_t.shape[1]
+        r[:, 1:last], u[:, 1:last] = step.dt * solution.f_t, solution.slip
+        if solution.f_r is not None and solution.spin is not None:
+            r[:, last:], u[:, last:] = step.dt * solution.f_r, solution.spin
     answer = {"r": r.ravel(), "u": u.ravel()}
     if stored.kind == "global" and solution.v_next is not None:
         answer["v"] = solution.v_next

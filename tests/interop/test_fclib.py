@@ -579,3 +579,54 @@ def test_steps_with_friction_come_back(tmp_path: Path, name: str) -> None:
     with h5py.File(tmp_path / "step.hdf5") as file:
         stored = file["solution/r"][()].reshape(-1, step.friction.d)
     assert np.array_equal(stored[:, 1:], step.dt * solution.f_t)
+
+
+@pytest.mark.parametrize("space", [True, False])
+@pytest.mark.parametrize("matrices", [True, False])
+def test_problems_with_rolling_friction_come_back(
+    tmp_path: Path, space: bool, matrices: bool
+) -> None:
+    """Rows n, t, r, their coefficients, and the solution with its moments."""
+    rng, nc, nv, m = np.random.default_rng(int(space)), 3, 12, 2 if space else 1
+    B, B_t, B_r = (rng.standard_normal((many, nv)) for many in (nc, nc * m, nc * m))
+    friction = cdopt.Friction(
+        rng.uniform(0.1, 0.8, nc), B_t, rng.standard_normal((nc, m)),
+        rolling=[0.0, 0.02, 0.03], B_r=B_r, spin=0.1,
+    )  # fmt: skip
+    v, F = np.zeros(nv), rng.standard_normal(nv)
+    step = cdopt.ContactStep(np.eye(nv), B, rng.random(nc), v, F, 1.0, friction=friction)
+    if not matrices:
+        data = cdopt.FrictionalCD(step).data
+        spin = np.zeros((nc, m))
+        known = cdopt.Friction(friction.mu, rolling=friction.rolling, spin=spin)
+        step = cdopt.ContactStep.from_delassus(data.delassus, data.p, friction=known)
+    solution, path = cdopt.FrictionalCD(step).solve("newton"), tmp_path / "rolling.hdf5"
+    fclib.write(path, step, solution)
+    stored = fclib.read(path)
+    assert stored.spacedim == (5 if space else 3)
+    assert stored.kind == ("global" if matrices else "local")
+    np.testing.assert_array_equal(stored.mu_r, friction.rolling)
+    again = stored.frictional_step
+    assert (again.friction.d, again.friction.moments) == (1 + m, m)
+    for name in ("rate", "spin", "rolling"):
+        mine, theirs = getattr(step.friction, name), getattr(again.friction, name)
+        np.testing.assert_array_equal(mine, theirs)
+    first, second = (cdopt.FrictionalCD(s).data for s in (step, again))
+    np.testing.assert_allclose(first.p, second.p, atol=1e-15)
+    np.testing.assert_array_equal(first.products.toarray(), second.products.toarray())
+    with h5py.File(path) as file:
+        assert f"fclib_{stored.kind}_rolling/vectors/mu_r" in file
+        r = file["solution/r"][:].reshape(nc, -1)
+    np.testing.assert_allclose(r[:, 1 + m :], solution.f_r)
+    fclib.write(tmp_path / "again.hdf5", stored)
+    np.testing.assert_array_equal(fclib.read(tmp_path / "again.hdf5").mu_r, stored.mu_r)
+
+
+def test_moments_that_files_do_not_have_are_refused(tmp_path: Path) -> None:
+    B = np.ones((1, 6))
+    for kind in ({"torsion": 0.1, "B_r": B}, {"rolling": 0.1, "B_r": np.ones((2, 6)),
+                                              "cone": "elliptic"}):  # fmt: skip
+        friction = cdopt.Friction(0.5, np.ones((2, 6)), **kind)
+        step = cdopt.ContactStep(np.eye(6), B, [0.0], B[0], B[0], 1.0, friction=friction)
+        with pytest.raises(cdopt.Unsupported, match="FCLib"):
+            fclib.write(tmp_path / "none.hdf5", step)
