@@ -167,8 +167,46 @@ def _friction(
         read_only(prescribed_rate(scene, state, pairs, flat, points).reshape(contacts.nc, many)),
         read_only(np.ones(contacts.nc)),
         read_only(directions),
-        spin=read_only(np.zeros((contacts.nc, 0))),
+        **_moments(scene, state, contacts, directions, dofs),
     )
+
+
+def _moments(
+    scene: Scene, state: State, contacts: Contacts, tangential: FloatArray, dofs: Dofs
+) -> dict[str, Any]:
+    """What ``Friction`` has of moments: coefficients μ_r R in m, B_r, the prescribed spin.
+
+    1/R is the sum of the curvatures; surfaces without one, such as those of boxes, do not roll.
+    Rows are there where some material of the scene states a coefficient.
+    """
+    nc, dim = contacts.nc, scene.dim
+    rolls = any(material.rolling_friction for material in scene.materials)
+    spins = dim == 3 and any(material.spinning_friction for material in scene.materials)
+    if not (rolls or spins):
+        return {"spin": read_only(np.zeros((nc, 0)))}
+    curved = scene.bodies.curvature[contacts.bodies].sum(axis=1)
+    with np.errstate(divide="ignore"):
+        radius = np.where(curved > 0.0, 1.0 / curved, 0.0)
+    rolling, torsion = scene.contact_resistance(contacts.bodies) * radius
+    if dim == 2:
+        axes = np.ones((nc, 1, 1))
+    else:
+        parts = [contacts.normals[:, None, :]] if spins else []
+        axes = np.concatenate([*parts, *([tangential] if rolls else [])], axis=1)
+    many = axes.shape[1]
+    flat, pairs = axes.reshape(nc * many, -1), np.repeat(contacts.bodies, many, axis=0)
+    columns = dofs.number[:, dim:][pairs].reshape(nc * many, -1)  # of body i, then of j
+    entries, used = np.hstack([-flat, flat]), columns >= 0
+    used &= entries != 0.0
+    indptr = np.append(0, np.cumsum(np.count_nonzero(used, axis=1)))
+    turning = np.where(scene.bodies.fixed[:, None], state.v[:, dim:], 0.0)[pairs]
+    spin = np.sum(flat * (turning[:, 1] - turning[:, 0]), axis=1).reshape(nc, many)
+    return {
+        "torsion": read_only(torsion if spins else np.zeros(nc)),
+        "rolling": read_only(rolling if rolls else np.zeros(nc)),
+        "B_r": frozen_rows(entries[used], columns[used], indptr, (nc * many, dofs.nv)),
+        "spin": read_only(spin),
+    }
 
 
 def step(

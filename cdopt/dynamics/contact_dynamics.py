@@ -361,7 +361,8 @@ class StepProblems:
         forces = {self.classic: rows}
         if self._law is not None:
             self._warn_of_gain(step, motion)
-            forces = _by_name(step, rows.reshape(step.nc, self._context.scene.dim), self.classic)
+            many = _friction(step).d + _friction(step).moments
+            forces = _by_name(step, rows.reshape(step.nc, many), self.classic)
         stages = {self.stages[0]: Stage.of(solution, clock() - started)}
         answer = Solved(motion, motion, forces, stages, {}, solution)
         if self._second is None:
@@ -507,12 +508,13 @@ def _friction(step: ContactStep) -> Friction:
 def _rows(step: ContactStep, ids: IntArray, normal: FloatArray, sliding: FloatArray) -> FloatArray:
     """Rows (nc, d) of a step from forces (n,) and vectors (n, dim) of contacts ``ids``; else 0."""
     friction = _friction(step)
-    rows = np.zeros((step.nc, friction.d))
+    rows = np.zeros((step.nc, friction.d + friction.moments))
     if step.nc:
         now = np.asarray(step.contact_ids)
         _, here, there = np.intersect1d(now, ids, return_indices=True)
         rows[here, 0] = normal[there]
-        rows[here, 1:] = np.einsum("ix,ikx->ik", sliding[there], friction.tangents[here])
+        along = np.einsum("ix,ikx->ik", sliding[there], friction.tangents[here])
+        rows[here, 1 : friction.d] = along
     return rows
 
 
@@ -521,7 +523,7 @@ def _by_name(step: ContactStep, rows: FloatArray, name: str) -> dict[str, FloatA
     friction = _friction(step)
     if not step.nc:
         return {name: np.zeros(0), f"{name}_t": np.zeros((0, friction.d))}
-    vectors = np.einsum("ik,ikx->ix", rows[:, 1:], friction.tangents)
+    vectors = np.einsum("ik,ikx->ix", rows[:, 1 : friction.d], friction.tangents)
     return {name: rows[:, 0].copy(), f"{name}_t": vectors}
 
 

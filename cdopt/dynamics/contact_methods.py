@@ -120,7 +120,8 @@ class FrictionalSteps(ContactSettings):
     Notes
     -----
     The diagnostics ``carrying`` counts the contacts with a force, and ``sliding`` those of them
-    whose friction is at its limit μ f.
+    whose friction is at its limit μ f. Materials with rolling or spinning friction resist both by
+    the product cone; records hold forces, and no moments.
 
     Raises
     ------
@@ -134,6 +135,7 @@ class FrictionalSteps(ContactSettings):
 
     name: ClassVar[str] = "contact-dynamics"
     frictional: ClassVar[bool] = True
+    rolling: ClassVar[bool] = True
     compatible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -194,6 +196,7 @@ class CompatibleFrictionSteps(FrictionalSteps):
     """
 
     name: ClassVar[str] = "compatible-friction"
+    rolling: ClassVar[bool] = False
     compatible: ClassVar[bool] = True
 
     def without_friction(self) -> CompatibleSteps:

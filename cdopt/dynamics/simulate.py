@@ -204,7 +204,9 @@ def _require_friction(method: Method, scene: Scene) -> None:
     rolling = any(m.rolling_friction or m.spinning_friction for m in scene.materials)
     if rolling and not getattr(method, "rolling", False):
         why = f"{method.name!r} has sliding friction alone"
-        raise Unsupported("rolling and spinning friction", why, ("method='velocity-verlet'",))
+        known = [name for name, maker in METHODS.items() if getattr(maker, "rolling", False)]
+        instead = tuple(map("method={!r}".format, known))
+        raise Unsupported("rolling and spinning friction", why, instead)
 
 
 def _require_room(scene: Scene, stepper: Stepper[Any], steps: int, every: int) -> None:

@@ -29,9 +29,9 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     friction : coefficient μ ≥ 0; None is the scene's. A contact takes the smaller of two, unless
         a ``MaterialPair`` states another.
     rolling_friction, spinning_friction : coefficients of the resistance of spheres to rolling and
-        to spinning about the normal, used by "velocity-verlet" with friction: the torque is at
-        most μ_r R f_n, 1/R = 1/r_i + 1/r_j. None is none. A contact takes the smaller of two,
-        and where only one is stated, that one.
+        to spinning about the normal, used by "velocity-verlet" and "contact-dynamics" with
+        friction: the torque is at most μ_r R f_n, 1/R = 1/r_i + 1/r_j. None is none. A contact
+        takes the smaller of two, and where only one is stated, that one.
 
     Raises
     ------

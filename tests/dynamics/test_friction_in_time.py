@@ -15,7 +15,7 @@ import cdopt
 from cdopt._util.checks import FloatArray
 from cdopt.dynamics import StepFailed
 from cdopt.dynamics.contact_dynamics import RigidMoment, StepProblems
-from cdopt.scene import Body, Box, Capsule, HalfSpace, Material, Scene, Sphere
+from cdopt.scene import Body, Box, Capsule, HalfSpace, Material, Scene, Sphere, State
 
 G, DT = 9.81, 1e-3
 SLOW = pytest.mark.slow
@@ -192,13 +192,70 @@ def test_which_method_a_scene_with_friction_takes() -> None:
 ROUGH = ("contact-dynamics", "compatible-friction", "variational", "quasi-static")
 
 
-@pytest.mark.parametrize("method", ROUGH)
+@pytest.mark.parametrize("method", ROUGH[1:])
 @pytest.mark.parametrize("kind", ["rolling_friction", "spinning_friction"])
 def test_friction_of_rolling_is_refused(method: str, kind: str) -> None:
     grain = Material(name="grain", stiffness=1e3, friction=0.3, **{kind: 0.1})
     alone = Body(Sphere(0.1), [0.0, 0.1], mass=1.0, material="grain")
-    with pytest.raises(cdopt.Unsupported, match=f"{method}.*method='velocity-verlet'"):
+    able = "method='contact-dynamics', method='velocity-verlet'"
+    with pytest.raises(cdopt.Unsupported, match=f"{method}.*{able}"):
         cdopt.simulate(Scene([alone], dim=2, materials=[grain]), DT, DT, method)
+
+
+def resisting(dim: int, velocity: list[float], turn: Any, **material: float) -> Scene:
+    """A ball or a disc of 0.1 m on a floor, of a material that resists rolling or spinning."""
+    rubber, up = Material(name="rubber", friction=0.5, **material), np.eye(dim)[-1]
+    grain = Body(
+        Sphere(0.1), 0.1 * up, mass=2.0, material="rubber", velocity=velocity,
+        angular_velocity=turn,
+    )  # fmt: skip
+    floor = Body(HalfSpace(up), np.zeros(dim))
+    return Scene([floor, grain], dim=dim, gravity=-G * up, materials=[rubber])
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_a_wheel_rolls_to_a_stop(dim: int) -> None:
+    """v̇ = −μ_r g/(1 + I/mr²), to round-off in every step; then it stays where it is."""
+    speed, mu_r, inertia, dt = 0.5, 0.05, 0.5 if dim == 2 else 0.4, 0.1
+    way = [speed] + [0.0] * (dim - 1)
+    turn = -speed / 0.1 if dim == 2 else [0.0, speed / 0.1, 0.0]
+    slower = mu_r * G / (1.0 + inertia)
+    scene = resisting(dim, way, turn, rolling_friction=mu_r)
+    run = cdopt.simulate(scene, dt, 2.0)
+    assert run.ok
+    np.testing.assert_allclose(
+        run.v[:, 1, 0], np.maximum(speed - slower * run.t, 0.0), atol=1e-9 * speed
+    )
+    assert np.abs(run.v[-1, 1]).max() <= 1e-12
+    expected = speed**2 / (2.0 * slower)
+    assert run.q[-1, 1, 0] == pytest.approx(expected, rel=dt * slower / speed)
+
+
+def test_a_spinning_ball_stops_and_a_rolling_one_goes_on() -> None:
+    """ω̇ = −(5/2) μ_s g/r by spinning friction, which does not slow what rolls."""
+    spin, mu_s, dt = 3.0, 0.01, 0.1
+    slower = 2.5 * mu_s * G / 0.1
+    scene = resisting(3, [0.2, 0.0, 0.0], [0.0, 2.0, spin], spinning_friction=mu_s)
+    run = cdopt.simulate(scene, dt, 1.5)
+    assert run.ok
+    np.testing.assert_allclose(
+        run.v[:, 1, 5], np.maximum(spin - slower * run.t, 0.0), atol=1e-9 * spin
+    )
+    np.testing.assert_allclose(run.v[:, 1, 0], 0.2, atol=1e-9)
+
+
+def test_a_driven_plate_turns_the_ball_on_it() -> None:
+    """Spinning friction takes the ball along with a turntable until both turn alike."""
+    scene = resisting(3, [0.0] * 3, [0.0] * 3, spinning_friction=0.1)
+    v = scene.initial.v.copy()
+    v[0, 5] = 2.0
+    turning = State(0.0, scene.initial.q, v)
+    contacts = cdopt.collision.detect(scene, turning)
+    step = cdopt.collision.step(scene, turning, contacts, 1e-3, friction=True)
+    assert abs(step.friction.spin[0, 0]) == 2.0
+    found = cdopt.FrictionalCD(step).solve()
+    expected = min(2.5 * 0.1 * G / 0.1 * 1e-3, 2.0)
+    assert found.v_next[5] == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_step_without_an_answer_is_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
