@@ -40,10 +40,19 @@ class Network:
     mass: float  # kg, of a body at a contact
     v: np.ndarray
     phi: np.ndarray
+    rolling: float = 0.0  # m
+    B_r: np.ndarray | None = None
 
-    def step(self) -> cdopt.ContactStep:
+    def step(self, cone: str = "product") -> cdopt.ContactStep:
         """One time step; overlaps of the soft laws are theirs to push apart."""
-        friction, gaps = cdopt.Friction(MU, self.B_t), np.maximum(self.phi, 0.0)
+        friction = cdopt.Friction(
+            MU,
+            self.B_t,
+            rolling=self.rolling,
+            B_r=self.B_r,
+            cone="product" if self.B_r is None else cone,
+        )
+        gaps = np.maximum(self.phi, 0.0)
         return cdopt.ContactStep(self.M, self.B, gaps, self.v, self.load, DT, friction=friction)
 
     @property
@@ -80,11 +89,18 @@ def mujoco(network: Network) -> Answer:
     rows = _rows(network) @ network.v
     bias = (DT * damping - 1.0) * rows
     bias[:, 0] += DT * spring * d * network.phi
-    return _soft(network, np.repeat(R[:, None], 1 + network.many, axis=1), bias)
+    table = np.repeat(R[:, None], rows.shape[1], axis=1)
+    if network.B_r is not None:
+        table[:, 1 + network.many :] *= (MU / network.rolling) ** 2
+    return _soft(network, table, bias)
 
 
 def sap(network: Network) -> Answer:
-    """SAP's law, so stiff that the body's weight sinks a millimetre, or near-rigid."""
+    """SAP's law, so stiff that the body's weight sinks a millimetre, or near-rigid.
+
+    It has no rolling friction.
+    """
+    network = replace(network, rolling=0.0, B_r=None)
     rows, time = _rows(network), DT + RELAXATION
     w = np.array([np.linalg.norm(J @ (J / np.diag(network.M)).T) / 3.0 for J in rows])
     stiffness = network.mass * G / SINKING
@@ -110,9 +126,11 @@ def _answer(solution: cdopt.StepSolution) -> Answer:
 
 
 def _rows(network: Network) -> np.ndarray:
-    """(nc, d, nv) rows of each contact, the normal one first."""
-    tangents = network.B_t.reshape(len(network.B), network.many, -1)
-    return np.concatenate([network.B[:, None, :], tangents], axis=1)
+    """(nc, d, nv) rows of each contact: the normal one, tangents, and rolling in the plane."""
+    nc = len(network.B)
+    others = [network.B_t.reshape(nc, network.many, -1)]
+    others += [] if network.B_r is None else [network.B_r.reshape(nc, 1, -1)]
+    return np.concatenate([network.B[:, None, :], *others], axis=1)
 
 
 def _soft(network: Network, R: np.ndarray, bias: np.ndarray) -> Answer:
@@ -120,7 +138,7 @@ def _soft(network: Network, R: np.ndarray, bias: np.ndarray) -> Answer:
     touch, nc, many = np.flatnonzero(network.phi < 0.0), len(network.B), network.many
     v_next, f, f_t = network.step().v_star, np.zeros(nc), np.zeros((nc, many))
     if touch.size:
-        step = network.step().select(touch)
+        step = network.step("elliptic").select(touch)
         solution = cdopt.SoftCD(step, R[touch].ravel(), bias[touch].ravel()).solve("newton")
         v_next, f[touch], f_t[touch] = _answer(solution)
     return v_next, f, f_t
@@ -147,13 +165,17 @@ def box(slope: float = 0.0, speed: float = 0.0, gap: float = 0.0) -> Network:
     return Network(np.eye(2), B, B_t, load, 1.0, np.array([speed, 0.0]), np.array([gap]))
 
 
-def wheel(slope: float = 0.0, speed: float = 0.0) -> Network:
-    """A disc of 1 kg and radius 0.1 m: the third motion is its turning."""
+def wheel(slope: float = 0.0, speed: float = 0.0, rolling: float = 0.0) -> Network:
+    """A disc of 1 kg and radius 0.1 m: the third motion is its turning.
+
+    ``rolling`` is the coefficient of rolling friction over the radius.
+    """
     radius = 0.1
     load = G * np.array([np.sin(slope), -np.cos(slope), 0.0])
     M, B_t = np.diag([1.0, 1.0, 0.5 * radius**2]), np.array([[1.0, 0.0, radius]])
-    B = np.array([[0.0, 1.0, 0.0]])
-    return Network(M, B, B_t, load, 1.0, np.array([speed, 0.0, 0.0]), np.zeros(1))
+    B, v = np.array([[0.0, 1.0, 0.0]]), np.array([speed, 0.0, 0.0])
+    resists = {} if rolling == 0.0 else {"B_r": np.array([[0.0, 0.0, 1.0]])}
+    return Network(M, B, B_t, load, 1.0, v, np.zeros(1), rolling * radius, **resists)
 
 
 FEET = np.array([[0.25, 0.15], [-0.25, 0.15], [-0.25, -0.15], [0.25, -0.15]])  # m
@@ -218,6 +240,11 @@ def spinning_up(law: Law) -> tuple[float, float, float]:
     )
 
 
+def parked(law: Law) -> float:
+    """Speed after 0.3 s of a wheel whose rolling friction holds on twice its slope, mm/s."""
+    return 1e3 * float(run(wheel(slope=np.arctan(0.02), rolling=0.04), law, 300)[-1][0].v[0])
+
+
 def standing(law: Law) -> tuple[float, float, float]:
     """A robot pushed by a quarter of its weight: creep, mm/s; sinking, mm; N on a front foot."""
     network, (v, f, _) = run(robot(push=0.25 * WEIGHT), law, 300)[-1]
@@ -240,6 +267,8 @@ SYSTEMS: dict[str, tuple[tuple[str, ...], Callable[[Law], tuple[float, ...]]]] =
         ("slope of μ/2: creeps at, mm/s",), lambda law: (creeping(law),)),
     "wheel": (
         ("set down at 1 m/s: rises by, mm", "rolls after, ms", "speed then, m/s"), spinning_up),
+    "wheel on a slope": (
+        ("slope 0.02, rolling friction 0.04: creeps at, mm/s",), lambda law: (parked(law),)),
     "robot": (
         ("pushed: creeps at, mm/s", "sinks by, mm", "front foot, N"), standing),
     "pile": (
