@@ -101,7 +101,7 @@ class APGD(NativeBackend):
 
     name: ClassVar[str] = "apgd"
     cones: ClassVar[frozenset[str]] = frozenset({RULED})
-    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "frictional step"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "frictional step", "soft step"})
     limit: ClassVar[str] = "max_iterations"
 
     max_iterations: int = 100_000

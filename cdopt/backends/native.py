@@ -23,7 +23,12 @@ from cdopt._util.compiled import clock
 from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Capability, Claim, Problem, RunResult, check_run
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
-from cdopt.backends.network_problem import NetworkProblem, network_problem, without_forces
+from cdopt.backends.network_problem import (
+    NetworkProblem,
+    network_problem,
+    rigid_problem,
+    without_forces,
+)
 from cdopt.backends.threads import threads_for
 from cdopt.problem import ContactProblem
 from cdopt.problem.solution import Iterate, WarmStart
@@ -118,6 +123,7 @@ class NativeBackend(ABC):
     accuracy : at which the stopping test is met.
     name : the registered name.
     kinds : the kinds of problems it takes. laws : of friction. cones : by name; None for all.
+    springs : whether it takes springs in cones as they are.
     limit : name of the setting that bounds the iterations.
     warm_starts : whether a previous solution can start it.
     """
@@ -127,6 +133,7 @@ class NativeBackend(ABC):
     kinds: ClassVar[frozenset[str]]
     laws: ClassVar[frozenset[str]] = Capability.laws
     cones: ClassVar[frozenset[str] | None] = None
+    springs: ClassVar[bool] = False
     limit: ClassVar[str] = ""
     warm_starts: ClassVar[bool] = True
 
@@ -203,7 +210,7 @@ class NativeBackend(ABC):
                 outcome = _failed(data, TIME_LIMIT, "inaccurate")
             else:
                 try:
-                    outcome = self._solve(network_problem(data), run)
+                    outcome = self._solved(network_problem(data), run)
                 except _BREAKDOWN as error:
                     status = f"numerical breakdown: {type(error).__name__}: {error}"
                     outcome, raw = _failed(data, status, "failed"), error
@@ -230,6 +237,15 @@ class NativeBackend(ABC):
             out_of_time=late,
             limited="" if deadline == NEVER else _LIMITED_BY,
         )
+
+    def _solved(self, problem: NetworkProblem, run: Run) -> Outcome:
+        """One run, of a soft step on the rigid one where the solver has no springs."""
+        if self.springs or not problem.is_soft:
+            return self._solve(problem, run)
+        outcome = self._solve(rigid_problem(problem), run)
+        forces = outcome.iterate.forces
+        outcome.iterate = Iterate(problem.motion_under(forces), forces)
+        return outcome
 
     @abstractmethod
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:

@@ -429,6 +429,40 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
     return problem if rows_apart else _filled(problem, Filled(cones))
 
 
+def rigid_problem(soft: NetworkProblem) -> NetworkProblem:
+    """A soft step as a rigid one on more dofs, for solvers that know no compliance.
+
+    Each spring is a dof of the inertia k, which its row moves: [G 1] diag(S, k)⁻¹ [G 1]ᵀ is N + R.
+    Forces are the same; ``motion_under`` forces is that of the bodies.
+    """
+    G, S, k, K = soft.G, soft.S, soft.elastic_law.stiffness, soft.K
+    if S is None:
+        raise ValueError("a network without inertia")
+    inertia = S
+
+    def solve_inertia(X: sp.csr_array) -> sp.csr_array:
+        m = inertia.shape[0]
+        parts = soft.solve_inertia(sp.csr_array(X[:m])), scaled(sp.csr_array(X[m:]), 1.0 / k)
+        return sp.csr_array(sp.vstack(parts, format="csr"))
+
+    rigid = dataclasses.replace(
+        soft,
+        G=sp.csr_array(sp.hstack([G, sp.eye_array(k.size)], format="csr")),
+        S=sp.csr_array(sp.block_diag([S, sp.diags_array(k)], format="csr")),
+        d=K.d,
+        cones=K if K.d > 1 else None,
+        lines=K.bilateral if K.d == 1 and K.bilateral.any() else None,
+        compliance=None,
+        body=None,
+        at_rest=None,
+        unit=1.0,
+        solve_inertia=solve_inertia,
+    )
+    mean = K.total(rigid.factors.diagonal) / np.diff(K.ends)
+    rigid = dataclasses.replace(rigid, mobility=K.on_rows(mean))
+    return rigid if K.d == 1 or K.uniform else _filled(rigid, Filled(K))
+
+
 def _filled(problem: NetworkProblem, cones: Filled) -> NetworkProblem:
     """The same problem with the rows of ``cones``."""
     at, rows = cones.rows_there, cones.rows

@@ -108,7 +108,7 @@ class InteriorPoint(SecondOrder):
     """
 
     name: ClassVar[str] = "interior-point"
-    kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {"frictional step"}
+    kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {"frictional step", "soft step"}
     cones: ClassVar[frozenset[str]] = frozenset({SYMMETRIC})
 
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
@@ -150,6 +150,7 @@ class Newton(SecondOrder):
         "soft step",
         "friction network",
     }
+    springs: ClassVar[bool] = True
 
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
         if problem.has_cones and problem.compliance is not None:

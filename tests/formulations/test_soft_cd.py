@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.problem import ConeStep
 from cdopt.problem.boxes import Boxes
-from cdopt.problem.cones import HalfLines
+from cdopt.problem.cones import FrictionCones, HalfLines, Lines, Product
 
 DT, G = 1e-3, 9.81
 
@@ -113,6 +113,36 @@ def test_both_statements_and_newton_agree(seed: int, rough: bool):
         np.testing.assert_allclose(other.v_next, newton.v_next, atol=1e-9)
     assert motion.objective == pytest.approx(-DT * newton.objective, rel=1e-12)
     assert motion_conic.objective == pytest.approx(-DT * conic.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["interior-point", "apgd", "auto"])
+@pytest.mark.parametrize("kind", ["rough", "smooth", "tied", "mixed"])
+def test_native_solvers_without_springs_take_them_as_masses(backend: str, kind: str):
+    """Half-lines, cones of one size, lines, and cones of different sizes."""
+    rng = np.random.default_rng(7)
+    step = table(rng)
+    if kind == "smooth":
+        step = step.without_friction()
+    soft = cdopt.SoftCD(step, compliance(step, rng, 1e-4))
+    if kind in ("tied", "mixed"):
+        cones = Lines(2) if kind == "tied" else FrictionCones(np.full(3, 0.6), 3)
+        rows = 2 + step.nc if kind == "tied" else 3 * 3 + 1
+        tie = Product(cones, HalfLines(step.nc if kind == "tied" else 1))
+        G, bias = soft.data.B.toarray()[:rows], rng.normal(0.0, 1e-3, rows)
+        rest = ConeStep(step.M, G, tie, bias, step.v, step.F_ext, DT)
+        soft = cdopt.SoftCD(rest, 1e-4)
+    newton, other = soft.solve("newton"), soft.solve(backend)
+    assert newton.ok
+    assert other.ok
+    size = np.abs(newton.iterate.forces).max()
+    np.testing.assert_allclose(other.iterate.forces, newton.iterate.forces, atol=1e-6 * size)
+    np.testing.assert_allclose(other.v_next, newton.v_next, atol=1e-8)
+
+
+def test_boxes_are_refused_by_solvers_of_cones():
+    step = ConeStep([[2.0]], [[1.0]], Boxes(np.array([3.0])), [0.0], [0.0], [1.0], DT)
+    with pytest.raises(Unsupported, match="boxes"):
+        cdopt.SoftCD(step, 1e-6).solve("interior-point")
 
 
 def test_forces_are_unique_and_wrong_ones_are_refused():
