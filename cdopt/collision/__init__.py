@@ -25,6 +25,7 @@ from cdopt.collision.contacts import (
     safe_margins,
 )
 from cdopt.collision.dissipation import damping_drive, damping_matrix
+from cdopt.collision.joints import joints
 from cdopt.collision.motion import TURNINGS, advance, move
 from cdopt.collision.pair_friction import PairFriction
 
@@ -43,6 +44,7 @@ __all__ = [
     "external_forces",
     "friction",
     "gap_gradient",
+    "joints",
     "mass_matrix",
     "move",
     "safe_margin",

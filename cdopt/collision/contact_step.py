@@ -21,6 +21,7 @@ from cdopt.collision.contacts import (
     gap_rows,
     prescribed_rate,
 )
+from cdopt.collision.joints import joints
 from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.problem.contact_list import tangents_of
 from cdopt.problem.contact_step import ContactStep, Origin
@@ -303,6 +304,7 @@ def arguments_of_step(
             scene=scene, t=state.t, q=state.q, v=state.v, names=scene.bodies.names
         ),
         "friction": rows,
+        "joints": joints(scene, state, dt, dofs),
     }
 
 

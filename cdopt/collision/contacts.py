@@ -132,6 +132,8 @@ def detect(
         raise InvalidInput("neighbours", "those of another scene", "VerletList(scene)")
     width = default_margin(scene) if margin is None else margin
     pairs = near.pairs(state, width)
+    if scene.apart.size:
+        pairs = pairs[~is_among(pairs, scene.apart)]
     if scene.bonds.size:
         loose = gaps(scene.bodies, state, pairs[~is_among(pairs, scene.bonds)], width)
         points = ordered([loose, gaps(scene.bodies, state, scene.bonds, np.inf)])

@@ -357,7 +357,7 @@ class StepProblems:
             warm_start=self._start(step, before),
             check=self._context.strict,
         )
-        motion, rows = _last_iterate(solution)
+        motion, rows = _last_iterate(problem, solution)
         forces = {self.classic: rows}
         if self._law is not None:
             self._warn_of_gain(step, motion)
@@ -553,9 +553,12 @@ def rigid_step(
     return ContactStep._of(**arguments, v_min=v_min)
 
 
-def _last_iterate(solution: StepSolution) -> tuple[FloatArray, FloatArray]:
+def _last_iterate(
+    problem: ClassicCD | FrictionalCD, solution: StepSolution
+) -> tuple[FloatArray, FloatArray]:
     """Motion and forces of all rows where a solver ended, certified or not."""
     last = solution.iterate
     if last is None or last.motion is None or not np.isfinite(last.motion).all():
         raise no_motion(solution)
-    return last.motion, last.forces
+    motion = last.motion if problem.joints is None else problem.joints.full(last.motion)
+    return motion, last.forces

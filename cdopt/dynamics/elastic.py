@@ -299,6 +299,7 @@ class QuasiStaticSteps(ElasticSettings):
 def require_elastic(scene: Scene) -> None:
     """Refuse scenes that elastic contacts do not describe."""
     scene.require_no_box("a method with elastic contacts in time")
+    scene.require_no_joints("a method with elastic contacts in time")
     if not np.isfinite(scene.half_stiffness).any():
         raise InvalidInput(
             "scene",

@@ -123,7 +123,7 @@ def equilibrium(
     InvalidInput : a bad argument.
     SolveFailed : nothing holds some body: it has no rest, or none within its ``travel``.
         The message names it; ``proof`` is its motion where the energy is unbounded.
-    Unsupported : bonds, whose springs are linear, in a scene whose contacts are not.
+    Unsupported : bonds, whose springs are linear, in a scene whose contacts are not; joints.
 
     >>> import cdopt
     >>> steel = cdopt.scene.Material(name="steel", stiffness=2e4)
@@ -137,6 +137,7 @@ def equilibrium(
     checks.instance("scene", scene, Scene)
     limit, escape = checks.whole("limit", limit, 0), checks.flag("escape", escape)
     tol, travel = checks.positive("tol", tol), _travel(travel)
+    scene.require_no_joints("equilibrium of elastic contacts")
     if scene.power != HOOKE and scene.bonds.size:
         raise Unsupported(
             "quasi-static bonds", f"bonds are linear, contacts have p = {scene.power:g}"

@@ -28,6 +28,7 @@ from cdopt.dynamics.trajectory import Trajectory
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.joint_elimination import eliminated
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene, State, load
 
@@ -245,7 +246,8 @@ def at_rest(scene: Scene) -> tuple[State, ContactStep, ClosedNetwork]:
             _, network = closed(there)
         except InvalidInput:
             continue
-        applied = np.asarray(there.F_ext)
+        kept = eliminated(there)
+        applied = np.asarray((there if kept is None else kept.step).F_ext)
         worst = float(np.abs(network.contact_load + applied).max(initial=0.0))
         if worst <= allowed * float(np.abs(applied).max(initial=0.0)):
             return state, there, network

@@ -25,6 +25,8 @@ from cdopt._util.frozen import Frozen
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.friction import Friction
 from cdopt.problem.joints import JointedMotion, Joints
+from cdopt.problem.mass import MassMatrix
+from cdopt.problem.scaling import components, rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,11 +151,12 @@ def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
     M = sp.csr_array(Z.T @ step.M @ Z)
     if not Z.nnz:  # nothing moves
         M = sp.csr_array(np.eye(1))
-    rates = np.asarray(step.B @ offset)
-    changes: dict[str, Any] = {"gap_rate": step.gap_rate + rates}
+    mass = MassMatrix(freeze(sp.csr_array((M + M.T) * 0.5)))
+    rates, phi, rebound = np.asarray(step.B @ offset), step.phi, step.restitution
+    gap_rate = step.gap_rate + rates
     if step.impacting.any():  # the rebound is that of the step
-        gaps = step.dt * (step.bias + rates)
-        changes = {"phi": gaps, "gap_rate": 0.0, "restitution": 0.0}
+        phi, gap_rate = step.dt * (step.bias + rates), np.zeros(step.nc)
+        rebound = gap_rate
     if friction is not None:
         friction = Friction(
             friction.mu,
@@ -167,20 +170,37 @@ def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
             friction.cone,
             friction.spin if friction.B_r is None else _moved(friction.B_r, offset, friction.spin),
         )
-    at_rest = step.replace(
-        M=sp.csr_array((M + M.T) * 0.5),
-        B=sp.csr_array(step.B @ Z),
-        v=np.zeros(motions.free.size),
-        F_ext=Z.T @ step.F_ext,
-        dof_body=None if step.dof_body is None else step.dof_body[motions.free],
-        friction=friction,
-        joints=None,
-        **changes,
-    )
     if kept is not None:
         J = freeze(sp.csr_array(kept.J @ Z))
         moved = read_only(kept.rate + kept.J @ offset)
         kept = Joints._of(J=J, rate=moved, stiffness=kept.stiffness, names=kept.names)
-    start = at_rest.mass.solve(np.asarray(Z.T @ step.mass.times(step.v - offset)))
-    moving = at_rest.replace(v=start)
-    return Eliminated(step, joints, kept, motions, moving)
+    changes: dict[str, Any] = {
+        "M": mass,
+        "B": freeze(sp.csr_array(step.B @ Z)),
+        "phi": phi,
+        "gap_rate": gap_rate,
+        "restitution": rebound,
+        "v": mass.solve(np.asarray(Z.T @ step.mass.times(step.v - offset))),
+        "F_ext": np.asarray(Z.T @ step.F_ext),
+        "dof_body": None if step.dof_body is None else _assemblies(step)[motions.free],
+        "friction": friction,
+        "joints": None,
+    }
+    there = type(step)._of(**{**step.__getstate__(), **changes})
+    return Eliminated(step, joints, kept, motions, there)
+
+
+def _assemblies(step: ContactStep) -> IntArray:
+    """(nv,) the body of each dof, the first one of all that joints tie together.
+
+    An assembly is one body to the scales of a certificate: coordinates of one of its bodies alone
+    may bear no load while the others bear it.
+    """
+    body, J = step.dof_body, step.joints
+    if body is None or J is None:
+        raise TypeError("a step without bodies or joints")
+    rows, many = J.count, int(body.max(initial=-1)) + 1
+    label, _ = components(rows_of(J.J), rows + body[J.J.indices], rows + many)
+    first = np.full(label.max(initial=-1) + 1, many)
+    np.minimum.at(first, label[rows:], np.arange(many))
+    return read_only(first[label[rows:]][body])

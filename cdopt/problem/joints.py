@@ -172,12 +172,12 @@ class JointedMotion(Frozen):
             missed = Q2 @ (Q2.T @ rate[rows])
             if np.abs(missed).max(initial=0.0) > _CLEAR * np.abs(rate[rows]).max():
                 raise _contradiction(joints, rows, missed / length[rows])
-            solved = scipy.linalg.solve_triangular
-            follow = -solved(R[:r, :r], R[:r, r:]) * unit[given][:, None] / unit[left][None, :]
+            inverse = scipy.linalg.solve_triangular(R[:r, :r], np.eye(r))
+            follow = -(inverse @ R[:r, r:]) * unit[given][:, None] / unit[left][None, :]
             pieces.append((given, left, follow))
-            offset[given] = unit[given] * solved(R[:r, :r], Q1.T @ rate[rows])
-            inverse = Q1 @ solved(R[:r, :r], np.eye(r), trans="T")
-            lifts.append((rows, given, inverse / length[rows][:, None] * unit[given][None, :]))
+            offset[given] = unit[given] * (inverse @ (Q1.T @ rate[rows]))
+            lifted = Q1 @ inverse.T / length[rows][:, None] * unit[given][None, :]
+            lifts.append((rows, given, lifted))
             idles.append((rows, wide + np.arange(Q2.shape[1]), Q2 / length[rows][:, None]))
             rank, wide, free[given] = rank + r, wide + Q2.shape[1], False
         column = np.cumsum(free) - 1

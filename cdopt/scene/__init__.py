@@ -47,6 +47,7 @@ from cdopt.scene.generators.primitives import (
     table,
     table_with_legs,
 )
+from cdopt.scene.joint import Joint
 from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.scene import Scene
 from cdopt.scene.shapes import (
@@ -75,6 +76,7 @@ __all__ = [
     "Compound",
     "Dofs",
     "HalfSpace",
+    "Joint",
     "Material",
     "MaterialPair",
     "Part",

@@ -22,6 +22,7 @@ from cdopt.problem.contact_step import Step
 from cdopt.scene.assemblies import load_assembly, parts_of
 from cdopt.scene.bodies import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.generators import GENERATORS
+from cdopt.scene.joint import Joint
 from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.pairs import BOND_REACH
 from cdopt.scene.scene import OVERLAP_TOL, OVERLAPS, Scene
@@ -82,6 +83,7 @@ class _Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pairs: list[MaterialPair] = []
     bodies: list[Union[tuple(_RECORDS.values())]] = []  # type: ignore[valid-type]  # noqa: UP007
     spheres: list[Spheres] = []
+    joints: list[Joint] = []
 
 
 def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
@@ -100,7 +102,7 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
 
     In a file, ``[[bodies]]`` come first and ``[[spheres]]`` after them, each in their order,
     whatever their order in the text; ``shape`` names the kind, and the numbers of the shape are
-    fields of the body.
+    fields of the body. ``[[joints]]`` have the fields of ``Joint``.
 
     Raises
     ------

@@ -18,6 +18,7 @@ from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
 from cdopt.geometry.periodic import PeriodicBox
 from cdopt.scene.bodies import Bodies, Item, assemble
+from cdopt.scene.joint import Joint, PlacedJoint, placed_joints
 from cdopt.scene.material import (
     HERTZ,
     Material,
@@ -74,6 +75,8 @@ class Scene(Frozen):
         |x_i − x_j| and d the mean diameter of the two. F = k_B δ, two-sided, then takes the
         place of the pair's contact law, whatever ``power``; such pairs may start overlapping.
     name, title : a short and a longer name.
+    joints : ``Joint`` objects, pins, hinges, sliders and welds; bodies with a joint between them
+        do not collide. Contact dynamics holds them, and steps made of the scene have them.
 
     Attributes
     ----------
@@ -82,6 +85,7 @@ class Scene(Frozen):
     full_dofs : Dofs with the turns of free spheres too, which tangential damping drives.
     initial : State at t = 0.
     bonds : (n, 2) bonded pairs i < j of spheres, at least one free, in lexicographic order.
+    placed_joints : the joints in the frames of their bodies.
     gamma_t : the γ_t in force, 1/s.
 
     Raises
@@ -111,6 +115,8 @@ class Scene(Frozen):
     box: PeriodicBox | None
     name: str
     title: str
+    joints: tuple[Joint, ...]
+    placed_joints: tuple[PlacedJoint, ...]
 
     def __init__(
         self,
@@ -132,6 +138,7 @@ class Scene(Frozen):
         box: Any = None,
         name: str = "",
         title: str = "",
+        joints: Sequence[Joint] = (),
     ) -> None:
         dim = checks.dimension("dim", dim)
         down = np.append(np.zeros(dim - 1), -GRAVITY) if gravity is None else gravity
@@ -152,6 +159,7 @@ class Scene(Frozen):
             "box": box if box is None or isinstance(box, PeriodicBox) else PeriodicBox(box),
             "name": checks.text("name", name),
             "title": checks.text("title", title),
+            "joints": checks.instances("joints", joints, Joint),
         }
         for field, check in _OPTIONAL.items():
             if fields[field] is not None:
@@ -163,11 +171,14 @@ class Scene(Frozen):
         )
         if self.bodies.fixed.all():
             raise InvalidInput("bodies", "fixed ones alone", "at least one free body")
+        self.__dict__["placed_joints"] = placed_joints(self.joints, self.bodies)
         _require_stiffness(self.bodies, self.materials)
         if self.power == HERTZ:
             _require_one_curvature(self.bodies)
         if self.box is not None:
             _require_suited(self.box, self.bodies, self.bond_stiffness)
+            if self.joints:
+                raise InvalidInput("joints", "joints in a periodic box", "none there")
         self._require_apart()
 
     @property
@@ -184,8 +195,22 @@ class Scene(Frozen):
 
     @cached_property
     def dofs(self) -> Dofs:
-        """The degrees of freedom of a contact step."""
-        return Dofs.of(~self.bodies.fixed, self.bodies.turns, self.dim)
+        """The degrees of freedom of a contact step: joints turn spheres, too."""
+        turns = self.bodies.turns
+        if self.joints:
+            turns = turns | np.isin(np.arange(self.nb), self._jointed)
+        return Dofs.of(~self.bodies.fixed, turns, self.dim)
+
+    @property
+    def _jointed(self) -> IntArray:
+        """(n, 2) bodies of the joints, −1 for the world."""
+        return np.array([joint.bodies for joint in self.placed_joints]).reshape(-1, 2)
+
+    @cached_property
+    def apart(self) -> IntArray:
+        """(n, 2) pairs i < j of bodies with a joint between them, which do not collide."""
+        pairs = np.unique(np.sort(self._jointed, axis=1), axis=0)
+        return read_only(pairs[pairs[:, 0] >= 0].astype(np.int64).reshape(-1, 2))
 
     @cached_property
     def full_dofs(self) -> Dofs:
@@ -211,6 +236,7 @@ class Scene(Frozen):
         near = near_pairs(x, reach, fixed, 0.0, self.box)
         pairs = np.concatenate([near, unbounded_pairs(bodies.reach, bodies.fixed)])
         pairs = pairs[~is_among(pairs, bonds)] if bonds.size else pairs
+        pairs = pairs[~is_among(pairs, self.apart)] if self.apart.size else pairs
         points = gaps(bodies, self.initial, pairs, 0.0, self.box)
         tolerance = min(OVERLAP_TOL, self.overlap_tol)
         return points.select(overlapping(bodies, points.bodies, points.phi, tolerance))
@@ -259,6 +285,17 @@ class Scene(Frozen):
         if self.box is not None:
             instead = ("contact dynamics", "cdopt.dynamics.equilibrium")
             raise Unsupported(what, "the scene is in a periodic box", instead)
+
+    def require_no_joints(self, what: str) -> None:
+        """Refuse joints, which ``what`` does not hold.
+
+        Raises
+        ------
+        Unsupported : the scene has some.
+        """
+        if self.joints:
+            why = f"the scene has joints, such as {self.placed_joints[0].name}"
+            raise Unsupported(what, why, ("contact dynamics",))
 
     def with_box(self, box: PeriodicBox | None, state: State | None = None) -> Scene:
         """The same scene in another ``box``, with the bodies where a ``state`` has them.
@@ -424,7 +461,7 @@ class Scene(Frozen):
         """The scene as the text of a scene file; ``cdopt.scene.load`` reads it without loss."""
         options = inspect.signature(Scene.__init__).parameters
         always = ("dim", "gravity", "power", "restitution", "overlap_tol")
-        apart = ("self", "bodies", "materials", "pairs", "box")
+        apart = ("self", "bodies", "materials", "pairs", "box", "joints")
         names = ("name", "title", *(name for name in options if name not in apart))
         stated = {name: getattr(self, name) for name in names}
         head = {
@@ -436,7 +473,7 @@ class Scene(Frozen):
             head["box"] = self.box.size.tolist()
             head["box_shear"] = self.box.shear or None
             head["box_rate"] = self.box.rate.tolist() if self.box.moves else None
-        return to_toml(head, self.materials, self.pairs, self.bodies)
+        return to_toml(head, self.materials, self.pairs, self.bodies, self.joints)
 
     def save(self, path: str | Path) -> None:
         """Write the scene to a TOML file, without loss.

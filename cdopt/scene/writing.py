@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 
 from cdopt._util.checks import FloatArray
 from cdopt.scene.bodies import GROUP_FIELDS, Bodies
+from cdopt.scene.joint import Joint
 from cdopt.scene.material import Material, MaterialPair
 from cdopt.scene.shapes import IDENTITY, SHAPES, Shape, Sphere
 
@@ -24,8 +25,12 @@ def to_toml(
     materials: Sequence[Material],
     pairs: Sequence[MaterialPair],
     bodies: Bodies,
+    joints: Sequence[Joint] = (),
 ) -> str:
-    """A scene's text: its ``head``, single bodies, then the spheres at the end in groups."""
+    """A scene's text: its ``head``, single bodies, then the spheres at the end in groups.
+
+    Its ``joints`` come last.
+    """
     b = bodies
     known = ~np.isnan(b.density)
     names = [*(material.name for material in materials), ""]
@@ -53,6 +58,7 @@ def to_toml(
 
     for _, members in groupby(range(tail, b.nb), alike):
         parts.append("[[spheres]]\n" + _lines(_group(b, list(members), columns)))
+    parts += ["[[joints]]\n" + _lines(_plain(asdict(joint))) for joint in joints]
     return "\n".join(parts)
 
 
@@ -105,6 +111,13 @@ def _group(b: Bodies, members: list[int], columns: Columns) -> dict[str, Any]:
 def _nonzero(values: FloatArray) -> Any:
     """Plain numbers; None where all are zero and nothing is written."""
     return values.tolist() if values.any() else None
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    """Vectors as lists of floats."""
+    vectors = ("point", "axis")
+    stated = {n: [float(x) for x in fields[n]] for n in vectors if fields[n] is not None}
+    return {**fields, "bodies": list(fields["bodies"]), **stated}
 
 
 def _lines(fields: Mapping[str, Any]) -> str:

@@ -145,6 +145,7 @@ def of_the_problem(step: cdopt.ContactStep, rough: cdopt.ContactStep) -> list[An
         report.quantities["sum"],
         cdopt.formulations.Sliders(friction.B_t, 1.0, np.ones(rough.nc)),
         cdopt.Joints(np.ones((1, step.nv)), names=["tie"]),
+        cdopt.scene.Joint(kind="pin", bodies=("a", "world"), point=(0.0, 0.0)),
     ]  # fmt: skip
 
 
