@@ -23,7 +23,7 @@ from cdopt.scene.joint import PlacedJoint
 _AXES = "xyz"
 
 
-class _Row(NamedTuple):
+class _JointRow(NamedTuple):
     """One row: its name, gap, and the entries of both bodies' velocities (3,) or (6,)."""
 
     name: str
@@ -84,7 +84,7 @@ def _distinct(names: list[str]) -> list[str]:
     return [f"{name} {k}" for k, name in enumerate(names)]
 
 
-def _rows(joint: PlacedJoint, state: State) -> list[_Row]:
+def _rows(joint: PlacedJoint, state: State) -> list[_JointRow]:
     """The rows of one joint."""
     dim = state.dim
     turns, points, arms = [], [], []
@@ -99,16 +99,18 @@ def _rows(joint: PlacedJoint, state: State) -> list[_Row]:
     if joint.kind == "slider":
         for k, n in enumerate(frame[1:]):
             entries = -_wrench(n, arms[0] + apart), _wrench(n, arms[1])
-            rows.append(_Row(f"across {k + 1}", float(n @ apart), *entries))
+            rows.append(_JointRow(f"across {k + 1}", float(n @ apart), *entries))
     else:
         for k, n in enumerate(np.eye(dim)):
-            rows.append(_Row(_AXES[k], float(apart[k]), -_wrench(n, arms[0]), _wrench(n, arms[1])))
+            rows.append(
+                _JointRow(_AXES[k], float(apart[k]), -_wrench(n, arms[0]), _wrench(n, arms[1]))
+            )
     if joint.kind == "pin":
         return rows
     off = _turn(turns[1] @ (turns[0] @ joint.relative).T)
     if dim == 2:
         turn = np.array([0.0, 0.0, 1.0])
-        return [*rows, _Row("turn", float(off[0]), -turn, turn)]
+        return [*rows, _JointRow("turn", float(off[0]), -turn, turn)]
     if joint.kind == "hinge":  # both axes along each other
         other = joint.frame[0] @ joint.relative @ turns[1].T
         across = np.cross(frame[0], other)
@@ -117,7 +119,7 @@ def _rows(joint: PlacedJoint, state: State) -> list[_Row]:
         held = [(f"turn {_AXES[k]}", t, float(off[k])) for k, t in enumerate(np.eye(3))]
     for name, t, gap in held:
         turning = np.append(np.zeros(3), t)
-        rows.append(_Row(name, gap, -turning, turning))
+        rows.append(_JointRow(name, gap, -turning, turning))
     return rows
 
 
