@@ -60,8 +60,8 @@ def of(page: str) -> pytest.MarkDecorator:
 
 CHECKED = {
     "adding-a-backend", "audit", "certificates", "choose-formulation", "choose-solver", "comparing",
-    "concepts", "cones", "explore", "friction", "friction-forces", "friction-in-time", "limit_load",
-    "masonry", "matrices", "measures", "notebooks",
+    "concepts", "cones", "explore", "friction", "friction-forces", "friction-in-time", "grains",
+    "limit_load", "masonry", "matrices", "measures", "notebooks",
     "quasicontinuum", "residuals", "scenes", "teaching", "trajectories", "which-law",
 }  # fmt: skip
 
@@ -86,6 +86,13 @@ def test_audit(said: Any) -> None:
     assert "An error of mechanics: on 1 body" in printed
     assert printed.rstrip().endswith("True")  # one answer, although forces differ
     assert names["verdict"].verdict == "error of mechanics"
+
+
+@of("grains")
+def test_grains(said: Any) -> None:
+    printed, _ = said
+    assert printed.startswith("ContactList(2 bodies, 3 contacts")
+    assert "Nothing is wrong with the forces" in printed
 
 
 @of("masonry")

@@ -31,6 +31,19 @@ def audit(
             metavar="FILE",
         ),
     ] = None,
+    bodies: Annotated[
+        str | None,
+        option(
+            "The bodies of a contact list: PROBLEM is then the list, with its forces, such as a "
+            "dump local of LAMMPS or LIGGGHTS, or a table.",
+            metavar="FILE",
+        ),
+    ] = None,
+    friction: Annotated[float | None, option("Of a contact list without a column mu.")] = None,
+    columns: Annotated[
+        str | None, option("Names of a contact list's columns in their order: 'id1 id2 fx …'.")
+    ] = None,
+    density: Annotated[float | None, option("Of the spheres of a list, kg/m³.")] = None,
     at_rest: Annotated[
         bool, option("Judge by rest: nothing moves at the end of the step.", "--at-rest")
     ] = False,
@@ -44,16 +57,24 @@ def audit(
 
     Exit code: 0 where nothing is wrong, 1 where something is or the input is bad.
     """
-    named = cdopt.open_problem(problem)
-    step: Any = output.step_of(named)
-    if forces is None:
-        raise cdopt.InvalidInput("--forces", "none", "a file of forces")
-    f, f_t = _read(forces, step)
+    step: Any
+    f_t: FloatArray | None
+    if bodies is not None:
+        listed = cdopt.interop.contact_lists.read(
+            problem, bodies, friction, columns=columns, density=density
+        )
+        name, scene, step, f, f_t = problem, None, listed.step, listed.f, listed.f_t
+    else:
+        named = cdopt.open_problem(problem)
+        name, scene, step = named.name, named.bodies, output.step_of(named)
+        if forces is None:
+            raise cdopt.InvalidInput("--forces", "none", "a file of forces")
+        f, f_t = _read(forces, step)
     rest = np.zeros(step.nv) if at_rest and isinstance(step, cdopt.ContactStep) else None
-    with output.solving("audit", as_json, problem=named.name):
+    with output.solving("audit", as_json, problem=name):
         verdict = cdopt.audit(step, f, f_t, rest, law, tol=tol, time_limit=time_limit)
     if as_json:
-        output.print_json({"problem": named.name, **verdict.as_dict()})
+        output.print_json({"problem": name, **verdict.as_dict()})
     else:
         output.say(verdict.summary)
         output.print_table(("finding", "value", "says"), verdict.table(), ["value"])
@@ -63,10 +84,10 @@ def audit(
             for b in wrong
         ]
         if rows:
-            columns = ("body", "error [N]", "share of its load")
-            output.print_table(columns, rows, columns[1:])
+            headings = ("body", "error [N]", "share of its load")
+            output.print_table(headings, rows, headings[1:])
     if plot is not None:
-        figure = cdopt.plots.judged_forces(verdict, bodies=named.bodies, title=named.name)
+        figure = cdopt.plots.judged_forces(verdict, bodies=scene, title=name)
         output.save_picture(figure, plot)
     if not verdict.ok:
         raise typer.Exit(output.NO_ANSWER)

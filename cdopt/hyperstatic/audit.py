@@ -53,6 +53,7 @@ _SAME = 10.0  # motions within this many tolerances of each other are one
 _LEAST = 1e-7  # share of local speeds below which rates of a reference are zero, at least
 _RESOLVED = 10.0  # errors of at most this many times their round-off are none
 _BOUNDED = 500  # contacts up to which bounds are computed unasked,
+_LARGE = 5000  # contacts up to which the nearest admissible forces are searched
 _ASKED = 40  # and of how many, those farthest from admissible forces
 _ROWS = 12  # bodies and contacts that printing shows
 
@@ -349,7 +350,8 @@ def audit(
     error, error_share = np.zeros((2, bodies.size))
     np.add.at(error, body, size**2)
     np.maximum.at(error_share, body, share)
-    found = _nearest(problem, at, solution, forces, report, tol)
+    sound = bool((share <= tol).all())
+    found = _nearest(problem, at, solution, forces, report, tol, sound)
     names = step.names.body_names
     called = [names[b] if b < len(names) and names[b] else str(b) for b in bodies.tolist()]
     far, bounds, beyond = found.distance / found.acting, report, found.beyond
@@ -563,8 +565,13 @@ def _nearest(
     forces: FloatArray,
     report: Indeterminacy | None,
     tol: float,
+    balanced: bool,
 ) -> _Nearest:
-    """The nearest admissible forces to ``forces`` (nc, d), and the compatible ones."""
+    """The nearest admissible forces to ``forces`` (nc, d), and the compatible ones.
+
+    In the largest networks they are not searched: forces that balance, on their faces, are taken
+    for admissible themselves.
+    """
     data, step = problem.data, problem.step
     known = np.zeros(data.rows)
     if report is not None:
@@ -584,6 +591,12 @@ def _nearest(
     if step.friction is not None:
         ratio = step.friction.stiffness_ratio
     beyond = np.linalg.norm(forces - _on_face(faces, forces), axis=1)
+    if data.nc > _LARGE:
+        far = np.full(data.nc, np.nan)
+        if balanced and bool((beyond <= tol * acting).all()):
+            return _Nearest(_on_face(faces, forces), None, beyond, beyond, acting, "")
+        why = f"networks of more than {_LARGE:,} contacts are not searched"
+        return _Nearest(None, None, far, beyond, acting, why)
     try:
         nearest = _on_faces(data, faces, load, forces, ones, 1.0, HOOKE)
     except SolveFailed as error:

@@ -2,14 +2,23 @@
 
 ``fclib`` reads and writes the HDF5 files of FCLib, the collection of frictional contact problems;
 ``exports`` writes the program of a formulation for other solvers; ``quadratic_programs`` reads and
-writes QPS files; ``mujoco`` takes the present contacts of a
-MuJoCo model; ``siconos`` calls Siconos' solvers; ``petsc`` solves trusses on several processes.
+writes QPS files; ``contact_lists`` reads contacts with their forces from LAMMPS, LIGGGHTS and YADE;
+model; ``siconos`` calls Siconos' solvers; ``petsc`` solves trusses on several processes.
 """
 
-from cdopt.interop import exports, fclib, mujoco, petsc, quadratic_programs, siconos
+from cdopt.interop import (
+    contact_lists,
+    exports,
+    fclib,
+    mujoco,
+    petsc,
+    quadratic_programs,
+    siconos,
+)
 from cdopt.problem.contact_list import normal_first, normal_last
 
 __all__ = [
+    "contact_lists",
     "exports",
     "fclib",
     "mujoco",
