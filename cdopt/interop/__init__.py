@@ -3,6 +3,7 @@
 ``fclib`` reads and writes the HDF5 files of FCLib, the collection of frictional contact problems;
 ``exports`` writes the program of a formulation for other solvers; ``quadratic_programs`` reads and
 writes QPS files; ``contact_lists`` reads contacts with their forces from LAMMPS, LIGGGHTS and YADE;
+``mujoco`` takes the present contacts of a MuJoCo model, ``pinocchio`` frames of a Pinocchio
 model; ``siconos`` calls Siconos' solvers; ``petsc`` solves trusses on several processes.
 """
 
@@ -12,6 +13,7 @@ from cdopt.interop import (
     fclib,
     mujoco,
     petsc,
+    pinocchio,
     quadratic_programs,
     siconos,
 )
@@ -25,6 +27,7 @@ __all__ = [
     "normal_first",
     "normal_last",
     "petsc",
+    "pinocchio",
     "quadratic_programs",
     "siconos",
 ]
