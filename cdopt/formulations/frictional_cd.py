@@ -52,6 +52,7 @@ from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.step_problems import LAWS, with_lines
 
 _PASSES = 200  # of the fixed point at most
+_COMPILED_ONCE = 3000  # rows up to which CVXPY compiles a parameter in less time than ten passes
 _SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain
 
 
@@ -107,7 +108,8 @@ class FrictionalCD(Formulation):
         if self.joints is not None:
             self.bodies = with_lines(frictional_data(step, law), step.joints.J, step.joints.rate)
         self.shift = np.zeros(self.data.nc)
-        self._varying = law == "coulomb" and can_vary(self.data, self.in_forces)  # for its passes
+        many_rows = self.data.rows > _COMPILED_ONCE or not can_vary(self.data, self.in_forces)
+        self._varying = law == "coulomb" and not many_rows  # for its passes
 
     @property
     def _particulars(self) -> list[str]:

@@ -28,8 +28,8 @@ class Prepared:
     Raises
     ------
     Unsupported : another formulation, one with constraints added, a step known by N and p alone
-        or with joints, or a form in forces that is so large that the parameter would cost more
-        than it saves.
+        or with joints, or a form that is so large that the parameter would cost more than it
+        saves.
 
     >>> import cdopt
     >>> prepared = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step).prepare()
@@ -47,7 +47,8 @@ class Prepared:
         if formulation.extended:
             raise Unsupported(what, "constraints were added", ("the formulation without them",))
         if not can_vary(data, formulation.in_forces):
-            raise Unsupported(what, f"{formulation.name} is large", ("form='velocity'",))
+            instead = "form='velocity'" if formulation.in_forces else "the formulation itself"
+            raise Unsupported(what, f"{formulation.name} is large", (instead,))
         self._step, self._first = step, formulation._restated(_varying=True, _like=None)
 
     def solve(

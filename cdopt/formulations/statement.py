@@ -46,14 +46,18 @@ from cdopt.problem.solution import Iterate
 
 _MAX_DENOM = 2**20  # exponents become fractions with at most this denominator: exact to 1e-12
 _DENSE = 1_000_000  # numbers that CVXPY may hold for a parameter in an objective
+_INDEXED = 10_000  # rows of cones with a parameter, which it takes a second to compile
 
 
 def can_vary(data: ContactProblem, in_forces: bool) -> bool:
     """Whether CVXPY compiles the rates of the free motion as a parameter at no great cost.
 
-    In an objective it keeps a dense matrix of variables by parameters.
+    In an objective it keeps a dense matrix of variables by parameters; of cones, whose rows are
+    taken apart, one of the parameters.
     """
-    return not in_forces or data.rows * (data.rows + data.nv) <= _DENSE
+    if in_forces:
+        return data.rows * (data.rows + data.nv) <= _DENSE
+    return data.d == 1 or data.rows <= _INDEXED
 
 
 class Statement(ABC):

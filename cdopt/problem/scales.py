@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import BoolArray, FloatArray, read_only
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.problem.contact_law import PowerLaw, RowSprings
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, ScaledProblem, Scales
 from cdopt.problem.mass import MassMatrix
@@ -44,7 +44,14 @@ _RESOLVED = 1e7  # times round-off: the least scale where there is no load, so t
 _STATIC_ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
 _FLOOR = 1e-3  # of the energy of the local load of a contact, where it stores less
 _LENT = 1e-3  # of the smallest load, where there is no load
-_OF_NETWORK = ("parts", "bodies", "mobility", "_reach", "_contact_bodies")  # of B and M alone
+_OF_NETWORK = (
+    "parts",
+    "bodies",
+    "mobility",
+    "_reach",
+    "_contact_bodies",
+    "_normal",
+)  # of B and M alone
 _NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
 _NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
 _NOISE = 1e-14  # loads below this share of the largest are round-off
@@ -329,26 +336,29 @@ class MatrixScales(StepScales):
         (nv,), ``rates`` (rows,) are those of v⁺. What closes a gap in free motion but is stopped
         elsewhere meets nothing. Round-off is none.
         """
-        pairs, normal = self._contact_bodies, self._normal_rows
-        row, change = rows_of(normal), normal.data * jump[normal.indices]
-        body = self.bodies.label[normal.indices]
-        own, size = (pairs.sums(row, body, values) for values in (change, np.abs(change)))
+        pairs, (normal, at) = self._contact_bodies, self._normal
+        change, many = normal.value * jump[normal.column], pairs.body.size
+        own, size = (total_by(at, values, many) for values in (change, np.abs(change)))
         closing = own - self.opening(rates)[pairs.contact]
         round_off = EPS * size + self.opening_size(gap_round_off)[pairs.contact]
         return np.where(closing > round_off, closing, 0.0)
 
     @cached_property
-    def _normal_rows(self) -> sp.csr_array:
-        """(nc, nv) the normal rows of B."""
+    def _normal(self) -> tuple[Entries, IntArray]:
+        """The entries of the normal rows (nc, nv), and the place of each among contacts' bodies."""
         problem = self.problem
-        return problem.B if problem.d == 1 else sp.csr_array(problem.B[problem.cones.ends[:-1]])
+        entries = problem.entries
+        if problem.d > 1:
+            entries = Entries(sp.csr_array(problem.B[problem.cones.ends[:-1]]))
+        body = self.bodies.label[entries.column]
+        return entries, self._contact_bodies.places(entries.row, body)
 
     @cached_property
     def _normal_mobility(self) -> FloatArray:
         """(n,) 1/kg, w² of each body at each contact, of the normal rows."""
-        B = self._normal_rows
-        share, body = B.data**2 / self._mass.diagonal[B.indices], self.bodies.label[B.indices]
-        return self._contact_bodies.sums(rows_of(B), body, share)
+        normal, at = self._normal
+        share = normal.value**2 / self._mass.diagonal[normal.column]
+        return total_by(at, share, self._contact_bodies.body.size)
 
     @cached_property
     def _closing_rate(self) -> FloatArray:

@@ -177,11 +177,10 @@ class ContactBodies:
         """(nc,) 1/kg, of all bodies of each contact."""
         return total_by(self.contact, self.mobility, self.nc)
 
-    def sums(self, contact: IntArray, body: IntArray, values: FloatArray) -> FloatArray:
-        """(n,) sums of ``values`` (m,), each of one of the bodies (m,) of its ``contact`` (m,)."""
+    def places(self, contact: IntArray, body: IntArray) -> IntArray:
+        """(m,) which of the entries has each ``contact`` (m,) and the one of its bodies (m,)."""
         stride = max(self.count, 1)
-        at = np.searchsorted(self.contact * stride + self.body, contact * stride + body)
-        return total_by(at, values, self.body.size)
+        return np.searchsorted(self.contact * stride + self.body, contact * stride + body)
 
     def speeds(self, energy: FloatArray) -> FloatArray:
         """(nc,) m/s, how fast the smaller local load of a contact's bodies would change its gap.

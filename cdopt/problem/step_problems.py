@@ -108,7 +108,8 @@ def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
     moved = data.entries.times(step.v_star)
     rates = {"p": moved + bias, "bias": bias, "free_rates": moved + rate}
     rates = {name: read_only(x) for name, x in rates.items()}
-    new = dataclasses.replace(data, rest=step.v_star, start=step.v, **rates)
+    motions = {"rest": step.v_star, "start": step.v, "applied": step.F_ext}
+    new = dataclasses.replace(data, **motions, **rates)
     known = {name: getattr(data, name) for name in ("entries", "products", "row_part")}
     vars(new).update(known, scales=scales.of(new))
     p = read_only(new.p / new.speed)
@@ -288,12 +289,12 @@ def _with_matrices(
     ``rate`` (rows,) in m/s is the share of the ``bias`` (rows,) that moves with the frame.
     """
     rest = step.v_star
-    p = np.asarray(B @ rest + bias)
+    free = np.asarray(B @ rest)
     return ContactProblem(
         kind,
         cones,
         _without_idle(B, step.mass.diagonal),
-        read_only(p),
+        read_only(free + bias),
         read_only(bias),
         np.zeros(step.nv),
         rest,
@@ -302,7 +303,7 @@ def _with_matrices(
         inertia=step.mass,
         start=step.v,
         applied=step.F_ext,
-        free_rates=read_only(np.asarray(B @ rest + rate)),
+        free_rates=read_only(free + rate),
         dof_body=step.dof_body,
         contact_ids=step.contact_ids,
         points=step.points,
