@@ -9,12 +9,12 @@ multipliers have either sign. Two matrix products verify a proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import lsqr
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
@@ -30,6 +30,10 @@ from cdopt.problem.scaling import column_scale
 
 _PROOF = {"time_limit": 60.0}  # seconds
 _CLEAR = 1e-7  # the proof's value must be this clear of zero, in scaled units
+_IDLE = 1e-9  # entries of a proof below this are none,
+_MET = 1e-6  # and products below this should vanish
+_EXACT = 4.0 * EPS  # of its terms: what round-off of the data leaves of a product
+_DENSE = 400  # the smaller side of a matrix, up to which its singular values are computed
 _MODERATE = 3.0  # forces over the local loads that need no second look,
 _GROWTH = -0.25  # or the worst residual to this power: so little do unbounded forces grow
 _SHRINKS = 2.0  # the least forces of no attained answer do, when less accuracy is asked for
@@ -81,7 +85,7 @@ def _unresisted_motion(data: ContactProblem) -> InfeasibilityProof | None:
         B = sp.csr_array(sp.vstack([B, -B[lines]]))
     load = data.contact_load[used] / (lever * data.part_force[data.parts.dof][used])
     least, most = np.full(used.size, -1.0), np.ones(used.size)
-    ray = _descending_ray(load, B, np.negative, least, most, A_ub=-B, b_ub=np.zeros(B.shape[0]))
+    ray = _descending_ray(load, B, least, most, A_ub=-B, b_ub=np.zeros(B.shape[0]))
     if ray is None:
         return None
     motion, violation = ray
@@ -111,7 +115,6 @@ def _closing_in(
     ray = _descending_ray(
         directions @ (bias / np.where(height > 0.0, height, 1.0)),
         balance,
-        np.abs,
         np.where(free, -1.0, 0.0),
         np.ones(free.size),
         A_eq=balance,
@@ -124,19 +127,15 @@ def _closing_in(
 
 
 def _descending_ray(
-    cost: FloatArray,
-    rows: sp.csr_array,
-    violation: Callable[[FloatArray], FloatArray],
-    least: FloatArray,
-    most: FloatArray,
-    **program: Any,
+    cost: FloatArray, rows: sp.csr_array, least: FloatArray, most: FloatArray, **program: Any
 ) -> tuple[FloatArray, float] | None:
     """A vector x of negative costᵀx that meets its conditions, and by how much it misses them.
 
     HiGHS computes it, between ``least`` and ``most`` (n,); ``program`` has the constraints, as
-    ``scipy.optimize.linprog`` takes them. The ``violation`` of the products with the ``rows``
-    (m, n) must be at most 1e-7 in scaled units: a problem whose answers are all 1e7 times its own
-    scale looks infeasible.
+    ``scipy.optimize.linprog`` takes them: products with the ``rows`` (m, n) are zero, or with
+    ``A_ub`` not negative. HiGHS leaves errors of 1e-7 and entries below 1e-9 out: in a wedge with
+    such an angle everything looks balanced. So x is moved to where the products vanish that should,
+    and only round-off of the data may be left of them; otherwise there is no proof.
     """
     if not (np.isfinite(rows.data).all() and np.isfinite(cost).all()):
         return None
@@ -144,9 +143,35 @@ def _descending_ray(
     x = linprog(cost, options=_PROOF, bounds=bounds, **program).x
     if x is None:
         return None
-    x = np.clip(x, least, most)
-    value, missed = float(cost @ x), float(violation(rows @ x).max(initial=0.0))
-    return (x, missed) if value < -_CLEAR and missed <= _CLEAR * abs(value) else None
+    x, one_sided, size = np.clip(x, least, most), "A_ub" in program, abs(rows)
+    moves = np.full(x.size, True) if one_sided else np.abs(x) > _IDLE
+    x = np.where(moves, x, 0.0)
+    met = np.abs(rows @ x) <= _MET if one_sided else np.full(rows.shape[0], True)
+    x[moves] = _on_null_space(sp.csr_array(rows[met][:, moves]), x[moves])
+    left = rows @ x
+    missed = positive(-left) if one_sided else np.abs(left)
+    noise = _EXACT * (size @ np.abs(x))
+    if not one_sided:  # entries of one force are as exact as the largest of them
+        noise = _EXACT * float(size.max(axis=0).toarray().ravel() @ np.abs(x))
+    sound = np.all(missed <= noise) and np.all(x >= np.where(least < 0.0, -np.inf, 0.0))
+    worst = float(missed.max(initial=0.0))
+    return (x, worst) if sound and float(cost @ x) < -_CLEAR else None
+
+
+def _on_null_space(A: sp.csr_array, x: FloatArray) -> FloatArray:
+    """The vector nearest to x (n,) with A x = 0."""
+    if not A.nnz:
+        return x
+    if min(A.shape) > _DENSE or max(A.shape) > 10 * _DENSE:
+        for _ in range(2):
+            moved = lsqr(A, A @ x, atol=0.0, btol=1e-15, iter_lim=10 * max(A.shape))[0]
+            x = x - moved
+        return x
+    _, values, vectors = np.linalg.svd(A.toarray(), full_matrices=False)
+    span = vectors[values > max(A.shape) * EPS * values[0]]
+    for _ in range(2):
+        x = x - span.T @ (span @ x)
+    return x
 
 
 # --- whether forces that look right are some ---------------------------------------------

@@ -38,7 +38,8 @@ from cdopt.problem.scaling import (
 _NEGLIGIBLE = 1e-12  # below this share of opening speeds a closing one is round-off; a load is
 _ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancelled to make it
 _NEIGHBOUR = 1e-2  # a body without load takes this share of the loads next to it,
-_MEETS = 1e-6  # unless it meets a neighbour at more than this share of what acts on that,
+_STOPPED = 1e-1  # any body takes this share of the speed at which it meets its neighbours,
+_MEETS = 1e-6  # which is none below this share of what acts on those,
 BACKGROUND = 1e-6  # or this share of the speed of its part, where there is no load next to it
 _RESOLVED = 1e7  # times round-off: the least scale where there is no load, so that noise is none
 _STATIC_ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
@@ -54,6 +55,7 @@ _OF_NETWORK = (
 )  # of B and M alone
 _NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
 _NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
+_DRIVEN = 1e-13  # of what a displacement makes by itself: the least force that counts
 _NOISE = 1e-14  # loads below this share of the largest are round-off
 
 
@@ -320,7 +322,8 @@ class MatrixScales(StepScales):
         loads = np.sqrt(pairs.mobility * self._load_energy[pairs.body])
         busy = (meeting > _MEETS * others) | (loads > _NEGLIGIBLE * others)
         idle_bodies = np.bincount(pairs.body[busy], minlength=count) == 0
-        energy = pairs.least_energies(energy, idle_bodies, meeting, _NEIGHBOUR, background)
+        shares = _STOPPED, _NEIGHBOUR
+        energy = pairs.least_energies(energy, idle_bodies, meeting, shares, background)
         speeds = pairs.speeds(energy)
         if self.problem.compliance is None:
             push, gap = self.mobility * self.problem.cones.normal(f), self.opening(rates)
@@ -657,6 +660,7 @@ class StaticScales(Scales):
         round_off = EPS * parts.total(parts.dof, np.where(free, sizes, 0.0) * np.abs(u))
         error = np.abs(load - problem.contact_load) / self.dof_lever
         scale = exchanged[self.bodies.label]
+        pressed = positive(-problem.cones.normal(problem.p))  # m, by gaps and displacements
         balance = Condition("equilibrium", "N", error[used], scale[used], EPS * acting[used])
         return LocalScales(
             _STATIC_ROUND_OFF * (problem.entries.times_size(u) + np.abs(problem.bias)),
@@ -665,7 +669,7 @@ class StaticScales(Scales):
             round_off,
             (balance,),
             force=force,
-            least_stored=_FLOOR * self._normal.conjugate(force),
+            least_stored=_FLOOR * np.maximum(self._normal.conjugate(force), force * pressed),
         )
 
     def _loads(
@@ -721,8 +725,9 @@ class StaticScales(Scales):
         most = largest_by(part, exchanged, parts.count)[part]
         loaded = applied > _NOISE * most
         counts = np.where(loaded, np.maximum(applied, _NO_LOAD * most), exchanged)
-        driven = parts.largest(parts.contact, self._driven)[part] > 0.0
-        some = loaded | (driven & (exchanged > _NO_LOAD * most))
+        driven = parts.largest(parts.contact, self._driven)[part]
+        counts = np.where(loaded, counts, np.maximum(counts, _DRIVEN * driven))
+        some = loaded | ((driven > 0.0) & (exchanged > _NO_LOAD * most))
         least = smallest_by(part[some], counts[some], parts.count)
         overall = float(np.min(least, where=least > 0.0, initial=np.inf))
         floor = _LENT * np.where(least > 0.0, least, overall)[part]

@@ -19,6 +19,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
 _FEW = 300  # ties up to which plain Python finds components in less time than SciPy
+_HOPS = 3  # so far idle bodies take scales from others
 _TOUCHES = 1e-6  # a contact that opens at less than this share of what acts next to it touches
 _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
 
@@ -226,26 +227,35 @@ class ContactBodies:
         energy: FloatArray,
         idle: BoolArray,
         closing: FloatArray,
-        share: float,
+        shares: tuple[float, float],
         background: FloatArray,
     ) -> FloatArray:
-        """(count,) the energies, raised to those of a ``share`` of the gap speeds at each body.
+        """(count,) the energies, raised to those of ``shares`` of the gap speeds at each body.
 
-        A body meets its neighbours at the speeds ``closing`` (n,) in m/s if nothing pushes it. An
-        ``idle`` body (count,) also takes the gap speed of its neighbours, or the ``background``
-        (nc,) in m/s where they are idle as well: the smallest over its contacts.
+        A body meets its neighbours at the speeds ``closing`` (n,) in m/s if nothing pushes it: the
+        first share. An ``idle`` body (count,) also takes the gap speed of its neighbours, the
+        second share: the smallest over its contacts. From idle bodies others take it in turn, a few
+        times; beyond them the ``background`` (nc,) in m/s counts.
         """
         used = self.mobility > 0.0
         i, b, w2 = self.contact[used], self.body[used], self.mobility[used]
-        pushed = largest_by(b, (share * closing[used] / self.total[i]) ** 2 * w2, self.count)
-        if not idle.any():
-            return np.maximum(energy, pushed)
-        busy = ~idle[b]
-        neighbours = w2 * np.maximum(share * share * energy[b], pushed[b])
-        most = largest_by(i[busy], neighbours[busy], self.nc)
-        squared = np.where(most > 0.0, most, background**2)[i]
-        lent = smallest_by(b[~busy], squared[~busy] / w2[~busy], self.count)
-        return np.maximum(np.maximum(energy, pushed), lent)
+        met, share = shares
+        pushed = largest_by(b, (met * closing[used] / self.total[i]) ** 2 * w2, self.count)
+        result, left = np.maximum(energy, pushed), idle.copy()
+        reach = np.maximum(share**2 * energy, (share / met) ** 2 * pushed)  # what a body lends
+        for _ in range(_HOPS if idle.any() else 0):
+            busy = ~left[b]
+            most = largest_by(i[busy], w2[busy] * reach[b[busy]], self.nc)[i]
+            near = ~busy & (most > 0.0)
+            lent = smallest_by(b[near], most[near] / w2[near], self.count)
+            found = lent > 0.0
+            if not found.any():
+                break
+            result[found], left[found] = np.maximum(result, lent)[found], False
+            reach = np.where(found, share**2 * lent, reach)
+        alone = left[b]
+        lent = smallest_by(b[alone], background[i[alone]] ** 2 / w2[alone], self.count)
+        return np.maximum(result, lent)
 
     def largest_elsewhere(self, values: FloatArray) -> FloatArray:
         """(n,) the largest of the positive ``values`` (n,) at the contact's other bodies."""

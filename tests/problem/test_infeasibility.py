@@ -92,3 +92,30 @@ def test_a_claim_of_success_on_an_infeasible_problem_is_returned_not_ok() -> Non
     assert solution.claimed
     assert not solution.ok
     assert solution.certificate["penetration"] > 0.1
+
+
+@pytest.mark.parametrize("angle", 10.0 ** np.arange(-12.0, -4.0))
+def test_a_thin_wedge_is_not_called_infeasible(angle: float) -> None:
+    """Walls that open by a small angle: out of the wedge is a way, however long."""
+    B = np.array([[1, angle], [-1, angle], [0, 1]])
+    for rate in (0.0, -1e-3, -1.0):
+        step = cdopt.ContactStep(
+            np.eye(2), B, np.zeros(3), np.zeros(2), [0, -8.0], 2.0**-10, gap_rate=[rate, 0, 0]
+        )
+        assert prove_infeasible(cdopt.ClassicCD(step).data) is None
+    truss = cdopt.NoTensionTruss(B, [0.3, 1.0])  # a force of 0.3/angle delivers it
+    assert prove_infeasible(truss.data) is None
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.3, 1.1, 2.7])
+def test_walls_that_close_in_are_proven_infeasible_whatever_their_direction(turn: float) -> None:
+    wall = np.array([np.cos(turn), np.sin(turn)])
+    other = np.array([np.cos(turn + np.pi), np.sin(turn + np.pi)])
+    phi = [-1e-3, 0.5e-3, 0.0]
+    step = cdopt.ContactStep(
+        np.diag([1.0, 3.0]), [wall, other, [0, 1]], phi, [0, 0], [0, -8.0], 1e-3
+    )
+    proof = prove_infeasible(cdopt.ClassicCD(step).data)
+    assert proof is not None
+    assert np.abs(step.B.T @ proof.vector).max() <= 1e-15
+    assert proof.vector @ step.phi < 0.0
