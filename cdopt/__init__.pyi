@@ -59,6 +59,7 @@ from .problem import (
     StepSolution,
     Unsupported,
     certify,
+    check,
 )
 from .study import NamedProblem, compare, open_problem
 
@@ -103,6 +104,7 @@ __all__ = [
     "backends",
     "bank",
     "certify",
+    "check",
     "collision",
     "compare",
     "dynamics",

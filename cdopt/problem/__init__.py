@@ -13,7 +13,7 @@ from cdopt._util.errors import (
     SolveFailed,
     Unsupported,
 )
-from cdopt.problem.certificate import Certificate, certify
+from cdopt.problem.certificate import Certificate, certify, check
 from cdopt.problem.cone_step import ConeStep
 from cdopt.problem.cones import Cones, FrictionCones, HalfLines
 from cdopt.problem.contact_problem import ContactProblem, ScaledProblem
@@ -60,6 +60,7 @@ __all__ = [
     "Unsupported",
     "WarmStart",
     "certify",
+    "check",
     "elastic_data",
     "frictional_data",
     "prove_infeasible",

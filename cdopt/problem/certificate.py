@@ -19,9 +19,10 @@ import numpy as np
 
 from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import beside
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
+from cdopt.problem.contact_step import Step
 from cdopt.problem.existence import attainment
 from cdopt.problem.residual import (
     EPS,
@@ -32,7 +33,7 @@ from cdopt.problem.residual import (
     positive,
     residuals_of,
 )
-from cdopt.problem.step_problems import loaded_by_sliders
+from cdopt.problem.step_problems import LAWS, frictional_data, loaded_by_sliders, rigid_data
 
 TOLERANCE = 1e-6
 
@@ -115,8 +116,55 @@ class Certificate:
         return "\n".join([self._verdict, *lines])
 
 
+def check(
+    step: Step, f: Any, f_t: Any = None, law: str | None = None, *, tol: float = TOLERANCE
+) -> Certificate:
+    """Whether contact forces are right, with the motion that they cause; for forces by hand.
+
+    Parameters
+    ----------
+    step : the step that they are forces of. law : of one with friction, "coulomb" (default) or
+        "associated".
+    f, f_t : (nc,) and (nc, d − 1) N, normal and tangential forces on body j; no ``f_t`` counts as
+        none.
+    tol : residuals up to this count as met: 1e-3 for forces in three digits.
+
+    Raises
+    ------
+    InvalidInput : forces of another shape, a law without friction, or no such law.
+    Unsupported : a step with joints, whose reactions ``cdopt.audit`` finds.
+
+    >>> import cdopt
+    >>> beam = cdopt.bank.load("beam-uniform").step
+    >>> cdopt.check(beam, [2.5, 5.0, 2.5]).ok, cdopt.check(beam, [3.0, 3.0, 3.0]).ok
+    (True, False)
+    """
+    data = _of_step(checks.instance("step", step, Step), law)
+    normal = checks.vector("f", f, step.nc, "N")
+    many = data.d - 1 if step.nc else 0
+    if f_t is None:
+        tangential = np.zeros((step.nc, many))
+    elif step.friction is None:
+        raise InvalidInput("f_t", checks.describe(f_t), "none, of a step without friction")
+    else:
+        tangential = checks.real("f_t", f_t, f"shape {(step.nc, many)}, N", (step.nc, many))
+    forces = np.column_stack([normal, tangential]).ravel()
+    return certify(data, data.velocity(forces), forces, tol)
+
+
+def _of_step(step: Step, law: str | None = None) -> ContactProblem:
+    """The rigid problem of a step, under a law where it has friction."""
+    if step.joints is not None:
+        raise Unsupported("certify", "the step has joints", ("cdopt.audit", "solve"))
+    if step.friction is not None:
+        return frictional_data(step, LAWS[0] if law is None else law)
+    if law is not None:
+        raise InvalidInput("law", checks.describe(law), "none, of a step without friction")
+    return rigid_data(step)
+
+
 def certify(
-    data: ContactProblem,
+    data: ContactProblem | Step,
     motion: FloatArray | None,
     forces: FloatArray,
     tol: float = TOLERANCE,
@@ -125,8 +173,10 @@ def certify(
 
     Parameters
     ----------
-    data : the problem, such as ``ClassicCD(step).data``.
-    motion : v⁺ (nv,) of a step (None when only N and p are known), u (nv,) of a static network.
+    data : the problem, such as ``ClassicCD(step).data``, or a step: then that of its rigid
+        contacts, by Coulomb's law where it has friction.
+    motion : v⁺ (nv,) of a step, or None where only N and p are known; u (nv,) of a static network.
+        ``check`` takes the motion that the forces cause.
     forces : f (rows,), N; with friction d rows a contact, the normal one first.
     tol : residuals up to this count as met.
 
@@ -135,6 +185,7 @@ def certify(
     InvalidInput : motion or forces have the wrong length, masked entries or no real numbers; tol
         is not in (0, 1].
     """
+    data = _of_step(data) if isinstance(data, Step) else data
     data = checks.instance("data", data, ContactProblem)
     forces = checks.answer("forces", forces, data.rows)
     if motion is not None:

@@ -206,8 +206,13 @@ class StepSolution(Frozen):
 
     @property
     def certificate(self) -> Certificate | None:
-        """The certificate; of a compatible solution, that of its forces (the truss)."""
-        return self.certificates.get("forces")
+        """The certificate of the forces; where it holds and another fails, the one that fails.
+
+        A compatible solution has one for each of its two problems, "classic" and "forces".
+        """
+        forces = self.certificates.get("forces")
+        failed = (c for c in self.certificates.values() if not c.ok)
+        return next(failed, forces) if forces is not None and forces.ok else forces
 
     @property
     def ok(self) -> bool:

@@ -20,6 +20,40 @@ def rigid(step=None):
     return rigid_data(beam() if step is None else step)
 
 
+def test_forces_by_hand_are_checked_with_the_motion_that_they_cause() -> None:
+    """Homework: forces of the beam, rounded to three digits; a slope under both laws."""
+    assert cdopt.check(beam(), [2.0, 6.0, 2.0]).ok
+    rounded = cdopt.check(beam(), [3.33, 3.33, 3.33], tol=1e-2)
+    assert rounded.ok
+    assert not cdopt.check(beam(), [3.33, 3.33, 3.33]).ok
+    assert not cdopt.check(beam(), [-1.0, 12.0, -1.0]).ok
+    rough = cdopt.bank.load("incline").step
+    solution = cdopt.FrictionalCD(rough).solve()
+    assert cdopt.check(rough, solution.f, solution.f_t).ok
+    assert not cdopt.check(rough, solution.f).ok
+    associated = cdopt.FrictionalCD(rough, "associated").solve()
+    assert cdopt.check(rough, associated.f, associated.f_t, law="associated").ok
+
+
+def test_a_step_is_certified_as_its_problem_is() -> None:
+    step, f = beam(), np.array([10 / 3] * 3)
+    assert certify(step, REST, f) == certify(rigid(), REST, f)
+    rough = cdopt.bank.load("incline").step
+    solution = cdopt.FrictionalCD(rough).solve()
+    forces = np.column_stack([solution.f, solution.f_t]).ravel()
+    assert certify(rough, solution.v_next, forces).ok
+
+
+def test_what_cannot_be_checked_is_refused() -> None:
+    for arguments in ([[1.0, 2.0]], [[1.0] * 3, [[0.0]] * 3], [[1.0] * 3, None, "coulomb"]):
+        with pytest.raises(InvalidInput):
+            cdopt.check(beam(), *arguments)
+    joined = cdopt.ContactStep(np.eye(2), [[1.0, 0.0]], [0.0], [0.0, 0.0], [0.0, 0.0], DT,
+                               joints=cdopt.Joints([[1.0, -1.0]]))  # fmt: skip
+    with pytest.raises(cdopt.Unsupported, match="audit"):
+        cdopt.check(joined, [0.0])
+
+
 @pytest.mark.parametrize("f", [[10 / 3] * 3, [5.0, 0.0, 5.0], [0.0, 10.0, 0.0], [2.0, 6.0, 2.0]])
 def test_every_admissible_force_of_the_beam_is_certified(f: list[float]) -> None:
     """Classic contact dynamics accepts them all: that is the indeterminacy."""
