@@ -14,16 +14,17 @@ two optimal values sum to zero.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, read_only
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InfeasibilityProof, InvalidInput
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.printing import align, conjugate_latex
-from cdopt.problem import ContactProblem, truss_data
+from cdopt.problem import ContactProblem, prove_infeasible, truss_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 
 TRUSS_FORMS = ("complementary", "potential")
@@ -93,6 +94,15 @@ class NoTensionTruss(Formulation):
         truss = NoTensionTruss.__new__(NoTensionTruss)
         truss.form, truss.data = form, data
         return truss
+
+    def _why(self, proof: InfeasibilityProof) -> str:
+        """Why no forces carry the load, and whether its sign may be wrong."""
+        data = self.data
+        against = dataclasses.replace(data, contact_load=read_only(-data.contact_load))
+        if proof.kind != data.kind or prove_infeasible(against) is not None:
+            return str(proof)
+        hint = "contact_load is what the contacts deliver, upward for a weight"
+        return f"{proof}; the opposite load can be carried: {hint}"
 
     def latex(self) -> str:
         """The problem as mathematics."""

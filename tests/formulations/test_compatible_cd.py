@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -134,3 +136,16 @@ def test_what_a_truss_does_not_deliver_counts_magnified() -> None:
     assert np.abs(B.T @ error).max() < 1.1e-5
     np.testing.assert_allclose(amplified(B, B.T @ error, np.arange(2), 2), 1.0, rtol=1e-9)
     assert not amplified(B, B.T @ error, np.arange(0), 2).any()
+
+
+def test_the_certificate_is_the_one_that_fails() -> None:
+    """Forces that are sharp on a motion that is not: ``certificate`` and ``ok`` agree."""
+    solution = cdopt.CompatibleCD(beam()).solve()
+    wrong = dataclasses.replace(solution.certificates["classic"], tol=1e-300)
+    residual = dataclasses.replace(wrong.residuals[0], value=0.5)
+    wrong = dataclasses.replace(wrong, residuals=(residual,), tol=1e-6)
+    known = {"classic": wrong, "forces": solution.certificates["forces"]}
+    failed = dataclasses.replace(solution, certificates=known)
+    assert not failed.ok
+    assert failed.certificate.worst == 0.5
+    assert solution.certificate is solution.certificates["forces"]

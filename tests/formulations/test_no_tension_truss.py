@@ -191,3 +191,13 @@ def test_loads_that_no_member_bears_are_proven() -> None:
         cdopt.NoTensionTruss(np.eye(2), [1.0, -1.0], two_sided=[2])
     with pytest.raises(cdopt.Unsupported, match="members that also pull"):
         cdopt.NoTensionTruss(np.eye(2), [1.0, -1.0], two_sided=[1]).solve("augmented-lagrangian")
+
+
+def test_a_load_of_the_wrong_sign_is_hinted_at_and_others_are_not() -> None:
+    B = [[1.0, -1.0], [1.0, 1.0]]  # a beam on two supports
+    with pytest.raises(cdopt.SolveFailed, match="the opposite load can be carried") as failed:
+        cdopt.NoTensionTruss(B, [-10.0, 0.0]).solve()
+    assert "upward for a weight" in str(failed.value)
+    with pytest.raises(cdopt.SolveFailed) as failed:
+        cdopt.NoTensionTruss(B, [1.0, 10.0]).solve()  # it turns over, either way
+    assert "opposite" not in str(failed.value)
