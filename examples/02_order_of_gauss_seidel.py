@@ -162,7 +162,8 @@ def draw():
     axes.set(xlabel="force of the middle support [N]", ylabel="force of both ends together [N]")
     axes.set(xlim=(-0.3, 10.6), ylim=(-0.4, 10.6), aspect="equal")
     axes.set_title("Projected Gauss–Seidel, from no forces, in three orders")
-    axes.legend(loc="upper right", frameon=False, title="order of visits: left / middle / right")
+    title = "order of visits: force at left / middle / right"
+    axes.legend(loc="upper right", frameon=False, title=title)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 

@@ -73,7 +73,17 @@ print(f"you can climb {100 * limit:.1f} % of the ladder")
 floor, wall, slope = 0.4, 0.2, np.tan(np.radians(60.0))
 pressed = floor * 100.0 / (1.0 + floor * wall)  # kg, what the wall carries
 by_hand = (pressed * (slope + wall) - 0.5 * 20.0) / 80.0
-print(f"by hand: {100 * by_hand:.1f} %")  # of a thin ladder; the one above is 2 cm thick
+print(f"by hand: {100 * by_hand:.1f} %")
+
+# %% [markdown]
+# That is a thin ladder. The one above is 2 cm thick: it touches floor and wall with its lower
+# edges, you stand on its upper side, 2 cm away, and its own weight is in its middle, 1 cm away.
+# Both act that much farther from the wall, and you may climb as much higher as makes up for it.
+
+# %%
+away = (80.0 * 0.02 + 20.0 * 0.01) / 80.0  # m across the ladder, both weights as one on you
+thick = by_hand + away * slope / 5.0
+print(f"by hand, 2 cm thick: {100 * thick:.1f} %")
 
 # %% [markdown]
 # ## What helps?

@@ -148,6 +148,8 @@ def draw():
     """What friction may do at a back and at a front leg while the push grows."""
     from matplotlib.figure import Figure
 
+    from cdopt.plots.palette import look
+
     figure = Figure(figsize=(9, 4), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for k, (panel, leg) in enumerate(zip(panels, ("back", "front"), strict=True)):
@@ -155,13 +157,16 @@ def draw():
         low, high = np.array([[-r.upper_t[i, 0], -r.lower_t[i, 0]] for r in reports]).T
         panel.fill_between(pushes, low, high, color="#cfe0f0", label="what friction permits")
         panel.plot(pushes[:-1], -elastic[:, k], color="#1a1a1a", label="equal elastic feet")
-        for (name, answer), mark in zip(answers.items(), "osD", strict=True):
-            panel.plot(PUSH, -answer.f_t[i, 0], mark, markersize=5, label=name)
+        for name, answer in answers.items():
+            house = look(name)
+            style = {"marker": house.marker, "color": house.colour, "linestyle": "none"}
+            panel.plot(PUSH, -answer.f_t[i, 0], markersize=7, label=house.name, **style)
         panel.set(title=f"a {leg} leg", xlabel="push [N]")
         panel.spines[["top", "right"]].set_visible(False)
         panel.axhline(0.0, color="#8a8a8a", linewidth=0.6)
     panels[0].set_ylabel("friction against the push [N]")
-    panels[1].legend(frameon=False, loc="lower right")
+    handles, labels = panels[1].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, loc="outside lower center", ncols=5)
     return figure
 
 

@@ -126,6 +126,7 @@ def bounds_story(
 
 _HALF = 0.40  # half the width of a contact's column
 _LEGEND = 2.5  # inches of width for the legend
+_LEAST, _WIDEST = 3.5, 20.0  # points of a marker, and inches of a picture that fits many
 _SPREAD = 0.66  # width over which the solvers' markers spread
 
 
@@ -159,7 +160,8 @@ def force_bars(
     nc = shown[0][1].shape[0]
     bounds = [] if report is None else canvas.intervals_of(report, nc)
     markers = [(s, f) for s, f in shown if s is not compatible]
-    width = min(max(4.6, 0.9 * nc), 7.6)
+    room = nc * max(len(markers) - 1, 0) * _LEAST / (72.0 * 0.7 * _SPREAD)  # inches
+    width = min(max(4.6, min(0.9 * nc, 7.6), room), _WIDEST)
     if ax is None:
         entries = len(shown) + (2 if report is not None else 0)
         figure = canvas.blank(width + _LEGEND, max(3.6, 0.6 + 0.37 * entries))
@@ -183,7 +185,7 @@ def force_bars(
         handles.append(canvas.line_key(_legend_text(COMPATIBLE, compatible), **heavy))
     offsets = np.linspace(-0.5, 0.5, len(markers)) * _SPREAD * (len(markers) > 1)
     column = 72.0 * 0.9 * width / nc * _SPREAD  # points
-    size = min(max(1.05 * column / max(len(markers) - 1, 1), 3.5), 7.5)
+    size = min(max(1.05 * column / max(len(markers) - 1, 1), _LEAST), 7.5)
     for (solution, f), offset in zip(markers, offsets, strict=True):
         entry, ok = look(solution.backend), solution.ok
         style: dict[str, Any] = {"markersize": size + 0.8 * ok, "zorder": 3}
@@ -248,6 +250,7 @@ def _legend_text(style: Look, solution: StepSolution) -> str:
 # --- intervals of many contacts ------------------------------------------------------------
 
 _HEIGHT = 1.9  # inches, a panel
+_LONGEST = 24  # characters of a contact's name
 _FEW = 60  # contacts that are drawn apart, with names and with each solver's own marker
 _SQUARE_ROOT = 4.0  # times the largest force: a longer interval makes the scale a square root
 _DISTANCE = 0.1  # of the height, between two ticks of that scale
@@ -302,7 +305,9 @@ def force_intervals(
     shown = shown[np.lexsort(keys)]
     lower, upper, middle = lower[shown], upper[shown], middle[shown]
     number = max(len(solved), 1)
-    shared = {"sharex": True, "sharey": True, "foot": 0.75}
+    letters = min(max(map(len, report.names), default=0), _LONGEST)  # of names under few contacts
+    foot = 0.75 + (0.065 * max(letters - 10, 0) if shown.size <= _FEW // 2 else 0.0)
+    shared = {"sharex": True, "sharey": True, "foot": foot}
     figure, axes = canvas.panels(number, 1 if number <= 3 else 2, _HEIGHT, ax=ax, **shared)
     forces = np.concatenate([middle, *(f[shown] for _, f in solved)])
     highest, low = float(forces.max(initial=0.0)), float(forces.min(initial=0.0))
@@ -315,7 +320,7 @@ def force_intervals(
         if square_root:
             _square_root_scale(panel, top)
         if shown.size <= _FEW // 2:
-            canvas.name_contacts(panel, [report.names[i] for i in shown], 90, 10)
+            canvas.name_contacts(panel, [report.names[i] for i in shown], 90, _LONGEST)
     for panel, (solution, f) in zip(axes, solved, strict=False):
         position = report.position(f)
         known, entry = position[np.isfinite(position)], look(solution.backend)

@@ -309,3 +309,28 @@ def test_names_with_dollars_are_drawn() -> None:
 def test_formulas_stay_and_unprintable_characters_go() -> None:
     assert literal(Formula("$t_c$")) == "$t_c$"
     assert literal("a$b\x1b\n") == "a\\$b\N{REPLACEMENT CHARACTER}\n"
+
+
+def test_markers_of_many_solvers_stand_apart() -> None:
+    """Fifteen solvers on twelve contacts: the picture is as wide as the markers need."""
+    step = bank.load("supports:n=12").step
+    solution = cdopt.ClassicCD(step).solve("newton")
+    figure = plots.force_bars([solution] * 15, None, step)
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    lines = [line for line in axes.lines if line.get_linestyle() == "None"]
+    places = [axes.transData.transform((line.get_xdata()[0], 0.0))[0] for line in lines]
+    apart = min(np.diff(places)) * 72.0 / figure.dpi  # points
+    assert len(lines) == 15
+    assert apart >= 0.95 * min(line.get_markersize() - 0.8 for line in lines)
+
+
+def test_names_under_intervals_are_whole() -> None:
+    """Contacts of a wall have names of up to 24 characters."""
+    wall = cdopt.scene.brick_wall(3, 2)
+    contacts = cdopt.collision.detect(wall, wall.initial)
+    step = cdopt.collision.step(wall, wall.initial, contacts, dt=1e-3)
+    figure = plots.force_intervals(cdopt.indeterminacy(step))
+    names = [label.get_text() for label in figure.axes[-1].get_xticklabels()]
+    assert names
+    assert not [name for name in names if "…" in name]
