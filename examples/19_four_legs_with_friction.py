@@ -140,7 +140,7 @@ for name, ratio in (("all soft", 0.1), ("all stiff", 10.0), ("one rubber", rubbe
 # 3. … you leave one leg out of `LEGS`? How many numbers are free, and are the normal forces among
 #    them?
 #
-# You have come to the last lesson. The first is `00_counting.py`.
+# Next: `20_bolted_leg.py`, where a leg may also pull.
 
 
 # %%

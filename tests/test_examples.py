@@ -539,3 +539,31 @@ def test_four_legs_with_friction_what_if() -> None:
     near(lower["trifle"], 25 / 6)
     stool = what_if(19, '    "back left": (-0.5, 0.5),\n', "")
     assert (stool["smooth"].nullity, stool["rough"].nullity) == (0, 3)
+
+
+# --- 20: a table with a bolted leg -----------------------------------------------------
+
+
+def test_bolted_leg() -> None:
+    """By hand: forces 2.5 + 10 (x x_i + y y_i) ± s on both diagonals, −8.5 ≤ s ≤ 2.5."""
+    it = lesson(20)
+    assert it.tips.v_next[0] > 1e-3
+    assert (it.report.nullity, it.fake.nullity, it.safe.nullity) == (1, 2, 2)
+    near([it.report.joints.lower[0], it.report.joints.upper[0]], [-12.0, -1.0])
+    near(it.report.upper, [11.0] * 3)
+    assert np.isinf(it.fake.upper[:2]).all()
+    assert np.isinf(it.safe.joints.upper).all()
+    near([it.both.lower[0], it.both.upper[0]], [-12.0, -1.0])
+    near(it.pulls[2], -3.5)
+    near(it.pulls[-1], -14.0 / 3.0)
+    k = it.stiffness[:-1]  # by hand: least Σ f² of three legs and f²/k of the bolt
+    near(it.pulls[:-1], -3.5 - (7.0 - 7.0 / k) / (6.0 + 2.0 / k))
+    assert np.all(np.diff(it.pulls) < 0.0)
+
+
+def test_bolted_leg_what_if() -> None:
+    edge = what_if(20, "x = y = 0.6  # m", "x = y = 0.5  # m")
+    near(edge["report"].joints.upper, [0.0])
+    middle = what_if(20, "x = y = 0.6  # m", "x = y = 0.0  # m")
+    near(middle["report"].joints.lower, [0.0])
+    near(middle["report"].joints.upper, [5.0])

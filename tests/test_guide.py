@@ -61,6 +61,7 @@ def of(page: str) -> pytest.MarkDecorator:
 CHECKED = {
     "adding-a-backend", "audit", "certificates", "choose-formulation", "choose-solver", "comparing",
     "concepts", "cones", "explore", "friction", "friction-forces", "friction-in-time", "grains",
+    "joints",
     "limit_load", "masonry", "matrices", "measures", "notebooks",
     "quasicontinuum", "residuals", "scenes", "teaching", "trajectories", "which-law",
 }  # fmt: skip
@@ -126,6 +127,20 @@ def test_cones(said: Any) -> None:
     f, y = names["cones"].project(names["y"]), names["y"]
     assert abs(f[1]) == pytest.approx(0.2 * f[0])
     assert f @ (f - y) == pytest.approx(0.0, abs=1e-15)
+
+
+@of("joints")
+def test_joints(said: Any) -> None:
+    printed, names = said
+    assert printed.startswith("supports [4.2857 5.7143 5.7143 4.2857] pin [0. 0.] True")
+    assert "2 joint rows, bound by 5 equations: 1 self-stress state" in printed
+    assert "rank 5 nullity 2\neach  [  0. -inf -inf] [ 0. inf inf]" in printed
+    assert "both  [-4.4444] [4.4444]" in printed
+    off = [float(x) for x in re.findall(r"off by (\S+) N", printed)]
+    assert off[0] / off[1] == pytest.approx(10.0, rel=0.1) == off[1] / off[2]
+    assert "rigid step infeasible" in printed
+    assert "[1. 1. 1.]" in printed
+    assert np.abs(names["gap"]).max() < 1e-4
 
 
 @of("friction-forces")
@@ -358,6 +373,7 @@ def test_every_key_of_a_scene_file_is_explained() -> None:
     page = text("scenes")
     tables = {
         "top": _Contents.__struct_fields__,
+        "joints": cdopt.scene.Joint.__struct_fields__,
         "materials": cdopt.scene.Material.__struct_fields__,
         "bodies": cdopt.scene.Body.__struct_fields__,
         "spheres": cdopt.scene.Spheres.__struct_fields__,
