@@ -46,6 +46,7 @@ from cdopt.scene import (
     brick_wall,
     incline,
     ladder,
+    load_blocks,
     sphere_on_floor,
 )
 from cdopt.scene import collision as two_spheres
@@ -56,14 +57,18 @@ from cdopt.scene.scene import GRAVITY
 __all__ = [
     "Truss", "ball", "beam", "beam_on", "brick_pyramid", "chain", "crystal_2d",
     "duplicated_contacts", "fan", "fan_forces", "heavy_and_light", "impact", "incline", "ladder",
-    "launched_box", "legs", "nearly_parallel", "packing", "painleve_rod", "pose", "pyramid",
-    "pyramid_falling", "rank_deficient", "rough_arch", "rough_pile", "rough_wall", "squeezed",
-    "stack", "supports", "supports_delassus", "table", "ten_orders", "tripod", "uneven",
+    "launched_box", "legs", "masonry", "nearly_parallel", "packing", "painleve_rod", "pose",
+    "pyramid", "pyramid_falling", "rank_deficient", "rough_arch", "rough_pile", "rough_wall",
+    "squeezed", "stack", "supports", "supports_delassus", "table", "ten_orders", "tripod", "uneven",
     "unreachable_load", "wedge", "zero_contacts",
 ]  # fmt: skip
 
 _COUNT, _LAYERS = integer(1, 1000), integer(2, 150)  # layers of a pyramid
 _RATIO, _SLOPE = number(at_least=1.0), number(above=0.0, at_most=60.0)  # slopes in degrees
+_TWO_SUPPORTS = ("H", "A", "type-a", "type-c")
+_MODEL = checks.one_of(
+    (*_TWO_SUPPORTS, "shelf-stable", "shelf-s1", "concave-short", "concave-long")
+)
 _SPECIES = checks.one_of(("uniform", "species"))
 DT = 1e-3  # s; in piles, where m = d = g = 1, in units of √(d/g)
 WEIGHT = 10.0  # N, of platforms
@@ -557,6 +562,19 @@ def rough_wall(courses: int = 5, bricks: int = 4, mu: float = 0.6) -> Scene:
 def rough_arch(voussoirs: int = 9, mu: float = 0.6) -> Scene:
     """``cdopt.scene.arch`` of ``voussoirs`` at rest, with friction ``mu`` in all joints."""
     return arch(voussoirs).with_friction(mu)
+
+
+@limits(model=_MODEL, mu=positive)
+def masonry(model: str = "type-c", mu: float = 0.84) -> ContactStep:
+    """Blocks of compas_cra at rest, on their supports, with friction ``mu`` in all joints.
+
+    ``model`` is H, A, type-a, type-c, shelf-stable, shelf-s1, concave-short or concave-long. Blocks
+    need not be convex; contacts are the corners of the faces that they share. H and A stand only if
+    they are pressed together beforehand, and shelf-s1 falls: ``cdopt.stability``.
+    """
+    path = problems_folder() / "masonry" / f"{model}.json"
+    supports = [0, 1] if model in _TWO_SUPPORTS else [0]
+    return load_blocks(path, supports=supports).step(mu)
 
 
 @limits(n=_LAYERS, mu=positive)

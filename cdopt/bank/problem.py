@@ -187,8 +187,11 @@ def _data(folder: Path, entry: Manifest, merged: Mapping[str, Value]) -> Step | 
         f"generator.name of {folder.name}", entry.generator.name, generators.__all__
     )
     data = getattr(generators, name)(**entry.generator.fixed, **merged)
-    kinds = {Truss: "truss", Scene: "frictional"}
-    if next((kind for of, kind in kinds.items() if isinstance(data, of)), "step") != entry.kind:
+    kind = "truss"
+    if not isinstance(data, Truss):
+        rough = isinstance(data, Scene) or data.friction is not None
+        kind = "frictional" if rough else "step"
+    if kind != entry.kind:
         raise InvalidInput(f"kind of {folder.name}", repr(entry.kind), "what its generator builds")
     return data
 

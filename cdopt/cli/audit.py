@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 import cdopt
-from cdopt._util import files
 from cdopt._util.formatting import short
 from cdopt.cli import output
 from cdopt.cli.output import option
 
-if TYPE_CHECKING:
-    from cdopt._util.checks import FloatArray
-    from cdopt.problem.contact_step import Step
-
-_MOST = 2**28  # bytes of a table of forces
 _ROWS = 12  # bodies that are listed
 
 
@@ -58,7 +51,7 @@ def audit(
     Exit code: 0 where nothing is wrong, 1 where something is or the input is bad.
     """
     step: Any
-    f_t: FloatArray | None
+    f_t: Any
     if bodies is not None:
         listed = cdopt.interop.contact_lists.read(
             problem, bodies, friction, columns=columns, density=density
@@ -69,8 +62,8 @@ def audit(
         name, scene, step = named.name, named.bodies, output.step_of(named)
         if forces is None:
             raise cdopt.InvalidInput("--forces", "none", "a file of forces")
-        f, f_t = _read(forces, step)
-    rest = np.zeros(step.nv) if at_rest and isinstance(step, cdopt.ContactStep) else None
+        f, f_t = cdopt.interop.contact_lists.read_forces(forces, step)
+    rest = [0.0] * step.nv if at_rest and isinstance(step, cdopt.ContactStep) else None
     with output.solving("audit", as_json, problem=name):
         verdict = cdopt.audit(step, f, f_t, rest, law, tol=tol, time_limit=time_limit)
     if as_json:
@@ -91,23 +84,3 @@ def audit(
         output.save_picture(figure, plot)
     if not verdict.ok:
         raise typer.Exit(output.NO_ANSWER)
-
-
-def _read(path: str, step: Step) -> tuple[FloatArray, FloatArray | None]:
-    """Normal and tangential forces of a file."""
-    if path.endswith(".npz"):
-        solution = cdopt.StepSolution.load(path)
-        if solution.f is None:
-            raise cdopt.InvalidInput("--forces", path, "a solution with forces")
-        return solution.f, solution.f_t
-    lines = files.read_text(path, "a table of forces", "--forces", _MOST).splitlines()
-    rows = [line.partition("#")[0].replace(",", " ").split() for line in lines]
-    try:
-        table = np.array([[float(word) for word in row] for row in rows if row])
-    except ValueError as error:
-        raise cdopt.InvalidInput("--forces", f"{path}: {error}", "lines of numbers") from None
-    d = 1 if step.friction is None else step.friction.d
-    if table.ndim != 2 or table.shape[0] != step.nc or table.shape[1] not in (1, d):
-        found = f"a table of shape {table.shape}"
-        raise cdopt.InvalidInput("--forces", found, f"{step.nc} lines of {d} numbers")
-    return table[:, 0], table[:, 1:] if table.shape[1] > 1 else None

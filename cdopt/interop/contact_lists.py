@@ -34,7 +34,8 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.solution import StepSolution
 
 _MOST = 2**30  # bytes of a table
 _SPHERE, _DISC = 0.4, 0.5  # moment of inertia over m r²
@@ -125,6 +126,40 @@ def read(
     across = np.sum(forces * normals, axis=1)
     normal, tangential = checks.read_only(across), checks.read_only(along)
     return ContactList(step, normal, tangential, ids, turned)
+
+
+def read_forces(path: str | Path, step: Step) -> tuple[FloatArray, FloatArray | None]:
+    """Normal forces (nc,), and tangential ones (nc, d − 1) or None, of a file alone.
+
+    Parameters
+    ----------
+    path : a solution that ``StepSolution.save`` wrote (.npz), or a text with a line of numbers for
+        each contact of the step, the normal force and then the tangential ones, N.
+
+    Raises
+    ------
+    InvalidInput : neither, or forces of other contacts.
+    """
+    place = checks.path("path", path)
+    checks.instance("step", step, Step)
+    if place.suffix == ".npz":
+        solution = StepSolution.load(place)
+        if solution.f is None:
+            raise InvalidInput("forces", str(place), "a solution with forces")
+        return solution.f, solution.f_t
+    lines = files.read_text(place, "a table of forces", "forces", _MOST).splitlines()
+    rows = [line.partition("#")[0].replace(",", " ").split() for line in lines]
+    try:
+        table = [[float(word) for word in row] for row in rows if row]
+    except ValueError as error:
+        raise InvalidInput("forces", f"{place}: {error}", "lines of numbers") from None
+    d = 1 if step.friction is None else step.friction.d
+    widths = {len(row) for row in table}
+    if len(table) != step.nc or widths not in ({1}, {d}):
+        found = f"{len(table)} lines of {sorted(widths)} numbers"
+        raise InvalidInput("forces", found, f"{step.nc} lines of {d} numbers")
+    forces = np.array(table)
+    return forces[:, 0], None if widths == {1} else forces[:, 1:]
 
 
 def write(path: str | Path, step: ContactStep, f: Any, f_t: Any = None) -> None:

@@ -21,6 +21,7 @@ PROBLEMS = {
     "fclib-box-stacks", "fclib-capsules", "fclib-periodic-box", "fclib-boxes", "fclib-spheres",
     "incline", "launched-box", "wedge", "painleve-rod", "ladder", "rough-wall", "rough-arch",
     "rough-pile", "rolling-sphere", "rolling-cube", "rolling-rockfall",
+    "masonry",
 }  # fmt: skip
 MANIFEST = """
 title = "t"

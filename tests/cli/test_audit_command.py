@@ -31,7 +31,7 @@ def test_a_solution_with_friction(tmp_path) -> None:
 def test_what_is_no_table_of_forces_is_named(tmp_path) -> None:
     path = tmp_path / "forces.txt"
     path.write_text("1 2\n3\n")
-    refuses("--forces", "audit", "beam-uniform", "--forces", path)
+    refuses("3 lines of 1 numbers", "audit", "beam-uniform", "--forces", path)
     refuses("--forces", "audit", "beam-uniform")
     path.write_text("1 2\n3 x\n")
     refuses("lines of numbers", "audit", "beam-uniform", "--forces", path)

@@ -30,6 +30,7 @@ def test_models_of_compas_cra(name) -> None:
     supports, verdict = MODELS[name]
     path = problems_folder() / "masonry" / f"{name}.json"
     found = cdopt.stability(path, friction=0.84, supports=supports, limits=False)
+    assert cdopt.bank.load("masonry", model=name).step.nc == found.step.nc
     assert found.verdict == verdict
     assert found.associated.ok
     if verdict == STANDS:
