@@ -127,6 +127,7 @@ def bounds_story(
 _HALF = 0.40  # half the width of a contact's column
 _LEGEND = 2.5  # inches of width for the legend
 _LEAST, _WIDEST = 3.5, 20.0  # points of a marker, and inches of a picture that fits many
+_FILLED = 0.7  # of the width of a picture, at least, is filled by its contacts
 _SPREAD = 0.66  # width over which the solvers' markers spread
 
 
@@ -160,7 +161,7 @@ def force_bars(
     nc = shown[0][1].shape[0]
     bounds = [] if report is None else canvas.intervals_of(report, nc)
     markers = [(s, f) for s, f in shown if s is not compatible]
-    room = nc * max(len(markers) - 1, 0) * _LEAST / (72.0 * 0.7 * _SPREAD)  # inches
+    room = nc * max(len(markers) - 1, 0) * _LEAST / (72.0 * _FILLED * _SPREAD)  # inches
     width = min(max(4.6, min(0.9 * nc, 7.6), room), _WIDEST)
     if ax is None:
         entries = len(shown) + (2 if report is not None else 0)
@@ -184,8 +185,8 @@ def force_bars(
         axes.hlines(f, x - _HALF, x + _HALF, zorder=2, gid="compatible", **heavy)
         handles.append(canvas.line_key(_legend_text(COMPATIBLE, compatible), **heavy))
     offsets = np.linspace(-0.5, 0.5, len(markers)) * _SPREAD * (len(markers) > 1)
-    column = 72.0 * 0.9 * width / nc * _SPREAD  # points
-    size = min(max(1.05 * column / max(len(markers) - 1, 1), _LEAST), 7.5)
+    column = 72.0 * _FILLED * width / nc * _SPREAD  # points
+    size = min(max(column / max(len(markers) - 1, 1), _LEAST), 7.5)
     for (solution, f), offset in zip(markers, offsets, strict=True):
         entry, ok = look(solution.backend), solution.ok
         style: dict[str, Any] = {"markersize": size + 0.8 * ok, "zorder": 3}
