@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,9 @@ def explore(
         str | None,
         option("The page to write; default SCENE.html in this folder.", metavar="FILE.html"),
     ] = None,
+    title: Annotated[
+        str | None, option("Heading of the page; default that of the scene or problem.")
+    ] = None,
     show: Annotated[bool, option("Show the page in the browser.", "--open")] = False,
     force: output.Force = False,
     frictionless: output.Frictionless = False,
@@ -48,6 +52,7 @@ def explore(
         cdopt.plots.explore.check_page(out)
     with output.solvers_kept_quiet():
         posed = _posed(scene, frictionless)
+        posed = posed if title is None else replace(posed, title=title)
     size = cdopt.plots.explore.save_page(posed, out).stat().st_size
     output.echo(f"page: {out} ({posed.size}, {size / 1e3:.0f} kB)")
     if show and not webbrowser.open(Path(out).resolve().as_uri()):

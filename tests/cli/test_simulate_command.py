@@ -280,6 +280,9 @@ def test_writing_commands_name_what_replaces_a_file(tmp_path) -> None:
     refuses("or --force to replace it", "explore", "tripod", "--out", page)
     assert page.read_text() == "mine"
     assert run("explore", "tripod", "--out", page, "--force").exit_code == 0
+    own = run("explore", "tripod", "--out", page, "--force", "--title", "My <tripod>")
+    assert own.exit_code == 0
+    assert "<h1>My &lt;tripod&gt;</h1>" in page.read_text()
 
 
 @pytest.mark.slow
