@@ -11,7 +11,7 @@ residual's resolution, and a resolution above the tolerance makes the certificat
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,13 +45,17 @@ class Certificate:
     ``kind`` is that of the problem, as in ``ContactProblem``. ``ok`` is true when
     every residual and every resolution is at most ``tol``, whatever the solver reported.
     ``slater`` is the Slater number of the contacts in question, where friction made it necessary to
-    compute it (``FrictionalCD.slater``).
+    compute it (``FrictionalCD.slater``). ``motion_error`` is a bound in m/s (rad/s of a rotation)
+    of the error of every entry of v⁺, from the duality gap: ½ ‖v − v⁺‖²_M is at most the gap where
+    v⁺ and f are feasible. Else it is None, and ``no_motion_error`` says why.
     """
 
     kind: str
     residuals: tuple[Residual, ...]
     tol: float = TOLERANCE
     slater: float | None = None
+    motion_error: float | None = None
+    no_motion_error: str = ""
 
     @cached_property
     def worst(self) -> float:
@@ -194,11 +198,51 @@ def certify(
         raise InvalidInput("motion", "None", f"shape ({data.nv},)")
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
     with np.errstate(all="ignore"):  # what is not a number fails its residual
-        certificate = Certificate(data.kind, residuals(data, motion, forces), tol)
+        bound, why = _motion_error(data, motion, forces)
+        certificate = Certificate(data.kind, residuals(data, motion, forces), tol, None, bound, why)
         if not certificate.ok:
             return certificate
         slater, doubts = attainment(data, motion, forces, certificate.worst)
-        return Certificate(data.kind, (*certificate.residuals, *doubts), tol, slater)
+        found = (*certificate.residuals, *doubts)
+        return replace(certificate, residuals=found, slater=slater)
+
+
+def _motion_error(
+    data: ContactProblem, motion: FloatArray | None, f: FloatArray
+) -> tuple[float | None, str]:
+    """A bound of the error of each entry of v⁺ in m/s or rad/s, or None and the reason.
+
+    The primal energy P is strongly convex: of the exact motion v, ½ ‖v − v⁺‖²_M ≤ P(v⁺) − P(v), and
+    P(v) ≥ −Δt D(f) of any feasible forces. So it is at most the duality gap, round-off included.
+    """
+    mass = data.inertia
+    if mass is None or motion is None:
+        return None, "without inertia no energy bounds a motion"
+    if data.law == "coulomb":
+        return None, "Coulomb's law has no dual problem, and no gap"
+    if data.sliders is not None or not mass.is_diagonal:
+        return None, "it is computed of problems without sliders whose mass matrix is diagonal"
+    cones, gap = data.cones, data.gap(motion, f)
+    round_off = EPS * (np.abs(data.bias) + data.entries.times_size(motion))
+    if np.any(cones.distance(f) > EPS * cones.sizes(f)):
+        return None, "the forces are not feasible"
+    outside = cones.dual_distance(gap) - cones.sensitivity * cones.sizes(round_off)
+    if data.compliance is None and np.any(outside > 0.0):
+        return None, f"the motion is not feasible: a rate is {outside.max():.1e} m/s off its cone"
+    jump, push = motion - data.rest, data.dt * data.load(f)
+    missed = mass.times(jump) - push
+    share = data.dt * f * gap
+    size = data.dt * np.abs(f) * (np.abs(gap) + round_off)
+    if data.compliance is not None:
+        stored = data.stored_energy(data.overlap(motion, f)) + data.compliance.conjugate(f)
+        share, size = share + stored, size + stored
+    parts, at = data.parts, data.row_part
+    noise = EPS * (mass.times_size(np.abs(motion) + np.abs(data.rest)) + np.abs(push))
+    left = 0.5 * (np.abs(missed) + noise) * mass.solve(np.abs(missed) + noise)
+    total = np.abs(parts.total(at, share)) + EPS * parts.total(at, size)
+    total += parts.total(at, data.dt * np.abs(f) * round_off) + parts.total(parts.dof, left)
+    speed = np.sqrt(2.0 * total[parts.dof] / mass.diagonal)
+    return float(speed.max(initial=0.0)), ""
 
 
 def residuals(

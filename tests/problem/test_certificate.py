@@ -296,3 +296,36 @@ def test_an_idle_body_next_to_an_impact_has_no_force_of_round_off() -> None:
     wrong = data.truss(data.network(solution.classic)).data
     f = solution.f[data.network(solution.classic).contacts] + [0.0, 1.0]
     assert not certify(wrong, np.zeros(4), f).ok
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_motion_is_off_by_no_more_than_the_duality_gap_allows(seed: int) -> None:
+    """Feasible motions and forces near the answer, and motions that are not feasible."""
+    rng = np.random.default_rng(seed)
+    B, mass = rng.uniform(0.1, 1.0, (4, 3)), rng.uniform(0.1, 10.0, 3)
+    step = cdopt.ContactStep(np.diag(mass), B, np.zeros(4), np.zeros(3), -rng.uniform(size=3), 1.0)
+    for problem in (cdopt.ClassicCD(step), cdopt.CompliantCD(step, kappa=1e3)):
+        answer = problem.solve("newton")
+        for size in (1.0, 1e-3, 1e-6):
+            motion = answer.v_next + size * rng.uniform(0.1, 1.0, 3)  # opens every contact
+            f = np.abs(answer.f + size * rng.standard_normal(4))
+            bound = certify(problem.data, motion, f).motion_error
+            assert np.abs(motion - answer.v_next).max() <= bound
+            assert bound <= 100.0 * np.sqrt(size)
+    closing = certify(cdopt.ClassicCD(step).data, answer.v_next - 1.0, f)
+    assert closing.motion_error is None
+    assert "not feasible" in closing.no_motion_error
+
+
+def test_problems_without_a_bound_of_the_motion_say_why() -> None:
+    truss = cdopt.NoTensionTruss([[1.0]], [1.0])
+    assert "inertia" in certify(truss.data, np.array([-1.0]), np.array([1.0])).no_motion_error
+    block = cdopt.ContactStep(
+        np.eye(2), [[0, 1.0]], [0.0], [0, 0], [0, -9.81], 1e-3,
+        friction=cdopt.Friction(0.5, [[1.0, 0.0]]),
+    )  # fmt: skip
+    rest, weight = np.zeros(2), np.array([9.81, 0.0])
+    assert "Coulomb" in certify(cdopt.FrictionalCD(block).data, rest, weight).no_motion_error
+    bound = certify(cdopt.FrictionalCD(block, law="associated").data, rest, weight).motion_error
+    assert bound is not None
+    assert bound < 1e-8
