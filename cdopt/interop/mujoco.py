@@ -26,7 +26,7 @@ associated one, softened. cdopt's cone is circular, and its law is chosen in ``F
 Equalities (connect, weld, joint, tendon) are the step's joints: J v⁺ + rate = 0 with the rate
 −(J v + Δt a_ref), by which MuJoCo corrects what the equality is off by; with hard equalities, R →
 0, v⁺ is MuJoCo's own. Other constraints that pull, which are friction loss and adhesion, and
-contacts of flexes are refused.
+contacts of flexes are refused: MuJoCo's own step with all its rows is ``SoftCD.from_mujoco``.
 
 **MuJoCo's own springs.** A constraint obeys R f = a_ref − a, with a_ref = −b J v − k r. At rest
 f = K |r| with K = k / R, a spring per contact; ``stiffness`` gives those K. With them the
