@@ -3,8 +3,8 @@
 Discs of 9 mm to 11 mm settle behind a gate, which is then taken away; a second of the collapse
 follows by contact dynamics with Coulomb friction, μ = 0.5 and no restitution. The steps of the
 collapse that are certified to ``--tol`` are counted. The settling is preparation, and is not
-certified: its steps end after 300 sweeps. ``--rolling`` lets the same column collapse with elastic
-contacts too, by velocity-Verlet, each time with another coefficient of rolling friction.
+certified: its steps end after 300 sweeps. ``--rolling`` lets the same column collapse with rolling
+friction, by contact dynamics and with elastic contacts by velocity-Verlet, for each coefficient.
 
 The runout (L − L₀) / L₀ ends at the farthest disc that is in contact with the heap. It is set
 beside published ones of columns of a = H₀ / L₀, all as K. Kumar reports them in *Multi-scale
@@ -194,11 +194,13 @@ def settled(n: int, aspect: float, dt: float, seed: int = 0) -> Column:
     return Column(centres, radii, time.process_time() - started)
 
 
-def collapse(column: Column, duration: float, dt: float, tol: float = TOLERANCE) -> Collapse:
-    """Let a column collapse by contact dynamics."""
-    started = time.process_time()
+def collapse(
+    column: Column, duration: float, dt: float, tol: float = TOLERANCE, rolling: float = 0.0
+) -> Collapse:
+    """Let a column collapse by contact dynamics, with a coefficient of rolling friction."""
+    started, grain = time.process_time(), Material(name="grain", rolling_friction=rolling)
     run = cdopt.simulate(
-        *(column.scene(), dt, duration, "contact-dynamics"),
+        *(column.scene(materials=[grain], material="grain"), dt, duration, "contact-dynamics"),
         backend=APGD(accuracy=tol, max_iterations=ITERATIONS),
         tol=tol,
         substeps=PARTS,
@@ -206,7 +208,8 @@ def collapse(column: Column, duration: float, dt: float, tol: float = TOLERANCE)
         every=max(1, round(duration / dt / FRAMES)),
         progress=True,
     )
-    return Collapse("contact dynamics", column, run, time.process_time() - started)
+    name = f"contact dynamics, rolling friction {rolling:g}" if rolling else "contact dynamics"
+    return Collapse(name, column, run, time.process_time() - started)
 
 
 def elastic(column: Column, duration: float, rolling: float) -> Collapse:
@@ -294,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--duration", type=float, default=1.0, help="s")
     parser.add_argument("--dt", type=float, default=2e-3, help="time step, s")
     parser.add_argument("--tol", type=float, default=TOLERANCE, help="of the certificates")
-    text = "also with elastic contacts and these coefficients of rolling friction"
+    text = "also with these coefficients of rolling friction, and then with elastic contacts too"
     parser.add_argument("--rolling", type=float, nargs="+", default=[], help=text)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(), help="folder of the pictures")
@@ -305,7 +308,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         column = settled(options.n, aspect, options.dt, options.seed)
         for name, factors in LAWS.items():
             print(f"a = {column.aspect:.2f}, {name}: {law(*factors, np.array(column.aspect)):.2f}")
-        those = [collapse(column, options.duration, options.dt, options.tol)]
+        limits = options.duration, options.dt, options.tol
+        those = [collapse(column, *limits, rolling) for rolling in (0.0, *options.rolling)]
         those += [elastic(column, options.duration, rolling) for rolling in options.rolling]
         for result in those:
             print(result, flush=True)
