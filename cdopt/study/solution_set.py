@@ -30,6 +30,7 @@ DISAGREE = 1e-3  # forces further apart than this share of the largest are diffe
 COLUMNS = ("backend", "says", "certificate", "time", "largest [N]", "distance")
 _RANK, _RANK_N = 1e-9, 1e-14  # singular values of B and of N below this count as none
 _NAN = float("nan")
+_INSIDE = 0.99  # share of its normal force with which a force may still be in its cone
 
 
 @dataclass(frozen=True)
@@ -335,13 +336,14 @@ class Comparison(SolutionSet):
     def motion_spread(self) -> float:
         """How far certified solutions differ in v⁺, each entry in units of its own speed.
 
-        For a step known by N and p alone, how far they differ in the gaps.
+        For a step known by N and p alone, how far they differ in the rates of their contacts.
         """
         if not self.certified:
             return _NAN
-        moving = self._data.N is None
-        unit = self._data.dof_speed if moving else self._data.speed
-        motions = np.array([s.v_next if moving else s.gap for s in self.certified])
+        data, iterates = self._data, [s.iterate for s in self.certified if s.iterate is not None]
+        moving = data.N is None
+        unit = data.dof_speed if moving else data.speed
+        motions = np.array([i.motion if moving else data.gap(None, i.forces) for i in iterates])
         return float(np.max(np.ptp(motions, axis=0) / unit, initial=0.0))
 
     @property
@@ -409,9 +411,11 @@ class Comparison(SolutionSet):
         mean = np.mean(np.array([s.f for s in answers]), axis=0)
         loaded = mean > DISAGREE * self._scale
         if self.law is not None:
-            tangential = np.linalg.norm(np.mean(np.array([s.f_t for s in answers]), axis=0), axis=1)
-            inside = loaded & (tangential < 0.99 * self._data.cones.mu * mean)
-            loaded = np.repeat(inside, self._data.d)
+            cones, iterates = self._data.cones, [s.iterate for s in answers if s.iterate]
+            rows = np.mean(np.array([iterate.forces for iterate in iterates]), axis=0)
+            size = cones.sizes(rows)
+            rows[cones.first] *= _INSIDE  # still in the cones where they are well inside
+            loaded = (loaded & (cones.distance(rows) <= 1e-14 * size))[cones.contact]
         data = self._data
         known, tol = (data.B, _RANK) if data.N is None else (data.N, _RANK_N)
         B, _ = equilibrated(known[np.flatnonzero(loaded)])

@@ -272,3 +272,13 @@ def test_a_step_with_friction_is_compared_under_its_law() -> None:
     assert named.without_friction().formulations == ("compare", "classic", "compatible")
     sliding = compare(bank.load("launched-box").step, ["newton", "nsgs"])
     assert "not unique" not in sliding.summary.partition("Answers")[0]
+
+
+@pytest.mark.parametrize("name", ["siconos-frictioncontactproblem00394", "rolling-cube"])
+def test_steps_known_by_n_and_p_alone_are_compared_by_all_their_rates(name: str) -> None:
+    """Sliding and rolling rates, not the gaps alone."""
+    solvers = ["newton", "nsgs", "apgd"]
+    found = cdopt.compare(cdopt.open_problem(name).step, solvers, law="associated")
+    assert len(found.certified) == 3
+    assert found.motion_spread <= 1e-6
+    assert "certified" in found.summary
