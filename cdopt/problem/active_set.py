@@ -81,8 +81,10 @@ def amplified(B: sp.csr_array, missed: FloatArray, pressing: IntArray, nc: int) 
     Zero where they are too many to say.
     """
     result = np.zeros(nc)
+    if not 0 < pressing.size <= _MOST or not missed.any():
+        return result
     used = np.unique(B[pressing].indices)
-    if not 0 < pressing.size <= _MOST or used.size > 3 * _MOST:
+    if used.size > 3 * _MOST:
         return result
     rows = B[pressing][:, used].toarray()
     length = np.linalg.norm(rows, axis=1)

@@ -64,11 +64,6 @@ class MassMatrix:
         entries = np.ones(dofs.size), first[self._label], np.arange(dofs.size + 1)
         return sp.csr_array(entries, shape=self.M.shape)
 
-    @property
-    def is_coupled(self) -> bool:
-        """Whether M couples more degrees of freedom than a few bodies have; it is factorised."""
-        return self._factor is not None
-
     def times(self, x: FloatArray) -> FloatArray:
         """M x for a vector x (nv,)."""
         return self.diagonal * x if self.is_diagonal else np.asarray(self.M @ x)
