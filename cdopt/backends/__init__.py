@@ -8,11 +8,12 @@ True
 from cdopt.backends.admm import ADMM
 from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
+from cdopt.backends.auto import Auto
 from cdopt.backends.base import Backend, Capability, RunResult
 from cdopt.backends.gauss_seidel import NSGS, PGS
 from cdopt.backends.lemke import LCP
 from cdopt.backends.modelled import Direct, Modelled, OSQPSession, osqp_session
-from cdopt.backends.newton import Auto, InteriorPoint, Newton
+from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.backends.registry import known_names
 from cdopt.backends.selection import (
     available,

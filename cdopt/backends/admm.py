@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy.linalg as la
 import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.linalg.factorisation import factorised
+from cdopt.backends.linalg.factorisation import dense_solve, factorised
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed, outcome_of
 from cdopt.backends.network_problem import NetworkProblem
 
@@ -128,7 +127,7 @@ class Splitting:
             if k == balance_at and changes < _CHANGES:
                 primal = float(np.sqrt(np.sum((reached - z) ** 2 / w)))
                 dual = self.penalty * float(np.sqrt(np.sum((z - before) ** 2 / w)))
-                if max(primal, dual) >= _RATIO * min(primal, dual) > 0.0:
+                if np.inf > max(primal, dual) >= _RATIO * min(primal, dual) > 0.0:
                     self.penalty *= float(np.clip(np.sqrt(primal / dual), 0.1, 10.0))
                     self.solve = self._factorise()
                     changes, pause = changes + 1, pause + pause // 2
@@ -142,6 +141,5 @@ class Splitting:
         if n <= _DENSE or self.system.nnz > 0.25 * n * n:
             dense = self.penalty * self.system.toarray()
             dense.flat[:: n + 1] += 1.0
-            factors = la.lu_factor(dense)
-            return lambda right: np.asarray(la.lu_solve(factors, right, check_finite=False))
+            return dense_solve(dense)
         return factorised(sp.csr_array(sp.eye_array(n) + self.penalty * self.system))

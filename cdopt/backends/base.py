@@ -17,7 +17,7 @@ import cvxpy as cp
 
 from cdopt._util import checks
 from cdopt._util.forking import in_child
-from cdopt.problem import ContactProblem
+from cdopt.problem import Cones, ContactProblem
 from cdopt.problem.certificate import Certificate
 from cdopt.problem.solution import Iterate, WarmStart
 
@@ -76,11 +76,15 @@ class Capability:
         checks.instance("data", data, ContactProblem)
         if data.law not in self.laws:
             return f"the {data.law} law"
+        return " and ".join(self.unknown_cones(data.cones))
+
+    def unknown_cones(self, cones: Cones) -> list[str]:
+        """Names of the kinds of cones that it does not take."""
+        checks.instance("cones", cones, Cones)
         if self.cones is None:
-            return ""
-        kinds = data.cones.kinds.items()
-        unknown = [name for name, traits in kinds if not self.cones & {name, *traits}]
-        return " and ".join(sorted(unknown))
+            return []
+        kinds = cones.kinds.items()
+        return sorted(name for name, traits in kinds if not self.cones & {name, *traits})
 
 
 class Problem(Protocol):

@@ -39,6 +39,7 @@ _PROXIMAL_LEAST, _PROXIMAL_MOST = 1e-9, 1e-6
 _FRACTION = 0.995  # of the way to the boundary
 _SHORT = 0.5  # length of a step of cones below which it aims higher:
 _AGAIN, _BACK = 0.1, 3.0  # at least at this share of the mean product, growing by this factor
+_FREE = 0.3  # length of a step after which the derivative of Coulomb's shift is of use
 _CORRECTORS = 2  # with factors at hand; to iterate for them costs more than they save
 _GROWTH = 5.0  # of a force in one step at most, below p = 2, where c′(f) vanishes with f
 _PREDICTOR = 1e-3  # accuracy of the predictor, which only sets how far to aim
@@ -115,6 +116,7 @@ def solve(
         w = net.motion(-problem.load)
     units = _Units(problem)
     best = IterationResult(w, units.a * f, np.inf, 0, history, False)
+    products, length = list[float](), 1.0
     for step in range(limit + 1):
         c, slope = problem.compliant_gap(f)
         gap, force = net.gap(w) + problem.p + c, units.a * f if units.cones else f
@@ -125,12 +127,16 @@ def solve(
         LOG.info("interior point %d: residual %.2e, mu %.1e, direct %s", step, size, mu, direct)
         if size < best.residual:
             best = IterationResult(w, force, size, step, history, size <= tol)
+        products.append(mu)
         patient = _PATIENT_CONES if units.cones else _PATIENT
         stalled = len(history) > patient and min(history[-8:]) >= 0.5 * min(history[:-8])
+        if units.cones:  # whose residual falls late, unless the end is near
+            stalled = stalled and min(products[-8:]) >= 0.5 * min(products[:-8])
         if best.converged or not np.isfinite(size) or stalled or deadline.passed or not f.size:
             break
         try:
             rates, turn = units.law(gap)
+            turn = turn if length > _FREE else None  # else with the shift of the iterate
             linear = _Step(units, (f, s), at, slope, balance, rates - s, turn, mu, direct)
             dw, df, ds, length = linear.direction()
         except ArithmeticError as error:

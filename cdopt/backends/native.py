@@ -37,7 +37,7 @@ Self = TypeVar("Self", bound="NativeBackend")
 
 NATIVE: dict[str, Callable[..., NativeBackend]] = {}  # the solvers of cdopt by name
 
-_BREAKDOWN = (ArithmeticError, np.linalg.LinAlgError)  # of numbers beyond what a double holds
+BREAKDOWN = (ArithmeticError, np.linalg.LinAlgError)  # of numbers beyond what a double holds
 _LIMITED_BY = "the clock, between iterations"
 _BETWEEN_LOOKS = 5_000_000  # entries of B passed over between two looks at the clock
 
@@ -211,7 +211,7 @@ class NativeBackend(ABC):
             else:
                 try:
                     outcome = self._solved(network_problem(data), run)
-                except _BREAKDOWN as error:
+                except BREAKDOWN as error:
                     status = f"numerical breakdown: {type(error).__name__}: {error}"
                     outcome, raw = _failed(data, status, "failed"), error
                 except MemoryError as error:

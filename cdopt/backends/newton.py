@@ -1,4 +1,4 @@
-"""cdopt's second-order solvers as backends: Newton, the interior point, and the choice of both.
+"""cdopt's second-order solvers as backends: Newton and the interior point.
 
 Trusses and elastic steps are minimised in potential form by a semismooth Newton method
 (``potential_newton``); the interior point takes over where it does not converge. Rigid steps go to
@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt.backends import (
     interior_point,
@@ -43,6 +44,7 @@ class SecondOrder(NativeBackend):
         the certificate is.
     max_steps : Newton steps of a truss, outer iterations of a rigid step, at most.
     history : keep the residual of each step in ``raw.residuals``.
+    newton_steps : Newton steps at most of the proximal steps of a step with friction.
 
     Notes
     -----
@@ -63,6 +65,11 @@ class SecondOrder(NativeBackend):
     accuracy: float = 1e-12
     max_steps: int = 200
     history: bool = False
+    newton_steps: int = 10_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(newton_steps=checks.count("newton_steps", self.newton_steps))
 
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
         return solve_network(problem, run, self._iterate)
@@ -120,7 +127,8 @@ class InteriorPoint(SecondOrder):
             start = interior_point.start_from(problem, given)
             inside = interior_point.solve(problem, start, near, self.max_steps, run.deadline)
             left = max(self.max_steps - inside.steps, 1)
-            proximal = proximal_newton.Proximal(problem, run.deadline, self.accuracy)
+            limits = run.deadline, self.accuracy, self.newton_steps
+            proximal = proximal_newton.Proximal(problem, *limits)
             f, residuals = proximal.solve(problem.table(inside.f), left)
         how = f"{problem.operator.statistics} in {inside.steps} steps → {proximal}"
         return proximal_newton.outcome(
@@ -156,7 +164,8 @@ class Newton(SecondOrder):
         if problem.has_cones and problem.compliance is not None:
             return spring_newton.solve_springs(problem, run, self.accuracy, self.max_steps)
         if problem.has_cones:
-            return proximal_newton.solve_cones(problem, run, self.accuracy, self.max_steps)
+            limits = self.accuracy, self.max_steps, self.newton_steps
+            return proximal_newton.solve_cones(problem, run, *limits)
         return super()._solve(problem, run)
 
     def _iterate(
@@ -177,15 +186,3 @@ class Newton(SecondOrder):
             if tried[-1].converged or run.deadline.passed:
                 return tried[-1]
         return min(tried, key=lambda result: result.residual)
-
-
-@listed
-class Auto(Newton):
-    """The method that suits the kind and the size of the problem; ``provenance["how"]`` names it.
-
-    Newton's method for trusses and elastic steps. Rigid steps: the augmented Lagrangian up to 240
-    dofs, which stays near the forces it starts from; the interior point above, whose number of
-    systems hardly depends on the step. If the first does not converge, the other one is tried.
-    """
-
-    name: ClassVar[str] = "auto"

@@ -197,6 +197,7 @@ _FIRST = 16.0  # r w of the first outer step
 _GROWTH = 4.0  # of r, from one outer step to the next
 _LARGEST = 1e8  # r w at most
 _INNER = 20  # Newton steps of one outer step
+_NEWTON = 10_000  # Newton steps of all, at most
 _TRIALS = 4  # of Newton on Coulomb's law, each after convex steps
 _LAGGED = 2  # convex steps between two trials
 _NEAR = 1e-2  # natural map at which the first phase of Coulomb's law ends
@@ -213,11 +214,13 @@ _STALLS = 3  # stalled outer steps before r is changed
 _REDUCTION = 8.0  # of r, where round-off has been reached
 
 
-def solve_cones(problem: NetworkProblem, run: Run, accuracy: float, max_steps: int) -> Outcome:
+def solve_cones(
+    problem: NetworkProblem, run: Run, accuracy: float, max_steps: int, newton_steps: int
+) -> Outcome:
     """Solve a step with friction; ``max_steps`` bounds the outer steps."""
     f = problem.starting_forces(run.start)
     with run.iterating(problem.rows, problem.operator.m):
-        proximal = Proximal(problem, run.deadline, accuracy)
+        proximal = Proximal(problem, run.deadline, accuracy, newton_steps)
         f, residuals = proximal.solve(f, max_steps)
     return outcome(problem, f, residuals, accuracy, str(proximal), run)
 
@@ -312,10 +315,14 @@ class Proximal:
         shift.
     """
 
-    def __init__(self, problem: NetworkProblem, deadline: Deadline, accuracy: float) -> None:
+    def __init__(
+        self, problem: NetworkProblem, deadline: Deadline, accuracy: float, most: int = _NEWTON
+    ) -> None:
+        """``most`` Newton steps in all, after which it ends with the proximal step begun."""
         self.problem, self.net, self.w = problem, problem.operator, problem.weight
         self.coulomb, self.deadline, self.accuracy = problem.coulomb, deadline, accuracy
         self.lagged, self.steps, self.newton_steps, self.convex_steps = False, 0, 0, 0
+        self.most = most
 
     def __str__(self) -> str:
         how = f"{self.steps:,} proximal steps, {self.newton_steps:,} Newton steps"
@@ -327,7 +334,7 @@ class Proximal:
         best, worst, history = self.phase(f, max_steps)
         self.lagged, solved = False, max(self.accuracy, _REACHABLE)
         for start in (best, f) if self.coulomb else ():  # again from where the first phase began
-            if worst <= solved or len(history) >= max_steps or self.deadline.passed:
+            if worst <= solved or len(history) >= max_steps or self.over:
                 break
             forces, worst_now, more = self.phase(start, max_steps - len(history))
             history += more
@@ -336,15 +343,21 @@ class Proximal:
         self.steps = len(history)
         return best, history
 
+    @property
+    def over(self) -> bool:
+        """Whether its Newton steps or its time are spent."""
+        return self.newton_steps >= self.most or self.deadline.passed
+
     def phase(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, float, list[float]]:
-        """The best forces from f (nc, d), their worst residual, the natural map of each step."""
+        """The best forces from f (nc, d), f among them, their worst residual, the natural maps."""
         net, problem = self.net, self.problem
         x = net.motion(net.load(f.ravel()))
         free = problem.p / np.repeat(self.w, problem.d)
         impulse = float(np.sqrt(np.sum(net.load(free) ** 2 * net.weight))) or 1.0
-        best, least, least_worst, error = f, np.inf, np.inf, self.natural(f)
+        best, least_worst, error = f, np.inf, self.natural(f)
         if error <= self.accuracy:
             return f, problem.worst(f), [error]
+        least = error if np.isfinite(error) else np.inf  # what it is given is never made worse
         penalty, inner, history = Penalty(), min(_LOOSE, _SHARE * error), list[float]()
         for _ in range(max_steps):
             tol = impulse * max(inner, EPS * penalty.value)
@@ -354,7 +367,7 @@ class Proximal:
             worst = problem.worst(f) if error <= self.accuracy else np.inf
             if worst < least_worst or (error < least and least_worst == np.inf):
                 least, least_worst, best = error, worst, f
-            if self.deadline.passed or worst <= _REACHABLE:
+            if self.over or worst <= _REACHABLE:
                 break
             unsettled = len(history) > 4 and history[-1] > _SETTLING * history[-3]
             if self.lagged and (error <= _NEAR or unsettled):
@@ -380,7 +393,7 @@ class Proximal:
         newton = ConeNewton(self.problem, tol, self.deadline, f, r, shift)
         x, met = self._inner(x, newton)
         for trial in range(1, _TRIALS * (_LAGGED + 1)):  # convex steps between two trials
-            if shift is not None or met or self.deadline.passed:
+            if shift is not None or met or self.over:
                 break
             convex = trial % (_LAGGED + 1) > 0
             lagged = self.problem.shift(self.rates(x)) if convex else None

@@ -112,6 +112,13 @@ def _native(name: str, options: dict[str, Any]) -> Backend:
     return NATIVE[name](**options)
 
 
+def usual(formulation: Problem) -> str:
+    """The name of the backend that solves a formulation where none is asked for."""
+    if formulation.extended:
+        return "clarabel"
+    return "auto" if formulation.data.kind == "frictional step" else "newton"
+
+
 def require_capable(backend: Backend, formulation: Problem, what: str) -> None:
     """Refuse, before solving, a backend that cannot take the formulation's problem.
 

@@ -111,7 +111,7 @@ class FrictionalSteps(ContactSettings):
     Parameters
     ----------
     law : "coulomb", or "associated" for the convex law, whose sliding contacts separate.
-    backend : solves each step; by default "newton", and without friction that of "classic-cd".
+    backend : solves each step; by default "auto", and without friction that of "classic-cd".
     warm_start : start each step from the forces of the step before, contact by contact, in the
         directions that these have in space.
     substeps : into how many a step without a certified answer is split at most, a power of two; 1
@@ -174,7 +174,7 @@ class FrictionalSteps(ContactSettings):
     @property
     def _solver(self) -> Backend:
         """The settings object of the solver of each step."""
-        return resolve(self.backend or "newton")
+        return resolve(self.backend or "auto")
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""

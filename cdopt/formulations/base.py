@@ -20,7 +20,7 @@ from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed, Un
 from cdopt.backends.base import CVXPY_LOCK, Backend, ProblemClass, RunResult, computed_once
 from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
-from cdopt.backends.selection import require_capable, resolve
+from cdopt.backends.selection import require_capable, resolve, usual
 from cdopt.formulations.conflicts import conflict
 from cdopt.formulations.extension import Addition, ExtendedIterate
 from cdopt.formulations.prepared import Prepared
@@ -409,7 +409,7 @@ class Formulation(ABC):
         ----------
         backend : a name of ``cdopt.backends.available()`` or a settings object, a solver object of
             CVXPY, or a function of (P, q, G, h, A, b, lb, ub) as in qpsolvers; by default "newton",
-            or "clarabel" where constraints were added.
+            with friction "auto", or "clarabel" where constraints were added.
         tol : tolerance of the certificate; the solver does not see it.
         warm_start : a solution or a WarmStart, matched by ``contact_ids`` when present. Backends
             that gain nothing from one do not use it; ``provenance["warm_start"]`` says so.
@@ -433,8 +433,7 @@ class Formulation(ABC):
             checks.instance("warm_start", warm_start, StepSolution, WarmStart)
         tol = checks.tolerance("tol", tol)
         time_limit = checks.optional(checks.not_negative, "time_limit", time_limit)
-        usual = "clarabel" if self.extended else "newton"
-        chosen = resolve(usual if backend is None else backend, **options)
+        chosen = resolve(usual(self) if backend is None else backend, **options)
         start = warm_start.warm_start() if isinstance(warm_start, StepSolution) else warm_start
         require_capable(chosen, self, self.name)
         started = clock()

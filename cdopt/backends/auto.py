@@ -1,0 +1,102 @@
+"""The method that suits the problem; steps with friction by several methods in turn.
+
+No method solves every step with friction, and which one will is not known beforehand. So they take
+turns, each within a budget that the problem's size fixes: never the clock, so that answers repeat.
+Each starts from the best forces so far, and the best are kept; but the interior point starts far
+from the boundary of the cones, where forces of another method are of no use to it. First are the
+two whose answers do not depend on the order of the contacts, then what solves most of the steps
+that are left (``benchmarks/friction_population.md``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from cdopt._util.checks import FloatArray
+from cdopt.backends.admm import ADMM
+from cdopt.backends.gauss_seidel import NSGS
+from cdopt.backends.native import BREAKDOWN, NativeBackend, Outcome, Run, listed
+from cdopt.backends.network_problem import NetworkProblem
+from cdopt.backends.newton import InteriorPoint, Newton
+from cdopt.problem.solution import WarmStart
+
+_STEPS, _NEWTON_STEPS = 60, 40  # proximal and Newton steps of the first turn
+_INSIDE, _ENDING = 120, 80  # steps of the interior point, Newton steps that end it
+_WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later
+_SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
+_REACHABLE = 1e-10  # worst residual that counts as solved, whatever accuracy beyond it is asked for
+_ENOUGH = 1e-8  # and at which no further method is tried
+
+
+@listed
+class Auto(Newton):
+    """The method that suits the kind and the size of the problem; ``provenance["how"]`` names it.
+
+    Newton's method for trusses and elastic steps. Rigid steps: the augmented Lagrangian up to 240
+    dofs, which stays near the forces it starts from; the interior point above, whose number of
+    systems hardly depends on the step. If the first does not converge, the other one is tried.
+
+    Steps with friction: Newton's method on multipliers, the interior point, splitting (``admm``),
+    Gauss–Seidel (``nsgs``), and Newton's method again in turn, until the certificate's residuals
+    are within ``accuracy``, or 1e-10 where that is more; or within 1e-8 after a turn.
+    """
+
+    name: ClassVar[str] = "auto"
+
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        if not problem.has_cones or problem.compliance is not None:
+            return super()._solve(problem, run)
+        return self._in_turn(problem, run)
+
+    def _in_turn(self, problem: NetworkProblem, run: Run) -> Outcome:
+        """The best answer of the methods, each started from the best so far."""
+        best: Outcome | None = None
+        least, spent, start = np.inf, 0, run.start
+        story, history, trouble = list[str](), list[FloatArray](), list[Exception]()
+        goal, enough = max(self.accuracy, _REACHABLE), max(self.accuracy, _ENOUGH)
+        prepared: float | None = None
+        for method in self._methods(problem):
+            if method.capability.unknown_cones(problem.K):
+                continue
+            cold = method.name == InteriorPoint.name and best is not None
+            turn = replace(run, start=None if cold else start)
+            try:
+                outcome = method._solve(problem, turn)
+            except BREAKDOWN as error:
+                story.append(f"{method.name}: {type(error).__name__}")
+                trouble.append(error)
+                continue
+            prepared = turn.prepared if prepared is None else prepared
+            run.threads, run.solved = max(run.threads, turn.threads), turn.solved
+            worst = problem.worst_residual(outcome.iterate.forces)
+            spent, history = spent + outcome.iterations, history + outcome.residuals
+            story.append(f"{method.name}: {outcome.how or f'{outcome.iterations:,} iterations'}")
+            run.report(f"{story[-1]}, residual {worst:.1e}")
+            if best is None or worst < least:
+                best, least = outcome, worst
+                start = WarmStart(outcome.iterate.forces, None, problem.contact_ids)
+            if least <= enough or run.deadline.passed:
+                break
+        if best is None:
+            raise trouble[-1]
+        run.prepared = run.prepared if prepared is None else prepared
+        status = f"stopped at residual {least:.1e}"
+        how = " → ".join(story)
+        return Outcome(best.iterate, bool(least <= goal), spent, history, how, status)
+
+    def _methods(self, problem: NetworkProblem) -> list[NativeBackend]:
+        """The methods in their order, with their budgets."""
+        entries = max(problem.factors.rows.nnz, 1)
+        many = int(np.clip(_WORK / entries, _LEAST, _MOST))
+        accuracy, most = self.accuracy, self.max_steps
+        loose = max(accuracy, _REACHABLE)
+        return [
+            Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS),
+            InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING),
+            ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose),
+            NSGS(max_sweeps=many, accuracy=loose),
+            Newton(accuracy, most, newton_steps=_LAST),
+        ]

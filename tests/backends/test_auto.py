@@ -1,0 +1,111 @@
+"""The default on steps with friction: methods in turn, on budgets, the best answer kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import cdopt
+from benchmarks import friction_population
+from cdopt.backends import Auto, proximal_newton
+from cdopt.backends.deadline import Deadline
+from cdopt.backends.network_problem import network_problem
+from cdopt.problem.solution import WarmStart
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def real() -> Iterator[str]:
+    """Names of problems with friction in the bank."""
+    for name in cdopt.bank.names():
+        step = cdopt.bank.load(name).step
+        if step is not None and step.friction is not None:
+            yield name
+
+
+def worst(problem: cdopt.FrictionalCD, **given: object) -> float:
+    solution = problem.solve(tol=1e-8, **given)
+    assert solution.ok, solution.certificate
+    assert solution.backend == "auto"
+    return solution.certificate.worst
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+def test_the_default_certifies_every_problem_with_friction(law: str) -> None:
+    for name in real():
+        assert worst(cdopt.FrictionalCD(cdopt.bank.load(name).step, law)) <= 1e-8, name
+
+
+@pytest.mark.parametrize("index", [24, 33, 38, 51, 62, 88])
+def test_steps_that_newton_alone_leaves_unsolved_or_takes_long(index: int) -> None:
+    """Rocks, domes, capsules and cards of the population, in several forms."""
+    _, step = friction_population.member(index)
+    assert worst(cdopt.FrictionalCD(step)) <= 1e-8
+
+
+@pytest.mark.slow
+def test_a_share_of_the_population() -> None:
+    """Of every kind, form and state; nothing solves one of the steps left."""
+    left = []
+    for index in range(0, 400, 4):
+        name, step = friction_population.member(index)
+        solution = cdopt.FrictionalCD(step).solve(tol=1e-8, check=False)
+        left += [] if solution.ok else [name]
+    assert len(left) <= 2, left
+
+
+def test_it_says_what_ran_and_repeats_to_the_bit() -> None:
+    _, step = friction_population.member(38)
+    first, second = (cdopt.FrictionalCD(step).solve() for _ in range(2))
+    assert "newton: " in first.provenance["how"]
+    assert " → interior-point: " in first.provenance["how"]
+    assert first.provenance["how"] == second.provenance["how"]
+    np.testing.assert_array_equal(first.f, second.f)
+
+
+def test_a_method_that_breaks_down_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ArithmeticError("no digits left")
+
+    step = cdopt.bank.load("rough-wall").step
+    monkeypatch.setattr(proximal_newton, "solve_cones", broken)
+    solution = cdopt.FrictionalCD(step).solve()
+    assert solution.ok
+    assert solution.provenance["how"].startswith("newton: ArithmeticError → interior-point: ")
+
+
+@pytest.mark.slow
+def test_a_step_without_solution_is_no_success() -> None:
+    """The wedge that overlaps: every method is tried, and none claims to have solved it."""
+    step = cdopt.bank.generators.pose(cdopt.bank.generators.wedge(gap=-1e-4))
+    with pytest.raises(cdopt.SolveFailed, match=r"proof|infeasible|no solution"):
+        cdopt.FrictionalCD(step, "associated").solve()
+
+
+@pytest.mark.parametrize("index", [2, 12, 36])
+def test_newton_never_returns_worse_forces_than_it_was_given(index: int) -> None:
+    _, step = friction_population.member(index)
+    posed = network_problem(cdopt.FrictionalCD(step).data)
+    answer = cdopt.FrictionalCD(step).solve()
+    random = np.random.default_rng(index)
+    for noise in (0.0, 1e-9, 1e-3, 1.0):
+        forces = answer.iterate.forces * (1.0 + noise * random.standard_normal(posed.rows))
+        f = posed.starting_forces(WarmStart(forces, None, posed.contact_ids))
+        proximal = proximal_newton.Proximal(posed, Deadline(), 1e-12, 3)
+        before = proximal.natural(f)
+        after, _ = proximal.solve(f, 2)
+        assert proximal.natural(after) <= before
+
+
+def test_settings_reach_the_methods() -> None:
+    """An accuracy ends it early; a limit of steps is that of each method's own."""
+    _, step = friction_population.member(38)
+    loose = cdopt.FrictionalCD(step).solve(Auto(accuracy=1e-3, max_steps=5), check=False)
+    sharp = cdopt.FrictionalCD(step).solve()
+    assert loose.certificate.worst <= 1e-3 or not loose.claimed
+    assert sharp.certificate.worst <= 1e-8
+    assert dataclasses.asdict(Auto())["newton_steps"] == 10_000
