@@ -29,11 +29,13 @@ def stability(
     ] = None,
     density: Annotated[float | None, option("Of all blocks, kg/m³.")] = None,
     unit: Annotated[float, option("Length of the file's unit, m.")] = 1.0,
+    plot: output.Picture = None,
     as_json: output.Json = False,
 ) -> None:
     """Say whether a structure of blocks stands, stands only if pressed beforehand, or falls.
 
-    Exit code: 0 where it stands, 1 where it does not or the input is bad.
+    The picture shows the blocks with forces that balance the weights, or those that fall. Exit
+    code: 0 where it stands, 1 where it does not or the input is bad.
     """
     named = [int(word) if word.isdecimal() else word for word in output.split(supports)]
     with output.solving("stability", as_json, structure=structure):
@@ -53,5 +55,13 @@ def stability(
         ]
         if rows:
             output.print_table(("live load", "limit", "certified"), rows, ["limit"])
+    if plot is not None:
+        if found.model is not None:
+            figure = cdopt.plots.structure(found, title=structure)
+        else:
+            figure = cdopt.plots.friction_forces(
+                found.step, [found.associated], title=structure, subtitle=found.summary
+            )
+        output.save_picture(figure, plot)
     if found.verdict != "stands":
         raise typer.Exit(output.NO_ANSWER)

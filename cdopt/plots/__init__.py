@@ -22,6 +22,7 @@ from cdopt.plots.judged import judged_forces
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
 from cdopt.plots.solvers import complementarity, convergence
+from cdopt.plots.structures import structure
 from cdopt.plots.surfaces import save_surfaces
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "save_surfaces",
     "stiffness_influence",
     "story",
+    "structure",
 ]
 
 # imported when first used

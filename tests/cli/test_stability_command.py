@@ -9,8 +9,10 @@ from cdopt._util.files import problems_folder
 FOLDER = problems_folder() / "masonry"
 
 
-def test_models_that_stand_and_that_do_not() -> None:
-    result = run("stability", FOLDER / "type-c.json", "--friction", 0.84, "--supports", "0,1")
+def test_models_that_stand_and_that_do_not(tmp_path) -> None:
+    stated = ("stability", FOLDER / "type-c.json", "--friction", 0.84, "--supports", "0,1")
+    result = run(*stated, "--plot", tmp_path / "forces.svg")
+    assert (tmp_path / "forces.svg").read_text().startswith("<?xml")
     assert result.exit_code == 0
     assert "The structure stands (" in result.stdout
     assert "-y" in result.stdout

@@ -1,0 +1,36 @@
+"""Pictures of block models: every edge once, forces in joints, red blocks that fall."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pictures import all_by_gid, by_gid
+
+import cdopt
+from cdopt import plots
+from cdopt._util.files import problems_folder
+
+FOLDER = problems_folder() / "masonry"
+
+
+def test_forces_in_the_joints_of_a_structure_that_stands() -> None:
+    path = FOLDER / "H.json"
+    found = cdopt.stability(path, friction=0.84, supports=[0, 1], limits=False)
+    axes = plots.structure(found, view="side").axes[0]
+    assert [len(c.get_segments()) for c in all_by_gid(axes, "block")] == [12, 12, 12]
+    lines = np.array(by_gid(axes, "forces").get_segments())
+    along = lines[:, 1] - lines[:, 0]
+    assert len(lines) == 2
+    # the two joints carry the weight, half each, and push against each other
+    np.testing.assert_allclose(along[0], along[1] * [-1.0, 1.0], atol=1e-4)
+    assert not all_by_gid(axes, "falls")
+
+
+def test_blocks_that_fall_are_red_and_no_forces_are_drawn() -> None:
+    found = cdopt.stability(FOLDER / "shelf-s1.json", friction=0.84, supports=0, limits=False)
+    axes = plots.structure(found).axes[0]
+    assert len(all_by_gid(axes, "falls")) == int(found.moving.sum()) >= 1
+    assert not all_by_gid(axes, "forces")
+    arch = cdopt.stability(cdopt.scene.arch(5, density=2000.0), friction=0.6, limits=False)
+    with pytest.raises(cdopt.InvalidInput, match="block model"):
+        plots.structure(arch)
