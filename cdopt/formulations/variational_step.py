@@ -40,11 +40,13 @@ from cdopt.formulations.compliant_cd import ElasticStep
 from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.formulations.statement import InForces
 from cdopt.problem import Sliders, elastic_data
+from cdopt.problem.certificate import TOLERANCE, Certificate
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep, Step
 from cdopt.problem.joint_elimination import Eliminated, eliminated, require_rigid_joints
 from cdopt.problem.mass import MassMatrix
-from cdopt.problem.scaling import scaled
+from cdopt.problem.residual import EPS, Condition, residuals_of
+from cdopt.problem.scaling import largest_by, rows_of, scaled
 from cdopt.problem.sliders import StepSliders
 from cdopt.problem.solution import Iterate, WarmStart
 
@@ -389,6 +391,32 @@ class VariationalStep(ElasticStep):
         sliders = self.data.sliders
         round_cones = sliders is not None and sliders.cap.size and sliders.start.shape[1] > 1
         return super()._quadratic and not round_cones
+
+    def certify(self, iterate: Iterate, tol: float = TOLERANCE) -> Certificate:
+        """The certificate of an ``iterate`` at ``tol``; of bonds with a residual of their law.
+
+        Forces of bonds follow from the motion and are stiff: what round-off of it makes of them,
+        k ε (|g₀| + α |B||Δq|) over the local load, is the resolution of ``law of bonds``. Its value
+        is zero by construction. The local load of a bond is its force, or that of the momenta and
+        loads of its bodies if that is larger.
+        """
+        certificate = super().certify(iterate, tol)
+        bonds = np.flatnonzero(self.two_sided)
+        if self.alpha == 0.0 or not bonds.size or iterate.motion is None:
+            return certificate
+        h, B = self.step.dt, sp.csr_array(self.step.B[bonds])
+        motion = np.asarray(iterate.motion)
+        u = h * (motion if self.joints is None else self.joints.full(motion))
+        spread = EPS * (np.abs(self.gaps[bonds]) + self.alpha * (abs(B) @ np.abs(u)))
+        force = self._force(-self.gaps - self.alpha * (self.step.B @ u))[bonds]
+        moved = np.abs(self._impulse()) + np.abs(self.step.M @ u) / h
+        felt = (moved / (h * (1.0 - self.alpha)))[B.indices] / np.abs(B.data)
+        acting = largest_by(rows_of(B), felt, bonds.size)
+        none, blur = np.zeros(bonds.size), self.law.stiffness[bonds] * spread
+        found = Condition("law of bonds", "N", none, np.maximum(np.abs(force), acting), blur, True)
+        return dataclasses.replace(
+            certificate, residuals=(*certificate.residuals, *residuals_of(found))
+        )
 
     def seed(self, start: WarmStart) -> None:
         """Write forces and the motion they cause into the variables."""

@@ -322,7 +322,8 @@ class MatrixScales(StepScales):
         loads = np.sqrt(pairs.mobility * self._load_energy[pairs.body])
         busy = (meeting > _MEETS * others) | (loads > _NEGLIGIBLE * others)
         idle_bodies = np.bincount(pairs.body[busy], minlength=count) == 0
-        shares = _STOPPED, _NEIGHBOUR
+        rigid = self.problem.compliance is None  # elastic contacts stop little of it in a step
+        shares = _STOPPED if rigid else _NEIGHBOUR, _NEIGHBOUR
         energy = pairs.least_energies(energy, idle_bodies, meeting, shares, background)
         speeds = pairs.speeds(energy)
         if self.problem.compliance is None:

@@ -1,10 +1,10 @@
 """Problems in which a body, a contact or a frame may lend its scale to another: answers in doubt.
 
 Families: fast beside slow bodies, near-duplicate rows, large friction coefficients, prescribed
-displacements, idle bodies, unconnected heavy and light ones, thin wedges, moving frames, and
-contacts that move nothing. Each has its truth from elsewhere: rational numbers, a formula, or the
-same body alone. An answer is judged on each body by what acts on that body itself. A refusal is
-counted where the answer was right; what a solver does not find at all is counted apart.
+displacements, idle bodies, unconnected heavy and light ones, thin wedges, moving frames, contacts
+that move nothing, and stiff bonds. Each has its truth from elsewhere: rational numbers, a formula,
+or the same body alone. An answer is judged on each body by what acts on that body itself. A refusal
+is counted where the answer was right; what a solver does not find at all is counted apart.
 """
 
 from __future__ import annotations
@@ -350,7 +350,29 @@ def heavy_and_light_with_friction(rng: np.random.Generator, found: Counter[str])
         found["unsolvable refused"] += 1
 
 
+def bonds(rng: np.random.Generator, found: Counter[str]) -> None:
+    """Two bodies in a row, a soft bond to the wall and a stiff one between them, under a load."""
+    soft, stiff = 10.0 ** rng.uniform(0, 4), 10.0 ** rng.uniform(4, 18)
+    dt, load = 2.0 ** -float(rng.integers(6, 12)), 10.0 ** rng.uniform(-2, 3)
+    step = cdopt.ContactStep(
+        np.eye(2), [[1.0, 0.0], [-1.0, 1.0]], [0.0, 0.0], [0.0, 0.0], [0.0, load], dt,
+        stiffness=[soft, stiff], dof_body=[0, 1],
+    )  # fmt: skip
+    variational = cdopt.VariationalStep(step, [0.0, 0.0], two_sided=[True, True])
+    solution = solved(lambda: variational.solve(check=False), found)
+    if solution is None:
+        return
+    B, F = exactly(np.array([[1.0, 0.0], [-1.0, 1.0]])), exactly([0.0, load])
+    k, h = exactly([soft, stiff]), exactly(dt).item()
+    A = exactly(np.eye(2)) + h * h / 4 * (B.T @ (k[:, None] * B))  # M + h² α(1−α) BᵀkB, α = 1/2
+    b = h * h / 2 * F
+    det = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
+    u = np.array([A[1, 1] * b[0] - A[0, 1] * b[1], A[0, 0] * b[1] - A[1, 0] * b[0]]) / det
+    f = rounded(-k * (B @ u) / 2)
+    judged(float(np.abs(solution.f - f).max() / np.abs(f).max()), solution.ok, found)
+
+
 FAMILIES = (
     fast_beside_slow, near_duplicates, large_mu, prescribed, idle_bodies, unconnected,
-    thin_wedges, moving_frames, moving_nothing, heavy_and_light_with_friction,
+    thin_wedges, moving_frames, moving_nothing, heavy_and_light_with_friction, bonds,
 )  # fmt: skip

@@ -343,3 +343,17 @@ def test_short_steps_are_certified_in_units_of_the_contact_force(h, form):
     assert modelled.ok
     assert modelled.f[0] == pytest.approx(exact.f[0], rel=1e-6)
     assert modelled.mom[0] == pytest.approx(exact.mom[0], rel=1e-8)
+
+
+@pytest.mark.parametrize("stiff", [1e6, 1e12, 1e16, 1e18])
+def test_bonds_stiffer_than_round_off_allows_are_not_certified(stiff: float) -> None:
+    """A soft bond to the wall, a stiff one behind it: both bodies move on the soft one."""
+    step = cdopt.ContactStep(
+        np.eye(2), [[1, 0], [-1, 1]], [0, 0], [0, 0], [0, 10.0], 1e-3, stiffness=[1e3, stiff]
+    )
+    solution = cdopt.VariationalStep(step, [0.0, 0.0], two_sided=[True, True]).solve(check=False)
+    assert solution.ok == (stiff < 1e15)
+    if stiff == 1e18:
+        assert solution.certificate.resolution > 1e-5
+    if 1e12 <= stiff < 1e15:
+        assert solution.f[1] == pytest.approx(-5.000624, rel=1e-5)
