@@ -145,15 +145,20 @@ class Friction(Frozen):
 
         Three rows are those of rolling in the plane where there is rolling, else those of space.
         """
-        width = rows // max(nc, 1)
+        width, two_or_three = rows // max(nc, 1), "2 or 3 rows a contact, or up to 6 with moments"
+        if rows and not nc:
+            raise InvalidInput("N", f"{rows} rows for 0 contacts", two_or_three)
         if not nc:
             return (3 if np.shape(self.rate) == (0, 2) else 2), np.atleast_2d(self.spin).shape[-1]
+        given = np.ndim(self.spin) == 2 or any(
+            np.ndim(values) or values != 0.0 for values in (self.torsion, self.rolling)
+        )
         rolls = np.ndim(self.spin) < 2 and np.any(np.asarray(self.rolling) != 0.0)
         in_plane = width == 3 and (np.shape(self.spin) == (nc, 1) or rolls)
         d = 2 if width == 2 or in_plane else 3
-        if rows != nc * width or not (width == d or width - d in _MOMENTS.get(d, ())):
-            found = f"{rows} rows for {nc} contacts"
-            raise InvalidInput("N", found, "2 or 3 rows a contact, or up to 6 with moments")
+        moments = width - d in _MOMENTS.get(d, ()) and given  # else rows of forces too many
+        if rows != nc * width or not (width == d or moments):
+            raise InvalidInput("N", f"{rows} rows for {nc} contacts", two_or_three)
         return d, width - d
 
     def _spin_of(
