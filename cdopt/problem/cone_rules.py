@@ -7,8 +7,9 @@ or ``ELLIPSE``. With the coefficient μ of each row K is
     ‖f_k‖ ≤ μ_k f_n for each norm k,    or  Σ (f_j/μ_j)² ≤ f_n²  of an ellipse.
 
 With one norm it is Coulomb's cone; with two or three the product of sliding, torsional and rolling
-friction of V. Acary & F. Bourrier, Multibody System Dynamics 53 (2021), with an ellipse the cone of
-E. Todorov's engine MuJoCo. The dual cones are g_n ≥ Σ μ_k ‖g_k‖ and g_n ≥ ‖(μ_j g_j)‖.
+friction of V. Acary & F. Bourrier, European Journal of Mechanics A/Solids 85 (2021), with an
+ellipse the cone of E. Todorov's engine MuJoCo. The dual cones are g_n ≥ Σ μ_k ‖g_k‖ and
+g_n ≥ ‖(μ_j g_j)‖.
 """
 
 from __future__ import annotations

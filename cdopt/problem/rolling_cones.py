@@ -24,9 +24,9 @@ _TINY = 1e-300  # a size that may be divided by
 class RollingCones(Cones):
     """‖f_k‖ ≤ μ_k f_n for each of up to three groups of rows: the product cone.
 
-    With sliding and rolling it is that of V. Acary & F. Bourrier, Multibody System Dynamics 53
-    (2021). The dual is g_n ≥ Σ μ_k ‖g_k‖. Sliding and moments are limited apart: a wheel that slips
-    resists rolling as before.
+    With sliding and rolling it is that of V. Acary & F. Bourrier, European Journal of Mechanics
+    A/Solids 85 (2021). The dual is g_n ≥ Σ μ_k ‖g_k‖. Sliding and moments are limited apart: a
+    wheel that slips resists rolling as before.
 
     Parameters
     ----------
