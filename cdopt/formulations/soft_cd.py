@@ -22,7 +22,7 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.formulations.base import FORMS, Formulation
@@ -54,6 +54,7 @@ class SoftCD(Formulation):
     Raises
     ------
     InvalidInput : a bad argument.
+    Unsupported : a step with joints.
 
     Notes
     -----
@@ -76,6 +77,9 @@ class SoftCD(Formulation):
     ) -> None:
         self.form = checks.choice("form", form, FORMS)
         checks.instance("step", step, ContactStep, ConeStep)
+        if isinstance(step, ContactStep) and step.joints is not None:
+            why = "the step has joints, whose rows it would leave out"
+            raise Unsupported("SoftCD", why, ("a ConeStep with their rows as cdopt.problem.Lines",))
         self.data = soft_data(step, compliance, bias)
         self.compliance = read_only(1.0 / (self.data.elastic_law.stiffness * self.data.dt))
         self.step = step if isinstance(step, ContactStep) else None

@@ -87,7 +87,7 @@ def test_coordinates_are_degrees_of_freedom_that_keep_the_joints() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("backend", ["newton", "clarabel"])
+@pytest.mark.parametrize("backend", ["newton", pytest.param("clarabel", marks=pytest.mark.slow)])
 def test_rigid_steps_meet_their_conditions_on_all_bodies(form: str, backend: str) -> None:
     """Balance of every body with reactions, joints held, and f as without elimination."""
     rng = np.random.default_rng(5)
@@ -352,6 +352,19 @@ def test_variational_steps_hold_joints_and_balance_all_impulses() -> None:
         assert np.abs(integrator.residual(solution.u) + 0.5 * step.dt * reaction).max() < 1e-9
         pushed = step.B.T @ solution.f + step.F_ext + reaction
         assert np.allclose(solution.mom, mom + step.dt * pushed - C @ solution.u, atol=1e-12)
+
+
+def test_comparisons_and_own_constraints_keep_joints() -> None:
+    """Solvers agree on the motion of all bodies, and constraints may be written on it."""
+    step = bars()
+    table = cdopt.compare(step, ["newton", "clarabel"])
+    assert table.ok
+    assert table.motion_spread < 1e-6
+    cd = cdopt.ClassicCD(step, form="velocity")
+    driven = cd.with_constraints(cd.velocity[0] >= 0.01).solve("clarabel").v_next
+    assert np.allclose(driven[[0, 3]], 0.01, atol=1e-6)  # the pin takes the other bar along
+    with pytest.raises(cdopt.Unsupported, match="the step has joints, whose rows it would leave"):
+        cdopt.SoftCD(step, 1e-9)
 
 
 def test_springs_are_refused_where_joints_are_rigid() -> None:
