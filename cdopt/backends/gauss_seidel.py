@@ -550,10 +550,17 @@ class Blocks(NamedTuple):
         spread = rows if S is R else _grouped(S, d, m)
         p, matrix = np.zeros((count, m)), np.zeros((count, m, m))
         p[:, :d] = problem.table(problem.p)
-        for k in range(d):
-            for j in range(d):
-                left, right = R[k::d], S[j::d]
-                matrix[:, k, j] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
+        if S is R:
+            first, _, values = rows
+            for k in range(d):
+                for j in range(k + 1):
+                    shared = _sums(values[:, k] * values[:, j], first)
+                    matrix[:, k, j] = matrix[:, j, k] = shared
+        else:
+            for k in range(d):
+                for j in range(d):
+                    left, right = R[k::d], S[j::d]
+                    matrix[:, k, j] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
         mobility = np.trace(matrix, axis1=1, axis2=2) / d
         full, missing = matrix.copy(), np.ones((count, m), dtype=bool)
         missing[:, :d] = False if problem.filled is None else problem.filled.empty.reshape(count, d)
@@ -565,6 +572,16 @@ class Blocks(NamedTuple):
         inverse = np.full_like(full, np.nan)
         inverse[regular] = np.linalg.inv(full[regular])
         return cls(rows, spread, p, matrix, inverse)
+
+
+def _sums(values: FloatArray, first: IntArray) -> FloatArray:
+    """(contacts,) sums of the ``values`` of entries, in the order of sparse matrices: no zeros."""
+    used, result = values != 0.0, np.zeros(first.size - 1)
+    begins = np.concatenate([[0], np.cumsum(used)])[first]
+    some = np.flatnonzero(np.diff(begins))
+    if some.size:
+        result[some] = np.add.reduceat(values[used], begins[some])
+    return result
 
 
 def _grouped(A: sp.csr_array, d: int, m: int) -> Grouped:

@@ -42,7 +42,7 @@ from cdopt.problem.contact_step import Step
 from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.residual import Condition, residuals_of
 from cdopt.problem.scales import step_scales
-from cdopt.problem.scaling import delassus_root
+from cdopt.problem.scaling import Entries, delassus_root
 from cdopt.problem.solution import StepSolution, WarmStart
 
 _CLOSED_FLOOR = 1e-7  # no solver at its defaults resolves gaps better than this
@@ -279,20 +279,21 @@ class CompatibleCD:
         if tol is None:
             worst = 0.0 if classic.certificate is None else classic.certificate.worst
             tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst if np.isfinite(worst) else 0.0)
-        local, products = data.scales.local(motion, f), data.products
+        local = data.scales.local(motion, f)
+        products = data.entries.transposed if data.N is None else Entries(data.N)
         gap_tol = tol * local.speed + step_scales(data).position_round_off
-        moving = np.bincount(products.indices, minlength=data.nc) > 0  # others stay unloaded
+        moving = np.bincount(products.column, minlength=data.nc) > 0  # others stay unloaded
         closed: BoolArray = ((gap <= gap_tol) | (f > gap_tol / data.mobility)) & moving
         again = resolved(data, f, gap, closed, local)
         forces = np.where(closed, np.maximum(f, 0.0), 0.0)
-        spread = float((abs(products) @ np.maximum(np.abs(f), data.force)).max(initial=0.0))
-        lost = float(np.abs(products @ (f - forces)).max(initial=0.0))
+        spread = float(products.times_size(np.maximum(np.abs(f), data.force)).max(initial=0.0))
+        lost = float(np.abs(products.times(f - forces)).max(initial=0.0))
         return ClosedNetwork(
             np.flatnonzero(closed),
             tol,
             gap_tol,
             again.forces,
-            np.asarray(products @ again.forces),
+            products.times(again.forces),
             local.acting / data.dt,
             lost / spread if spread > 0.0 else 0.0,
             again.uncertain,
@@ -304,7 +305,8 @@ class CompatibleCD:
         step, contacts, data = self.step, network.contacts, self.classic_cd.data
         more: dict[str, Any] = {}
         if data.N is None:
-            gradient, load = checks.freeze(data.B[contacts]), network.contact_load
+            B = data.B if contacts.size == data.nc else data.B[contacts]
+            gradient, load = checks.freeze(B), network.contact_load
             more = {"step_bodies": data.bodies, "step_acting": network.acting}
         else:  # Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic, better conditioned
             closed = sp.csr_array(step.N[contacts][:, contacts])

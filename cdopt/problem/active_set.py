@@ -83,10 +83,9 @@ def amplified(B: sp.csr_array, missed: FloatArray, pressing: IntArray, nc: int) 
     result = np.zeros(nc)
     if not 0 < pressing.size <= _MOST or not missed.any():
         return result
-    used = np.unique(B[pressing].indices)
+    used, rows = _block(B, pressing)
     if used.size > 3 * _MOST:
         return result
-    rows = B[pressing][:, used].toarray()
     length = np.linalg.norm(rows, axis=1)
     length = np.where(length > 0.0, length, 1.0)
     inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT)
@@ -100,10 +99,11 @@ def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
     As they are where contacts are too many, or one would pull.
     """
     pressing = np.flatnonzero(f > 0.0)
-    used = np.unique(B[pressing].indices)
-    if not 0 < pressing.size <= _MOST or used.size > 3 * _MOST:
+    if not 0 < pressing.size <= _MOST:
         return f
-    rows = B[pressing][:, used].toarray()
+    used, rows = _block(B, pressing)
+    if used.size > 3 * _MOST:
+        return f
     length = np.linalg.norm(rows, axis=1)
     inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT).T / length[:, None]
     result = f.astype(np.longdouble)
@@ -112,6 +112,23 @@ def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
         result[pressing] += inverse @ missed.astype(np.float64)
     better = result.astype(np.float64)
     return better if better.min(initial=0.0) >= 0.0 else f
+
+
+def _block(
+    B: sp.csr_array, rows: IntArray, columns: IntArray | None = None
+) -> tuple[IntArray, FloatArray]:
+    """Some ``rows`` (n,) of B with all entries in the ``columns`` (m,), and these.
+
+    By default they are those in which the rows have entries.
+    """
+    many = B.indptr[rows + 1] - B.indptr[rows]
+    row = np.arange(rows.size).repeat(many)
+    at = np.arange(row.size) + (B.indptr[rows] - (many.cumsum() - many)).repeat(many)
+    column = B.indices[at]
+    columns = np.unique(column) if columns is None else columns
+    block = np.zeros((rows.size, columns.size))
+    np.add.at(block, (row, np.searchsorted(columns, column)), B.data[at])
+    return columns, block
 
 
 class _Part:
@@ -123,7 +140,7 @@ class _Part:
         self.dt, self.bias = data.dt, data.bias[contacts]
         rest: FloatArray = data.rest[dofs]
         self.exactly, blur = False, _UNIT  # of the motion without contacts
-        self.B = data.B[contacts][:, dofs].toarray()
+        self.B = _block(data.B, contacts, dofs)[1]
         self.factor: FloatArray | None = None
         if data.inertia.is_diagonal:
             self.mass = data.inertia.diagonal[dofs]
@@ -184,7 +201,8 @@ class _Part:
         else:
             pushed = scipy.linalg.cho_solve((self.factor, True), (self.B.T @ f).astype(float))
         motion = self.rest + np.longdouble(self.dt) * pushed
-        return self.B.astype(np.longdouble) @ motion + self.bias
+        rows: Any = self.B.astype(np.longdouble)
+        return rows @ motion + self.bias
 
     @cached_property
     def _exact(self) -> Callable[[Any], Any]:

@@ -223,7 +223,7 @@ def _motion_error(
     if data.sliders is not None or not mass.is_diagonal:
         return None, "it is computed of problems without sliders whose mass matrix is diagonal"
     cones, gap = data.cones, data.gap(motion, f)
-    round_off = EPS * (np.abs(data.bias) + data.entries.times_size(motion))
+    round_off = data.scales.local(motion, f).gap_round_off
     if np.any(cones.distance(f) > EPS * cones.sizes(f)):
         return None, "the forces are not feasible"
     outside = cones.dual_distance(gap) - cones.sensitivity * cones.sizes(round_off)
@@ -238,7 +238,8 @@ def _motion_error(
         share, size = share + stored, size + stored
     parts, at = data.parts, data.row_part
     noise = EPS * (mass.times_size(np.abs(motion) + np.abs(data.rest)) + np.abs(push))
-    left = 0.5 * (np.abs(missed) + noise) * mass.solve(np.abs(missed) + noise)
+    missed = np.abs(missed) + noise
+    left = 0.5 * missed * mass.solve(missed)
     total = np.abs(parts.total(at, share)) + EPS * parts.total(at, size)
     total += parts.total(at, data.dt * np.abs(f) * round_off) + parts.total(parts.dof, left)
     speed = np.sqrt(2.0 * total[parts.dof] / mass.diagonal)

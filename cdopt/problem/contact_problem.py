@@ -447,6 +447,7 @@ class Scales(ABC):
 
     def __init__(self, problem: ContactProblem) -> None:
         self.problem = problem
+        self._last: tuple[FloatArray | None, FloatArray, LocalScales] | None = None
 
     @cached_property
     @abstractmethod
@@ -493,10 +494,28 @@ class Scales(ABC):
     def mobility(self) -> FloatArray:
         """(nc,) m/(s·N)."""
 
-    @abstractmethod
     def local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
-        """The local scales of an answer, a motion (nv,) or None and forces f (rows,) in N."""
+        """The local scales of an answer, a motion (nv,) or None and forces f (rows,) in N.
+
+        Those of the last answer are kept: its certificate is not all that asks for them.
+        """
+        last = self._last
+        if last is None or not (_same(last[0], motion) and _same(last[1], f)):
+            copies = None if motion is None else np.array(motion), np.array(f)
+            last = self._last = *copies, self._local(motion, f)
+        return last[2]
+
+    @abstractmethod
+    def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
+        """What ``local`` gives."""
 
     @abstractmethod
     def scaled(self) -> ScaledProblem:
         """The problem in these units."""
+
+
+def _same(kept: FloatArray | None, value: FloatArray | None) -> bool:
+    """Whether both are the same vector, or None."""
+    if kept is None or value is None:
+        return kept is value
+    return kept.shape == np.shape(value) and bool((kept == value).all())

@@ -230,7 +230,7 @@ class MatrixScales(StepScales):
     # --- the local scales of an answer -----------------------------------------------------
 
     @np.errstate(all="ignore")  # what is not a number fails its residual
-    def local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
+    def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
         """The local scales of an answer v⁺ (nv,) and f (rows,)."""
         problem, dt, parts, bodies = self.problem, self.problem.dt, self.parts, self.bodies
         mass, root, blocks = self._mass.diagonal, np.sqrt(self._mass.diagonal), bodies.label
@@ -244,10 +244,10 @@ class MatrixScales(StepScales):
         ):  # dofs in which forces cancel may be those of a body that moves
             change = np.maximum(change, pushed / mass)
         gap_round_off = EPS * (np.abs(problem.bias) + problem.entries.times_size(v_next))
-        rates = problem.gap(v_next, f)
-        meeting = self._meeting_speeds(jump, rates, gap_round_off)
+        opening = self.opening(problem.gap(v_next, f))
+        meeting = self._meeting_speeds(jump, opening, gap_round_off)
         own = bodies.total(mass * change**2)
-        speed, energy = self._gap_speeds(own, meeting, gap_round_off, f, rates)
+        speed, energy = self._gap_speeds(own, meeting, gap_round_off, f, opening)
         least = parts.total(parts.dof, energy[blocks] / np.bincount(blocks)[blocks])
         imbalance = self._mass.times(jump) - dt * problem.load(f)
         momenta = self._mass.times_size(np.abs(v_next) + np.abs(self._motion))
@@ -302,7 +302,7 @@ class MatrixScales(StepScales):
         meeting: FloatArray,
         gap_round_off: FloatArray,
         f: FloatArray,
-        rates: FloatArray,
+        opening: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
         """(nc,) m/s, the local gap speeds, and (bodies,) kg m²/s², the energies behind them.
 
@@ -327,23 +327,23 @@ class MatrixScales(StepScales):
         energy = pairs.least_energies(energy, idle_bodies, meeting, shares, background)
         speeds = pairs.speeds(energy)
         if self.problem.compliance is None:
-            push, gap = self.mobility * self.problem.cones.normal(f), self.opening(rates)
-            speeds = pairs.slowest_near(speeds, push, gap, self._normal_mobility)
+            push = self.mobility * self.problem.cones.normal(f)
+            speeds = pairs.slowest_near(speeds, push, opening, self._normal_mobility)
         return np.minimum(speeds, most), energy
 
     def _meeting_speeds(
-        self, jump: FloatArray, rates: FloatArray, gap_round_off: FloatArray
+        self, jump: FloatArray, opening: FloatArray, gap_round_off: FloatArray
     ) -> FloatArray:
         """(n,) m/s, how fast each body at each contact would meet the others, moving as they do.
 
         The body moves as without contacts, the others as the answer has it: ``jump`` is v⁺ − v*
-        (nv,), ``rates`` (rows,) are those of v⁺. What closes a gap in free motion but is stopped
+        (nv,), ``opening`` (nc,) that of v⁺. What closes a gap in free motion but is stopped
         elsewhere meets nothing. Round-off is none.
         """
         pairs, (normal, at) = self._contact_bodies, self._normal
         change, many = normal.value * jump[normal.column], pairs.body.size
         own, size = (total_by(at, values, many) for values in (change, np.abs(change)))
-        closing = own - self.opening(rates)[pairs.contact]
+        closing = own - opening[pairs.contact]
         round_off = EPS * size + self.opening_size(gap_round_off)[pairs.contact]
         return np.where(closing > round_off, closing, 0.0)
 
@@ -353,7 +353,7 @@ class MatrixScales(StepScales):
         problem = self.problem
         entries = problem.entries
         if problem.d > 1:
-            entries = Entries(sp.csr_array(problem.B[problem.cones.ends[:-1]]))
+            entries = entries.of_rows(problem.cones.ends[:-1])
         body = self.bodies.label[entries.column]
         return entries, self._contact_bodies.places(entries.row, body)
 
@@ -521,7 +521,7 @@ class DelassusScales(StepScales):
         """Without entries: there are no degrees of freedom."""
         return np.zeros(0)
 
-    def local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
+    def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
         """The local scales of forces f (rows,) in N; there is no ``motion`` (nv,).
 
         With friction at least a small share of the speed of the part: forces of round-off on an
@@ -650,7 +650,7 @@ class StaticScales(Scales):
 
     # --- the local scales of an answer -----------------------------------------------------
 
-    def local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
+    def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
         """The local scales of an answer u (nv,) in m and f (nc,) in N."""
         problem, parts, free, used = self.problem, self.parts, self._free, self.in_play
         u = np.asarray(problem.rest if motion is None else motion)

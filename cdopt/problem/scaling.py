@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
-_FEW = 300  # ties up to which plain Python finds components in less time than SciPy
+_FEW = 300  # ties or values up to which plain Python takes less time than SciPy or NumPy
 _HOPS = 3  # so far idle bodies take scales from others
 _TOUCHES = 1e-6  # a contact that opens at less than this share of what acts next to it touches
 _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
@@ -95,10 +95,13 @@ def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, i
             while parent[b] != b:
                 b = parent[b]
             parent[max(a, b)] = min(a, b)
-        for i in range(nodes):  # a parent stands before its children
-            parent[i] = parent[parent[i]]
-        roots, label = np.unique(parent, return_inverse=True)
-        return label, roots.size
+        count = 0
+        for i in range(nodes):  # a parent stands before its children, and has its number by then
+            if parent[i] == i:
+                parent[i], count = count, count + 1
+            else:
+                parent[i] = parent[parent[i]]
+        return np.array(parent, dtype=np.int64), count
     graph = sp.csr_array((np.ones(left.size, bool), (left, right)), shape=(nodes, nodes))
     count, label = connected_components(graph, directed=False)
     return label.astype(np.int64), count
@@ -117,7 +120,7 @@ class BodyBlocks:
     @staticmethod
     def stated(dof_body: IntArray) -> BodyBlocks:
         """The bodies named by ``dof_body`` (nv,), numbered from zero."""
-        bodies, label = np.unique(dof_body, return_inverse=True)
+        bodies, label = distinct(dof_body)
         return BodyBlocks(read_only(label), bodies.size)
 
     @staticmethod
@@ -157,7 +160,7 @@ class BodyBlocks:
     def at_contacts(self, B: sp.csr_array, mass: FloatArray) -> ContactBodies:
         """The bodies of each contact of B (nc, nv), with masses (nv,)."""
         pair = rows_of(B) * max(self.count, 1) + self.label[B.indices]
-        pairs, entry = np.unique(pair, return_inverse=True)
+        pairs, entry = distinct(pair)
         mobility = total_by(entry, B.data**2 / mass[B.indices], pairs.size)
         contact, body = np.divmod(pairs, max(self.count, 1))
         return ContactBodies(contact, body, mobility, B.shape[0], self.count)
@@ -325,6 +328,18 @@ def contact_rows(B: sp.csr_array, ends: IntArray) -> sp.csr_array:
     return reach
 
 
+def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct values in order, and the place (n,) of each of the ``values`` (n,) in them."""
+    if values.size > _FEW:
+        found, place = np.unique(values, return_inverse=True)
+        return found, place
+    every = values.tolist()
+    some = sorted(set(every))
+    place_of = {value: k for k, value in enumerate(some)}
+    places = np.array([place_of[value] for value in every], dtype=np.int64)
+    return np.array(some, dtype=values.dtype), places
+
+
 def rows_of(A: sp.csr_array) -> IntArray:
     """The row of each stored entry."""
     return np.arange(A.shape[0]).repeat(A.indptr[1:] - A.indptr[:-1])
@@ -336,6 +351,23 @@ class Entries:
     def __init__(self, A: sp.csr_array) -> None:
         self.row, self.column, self.value = rows_of(A), A.indices, A.data
         self.shape = A.shape
+
+    def of_rows(self, rows: IntArray) -> Entries:
+        """Those of some of the ``rows`` (k,), which are in order."""
+        place = np.full(self.shape[0], -1)
+        place[rows] = np.arange(rows.size)
+        row, result = place[self.row], copy.copy(self)
+        used = row >= 0
+        result.row, result.column, result.value = row[used], self.column[used], self.value[used]
+        result.shape = rows.size, self.shape[1]
+        return result
+
+    @property
+    def transposed(self) -> Entries:
+        """Those of Aᵀ."""
+        result = copy.copy(self)
+        result.row, result.column, result.shape = self.column, self.row, self.shape[::-1]
+        return result
 
     def times(self, x: FloatArray) -> FloatArray:
         """A x (n,)."""
