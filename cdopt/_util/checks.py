@@ -29,6 +29,7 @@ Shape = tuple[int | None, ...]  # None is any length
 
 Value = TypeVar("Value")
 
+_FLOAT = np.dtype(np.float64)
 _LARGEST = 1e150  # squares of larger entries overflow a double
 _INT64_END = 2**63
 _LONGEST_RANGE = 10**8
@@ -376,7 +377,7 @@ def vector(name: str, value: object, size: int | None, unit: str = "") -> FloatA
 
 def answer(name: str, value: object, size: int | None) -> FloatArray:
     """A solver's vector, as it is: real, nothing masked; it may hold not-a-number."""
-    plain = type(value) is np.ndarray and value.dtype == np.float64 and value.ndim == 1
+    plain = type(value) is np.ndarray and value.dtype is _FLOAT and value.ndim == 1
     if plain and (size is None or len(value) == size):  # type: ignore[arg-type]
         return value  # type: ignore[return-value]
     expected = f"a vector of {_length(size)}, of real numbers"

@@ -18,12 +18,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.backends.linalg import ContactNetwork, Reactions, network
 from cdopt.backends.linalg.factorisation import finite

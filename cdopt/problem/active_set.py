@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cdopt._util import checks, notebook
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import beside
-from cdopt.problem.contact_problem import ContactProblem, LocalScales
+from cdopt.problem.contact_problem import ContactProblem, LocalScales, same
 from cdopt.problem.contact_step import Step
 from cdopt.problem.existence import attainment
 from cdopt.problem.residual import (
@@ -222,8 +222,8 @@ def _motion_error(
         return None, "Coulomb's law has no dual problem, and no gap"
     if data.sliders is not None or not mass.is_diagonal:
         return None, "it is computed of problems without sliders whose mass matrix is diagonal"
-    cones, gap = data.cones, data.gap(motion, f)
-    round_off = data.scales.local(motion, f).gap_round_off
+    cones, local = data.cones, data.scales.local(motion, f)
+    gap, round_off = local.rates, local.gap_round_off
     if np.any(cones.distance(f) > EPS * cones.sizes(f)):
         return None, "the forces are not feasible"
     outside = cones.dual_distance(gap) - cones.sensitivity * cones.sizes(round_off)
@@ -256,7 +256,7 @@ def residuals(
     """
     kept: Any = data.__dict__.get("_residuals")
     answer: Any = np.array(f), None if motion is None else np.array(motion)
-    if kept is None or not all(map(np.array_equal, kept, answer)):
+    if kept is None or not all(map(same, kept, answer)):
         kept = data.__dict__["_residuals"] = *answer, _residuals(data, motion, f)
     found: tuple[Residual, ...] = kept[2]
     return found
@@ -277,12 +277,10 @@ def _residuals(
     if data.compliance is not None:
         return _elastic(data, local, motion, f)
     conditions = _rigid if data.d == 1 else _with_friction
-    return conditions(data, local, motion, f)
+    return conditions(data, local, f)
 
 
-def _rigid(
-    data: ContactProblem, local: LocalScales, motion: FloatArray | None, f: FloatArray
-) -> tuple[Residual, ...]:
+def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Residual, ...]:
     """f ≥ 0, g ≥ 0, fᵀg = 0: (20)–(22) of Olsen & Kamrin (2018).
 
     With the local speed S_i at contact i and the energy E of a part:
@@ -295,7 +293,7 @@ def _rigid(
 
     A bilateral row has the penetration |g_i|, and its force is free.
     """
-    gap, push, lines = data.gap(motion, f), data.mobility * f, data.cones.bilateral
+    gap, push, lines = local.rates, data.mobility * f, data.cones.bilateral
     speed, round_off, zero = local.speed, local.gap_round_off, np.zeros(data.nc)
     both, pull = positive(np.minimum(push, gap)), positive(-push)
     if lines.any():
@@ -309,9 +307,7 @@ def _rigid(
     )
 
 
-def _with_friction(
-    data: ContactProblem, local: LocalScales, motion: FloatArray | None, f: FloatArray
-) -> tuple[Residual, ...]:
+def _with_friction(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Residual, ...]:
     """K ∋ f ⟂ g̃ ∈ K*, for forces of the rows (rows,).
 
     With w = tr(N_ii)/d and the local speed S_i at contact i:
@@ -324,7 +320,7 @@ def _with_friction(
 
     A moment over its arm counts as a force, and an angular velocity times the arm as a speed.
     """
-    w, speed, arm, gap = data.mobility, local.speed, data.scales.lever, data.gap(motion, f)
+    w, speed, arm, gap = data.mobility, local.speed, data.scales.lever, local.rates
     cones, slack = data.cones, local.gap_round_off
     if isinstance(arm, np.ndarray):
         cones, f, gap, slack = cones.in_units(arm), f / arm, arm * gap, arm * slack

@@ -9,7 +9,6 @@ A further kind of cone is one more class here, and one more form in ``formulatio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
 
@@ -17,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.frozen import Frozen
 from cdopt.problem import cone_rules
@@ -55,7 +55,7 @@ class Cones(ABC):
     @property
     def rows(self) -> int:
         """Number of rows of all contacts."""
-        return int(self.ends[-1])
+        return self.nc * self.d
 
     @property
     def kinds(self) -> dict[str, frozenset[str]]:
@@ -583,6 +583,11 @@ class Product(Cones):
         """(nc + 1,) the rows of contact i are those from ends[i] to ends[i + 1]."""
         counts = [np.full(p.nc, p.d, dtype=np.int64) for p in self.parts]
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate(counts))])
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all contacts."""
+        return int(self.ends[-1])
 
     def _split(self, rows: FloatArray) -> list[FloatArray]:
         """Values of the rows, by part."""

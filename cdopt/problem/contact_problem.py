@@ -14,7 +14,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt._util import checks
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt.problem.cones import Cones
@@ -424,6 +424,7 @@ class LocalScales:
         are not known.
     acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j on each dof, with a_j the larger change of its speed by
         contacts or loads; without entries where bodies are not known.
+    rates : (rows,) m/s, g of the answer; without entries for a static network.
     """
 
     gap_round_off: FloatArray
@@ -436,6 +437,7 @@ class LocalScales:
     least_stored: FloatArray | float = 0.0
     body_energy: FloatArray = field(default_factory=lambda: np.zeros(0))
     acting: FloatArray = field(default_factory=lambda: np.zeros(0))
+    rates: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 class Scales(ABC):
@@ -500,7 +502,7 @@ class Scales(ABC):
         Those of the last answer are kept: its certificate is not all that asks for them.
         """
         last = self._last
-        if last is None or not (_same(last[0], motion) and _same(last[1], f)):
+        if last is None or not (same(last[0], motion) and same(last[1], f)):
             copies = None if motion is None else np.array(motion), np.array(f)
             last = self._last = *copies, self._local(motion, f)
         return last[2]
@@ -514,7 +516,7 @@ class Scales(ABC):
         """The problem in these units."""
 
 
-def _same(kept: FloatArray | None, value: FloatArray | None) -> bool:
+def same(kept: FloatArray | None, value: FloatArray | None) -> bool:
     """Whether both are the same vector, or None."""
     if kept is None or value is None:
         return kept is value

@@ -8,7 +8,6 @@ Olsen & Kamrin (2018).
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from cdopt._util import archive, checks
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import numbered

@@ -6,7 +6,6 @@ once. A matrix that couples many degrees of freedom is factorised as a whole.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only, symmetric
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.problem.contact_law import PowerLaw, RowSprings
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, ScaledProblem, Scales
@@ -244,7 +244,8 @@ class MatrixScales(StepScales):
         ):  # dofs in which forces cancel may be those of a body that moves
             change = np.maximum(change, pushed / mass)
         gap_round_off = EPS * (np.abs(problem.bias) + problem.entries.times_size(v_next))
-        opening = self.opening(problem.gap(v_next, f))
+        rates = problem.gap(v_next, f)
+        opening = self.opening(rates)
         meeting = self._meeting_speeds(jump, opening, gap_round_off)
         own = bodies.total(mass * change**2)
         speed, energy = self._gap_speeds(own, meeting, gap_round_off, f, opening)
@@ -272,6 +273,7 @@ class MatrixScales(StepScales):
             force,
             body_energy=energy,
             acting=acting,
+            rates=rates,
         )
 
     def acting_force(self, local: LocalScales) -> FloatArray:
@@ -312,10 +314,11 @@ class MatrixScales(StepScales):
         neighbours; in a part of such bodies alone the part's speed counts.
         """
         idle, speed = self.idle_parts[self.parts.contact], self.part_speed[self.parts.contact]
-        noise, largest = _RESOLVED * self.lever * gap_round_off, self.problem.cones.largest
-        most = np.where(idle, np.maximum(speed, largest(noise)), speed)
-        least = np.where(idle, np.maximum(speed, -largest(-noise)), speed)
-        background = np.where(idle, 1.0, BACKGROUND) * least
+        most, background = speed, BACKGROUND * speed
+        if idle.any():
+            noise, largest = _RESOLVED * self.lever * gap_round_off, self.problem.cones.largest
+            most = np.where(idle, np.maximum(speed, largest(noise)), speed)
+            background = np.where(idle, np.maximum(speed, -largest(-noise)), background)
         pairs, count = self._contact_bodies, self.bodies.count
         acts = np.sqrt(pairs.mobility * energy[pairs.body])
         others = pairs.largest_elsewhere(acts)
@@ -528,7 +531,8 @@ class DelassusScales(StepScales):
         open contact must not be measured by themselves.
         """
         problem, N, parts, at = self.problem, self._N, self.parts, self.problem.row_part
-        terms, work, unit = Entries(N).times_size(f), f * (N @ f), self.part_speed[at]
+        terms, pushed, unit = Entries(N).times_size(f), np.asarray(N @ f), self.part_speed[at]
+        work = f * pushed
         of_part = parts.total(at, work)[at]
         bound = np.sqrt(positive(N.diagonal() * of_part)) * self.lever
         summed = terms * self.lever
@@ -547,6 +551,7 @@ class DelassusScales(StepScales):
             zero,
             zero,
             speed=problem.cones.largest(speed),
+            rates=pushed + problem.p,
         )
 
     def acting_force(self, local: LocalScales) -> FloatArray:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
@@ -245,8 +246,10 @@ class ContactBodies:
         met, share = shares
         pushed = largest_by(b, (met * closing[used] / self.total[i]) ** 2 * w2, self.count)
         result, left = np.maximum(energy, pushed), idle.copy()
+        if not left.any():
+            return result
         reach = np.maximum(share**2 * energy, (share / met) ** 2 * pushed)  # what a body lends
-        for _ in range(_HOPS if idle.any() else 0):
+        for _ in range(_HOPS):
             busy = ~left[b]
             most = largest_by(i[busy], w2[busy] * reach[b[busy]], self.nc)[i]
             near = ~busy & (most > 0.0)
@@ -393,7 +396,8 @@ def column_scale(B: sp.csr_array) -> FloatArray:
 
 def total_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
     """(count,) sum of the values under each label."""
-    return np.bincount(label, values, count).astype(np.float64, copy=False)
+    sums: Any = np.bincount(label, values, count)
+    return sums if label.size else sums.astype(np.float64)  # of nothing they are integers
 
 
 def largest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen

@@ -289,7 +289,7 @@ def _with_matrices(
     ``rate`` (rows,) in m/s is the share of the ``bias`` (rows,) that moves with the frame.
     """
     rest = step.v_star
-    free = np.asarray(B @ rest)
+    free = total_by(rows_of(B), B.data * rest[B.indices], B.shape[0])
     return ContactProblem(
         kind,
         cones,

@@ -8,13 +8,13 @@ occur together in rows of B. Rows that touch two blocks at most are pairs of bod
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order, connected_components, dijkstra
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import threads_lost
 from cdopt.backends.linalg import factorisation

@@ -1,0 +1,27 @@
+"""A property that is computed once: ``functools.cached_property`` without the lock of Python 3.11.
+
+All instances of a class share that lock, and taking it costs more than many small properties do.
+Two threads may both compute the value, as in later versions of Python.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from functools import cached_property
+else:
+
+    class cached_property(functools.cached_property):  # noqa: N801
+        """Computed by ``func`` at the first use; then an attribute of the instance."""
+
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            """The property of the class, or its value."""
+            if instance is None:
+                return self
+            value = instance.__dict__[self.attrname] = self.func(instance)
+            return value
+
+
+__all__ = ["cached_property"]
