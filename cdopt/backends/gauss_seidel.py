@@ -47,6 +47,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -478,7 +479,10 @@ class BlockSweeps(Sweeps):
         self, settings: NSGS, problem: NetworkProblem, order: IntArray, f: FloatArray
     ) -> None:
         self.problem, self.order, self.f, self.memory = problem, order, f, settings.memory
-        self.blocks = Blocks.of(problem)
+        blocks = _BLOCKS.get(problem)
+        if blocks is None:
+            blocks = _BLOCKS[problem] = Blocks.of(problem)
+        self.blocks = blocks
         self.entries, self.y, self.error = int(problem.factors.rows.nnz), np.zeros(0), np.inf
         weights = np.sqrt(np.repeat(problem.weight[:, None], problem.d, axis=1))
         self.mixing = AndersonAcceleration(weights, settings.memory)
@@ -572,6 +576,9 @@ class Blocks(NamedTuple):
         inverse = np.full_like(full, np.nan)
         inverse[regular] = np.linalg.inv(full[regular])
         return cls(rows, spread, p, matrix, inverse)
+
+
+_BLOCKS: WeakKeyDictionary[NetworkProblem, Blocks] = WeakKeyDictionary()  # of problems in use
 
 
 def _sums(values: FloatArray, first: IntArray) -> FloatArray:

@@ -15,8 +15,10 @@ Of a step known by N = G S⁻¹ Gᵀ and p alone g = N f + p.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -41,6 +43,9 @@ from cdopt.problem.step_problems import interleaved
 
 _NONE, _NOTHING = np.zeros(0), sp.csr_array((0, 0))
 _SMALL = 20_000  # entries up to which dense products are quicker than sparse ones
+_SHARED: ContextVar[list[tuple[ContactProblem, NetworkProblem]] | None] = ContextVar(
+    "_SHARED", default=None
+)
 _RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: what a double can hold
 
 
@@ -428,6 +433,26 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
     problem = _with_rows_of(data, mobility, common)
     rows_apart = problem.d == 1 or data.cones.uniform
     return problem if rows_apart else _filled(problem, Filled(cones))
+
+
+@contextlib.contextmanager
+def one_network_problem() -> Iterator[None]:
+    """Within, runs on the same small data share their scaled problem, and what is made of it."""
+    token = _SHARED.set([])
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def shared_network_problem(data: ContactProblem) -> NetworkProblem:
+    """The scaled problem of ``data``, or the one made of them within ``one_network_problem``."""
+    shared = _SHARED.get()
+    if shared is None or (data.B if data.N is None else data.N).nnz > _SMALL:
+        return network_problem(data)
+    if not (shared and shared[0][0] is data):
+        shared[:] = [(data, network_problem(data))]
+    return shared[0][1]
 
 
 def rigid_problem(soft: NetworkProblem) -> NetworkProblem:

@@ -224,10 +224,10 @@ def _motion_error(
         return None, "it is computed of problems without sliders whose mass matrix is diagonal"
     cones, local = data.cones, data.scales.local(motion, f)
     gap, round_off = local.rates, local.gap_round_off
-    if np.any(cones.distance(f) > EPS * cones.sizes(f)):
+    if (cones.distance(f) > EPS * cones.sizes(f)).any():
         return None, "the forces are not feasible"
     outside = cones.dual_distance(gap) - cones.sensitivity * cones.sizes(round_off)
-    if data.compliance is None and np.any(outside > 0.0):
+    if data.compliance is None and (outside > 0.0).any():
         return None, f"the motion is not feasible: a rate is {outside.max():.1e} m/s off its cone"
     jump, push = motion - data.rest, data.dt * data.load(f)
     missed = mass.times(jump) - push

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,7 +64,8 @@ def residuals_of(*conditions: Condition) -> tuple[Residual, ...]:
             if not acts.all():
                 beyond = np.where(scale > 0.0, error / scale, np.inf)
                 ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
-            ratio[~np.isfinite(error + scale + floor)] = np.nan
+            if not math.isfinite(float((error + scale + floor).sum())):
+                ratio[~np.isfinite(error + scale + floor)] = np.nan
             at = int(ratio.argmax())
             value, size = float(ratio[at]), float(scale[at])
             if decides:

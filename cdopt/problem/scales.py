@@ -321,9 +321,11 @@ class MatrixScales(StepScales):
             background = np.where(idle, np.maximum(speed, -largest(-noise)), background)
         pairs, count = self._contact_bodies, self.bodies.count
         acts = np.sqrt(pairs.mobility * energy[pairs.body])
-        others = pairs.largest_elsewhere(acts)
         loads = np.sqrt(pairs.mobility * self._load_energy[pairs.body])
-        busy = (meeting > _MEETS * others) | (loads > _NEGLIGIBLE * others)
+        busy = loads > _NEGLIGIBLE * acts.max(initial=0.0)  # most often all of them
+        if not busy.all():
+            others = pairs.largest_elsewhere(acts)
+            busy = (meeting > _MEETS * others) | (loads > _NEGLIGIBLE * others)
         idle_bodies = np.bincount(pairs.body[busy], minlength=count) == 0
         rigid = self.problem.compliance is None  # elastic contacts stop little of it in a step
         shares = _STOPPED if rigid else _NEIGHBOUR, _NEIGHBOUR
