@@ -112,7 +112,7 @@ class APGD(NativeBackend):
         f, factors = problem.acting_start(run.start), problem.factors
         if problem.has_cones:
             return self._with_friction(problem, f, run)
-        with run.iterating(problem.nc):  # which sets the threads that the loops are made for
+        with run.iterating(problem.nc, factors.spread.shape[1]):  # sets the loops' threads
             descent = ProximalGradient(
                 Terms(
                     *(*csr_parts(factors.rows), factors.diagonal, problem.p),
@@ -133,7 +133,7 @@ class APGD(NativeBackend):
 
     def _with_friction(self, problem: NetworkProblem, f: FloatArray, run: Run) -> Outcome:
         """One run on the cones of friction."""
-        with run.iterating(problem.rows):
+        with run.iterating(problem.rows, problem.factors.spread.shape[1]):
             f, steps, residuals = _on_cones(
                 problem, f, self.accuracy, self.max_iterations, run.deadline
             )
@@ -249,7 +249,7 @@ class ProximalGradient:
         edges = chunks(contacts)
         self._edges = edges, edges * d, chunks(m)
         # True or None, which are two types: two compiled loops
-        self._threads = True if several() and max(map(len, self._edges)) > 2 else None
+        self._threads = True if max(map(len, self._edges)) > 2 and several() else None
         self.state = np.zeros((4, n))
         self._work = Work(self.state, np.empty((3, n)), self.forces.copy(), np.zeros(m))
         self._sums = np.zeros((edges.size - 1, _LINE))

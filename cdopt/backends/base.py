@@ -84,7 +84,7 @@ class Capability:
         if self.cones is None:
             return []
         kinds = cones.kinds.items()
-        return sorted(name for name, traits in kinds if not self.cones & {name, *traits})
+        return sorted(name for name, traits in kinds if self.cones.isdisjoint((name, *traits)))
 
 
 class Problem(Protocol):

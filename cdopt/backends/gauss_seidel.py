@@ -144,7 +144,7 @@ class PGS(NativeBackend):
         if order is not None:
             factors, p, f = factors.in_order(order), p[order], f[order]
             floor = floor[order]
-        with run.iterating(problem.rows):
+        with run.iterating(problem.rows, factors.spread.shape[1]):
             sweeps = HalfLineSweeps(self, factors, p, edges, f, floor)
             met, count, residuals = self._swept(sweeps, run)
         if edges.size == 1:
@@ -247,7 +247,7 @@ class HalfLineSweeps(Sweeps):
         self.visits = Visits(*rows, *spread, p, diagonal, inverse, floor, settings.relaxation)
         self.edges, self.y, self.entries = edges, np.zeros(0), int(rows[1].size)
         largest = int(np.diff(edges.astype(np.int64)).max(initial=0))
-        threads = several() and largest >= 2 * _LEAST_CHUNK
+        threads = largest >= 2 * _LEAST_CHUNK and several()
         self.errors = np.empty(_CHUNKS) if threads else None
         self.loop = partial(in_threads, gauss_seidel) if threads else gauss_seidel
 
@@ -465,7 +465,8 @@ class NSGS(PGS):
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
         order = np.asarray(self._visits(problem.nc), dtype=np.int64)
         sweeps = BlockSweeps(self, problem, order, problem.acting_start(run.start))
-        with run.iterating(problem.rows):
+        dofs = max(problem.factors.spread.shape[1], self.memory)  # of what BLAS multiplies
+        with run.iterating(problem.rows, dofs):
             met, count, residuals = self._swept(sweeps, run)
         return outcome_of(problem, sweeps.f, met, count, residuals)
 

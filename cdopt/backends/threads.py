@@ -27,6 +27,7 @@ from cdopt._util.forking import in_child
 SERIAL = 100_000  # contacts up to which a second thread gains less than it may lose
 _LOAD = Path("/proc/loadavg")  # its fourth field starts with the number of running threads
 _ALL_CORES: ContextVar[bool] = ContextVar("_ALL_CORES", default=False)
+_SHORT = 500  # contacts up to which no compiled loop has threads
 _LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no threads by itself
 
 
@@ -40,7 +41,7 @@ def threads_for(contacts: int, dofs: int | None = None) -> Iterator[int]:
     arithmetic: BLAS itself keeps to one thread there, and no compiled loop of such a problem has
     several.
     """
-    if dofs is not None and max(contacts, dofs) * dofs <= _LIMITLESS:
+    if dofs is not None and contacts <= _SHORT and max(contacts, dofs) * dofs <= _LIMITLESS:
         yield 1
         return
     solve, before = _Solve(), thread_count()

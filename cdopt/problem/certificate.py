@@ -203,6 +203,8 @@ def certify(
         if not certificate.ok:
             return certificate
         slater, doubts = attainment(data, motion, forces, certificate.worst)
+        if slater is None and not doubts:
+            return certificate
         found = (*certificate.residuals, *doubts)
         return replace(certificate, residuals=found, slater=slater)
 
@@ -224,7 +226,8 @@ def _motion_error(
         return None, "it is computed of problems without sliders whose mass matrix is diagonal"
     cones, local = data.cones, data.scales.local(motion, f)
     gap, round_off = local.rates, local.gap_round_off
-    if (cones.distance(f) > EPS * cones.sizes(f)).any():
+    pushes = cones.d == 1 and f.min(initial=0.0) >= 0.0  # which is in half-lines and in lines
+    if not pushes and (cones.distance(f) > EPS * cones.sizes(f)).any():
         return None, "the forces are not feasible"
     outside = cones.dual_distance(gap) - cones.sensitivity * cones.sizes(round_off)
     if data.compliance is None and (outside > 0.0).any():

@@ -29,7 +29,6 @@ from cdopt.problem.scaling import (
     largest_by,
     matrix_parts,
     network_parts,
-    rows_of,
     scaled,
     smallest_by,
     total_by,
@@ -133,8 +132,11 @@ class StepScales(Scales):
     def mobility(self) -> FloatArray:
         """(nc,) m/(s·N), w = tr(N_ii)/d of each contact without moments; positive."""
         diagonal = self._mean_mobility(self._diagonal(), ~self.problem.cones.moments)
+        moved = diagonal > 0.0
+        if moved.all():
+            return read_only(diagonal)
         mean = self.parts.geometric_mean(diagonal)[self.parts.contact]
-        return read_only(np.where(diagonal > 0.0, diagonal, mean))
+        return read_only(np.where(moved, diagonal, mean))
 
     def _mean_mobility(self, diagonal: FloatArray, chosen: BoolArray) -> FloatArray:
         """(nc,) mean of N_ii (rows,) over the ``chosen`` rows (rows,) of each contact."""
@@ -413,7 +415,7 @@ class MatrixScales(StepScales):
         B, dt = self.problem.B, self.problem.dt
         if self._mass.is_diagonal or self.problem.compliance is not None:
             share = B.data**2 / self._mass.diagonal[B.indices]
-            return dt * total_by(rows_of(B), share, self.problem.rows)
+            return dt * total_by(self.problem.entries.row, share, self.problem.rows)
         product = self._mass.solve_sparse(sp.csr_array(B.T)).T.tocsr()
         return dt * np.asarray(B.multiply(product).sum(axis=1)).ravel()
 

@@ -183,6 +183,12 @@ class ContactBodies:
         """(nc,) 1/kg, of all bodies of each contact."""
         return total_by(self.contact, self.mobility, self.nc)
 
+    @cached_property
+    def _moved(self) -> tuple[BoolArray, IntArray, IntArray, FloatArray]:
+        """Which entries (n,) have a mobility, their contacts, bodies and mobilities."""
+        used = self.mobility > 0.0
+        return used, self.contact[used], self.body[used], self.mobility[used]
+
     def places(self, contact: IntArray, body: IntArray) -> IntArray:
         """(m,) which of the entries has each ``contact`` (m,) and the one of its bodies (m,)."""
         stride = max(self.count, 1)
@@ -199,9 +205,8 @@ class ContactBodies:
 
     def impulses(self, energy: FloatArray) -> FloatArray:
         """(nc,) N s, √energy / w, the smallest of the contact's bodies, of (count,) kg m²/s²."""
-        w2, used = self.mobility, self.mobility > 0.0
-        values = np.sqrt(energy[self.body[used]] / w2[used])
-        return smallest_by(self.contact[used], values, self.nc)
+        _, i, b, w2 = self._moved
+        return smallest_by(i, np.sqrt(energy[b] / w2), self.nc)
 
     def slowest_near(
         self, speed: FloatArray, push: FloatArray, gap: FloatArray, normal: FloatArray
@@ -242,8 +247,7 @@ class ContactBodies:
         second share: the smallest over its contacts. From idle bodies others take it in turn, a few
         times; beyond them the ``background`` (nc,) in m/s counts.
         """
-        used = self.mobility > 0.0
-        i, b, w2 = self.contact[used], self.body[used], self.mobility[used]
+        used, i, b, w2 = self._moved
         met, share = shares
         pushed = largest_by(b, (met * closing[used] / self.total[i]) ** 2 * w2, self.count)
         result, left = np.maximum(energy, pushed), idle.copy()
@@ -430,6 +434,7 @@ def largest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
 
 def smallest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
     """(count,) the smallest value under each label; zero where there is none."""
-    result = np.full(count, np.inf)
+    result = np.empty(count)
+    result.fill(np.inf)
     np.minimum.at(result, label, values)
     return np.where(result < np.inf, result, 0.0)
