@@ -1,0 +1,65 @@
+"""Short cuts for small problems give what the general way gives, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cdopt
+from cdopt.problem import scaling
+from cdopt.problem.residual import Condition, residuals_of
+
+
+@pytest.fixture
+def matrix() -> sp.csr_array:
+    rng = np.random.default_rng(3)
+    dense = rng.normal(size=(12, 7)) * (rng.random((12, 7)) < 0.5)
+    return sp.csr_array(dense)
+
+
+def test_few_contact_rows_are_those_of_a_product(matrix, monkeypatch):
+    ends = np.array([0, 3, 4, 7, 12])
+    few = scaling.contact_rows(matrix, ends)
+    monkeypatch.setattr(scaling, "_FEW", 0)
+    many = scaling.contact_rows(matrix, ends)
+    for name in ("data", "indices", "indptr"):
+        assert np.array_equal(getattr(few, name), getattr(many, name))
+
+
+def test_few_components_and_values_are_numbered_as_many(monkeypatch):
+    rng = np.random.default_rng(5)
+    left, right, values = rng.integers(0, 20, (3, 14))
+    few = scaling.components(left, right, 20), scaling.distinct(values)
+    monkeypatch.setattr(scaling, "_FEW", 0)
+    many = scaling.components(left, right, 20), scaling.distinct(values)
+    assert few[0][1] == many[0][1]
+    assert np.array_equal(few[0][0], many[0][0])
+    assert all(map(np.array_equal, few[1], many[1]))
+
+
+def test_entries_of_some_rows_and_of_the_transposed(matrix):
+    entries, rows = scaling.Entries(matrix), np.array([1, 4, 9])
+    x, y = np.arange(7.0), np.arange(12.0)
+    assert np.array_equal(entries.of_rows(rows).times(x), matrix[rows] @ x)
+    assert np.array_equal(entries.transposed.times(y), sp.csr_array(matrix.T) @ y)
+
+
+def test_scales_follow_the_answer():
+    cd = cdopt.ClassicCD(cdopt.open_problem("beam-uniform").step)
+    f, scales = np.array([2.5, 5.0, 2.5]), cd.data.scales
+    first = scales.local(None, f)
+    assert scales.local(None, f.copy()) is first
+    f *= 2.0  # in place: what is kept is a copy
+    again = scales.local(None, f)
+    fresh = cdopt.ClassicCD(cd.step).data.scales.local(None, f)
+    assert np.array_equal(again.rates, fresh.rates)
+    assert not np.array_equal(again.rates, first.rates)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("where", range(3))
+def test_what_is_not_finite_is_the_largest_residual(bad, where):
+    values = [np.array([1e-9, 1e-9]), np.ones(2), np.zeros(2)]
+    values[where][1] = bad
+    assert np.isnan(residuals_of(Condition("c", "N", *values))[0].value)
