@@ -452,7 +452,10 @@ def shared_network_problem(data: ContactProblem) -> NetworkProblem:
         return network_problem(data)
     if not (shared and shared[0][0] is data):
         shared[:] = [(data, network_problem(data))]
-    return shared[0][1]
+    problem = shared[0][1]
+    for name in ("net", "operator"):  # which count what one run costs
+        vars(problem).pop(name, None)
+    return problem
 
 
 def rigid_problem(soft: NetworkProblem) -> NetworkProblem:
