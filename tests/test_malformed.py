@@ -226,7 +226,7 @@ def test_every_public_callable_takes_hostile_arguments(count: int) -> None:
         (lambda: cdopt.ContactStep(**GOOD_STEP, Fext=[0.0, 0.0]), "Fext: .*mean 'F_ext'"),
         (lambda: cdopt.ensemble(beam(), 0), "draws: found 0; expected an integer of at least 1"),
         (lambda: cdopt.ClassicCD(beam()).solve(solver="osqp"), "solver: .*first argument"),
-        (lambda: cdopt.ClassicCD(beam()).solve("OSQP"), "did you mean 'osqp'"),
+        (lambda: cdopt.ClassicCD(beam()).solve("osq"), "did you mean 'osqp'"),
         (lambda: cdopt.indeterminacy("table"), "a ContactStep .*open_problem"),
         (lambda: cdopt.indeterminacy(cdopt.open_problem("table")), "its .step is one"),
         (lambda: cdopt.compare(beam(), progress=5), "True or False or a function"),

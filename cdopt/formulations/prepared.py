@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cdopt._util import checks
 from cdopt._util.errors import Unsupported
 from cdopt.formulations.statement import can_vary
 from cdopt.problem import ContactStep
@@ -27,6 +28,7 @@ class Prepared:
 
     Raises
     ------
+    InvalidInput : no formulation.
     Unsupported : another formulation, one with constraints added, a step known by N and p alone
         or with joints, or a form that is so large that the parameter would cost more than it
         saves.
@@ -38,6 +40,9 @@ class Prepared:
     """
 
     def __init__(self, formulation: Formulation) -> None:
+        from cdopt.formulations.base import Formulation  # which makes objects of this class
+
+        checks.instance("formulation", formulation, Formulation)
         step, data, what = formulation.step, formulation.data, "prepare"
         rigid = data.kind in ("rigid step", "frictional step")
         if not isinstance(step, ContactStep) or not rigid:

@@ -419,7 +419,8 @@ def same_answer(
     rows = []
     for name, value in {"f1": f1, "f2": f2}.items():
         given = checks.array(name, value, "forces (nc,) or (nc, d)")
-        table = checks.numbers(name, given.reshape(given.shape[0], -1), (step.nc, None), "N")
+        given = given[:, None] if given.ndim == 1 else given
+        table = checks.numbers(name, given, (step.nc, None), "N")
         rows.append(_components(step, table[:, 0], table[:, 1:] if table.shape[1] > 1 else None))
     one, other = (forces.ravel() for forces in rows)
     motion = np.asarray(data.velocity(one))

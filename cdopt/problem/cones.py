@@ -233,7 +233,8 @@ class Cones(ABC):
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
         """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
-        return float(self.project(y + t * change) @ change)
+        y, change = (checks.answer(n, a, self.rows) for n, a in (("y", y), ("change", change)))
+        return float(self.project(y + checks.scalar("t", t) * change) @ change)
 
     def distance(self, f: FloatArray) -> FloatArray:
         """(nc,) distance of forces f (rows,) from K."""

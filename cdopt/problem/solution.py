@@ -89,7 +89,7 @@ class WarmStart(Frozen):
         ------
         InvalidInput : as of ``forces_on``.
         """
-        if cones.uniform:
+        if checks.instance("cones", cones, Cones).uniform:
             return self.forces_on(contact_ids, cones.nc, cones.d)
         return self._in_order(cones.rows)
 

@@ -137,7 +137,9 @@ class Results:
         One for each question and solver: of the tolerances asked, the quickest whose answer has no
         residual above 1e-6. Its ``seconds`` are infinite where none has, also where refused.
         """
-        runs = pd.concat([self.at(tolerance, form) for tolerance in self.tolerances])
+        checks.text("form", form)
+        none = self.plain.iloc[:0]
+        runs = pd.concat([none, *(self.at(tolerance, form) for tolerance in self.tolerances)])
         runs = runs[runs["solver"].isin(_able(runs))]
         sharp = (runs["outcome"] == "solved") & (runs["worst"] <= TOLERANCE)
         sharp &= runs["seconds"] <= runs["time_limit"].min()

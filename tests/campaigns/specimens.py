@@ -119,6 +119,7 @@ def further(step: cdopt.ContactStep) -> list[Any]:
         rough.friction, rough.origin, cdopt.FrictionalCD(rough), cdopt.CompatibleFriction(rough),
         network.data.cones, cdopt.ClassicCD(step).prepare(),
         network, network.solve(), cdopt.limit_load(wall, [1.0, 0.0]), part,
+        cdopt.scene.load_blocks("problems/masonry/type-c.json", supports=[0, 1]),
         cdopt.Representatives([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], np.arange(3)),
         cdopt.reduced(truss, np.eye(step.nv)), cdopt.formulations.StepDamping(np.eye(2)),
         cdopt.bank.generators.supports_delassus(), cdopt.scene.Compound([part]),
