@@ -155,7 +155,7 @@ def _descending_ray(
         missed = positive(-left) if one_sided else np.abs(left)
         noise = _EXACT * (size @ np.abs(ray))
         if not one_sided:  # entries of one force are as exact as the largest of them
-            noise = _EXACT * float(size.max(axis=0).toarray().ravel() @ np.abs(ray))
+            noise = _EXACT * float(column_scale(rows) @ np.abs(ray))
         signs = np.all(ray >= np.where(least < 0.0, -np.inf, 0.0))
         if np.all(missed <= noise) and signs and float(cost @ ray) < -_CLEAR:
             sound.append((ray, float(missed.max(initial=0.0))))
