@@ -127,6 +127,11 @@ def _steps() -> None:
     rough = beam.replace(friction=cdopt.Friction(0.5, np.zeros((3, 2))))
     for name in ("nsgs", "apgd", "newton"):
         cdopt.FrictionalCD(rough).solve(name)
+    rolling = cdopt.Friction(
+        0.5, np.zeros((3, 2)), rolling=0.1, B_r=np.zeros((3, 2)), cone="elliptic"
+    )
+    for name in ("nsgs", "newton"):
+        cdopt.FrictionalCD(beam.replace(friction=rolling)).solve(name)
     cdopt.CompatibleCD(beam, power=2.5).solve("augmented-lagrangian")
     cdopt.ensemble(beam, draws=4)
 

@@ -47,9 +47,9 @@ LIMITED = """
 import resource, cdopt
 from pathlib import Path
 classic = cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke:n=20").step)
-cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step).solve("newton")
+cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke:n=10").step).solve("newton")  # loads all loops
 held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (held + 20 * 2**20,) * 2)
+resource.setrlimit(resource.RLIMIT_AS, (held + 2 * 2**20,) * 2)
 try:
     classic.solve("newton")
 except cdopt.SolveFailed as error:

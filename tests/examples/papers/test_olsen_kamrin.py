@@ -179,7 +179,7 @@ def test_discrete_elements_drop_the_pile_and_share_no_solver(tmp_path) -> None:
 def test_the_floor_carries_the_pile(made: Report) -> None:
     (row,) = rows_of(made, "weight on the floor [m g]")
     free = sum(k * k for k in range(1, N))
-    assert row.ours == pytest.approx(free, rel=1e-9)
+    assert row.ours == pytest.approx(free, rel=1e-8)  # at rest to the first step's accuracy, 1e-8
     assert rows_of(made, "spheres")[0].ours == free + N * N
 
 
