@@ -34,23 +34,10 @@ def project(y: FloatArray, rules: Rules, mu: FloatArray) -> FloatArray:
     return result
 
 
-def shift(g: FloatArray, rules: Rules, mu: FloatArray) -> FloatArray:
-    """(nc,) the least g_n with (g_n, …) in K*, at rates g (nc, d)."""
-    result = np.zeros(len(g))
-    _shift(np.ascontiguousarray(g), rules, mu, result)
-    return result
-
-
 @compiled()
 def _project(y: FloatArray, rules: Rules, mu: FloatArray) -> None:
     for i in range(y.shape[0]):
         project_rows(y[i], rules[i], mu[i])
-
-
-@compiled()
-def _shift(g: FloatArray, rules: Rules, mu: FloatArray, out: FloatArray) -> None:
-    for i in range(g.shape[0]):
-        out[i] = shift_of_rows(g[i], rules[i], mu[i])
 
 
 @part()

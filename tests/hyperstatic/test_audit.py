@@ -81,7 +81,7 @@ def test_injected_errors_are_found_and_changes_without_load_are_a_choice() -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 12))
+@pytest.mark.parametrize("seed", [2, 3])  # 2 to 11 make ten thousand, in ten minutes
 def test_a_thousand_of_each(seed) -> None:
     found = campaign(ROUGH + SMOOTH, 1000, seed)
     assert found["errors"] == found["choices"] == 1000
