@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cdopt._util import checks
 from cdopt._util.errors import Unsupported
@@ -13,6 +13,16 @@ from cdopt.problem.step_problems import on_same_network
 
 if TYPE_CHECKING:
     from cdopt.formulations.base import Formulation
+
+
+class RigidFormulation(Protocol):
+    """What a formulation has, of which this room knows the type alone."""
+
+    step: Any
+    data: Any
+    joints: Any
+    extended: Any
+    in_forces: Any
 
 
 class Prepared:
@@ -40,9 +50,7 @@ class Prepared:
     """
 
     def __init__(self, formulation: Formulation) -> None:
-        from cdopt.formulations.base import Formulation  # which makes objects of this class
-
-        checks.instance("formulation", formulation, Formulation)
+        checks.provides("formulation", formulation, RigidFormulation)
         step, data, what = formulation.step, formulation.data, "prepare"
         rigid = data.kind in ("rigid step", "frictional step")
         if not isinstance(step, ContactStep) or not rigid:
