@@ -147,19 +147,17 @@ def _descending_ray(
     moves = np.full(x.size, True) if one_sided else np.abs(x) > _IDLE
     x = np.where(moves, x, 0.0)
     met = np.abs(rows @ x) <= _MET if one_sided else np.full(rows.shape[0], True)
-    moved = x.copy()
-    moved[moves] = _on_null_space(sp.csr_array(rows[met][:, moves]), x[moves])
-    sound = []
-    for ray in (x, moved):
-        left = rows @ ray
-        missed = positive(-left) if one_sided else np.abs(left)
-        noise = _EXACT * (size @ np.abs(ray))
-        if not one_sided:  # entries of one force are as exact as the largest of them
-            noise = _EXACT * float(column_scale(rows) @ np.abs(ray))
-        signs = np.all(ray >= np.where(least < 0.0, -np.inf, 0.0))
-        if np.all(missed <= noise) and signs and float(cost @ ray) < -_CLEAR:
-            sound.append((ray, float(missed.max(initial=0.0))))
-    return min(sound, key=lambda candidate: candidate[1], default=None)
+    balance = sp.csr_array(rows[met][:, moves])
+    if np.any(balance @ x[moves]):
+        x[moves] = _on_null_space(balance, x[moves])
+    left = rows @ x
+    missed = positive(-left) if one_sided else np.abs(left)
+    noise = _EXACT * (size @ np.abs(x))
+    if not one_sided:  # entries of one force are as exact as the largest of them
+        noise = _EXACT * float(column_scale(rows) @ np.abs(x))
+    sound = np.all(missed <= noise) and np.all(x >= np.where(least < 0.0, -np.inf, 0.0))
+    worst = float(missed.max(initial=0.0))
+    return (x, worst) if sound and float(cost @ x) < -_CLEAR else None
 
 
 def _on_null_space(A: sp.csr_array, x: FloatArray) -> FloatArray:
