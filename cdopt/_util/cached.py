@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from functools import cached_property
+    from functools import cached_property as cached_property
 else:
 
     class cached_property(functools.cached_property):  # noqa: N801
@@ -22,6 +22,3 @@ else:
                 return self
             value = instance.__dict__[self.attrname] = self.func(instance)
             return value
-
-
-__all__ = ["cached_property"]
