@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from cdopt._util import checks
 from cdopt._util.errors import Unsupported
@@ -11,18 +11,27 @@ from cdopt.problem import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step_problems import on_same_network
 
-if TYPE_CHECKING:
-    from cdopt.formulations.base import Formulation
-
 
 class RigidFormulation(Protocol):
-    """What a formulation has, of which this room knows the type alone."""
+    """What ``Prepared`` needs of a formulation."""
 
     step: Any
     data: Any
     joints: Any
-    extended: Any
-    in_forces: Any
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def in_forces(self) -> bool:
+        """Whether it is stated in forces."""
+
+    @property
+    def extended(self) -> bool:
+        """Whether constraints or objectives were added."""
+
+    def _restated(self, **changes: Any) -> Any: ...
 
 
 class Prepared:
@@ -49,7 +58,7 @@ class Prepared:
     [10.0, 20.0]
     """
 
-    def __init__(self, formulation: Formulation) -> None:
+    def __init__(self, formulation: RigidFormulation) -> None:
         checks.provides("formulation", formulation, RigidFormulation)
         step, data, what = formulation.step, formulation.data, "prepare"
         rigid = data.kind in ("rigid step", "frictional step")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +26,6 @@ from cdopt.backends.base import CVXPY_LOCK
 from cdopt.backends.compiling import Compiled, compiled_for
 
 if TYPE_CHECKING:
-    from cdopt.formulations.base import Formulation
     from cdopt.formulations.statement import Statement
 
 _SOLVED = {"status_val": 1, "iter": 0, "run_time": 0.0, "solve_time": 0.0, "setup_time": 0.0}
@@ -200,7 +199,22 @@ class Layout:
                 multiplier.save_value(None)
 
 
-def in_one_unit(formulation: Formulation) -> Formulation:
+class Stated(Protocol):
+    """What has a statement: a formulation."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def statement(self) -> Statement:
+        """Its problem in CVXPY."""
+
+
+AnyStated = TypeVar("AnyStated", bound=Stated)
+
+
+def in_one_unit(formulation: AnyStated) -> AnyStated:
     """The formulation with one unit of energy for all its parts."""
     other = copy.copy(formulation)
     statement = formulation.statement.extended(formulation.statement.addition)
@@ -209,7 +223,7 @@ def in_one_unit(formulation: Formulation) -> Formulation:
 
 
 def stated_program(
-    formulation: Formulation, physical: bool = False, linear: bool = False
+    formulation: Stated, physical: bool = False, linear: bool = False
 ) -> StatedProgram:
     """The program of a ``formulation``.
 
@@ -227,7 +241,7 @@ def stated_program(
         return Layout.of(statement, linear, formulation.name).program(formulation.name, physical)
 
 
-def unpacked(formulation: Formulation, x: Any, y: Any, z: Any, physical: bool) -> Formulation:
+def unpacked(formulation: AnyStated, x: Any, y: Any, z: Any, physical: bool) -> AnyStated:
     """The formulation in one unit, whose variables hold an answer to its stated program.
 
     ``x``, ``y``, ``z`` and ``physical`` are those of ``Formulation.from_vector``.
