@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from jointed import bars, four_bars, random_step
 from scipy.optimize import linprog
 
 import cdopt
 from cdopt.problem import rigid_data
 from cdopt.problem.joint_elimination import eliminated
 from cdopt.problem.step_problems import with_lines
-from tests.problem.jointed import bars, four_bars, random_step
 
 FORMS = ("force", "velocity")
 
