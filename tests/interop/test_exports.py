@@ -179,6 +179,7 @@ def test_cones_stand_in_cbf_files(tmp_path, name: str) -> None:
     np.testing.assert_allclose(load, 0.0, atol=1e-4 * np.abs(f).max())
 
 
+@pytest.mark.filterwarnings("ignore:The default value for `spmatrix`:DeprecationWarning")
 def test_matlab_has_the_same_names(tmp_path) -> None:
     cd = CASES["associated, velocity"]()
     written = exports.write(tmp_path / "program.mat", cd)
