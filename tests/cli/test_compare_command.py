@@ -110,7 +110,7 @@ def test_a_study_that_is_stopped_goes_on(tmp_path, how: signal.Signals, code: in
         assert time.monotonic() < deadline
         time.sleep(0.05)
     os.kill(process.pid, how)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == code, errors.decode()
     if how == signal.SIGINT:
         assert b"go on: the same command again" in errors
