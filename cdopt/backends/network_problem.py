@@ -33,8 +33,8 @@ from cdopt.backends.linalg.factorisation import finite
 from cdopt.backends.linalg.sparse_rows import Rows, SparseOperator, csr_parts
 from cdopt.problem import Cones, ContactProblem, FrictionCones, HalfLines
 from cdopt.problem.certificate import worst_residual
+from cdopt.problem.cone_products import Filled
 from cdopt.problem.cone_rules import Rules
-from cdopt.problem.cones import Filled
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.scaling import delassus_root, rows_of, scaled, total_by
 from cdopt.problem.sliders import StepSliders

@@ -16,7 +16,8 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt.formulations.printing import Term
 from cdopt.problem import Cones, FrictionCones, HalfLines
 from cdopt.problem.boxes import Boxes
-from cdopt.problem.cones import OPEN, RESTING, SLIDING, FixedFaces, Lines, Product
+from cdopt.problem.cone_products import Product
+from cdopt.problem.cones import OPEN, RESTING, SLIDING, FixedFaces, Lines
 from cdopt.problem.rolling_cones import EllipticCones, RollingCones
 
 Rest = list[tuple[str, Any]]  # addends of rates with their names

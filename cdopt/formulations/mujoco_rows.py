@@ -23,7 +23,8 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import Unsupported
 from cdopt.problem import Cones, ConeStep, HalfLines
 from cdopt.problem.boxes import Boxes
-from cdopt.problem.cones import Lines, Product
+from cdopt.problem.cone_products import Product
+from cdopt.problem.cones import Lines
 from cdopt.problem.rolling_cones import EllipticCones
 
 _DIMENSIONS = (3, 4, 6)  # rows of elliptic contacts

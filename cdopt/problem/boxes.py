@@ -43,16 +43,6 @@ class Boxes(Cones):
         """a|g| (nc,), for rates g (rows,)."""
         return self.most * np.abs(g)
 
-    @property
-    def sensitivity(self) -> FloatArray:
-        """Ones."""
-        return np.ones(self.nc)
-
-    @property
-    def stretch(self) -> FloatArray:
-        """Ones."""
-        return np.ones(self.nc)
-
     def take(self, contacts: IntArray) -> Boxes:
         """The boxes of these rows (n,)."""
         return Boxes(self.most[contacts])
@@ -68,7 +58,3 @@ class Boxes(Cones):
     def projection_derivative(self, y: FloatArray) -> FloatArray:
         """One inside the boxes, (rows, 1, 1) at y (rows,)."""
         return np.where(np.abs(y) < self.most, 1.0, 0.0)[:, None, None]
-
-    def shift(self, g: FloatArray) -> FloatArray:
-        """None, for rates g (rows,)."""
-        return np.zeros(self.nc)

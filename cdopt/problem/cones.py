@@ -9,8 +9,7 @@ A further kind of cone is one more class here, and one more form in ``formulatio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -138,14 +137,14 @@ class Cones(ABC):
         return self.normal(checks.answer("g", g, self.rows))
 
     @property
-    @abstractmethod
     def sensitivity(self) -> FloatArray:
         """(nc,) by how much an error of rates may change ``shifted`` rates, relative."""
+        return np.ones(self.nc)
 
     @property
-    @abstractmethod
     def stretch(self) -> FloatArray:
         """(rows,) factors by which points of ``lorentz`` become those of K."""
+        return np.ones(self.rows)
 
     @property
     def lorentz(self) -> tuple[sp.csr_array, list[int]]:
@@ -213,12 +212,13 @@ class Cones(ABC):
         values, vectors = np.linalg.eigh(self.projection_derivative(y))
         return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(0, 2, 1))
 
-    @abstractmethod
     def shift(self, g: FloatArray) -> FloatArray:
         """(nc,) de Saxcé's shift of the normal rates: the least g_n with (g_n, g_T) in K*.
 
-        Where g_n is at least the shift, g is in the dual cone. Of lines it is zero.
+        Where g_n is at least the shift, g is in the dual cone. Without friction it is zero.
         """
+        checks.answer("g", g, self.rows)
+        return np.zeros(self.nc)
 
     def shift_gradient(self, g: FloatArray) -> FloatArray:
         """(nc, d) derivative of ``shift`` at rates g (rows,); zero where it has none."""
@@ -264,44 +264,28 @@ class Cones(ABC):
         """
         return self.natural_map(f, self.shifted(g), mobility)
 
-    def _cut_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
-        """(rows,) min(w f_n, g_n), and w f_T less ``frictional_cut`` of w f_T − g_T at w f_n."""
-        push = self.on_rows(mobility) * f
-        tried, normal = push - g, self.ends[:-1]
-        tried[normal] = push[normal]
-        left = push - self.frictional_cut(tried)
-        left[normal] = np.minimum(push[normal], g[normal])
-        return left
+
+class SingleRows(Cones):
+    """Rows of which none differs from another."""
+
+    def __init__(self, nc: int) -> None:
+        self.nc, self.d = checks.whole("nc", nc, 0), 1
+        self.mu = np.zeros(self.nc)
+
+    def take(self, contacts: IntArray) -> Self:
+        """As many rows as ``contacts`` (n,)."""
+        return type(self)(checks.positions("contacts", contacts, self.nc).size)
 
 
-class HalfLines(Cones):
+class HalfLines(SingleRows):
     """f ≥ 0 and g ≥ 0: contacts without friction, of one row each."""
 
     name, traits = "half-lines", frozenset({RULED, SYMMETRIC})
-
-    def __init__(self, nc: int) -> None:
-        nc = checks.whole("nc", nc, 0)
-        self.nc, self.d, self.mu = nc, 1, np.zeros(nc)
-
-    @property
-    def sensitivity(self) -> FloatArray:
-        """Ones."""
-        return np.ones(self.nc)
-
-    @property
-    def stretch(self) -> FloatArray:
-        """Ones."""
-        return np.ones(self.nc)
 
     @property
     def rules(self) -> tuple[Rules, FloatArray]:
         """Normal rows."""
         return np.full((self.nc, 1), cone_rules.NORMAL, dtype=np.int8), np.zeros((self.nc, 1))
-
-    def take(self, contacts: IntArray) -> HalfLines:
-        """As many half-lines."""
-        contacts = checks.positions("contacts", contacts, self.nc)
-        return HalfLines(contacts.size)
 
     def project(self, y: FloatArray) -> FloatArray:
         """max(y, 0)."""
@@ -313,20 +297,11 @@ class HalfLines(Cones):
         y = checks.answer("y", y, self.rows)
         return np.where(y > 0.0, 1.0, 0.0)[:, None, None]
 
-    def shift(self, g: FloatArray) -> FloatArray:
-        """None."""
-        g = checks.answer("g", g, self.rows)
-        return np.zeros(self.nc)
 
-
-class Lines(Cones):
+class Lines(SingleRows):
     """Any f, and g = 0: bilateral rows, such as those of joints."""
 
     name, traits = "lines", frozenset({RULED, SYMMETRIC})
-
-    def __init__(self, nc: int) -> None:
-        nc = checks.whole("nc", nc, 0)
-        self.nc, self.d, self.mu = nc, 1, np.zeros(nc)
 
     @property
     def bilateral(self) -> BoolArray:
@@ -343,23 +318,9 @@ class Lines(Cones):
         return -np.abs(g)
 
     @property
-    def sensitivity(self) -> FloatArray:
-        """Ones."""
-        return np.ones(self.nc)
-
-    @property
-    def stretch(self) -> FloatArray:
-        """Ones."""
-        return np.ones(self.nc)
-
-    @property
     def rules(self) -> tuple[Rules, FloatArray]:
         """Free rows."""
         return np.full((self.nc, 1), cone_rules.FREE, dtype=np.int8), np.zeros((self.nc, 1))
-
-    def take(self, contacts: IntArray) -> Lines:
-        """As many lines."""
-        return Lines(contacts.size)
 
     def project(self, y: FloatArray) -> FloatArray:
         """y (rows,) itself."""
@@ -369,12 +330,27 @@ class Lines(Cones):
         """Ones, (rows, 1, 1) at y (rows,)."""
         return np.ones((y.size, 1, 1))
 
-    def shift(self, g: FloatArray) -> FloatArray:
-        """None, for rates g (rows,)."""
-        return np.zeros(self.nc)
+
+class Frictional(Cones):
+    """Cones that limit the rows after the normal one in proportion to its force."""
+
+    def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
+        """(rows,) in m/s, zero exactly where f and unshifted rates g meet Coulomb's law.
+
+        min(w f_n, g_n), and w f_T less ``frictional_cut`` of w f_T − g_T at w f_n: no rate is
+        multiplied by μ (P. Alart & A. Curnier, Comput. Methods Appl. Mech. Eng. 92, 1991).
+        ``mobility`` is w > 0 (nc,) in m/(s·N).
+        """
+        f, g = checks.answer("f", f, self.rows), checks.answer("g", g, self.rows)
+        push = self.on_rows(checks.answer("mobility", mobility, self.nc)) * f
+        tried, normal = push - g, self.ends[:-1]
+        tried[normal] = push[normal]
+        left = push - self.frictional_cut(tried)
+        left[normal] = np.minimum(push[normal], g[normal])
+        return left
 
 
-class FrictionCones(Cones):
+class FrictionCones(Frictional):
     """Coulomb's cones ‖f_T‖ ≤ μ f_n, in the plane (d = 2) and in space (d = 3).
 
     Parameters
@@ -450,16 +426,6 @@ class FrictionCones(Cones):
         """(nc, d) μ g_T/‖g_T‖ on tangential rows."""
         return cone.shift_gradient(self.table(g), self.mu)
 
-    def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
-        """(rows,) in m/s, zero exactly where f and unshifted rates g meet Coulomb's law.
-
-        min(w f_n, g_n), and w f_T − P(w f_T − g_T) on the disc of radius μ w f_n: no rate is
-        multiplied by μ (P. Alart & A. Curnier, Comput. Methods Appl. Mech. Eng. 92, 1991).
-        ``mobility`` is w > 0 (nc,) in m/(s·N).
-        """
-        f, g = checks.answer("f", f, self.rows), checks.answer("g", g, self.rows)
-        return self._cut_map(f, g, checks.answer("mobility", mobility, self.nc))
-
 
 OPEN, SLIDING, RESTING = 0, 1, 2
 
@@ -531,275 +497,3 @@ class FixedFaces(FrictionCones):
         slope = super().cut_derivative(tried)
         slope[self.status == OPEN] = 0.0
         return slope
-
-
-class Product(Cones):
-    """Cones of several kinds, such as contacts and joints, one kind after the other.
-
-    Parameters
-    ----------
-    parts : the cones of each kind.
-    """
-
-    name = "products"
-
-    def __init__(self, *parts: Cones) -> None:
-        self.parts = parts
-        self.nc, self.d = sum(p.nc for p in parts), max((p.d for p in parts), default=1)
-        self.mu = self._joined([p.mu for p in parts])
-
-    @staticmethod
-    def _joined(values: list[FloatArray]) -> FloatArray:
-        return np.concatenate([np.zeros(0), *values])
-
-    @property
-    def kinds(self) -> dict[str, frozenset[str]]:
-        """Those of the parts that have cones."""
-        return {name: traits for p in self.parts if p.nc for name, traits in p.kinds.items()}
-
-    @property
-    def moments(self) -> BoolArray:
-        """(rows,) those of each part."""
-        return np.concatenate([np.zeros(0, dtype=bool), *(p.moments for p in self.parts)])
-
-    @property
-    def bilateral(self) -> BoolArray:
-        """(nc,) that of each part."""
-        return np.concatenate([np.zeros(0, dtype=bool), *(p.bilateral for p in self.parts)])
-
-    @property
-    def polyhedral(self) -> bool:
-        """Whether all parts are."""
-        return all(p.polyhedral for p in self.parts)
-
-    @property
-    def lorentz(self) -> tuple[sp.csr_array, list[int]]:
-        """Those of each part."""
-        each = [p.lorentz for p in self.parts]
-        sizes = [size for _, sizes in each for size in sizes]
-        return sp.csr_array(sp.block_diag([R for R, _ in each], format="csr")), sizes
-
-    @cached_property
-    def ends(self) -> IntArray:
-        """(nc + 1,) the rows of contact i are those from ends[i] to ends[i + 1]."""
-        counts = [np.full(p.nc, p.d, dtype=np.int64) for p in self.parts]
-        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate(counts))])
-
-    @property
-    def rows(self) -> int:
-        """Number of rows of all contacts."""
-        return int(self.ends[-1])
-
-    def _split(self, rows: FloatArray) -> list[FloatArray]:
-        """Values of the rows, by part."""
-        return np.split(rows, np.cumsum([p.rows for p in self.parts])[:-1])
-
-    def _of_each(self, name: str, rows: FloatArray) -> FloatArray:
-        """The results of a method of each part, joined."""
-        pieces = zip(self.parts, self._split(rows), strict=True)
-        return self._joined([getattr(p, name)(piece) for p, piece in pieces])
-
-    def table(self, rows: FloatArray) -> FloatArray:
-        """Values of the rows as one line a contact (nc, d), zero where it has fewer."""
-        table = np.zeros((self.nc, self.d))
-        table[self.contact, np.arange(rows.size) - self.ends[self.contact]] = rows
-        return table
-
-    def normal(self, rows: FloatArray) -> FloatArray:
-        """(nc,) the values of the normal rows."""
-        return rows[self.ends[:-1]]
-
-    def sizes(self, rows: FloatArray) -> FloatArray:
-        """(nc,) Euclidean norm of the rows of each contact."""
-        return self._of_each("sizes", rows)
-
-    def total(self, rows: FloatArray) -> FloatArray:
-        """(nc,) sum of the rows of each contact."""
-        return self._of_each("total", rows)
-
-    def largest(self, rows: FloatArray) -> FloatArray:
-        """(nc,) the largest of the rows of each contact."""
-        return self._of_each("largest", rows)
-
-    def on_rows(self, values: FloatArray) -> FloatArray:
-        """Values of the contacts (nc,) on each of their rows (rows,)."""
-        return values[self.contact]
-
-    def opening(self, g: FloatArray) -> FloatArray:
-        """(nc,) how fast contacts open at rates g (rows,)."""
-        return self._of_each("opening", g)
-
-    @property
-    def sensitivity(self) -> FloatArray:
-        """(nc,) that of each part."""
-        return self._joined([p.sensitivity for p in self.parts])
-
-    @property
-    def stretch(self) -> FloatArray:
-        """(rows,) that of each part."""
-        return self._joined([p.stretch for p in self.parts])
-
-    @property
-    def rules(self) -> tuple[Rules, FloatArray]:
-        """Those of each part, (nc, d) filled with zeros."""
-        rules, mu, at = np.zeros((self.nc, self.d), dtype=np.int8), np.zeros((self.nc, self.d)), 0
-        for p in self.parts:
-            rules[at : at + p.nc, : p.d], mu[at : at + p.nc, : p.d] = p.rules
-            at += p.nc
-        return rules, mu
-
-    def take(self, contacts: IntArray) -> Product:
-        """The cones of these contacts (n,), in increasing order of the parts."""
-        begins = np.cumsum([0, *(p.nc for p in self.parts)])
-        inside = [
-            contacts[(contacts >= a) & (contacts < b)] - a for a, b in pairwise(begins.tolist())
-        ]
-        return Product(*(p.take(i) for p, i in zip(self.parts, inside, strict=True)))
-
-    def in_units(self, unit: FloatArray) -> Product:
-        """The cones of forces over each ``unit`` (rows,)."""
-        pieces = zip(self.parts, self._split(unit), strict=True)
-        return Product(*(p.in_units(u) for p, u in pieces))
-
-    def project(self, y: FloatArray) -> FloatArray:
-        """The nearest point of K to y (rows,)."""
-        return self._of_each("project", y)
-
-    def takes_units(self, unit: FloatArray) -> BoolArray:
-        """(nc,) whether ``in_units`` takes each ``unit`` (rows,)."""
-        pieces = zip(self.parts, self._split(unit), strict=True)
-        return np.concatenate([np.zeros(0, dtype=bool), *(p.takes_units(u) for p, u in pieces)])
-
-    def projection_derivative(self, y: FloatArray) -> FloatArray:
-        """An element (nc, d, d) of its generalised derivative at y (rows,), filled with zeros."""
-        return self._blocks("projection_derivative", y, (self.d, self.d))
-
-    def projection_root(self, y: FloatArray) -> FloatArray:
-        """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
-        return self._blocks("projection_root", y, (self.d, self.d))
-
-    def _blocks(self, name: str, rows: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-        """Arrays of each part's method as one (nc, *shape), filled with zeros."""
-        result, at = np.zeros((self.nc, *shape)), 0
-        for p, piece in zip(self.parts, self._split(rows), strict=True):
-            within = slice(at, at + p.nc), *(slice(p.d) for _ in shape)
-            result[within] = getattr(p, name)(piece)
-            at += p.nc
-        return result
-
-    def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
-        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
-        pieces = zip(self.parts, self._split(y), self._split(change), strict=True)
-        return sum(p.projected_work(a, b, t) for p, a, b in pieces)
-
-    def natural_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
-        """(rows,) that of each part, of f (rows,), g (rows,) and ``mobility`` (nc,)."""
-        weights = np.split(mobility, np.cumsum([p.nc for p in self.parts])[:-1])
-        pieces = zip(self.parts, self._split(f), self._split(g), weights, strict=True)
-        return self._joined([p.natural_map(a, b, w) for p, a, b, w in pieces])
-
-    def shift(self, g: FloatArray) -> FloatArray:
-        """(nc,) de Saxcé's shift of the normal rates."""
-        return self._of_each("shift", g)
-
-    def shift_gradient(self, g: FloatArray) -> FloatArray:
-        """(nc, d) derivative of ``shift`` at rates g (rows,)."""
-        return self._blocks("shift_gradient", g, (self.d,))
-
-    def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
-        """(rows,) of each part."""
-        of_each = np.split(mobility, np.cumsum([p.nc for p in self.parts])[:-1])
-        pieces = zip(self.parts, self._split(f), self._split(g), of_each, strict=True)
-        return self._joined([p.coulomb_map(*given) for p, *given in pieces])
-
-
-class Filled(Cones):
-    """The same cones with rows of zeros, so that each has the largest number of rows.
-
-    Native solvers take every contact with the same number of rows.
-
-    Parameters
-    ----------
-    cones : that are to be filled up.
-
-    Attributes
-    ----------
-    rows_there : (rows of the cones,) where each of their rows is here.
-    empty : (rows,) the rows that were added.
-    """
-
-    name = "products"
-
-    def __init__(self, cones: Cones) -> None:
-        self.cones, self.nc, self.d, self.mu = cones, cones.nc, cones.d, cones.mu
-        begins = np.arange(cones.nc) * cones.d - cones.ends[:-1]
-        self.rows_there = np.arange(cones.rows) + begins[cones.contact]
-        self.empty = self.fill(np.zeros(cones.rows), 1.0) > 0.0
-
-    def fill(self, rows: FloatArray, value: float = 0.0) -> FloatArray:
-        """Values of the rows of ``cones`` on those here, another ``value`` on the others."""
-        result = np.full(self.rows, value)
-        result[self.rows_there] = rows
-        return result
-
-    @property
-    def kinds(self) -> dict[str, frozenset[str]]:
-        """Those of the cones."""
-        return self.cones.kinds
-
-    @property
-    def bilateral(self) -> BoolArray:
-        """(nc,) those of the cones."""
-        return self.cones.bilateral
-
-    @property
-    def sensitivity(self) -> FloatArray:
-        """(nc,) that of the cones."""
-        return self.cones.sensitivity
-
-    @property
-    def stretch(self) -> FloatArray:
-        """(rows,) that of the cones."""
-        return self.fill(self.cones.stretch)
-
-    @property
-    def rules(self) -> tuple[Rules, FloatArray]:
-        """Those of the cones."""
-        return self.cones.rules
-
-    def take(self, contacts: IntArray) -> Filled:
-        """Those of these contacts (n,)."""
-        return Filled(self.cones.take(contacts))
-
-    def in_units(self, unit: FloatArray) -> Filled:
-        """The cones of forces over each ``unit`` (rows,)."""
-        return Filled(self.cones.in_units(unit[self.rows_there]))
-
-    def project(self, y: FloatArray) -> FloatArray:
-        """The nearest point of K to y (rows,)."""
-        return self.fill(self.cones.project(y[self.rows_there]))
-
-    def projection_derivative(self, y: FloatArray) -> FloatArray:
-        """An element (nc, d, d) of its generalised derivative at y (rows,)."""
-        return self.cones.projection_derivative(y[self.rows_there])
-
-    def projection_root(self, y: FloatArray) -> FloatArray:
-        """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
-        return self.cones.projection_root(y[self.rows_there])
-
-    def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
-        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
-        return self.cones.projected_work(y[self.rows_there], change[self.rows_there], t)
-
-    def shift(self, g: FloatArray) -> FloatArray:
-        """(nc,) de Saxcé's shift of the normal rates g (rows,)."""
-        return self.cones.shift(g[self.rows_there])
-
-    def shift_gradient(self, g: FloatArray) -> FloatArray:
-        """(nc, d) its derivative at rates g (rows,)."""
-        return self.cones.shift_gradient(g[self.rows_there])
-
-    def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
-        """(rows,) that of the cones."""
-        there = self.rows_there
-        return self.fill(self.cones.coulomb_map(f[there], g[there], mobility))

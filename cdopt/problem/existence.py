@@ -22,7 +22,7 @@ from cdopt._util.cone_program import ConeProgram
 from cdopt._util.errors import InfeasibilityProof
 from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import linprog
-from cdopt.problem.cones import Filled
+from cdopt.problem.cone_products import Filled
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.residual import EPS, Residual, positive
 from cdopt.problem.scales import StaticScales, step_scales

@@ -15,13 +15,13 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem import cone_rules
 from cdopt.problem.cone_rules import Rules
-from cdopt.problem.cones import RULED, SYMMETRIC, Cones
+from cdopt.problem.cones import RULED, SYMMETRIC, Frictional
 
 _STEPS = 60  # of Newton's method on an ellipse at most
 _TINY = 1e-300  # a size that may be divided by
 
 
-class RollingCones(Cones):
+class RollingCones(Frictional):
     """‖f_k‖ ≤ μ_k f_n for each of up to three groups of rows: the product cone.
 
     With sliding and rolling it is that of V. Acary & F. Bourrier, European Journal of Mechanics
@@ -149,13 +149,6 @@ class RollingCones(Cones):
         share = np.where(sizes > most, most / np.where(sizes > 0.0, sizes, 1.0), 1.0)
         return (table * self._on_groups(share, 1.0)).ravel()
 
-    def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
-        """(rows,) in m/s, zero exactly where f and unshifted rates g meet Coulomb's law.
-
-        As of Coulomb's cones, with each group on its own disc. ``mobility`` is w > 0 (nc,).
-        """
-        return self._cut_map(f, g, mobility)
-
     def shift(self, g: FloatArray) -> FloatArray:
         """(nc,) Σ μ_k ‖g_k‖."""
         return np.sum(self.limits * self._sizes(self.table(g)), axis=1)
@@ -167,7 +160,7 @@ class RollingCones(Cones):
         return self._on_groups(moving, 0.0) * table
 
 
-class EllipticCones(Cones):
+class EllipticCones(Frictional):
     """Σ (f_j/μ_j)² ≤ f_n² over the rows of sliding and moments: the elliptic cone of MuJoCo.
 
     Its ``condim`` 3, 4 and 6 have 3, 4 and 6 rows. The dual is g_n ≥ ‖(μ_j g_j)‖. Moments use up
@@ -288,13 +281,6 @@ class EllipticCones(Cones):
         share = np.where(mu > 0.0, mu**2 / np.maximum(mu**2 + multiplier[:, None], _TINY), 0.0)
         share[normal == 0.0] = 0.0
         return np.column_stack([normal, share * others]).ravel()
-
-    def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
-        """(rows,) in m/s, zero exactly where f and unshifted rates g meet Coulomb's law.
-
-        As of Coulomb's cones, with an ellipse in place of the disc. ``mobility`` is w > 0 (nc,).
-        """
-        return self._cut_map(f, g, mobility)
 
     def shift(self, g: FloatArray) -> FloatArray:
         """(nc,) ‖(μ_j g_j)‖."""

@@ -13,8 +13,9 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import frozen_rows
+from cdopt.problem.cone_products import Product
 from cdopt.problem.cone_step import ConeStep
-from cdopt.problem.cones import Cones, FrictionCones, HalfLines, Lines, Product
+from cdopt.problem.cones import Cones, FrictionCones, HalfLines, Lines
 from cdopt.problem.contact_law import PowerLaw, RowSprings, TwoSidedLaw
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.contact_step import ContactStep, DelassusStep, Step

@@ -9,7 +9,8 @@ import cdopt
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.problem import ConeStep
 from cdopt.problem.boxes import Boxes
-from cdopt.problem.cones import FrictionCones, HalfLines, Lines, Product
+from cdopt.problem.cone_products import Product
+from cdopt.problem.cones import FrictionCones, HalfLines, Lines
 
 DT, G = 1e-3, 9.81
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdopt.problem.boxes import Boxes
-from cdopt.problem.cones import HalfLines, Product
+from cdopt.problem.cone_products import Product
+from cdopt.problem.cones import HalfLines
 
 NUMBERS = st.floats(-5.0, 5.0).filter(lambda x: x == 0.0 or abs(x) > 1e-6)
 

@@ -10,7 +10,8 @@ import pytest
 
 import cdopt
 from cdopt.problem import Cones, FrictionCones, HalfLines, cone_rules, frictional_data, rigid_data
-from cdopt.problem.cones import RULED, Filled, FixedFaces, Lines, Product
+from cdopt.problem.cone_products import Filled, Product
+from cdopt.problem.cones import RULED, FixedFaces, Lines
 from cdopt.problem.rolling_cones import EllipticCones, RollingCones
 
 NC = 60
