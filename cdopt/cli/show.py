@@ -37,8 +37,8 @@ def show(
     page: Annotated[
         str | None,
         option(
-            "Make one page, to be opened without a network: bodies and force chains in "
-            "space, with a slider over time. Needs k3d: pip install k3d.",
+            "Make one page, to be opened without a network: bodies and force chains over "
+            "time, to be played. Runs in space need k3d: pip install k3d.",
             metavar="FILE.html",
         ),
     ] = None,
@@ -51,14 +51,14 @@ def show(
     code: 0, also when steps of the run are not certified, which the summary says;
     1 when the input is bad.
     """
+    trajectory = cdopt.Trajectory.load(run)
     why_no_page = ""
     if page is not None:
         try:
             with output.replacing(force, page):
-                cdopt.plots.page.check_page(page)
+                cdopt.plots.page.check_page(page, trajectory.scene)
         except cdopt.Unsupported as error:
             why_no_page = str(error)
-    trajectory = cdopt.Trajectory.load(run)
     total = len(trajectory)
     if not -total <= frame < total:
         expected = f"a number from {-total:,} to {total - 1:,}"

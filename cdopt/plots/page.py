@@ -1,7 +1,8 @@
-"""A run as one self-contained page: bodies in space, force chains, a slider over time.
+"""A run as one self-contained page: bodies, force chains, a slider over time.
 
-k3d draws it and is imported when a page is made. The page stores meshes once, and for every frame
-the positions and rotations of bodies, as 16-bit numbers, and the forces.
+A run in the plane draws itself (``flat_page``). In space k3d draws, and is imported when a page is
+made. The page stores meshes once, and for every frame the positions and rotations of bodies, as
+16-bit numbers, and the forces.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import Unsupported
 from cdopt.dynamics import Frame, Trajectory
 from cdopt.dynamics.records import in_space, is_tangential
+from cdopt.plots import flat_page
 from cdopt.plots.bodies import Solids
 from cdopt.plots.canvas import IDLE
 from cdopt.plots.palette import force_colours
+from cdopt.scene import Scene
 
 EXTRA = "pip install k3d"
 BUDGET = 16 << 20  # bytes of frames, before they are compressed; a longer run is thinned out
@@ -36,11 +39,14 @@ _BALL_SIZE = 45  # per cent of their size at which spheres are first shown, so t
 _OPACITY = 35  # per cent, at which other bodies are first shown, for the same reason
 _BALL, _FIXED, _SOLID, _EDGE, _WALL = 0xC9D3DF, 0x9A9A94, 0xD9D2C4, 0x8C8474, 0xE4E4E0
 _VIEW = 30.0  # degrees from the lower to the upper edge
-_LOOK = {2: ([0.0, 0.0, 1.0], [0.0, 1.0, 0.0]), 3: ([0.46, -0.80, 0.37], [0.0, 0.0, 1.0])}
+_FROM, _UP = [0.46, -0.80, 0.37], [0.0, 0.0, 1.0]
 
 
 def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str:
     """The text of a self-contained HTML page.
+
+    In the plane discs show how they turn, and with friction lines are blue where contacts stick and
+    red where they slide, that is where ‖f_T‖ is within 0.1 % of μ f_n.
 
     Parameters
     ----------
@@ -50,16 +56,25 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
 
     Raises
     ------
-    Unsupported : k3d is not installed.
+    Unsupported : a run in space, and k3d is not installed.
     InvalidInput : no such frame.
     """
+    checks.instance("trajectory", trajectory, Trajectory)
+    scene, count = trajectory.scene, len(trajectory)
+    title = checks.text("title", title) or scene.title or scene.name or "A run"
+    begin = checks.index("frame", frame, count) % count
+    called = {"f": trajectory.method.removesuffix("-cd"), "f_classic": "classic"}
+    names = [n for n in trajectory.final.forces if not is_tangential(n)]
+    labels = {n: called.get(n, n) for n in names}
+    draw = flat_page.render if scene.dim == 2 else _in_space
+    return draw(trajectory, begin, title, labels)
+
+
+def _in_space(trajectory: Trajectory, begin: int, title: str, labels: dict[str, str]) -> str:
+    """The page of a run in space, by k3d."""
     from matplotlib.colors import to_hex
 
-    checks.instance("trajectory", trajectory, Trajectory)
-    title = checks.text("title", title)
-    k3d = _k3d()
-    count = len(trajectory)
-    begin = checks.index("frame", frame, count) % count
+    k3d, count = _k3d(), len(trajectory)
     scene, first, last = trajectory.scene, trajectory[0], trajectory.final
     solids = Solids.of(scene, trajectory.q[..., : scene.dim])
     size = 6 * solids.balls.size + 14 * solids.others.size + 48 * solids.walls.size
@@ -74,8 +89,8 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
         "data": base64.b64encode(zlib.compress(store.block, 9)).decode(),
         "low": solids.low.tolist(),
         "high": solids.high.tolist(),
-        "from": _LOOK[scene.dim][0],
-        "up": _LOOK[scene.dim][1],
+        "from": _FROM,
+        "up": _UP,
         "away": 0.46 / math.tan(math.radians(0.5 * _VIEW)),
         "step": store.step,
         "thick": solids.thick,
@@ -86,16 +101,15 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     rows = f"{count:,} frames" + (f", {len(shown):,} of them shown" if len(shown) < count else "")
     script = documents.render("run_script.js", content=content)
     library, program = _parts(_plot(k3d, solids, first).get_snapshot(9, [], script))
-    labels = {"f": trajectory.method.removesuffix("-cd"), "f_classic": "classic"}
     return documents.render(
         "run.html",
-        title=title or scene.title or scene.name or "A run",
+        title=title,
         subtitle=f"{trajectory.method}, Δt = {trajectory.dt:g} s, {scene.nb:,} bodies, {rows}",
         library=library,
         program=program,
         last=len(shown) - 1,
         shown=shown.index(begin),
-        forces={n: labels.get(n, n) for n in last.forces if not is_tangential(n)},
+        forces=labels,
         size=_BALL_SIZE,
         opacity=_OPACITY,
         balls=solids.balls.size,
@@ -114,20 +128,22 @@ def save_page(
     Unsupported, InvalidInput : as in ``run_page`` and ``check_page``, or a file that cannot be
         written.
     """
-    target = check_page(path)
+    checks.instance("trajectory", trajectory, Trajectory)
+    target = check_page(path, trajectory.scene)
     return documents.save_page(run_page(trajectory, frame, title=title), target)
 
 
-def check_page(path: str | Path) -> Path:
-    """The path of a page, if it can be written and k3d is there to make it.
+def check_page(path: str | Path, scene: Scene) -> Path:
+    """The path of a page of a run of a scene, if it can be written and what draws it is there.
 
     Raises
     ------
-    Unsupported : k3d is not installed.
+    Unsupported : a scene in space, and k3d is not installed.
     InvalidInput : another extension, no such folder, or a file that is no page of cdopt.
     """
     target = documents.check_page(path)
-    _k3d()
+    if checks.instance("scene", scene, Scene).dim == 3:
+        _k3d()
     return target
 
 
@@ -185,15 +201,14 @@ class _Store:
 
 def _plot(k3d: Any, solids: Solids, frame: Frame) -> Any:
     """The objects of the page in one frame."""
-    flat = solids.scene.dim == 2
     plot = k3d.plot(
         camera_auto_fit=False,
         grid_visible=False,
         menu_visibility=False,
         axes_helper=0.0,
         camera_fov=_VIEW,
-        camera_mode="trackball" if flat else "orbit",
-        camera_up_axis="y" if flat else "z",
+        camera_mode="orbit",
+        camera_up_axis="z",
     )
     state, fixed = frame.state, solids.scene.bodies.fixed
     if solids.balls.size:

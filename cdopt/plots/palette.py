@@ -35,7 +35,8 @@ RULE = "#d9d9d9"  # grids, contacts without force
 BODY = "#f1f1ef"  # bodies
 FIXED = "#dcdcd8"  # fixed bodies
 BAND = "#cfe0f0"  # admissible intervals
-FRICTION = "#0072B2"  # tangential forces
+FRICTION = "#0072B2"  # tangential forces; contacts that stick
+SLIDING = "#D55E00"  # contacts with friction at its limit
 EDGE = "#6f8fb0"  # their edges, unique forces, arrows without end
 
 COMPATIBLE = Look("Compatible", INK, "_")

@@ -22,8 +22,14 @@ from typer.cli import get_docs_for_click
 import cdopt
 from cdopt.cli.main import app
 from cdopt.plots import explore
+from cdopt.plots.page import run_page
 
 ABSENT = "*No study stands beside this guide yet. `cdopt compare` makes one on your machine.*"
+PLAYED: dict[str, tuple[str, dict[str, float]]] = {  # scenes with friction, each a page to play
+    "arch": ("arch-without-keystone", {"dt": 4e-3, "duration": 0.2}),
+    "stack": ("box-stack:n=5,dim=2,shift=0.25", {"dt": 4e-3, "duration": 0.6, "friction": 0.5}),
+    "column": ("grain-column:n=40", {"dt": 5e-3, "duration": 0.5}),
+}
 EXPLORED = ("beam", "table", "arch", "pyramid:n=3")  # scenes, each a page with sliders
 GALLERY = "<!-- gallery of lessons -->"
 THUMBNAIL = 480, 320  # pixels
@@ -37,6 +43,9 @@ def make(app: Sphinx) -> None:
     for name in EXPLORED:
         page = explore.page(explore.of_scene(cdopt.scene.load(name)))
         _write(source / "_static" / "explore" / f"{name.partition(':')[0]}.html", page)
+    for name, (scene, settings) in PLAYED.items():
+        run = cdopt.simulate(cdopt.scene.load(scene), **settings)
+        _write(source / "_static" / "runs" / f"{name}.html", run_page(run))
     for lesson in make_notebooks.LESSONS:
         _write(source / "lessons" / f"{lesson.stem}.ipynb", notebook(lesson))
     names = readable_docstrings.public_names()

@@ -88,25 +88,31 @@ def test_a_panel_for_each_kind_of_force_on_one_scale() -> None:
 def test_without_k3d_the_extra_is_named(monkeypatch, tmp_path) -> None:
     monkeypatch.setitem(__import__("sys").modules, "k3d", None)
     with pytest.raises(Unsupported, match="pip install k3d"):
-        run_page(ran("beam"))
+        run_page(ran("pyramid"))
     with pytest.raises(Unsupported, match="k3d"):
-        check_page(tmp_path / "a.html")
+        check_page(tmp_path / "a.html", ran("pyramid").scene)
+    assert check_page(tmp_path / "a.html", ran("beam").scene) == tmp_path / "a.html"
 
 
-def test_a_page_stands_alone() -> None:
-    pytest.importorskip("k3d", reason="pages need the extra 'pages'")
-    text = run_page(ran("beam"), title="<script>alert(1)</script>")
+@pytest.mark.parametrize("name", ["beam", "pyramid"])
+def test_a_page_stands_alone(name: str) -> None:
+    if name == "pyramid":
+        pytest.importorskip("k3d", reason="pages need the extra 'pages'")
+    text = run_page(ran(name), title="<script>alert(1)</script>")
     assert "<script>alert" not in text
     assert 'src="http' not in text
     assert "viewport" in text
     with pytest.raises(InvalidInput, match="frame"):
-        run_page(ran("beam"), 21)
+        run_page(ran(name), 21)
 
 
-def test_a_long_run_is_thinned_out(monkeypatch) -> None:
-    pytest.importorskip("k3d", reason="pages need the extra 'pages'")
-    monkeypatch.setattr("cdopt.plots.page.BUDGET", 1000)
-    text = run_page(ran("beam"))
+@pytest.mark.parametrize("name", ["beam", "pyramid"])
+def test_a_long_run_is_thinned_out(name: str, monkeypatch) -> None:
+    if name == "pyramid":
+        pytest.importorskip("k3d", reason="pages need the extra 'pages'")
+    for module in ("page", "flat_page"):
+        monkeypatch.setattr(f"cdopt.plots.{module}.BUDGET", 1000)
+    text = run_page(ran(name))
     shown = text.partition("21 frames, ")[2].partition(" of them shown")[0]
     assert 2 <= int(shown) < 21
 

@@ -244,10 +244,9 @@ def stored_page(monkeypatch, run: cdopt.Trajectory) -> StoredPage:
 
 
 @needs_k3d
-@pytest.mark.parametrize("make", [shapes.flat, shapes.solid])
-def test_a_page_keeps_where_solids_are(make, monkeypatch) -> None:
+def test_a_page_keeps_where_solids_are(monkeypatch) -> None:
     """Within the steps of its 16-bit numbers: half of one of the grid, and of a turn."""
-    run = ran(make)
+    run = ran(shapes.solid)
     page_data = stored_page(monkeypatch, run)
     solids = Solids.of(run.scene, run.q[..., : run.scene.dim])
     reach = np.linalg.norm(solids.corners, axis=1).max()
@@ -298,9 +297,8 @@ def test_a_page_of_solids_in_a_browser(tmp_path) -> None:
 
 @needs_k3d
 def test_a_page_offers_sizes_of_spheres_and_opacity_of_solids_where_there_are_some() -> None:
-    balls, bricks = run_page(cdopt.simulate(cdopt.scene.pyramid(2), 1e-3, 2e-3)), run_page(
-        ran(shapes.wall)
-    )  # fmt: skip
+    scenes = cdopt.scene.pyramid(2), cdopt.scene.box_stack(2)
+    balls, bricks = (run_page(cdopt.simulate(scene, 1e-3, 2e-3)) for scene in scenes)
     assert "<label hidden>solids" in balls
     assert "<label hidden>spheres" in bricks
     assert "<label >spheres" in balls

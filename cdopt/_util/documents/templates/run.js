@@ -35,8 +35,6 @@ function turned(frame) {  // corners of solids, by the place and the unit quater
 window.plot = K3DInstance;  // for the console
 const byName = {};
 Object.values(K3DInstance.getWorld().ObjectsListJson).forEach((o) => { byName[o.name] = o; });
-const el = (id) => document.getElementById(id);
-const clean = (x) => String(Number(x.toPrecision(4)));
 const SIDES = 6;
 
 function chains(ends, forces, top) {  // a prism per contact, as wide as its force
@@ -86,7 +84,6 @@ function redraw(name, changes) {
   return K3DInstance.reload(Object.assign(object, changes), changes, true);
 }
 
-let busy = false;
 let again = false;
 function show() {
   if (busy) { again = true; return; }
@@ -125,23 +122,6 @@ function show() {
   });
 }
 
-let timer = null;
-function play(on) {
-  clearInterval(timer);
-  timer = null;
-  el('play').textContent = on ? '❚❚' : '▶';
-  el('play').setAttribute('aria-label', on ? 'pause' : 'play');
-  if (!on) return;
-  const slider = el('frame');
-  if (Number(slider.value) === CDOPT.frames.length - 1) slider.value = 0;
-  timer = setInterval(() => {
-    if (busy) return;
-    slider.value = Number(slider.value) + 1;
-    show();
-    if (Number(slider.value) === CDOPT.frames.length - 1) play(false);
-  }, 150);
-}
-
 function look() {  // the whole scene, whatever the shape of the window
   const target = CDOPT.low.map((x, d) => (x + CDOPT.high[d]) / 2);
   const canvas = el('canvasTarget');
@@ -152,8 +132,6 @@ function look() {  // the whole scene, whatever the shape of the window
   K3DInstance.setCamera([...eye, ...target, ...CDOPT.up]);
 }
 
-el('play').onclick = () => play(timer === null);
-el('frame').oninput = () => { play(false); show(); };
 ['force', 'scale', 'size', 'opacity'].forEach((id) => { el(id).oninput = show; });
 setTimeout(look, 20);
 show();

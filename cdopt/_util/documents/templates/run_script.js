@@ -1,2 +1,3 @@
 const CDOPT = {{ content|tojson }};
-{{ source("run.js") }}
+const [PAUSE, MOST_SHOWN] = [150, Infinity];
+{{ source("run_player.js", "run.js") }}
