@@ -13,6 +13,7 @@ from . import (
 )
 from .dynamics import Measures, Trajectory, measures, simulate, stress
 from .formulations import (
+    Batch,
     ClassicCD,
     CompatibleCD,
     CompatibleFriction,
@@ -26,6 +27,7 @@ from .formulations import (
     SoftCD,
     VariationalStep,
     reduced,
+    solve_batch,
 )
 from .hyperstatic import (
     Audit,
@@ -68,6 +70,7 @@ __version__: str
 __all__ = [
     "Audit",
     "BackendUnavailable",
+    "Batch",
     "CdoptError",
     "Certificate",
     "ClassicCD",
@@ -123,6 +126,7 @@ __all__ = [
     "scene",
     "sensitivity",
     "simulate",
+    "solve_batch",
     "stability",
     "stress",
     "study",

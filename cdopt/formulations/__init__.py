@@ -1,6 +1,7 @@
 """The theory as a tree: one file, one convex problem, its equation numbers in the docstring."""
 
 from cdopt.formulations.base import Formulation
+from cdopt.formulations.batch import Batch, solve_batch
 from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compatible_cd import ClosedNetwork, CompatibleCD
 from cdopt.formulations.compatible_friction import CompatibleFriction
@@ -16,6 +17,7 @@ from cdopt.formulations.variational_step import StepDamping, VariationalStep
 from cdopt.problem.sliders import Sliders
 
 __all__ = [
+    "Batch",
     "ClassicCD",
     "ClosedNetwork",
     "CompatibleCD",
@@ -36,4 +38,5 @@ __all__ = [
     "StiffnessSweep",
     "VariationalStep",
     "reduced",
+    "solve_batch",
 ]

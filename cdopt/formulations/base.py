@@ -24,6 +24,7 @@ from cdopt.backends.selection import require_capable, resolve, usual
 from cdopt.formulations.conflicts import conflict
 from cdopt.formulations.extension import Addition, ExtendedIterate
 from cdopt.formulations.prepared import Prepared
+from cdopt.formulations.stacked import of_bodies, split_steps
 from cdopt.formulations.stated_program import unpacked
 from cdopt.formulations.statement import InForces, InMotion, Statement
 from cdopt.problem import ContactProblem
@@ -39,6 +40,7 @@ from cdopt.problem.contact_step import (
 from cdopt.problem.existence import prove_infeasible
 from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.solution import Iterate, StepSolution, WarmStart
+from cdopt.problem.stacking import Stack
 
 FORMS = ("force", "velocity")
 Certified = tuple[RunResult, Certificate | None]
@@ -228,6 +230,13 @@ class Formulation(ABC):
         reactions = joints.reactions(v_next, *moved)
         return {"v_next": v_next, "joint_forces": reactions}
 
+    def _answer(self, iterate: Iterate) -> dict[str, Any]:
+        """The arrays of a solution, of an answer that counts as one."""
+        fields: dict[str, Any] = {"f": iterate.forces, **self._fields(iterate)}
+        if self.joints is not None:
+            fields.update(self._with_joints(self.joints, fields))
+        return fields
+
     def _certificates(
         self, fields: dict[str, Any], certificate: Certificate | None
     ) -> dict[str, Certificate]:
@@ -238,9 +247,7 @@ class Formulation(ABC):
         if certificate is None:
             return {}
         if self.bodies is not None and fields["f"] is not None and not self.extended:
-            rows = [fields["f"][:, None], *([] if fields.get("f_t") is None else [fields["f_t"]])]
-            forces = np.concatenate([np.hstack(rows).ravel(), fields["joint_forces"]])
-            certificate = certify(self.bodies, fields["v_next"], forces, certificate.tol)
+            certificate = certify(*of_bodies(self.bodies, fields), certificate.tol)
         return {"forces": certificate}
 
     def motion_of(self, solution: StepSolution) -> FloatArray | None:
@@ -265,9 +272,13 @@ class Formulation(ABC):
 
     def _objective(self, iterate: Iterate) -> float:
         """Objective of the stated form at an answer, in physical units."""
+        return float(self._objectives(iterate).sum())
+
+    def _objectives(self, iterate: Iterate) -> FloatArray:
+        """(parts,) the same of each independent part."""
         if self.in_forces:
-            return float(self.data.force_objective(iterate.forces).sum())
-        return float(self.data.motion_objective(iterate.motion, iterate.forces).sum())
+            return self.data.force_objective(iterate.forces)
+        return self.data.motion_objective(iterate.motion, iterate.forces)
 
     def with_constraints(self, *constraints: cp.Constraint) -> Self:
         """The same formulation with constraints of your own, written on its variables.
@@ -455,6 +466,19 @@ class Formulation(ABC):
             raise self._out_of_memory(chosen.name, error) from error
         return solution
 
+    def _solve_each(
+        self, stack: Stack, backend: Any, *, tol: float = TOLERANCE, **settings: Any
+    ) -> list[StepSolution]:
+        """The solutions of the steps of a ``stack``, whose one step the formulation has.
+
+        Those that are not ok say nothing of their steps: others may be why.
+        """
+        return self._split(self.solve(backend, tol=tol, check=False, **settings), stack, tol)
+
+    def _split(self, whole: StepSolution, stack: Stack, tol: float) -> list[StepSolution]:
+        """The solution of each step of a ``stack``, certified with its own data at ``tol``."""
+        return split_steps(self, whole, stack, tol)
+
     def _run(
         self, once: Solve, backend: Backend, start: WarmStart | None, time_limit: float | None
     ) -> Certified:
@@ -547,9 +571,7 @@ class Formulation(ABC):
         claimed = result.claim == "solved"
         iterate = result.iterate
         if iterate is not None and (claimed or (certificate is not None and certificate.ok)):
-            fields.update({"f": iterate.forces, **self._fields(iterate)})
-            if self.joints is not None:
-                fields.update(self._with_joints(self.joints, fields))
+            fields.update(self._answer(iterate))
         return StepSolution(
             **fields,
             certificates=self._certificates(fields, certificate),

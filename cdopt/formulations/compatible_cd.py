@@ -34,16 +34,18 @@ from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import TRUSS_FORMS, NoTensionTruss
 from cdopt.formulations.printing import align, conjugate_latex
+from cdopt.formulations.stacked import split
 from cdopt.problem import truss_data
 from cdopt.problem.active_set import amplified, resolved
-from cdopt.problem.certificate import TOLERANCE, Certificate, certify
+from cdopt.problem.certificate import TOLERANCE, Certificate, certify, certify_each
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import Step
 from cdopt.problem.joint_elimination import Eliminated, eliminated
-from cdopt.problem.residual import Condition, residuals_of
+from cdopt.problem.residual import Condition, residuals_of, residuals_of_each
 from cdopt.problem.scales import step_scales
-from cdopt.problem.scaling import Entries, delassus_root
-from cdopt.problem.solution import StepSolution, WarmStart
+from cdopt.problem.scaling import Entries, delassus_root, total_by
+from cdopt.problem.solution import Iterate, StepSolution, WarmStart
+from cdopt.problem.stacking import Stack
 
 _CLOSED_FLOOR = 1e-7  # no solver at its defaults resolves gaps better than this
 _CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero may be zero
@@ -237,6 +239,64 @@ class CompatibleCD:
         second = truss.solve(chosen, warm_start=earlier, time_limit=deadline.time_limit, **common)
         return self._combine(first, _covering(second, truss, network), network, springs)
 
+    def _solve_each(
+        self, stack: Stack, backend: Any, *, tol: float = TOLERANCE, **options: Any
+    ) -> list[StepSolution]:
+        """The solutions of the steps of a ``stack``, whose one step it has; rigid joints alone."""
+        chosen = resolve("newton" if backend is None else backend, **options)
+        common: dict[str, Any] = {"tol": tol, "check": False}
+        if self.epsilon is not None:
+            return self.compliant_cd._solve_each(stack, chosen, **common)
+        first = self.classic_cd.solve(chosen, **common)
+        classic = self.classic_cd._split(first, stack, tol)
+        if first.f is None:
+            return classic
+        own = np.array([self._closed_tol(one) for one in classic])
+        network = self._network(first, own[stack.contact])
+        truss = self.truss(network)
+        second = truss.solve(chosen, **common)
+        return self._split((first, second), (network, truss), stack, classic, tol)
+
+    def _split(
+        self,
+        answers: tuple[StepSolution, StepSolution],
+        second: tuple[ClosedNetwork, NoTensionTruss],
+        stack: Stack,
+        classic: list[StepSolution],
+        tol: float,
+    ) -> list[StepSolution]:
+        """The solution of each step of a ``stack``, from both ``answers`` for the whole."""
+        (network, truss), iterate = second, answers[1].iterate
+        if iterate is None:
+            return [dataclasses.replace(one, certificates={}) for one in classic]
+        free = slice(None) if self.joints is None else self.joints.motions.free
+        groups = stack.groups(truss.data.parts, stack.dof[free], network.contacts)
+        of_dof = groups.of_part[truss.data.parts.dof]
+        first_step = _first_step(iterate, truss, network)
+        closed = np.bincount(stack.contact[network.contacts], minlength=stack.count).tolist()
+        each = []
+        for certificate, more, objective, many, one in zip(
+            certify_each(truss.data, iterate.motion, iterate.forces, groups, tol),
+            residuals_of_each((first_step,), groups),
+            total_by(groups.of_part, truss._objectives(iterate), stack.count).tolist(),
+            closed,
+            classic,
+            strict=True,
+        ):
+            forces = dataclasses.replace(certificate, residuals=(*certificate.residuals, *more))
+            own_tol = self._closed_tol(one)
+            record = {"classic": one.as_dict(forces=False)}
+            record["closed"] = {"contacts": many, "tol": own_tol, "projected": network.projected}
+            own = {"objective": objective, "classic": one, "provenance": record}
+            each.append({"certificates": {**_as_classic(one), "forces": forces}, **own})
+        whole = self._combine(*answers, network, None)
+        fields = {name: getattr(whole, name) for name in ("f", "v_next", "u", "gap", "dual")}
+        fields["joint_forces"] = whole.joint_forces
+        dual = of_dof if self.form == "complementary" else stack.contact
+        owners = {"dual": dual, "rows": stack.contact, "motion": of_dof}
+        owners |= {"u": stack.dof if stack.dof.size else of_dof}
+        return split(whole, stack, fields, owners, each)
+
     def _springs(self) -> Eliminated | None:
         """The step in coordinates that keep its rigid joints, where others are springs."""
         if self.joints is None or not self.joints.soft.size:
@@ -270,15 +330,22 @@ class CompatibleCD:
         InvalidInput : the solution holds no forces on the contacts of this step.
         """
         checks.instance("classic", classic, StepSolution)
+        return self._network(classic, self._closed_tol(classic))
+
+    def _closed_tol(self, classic: StepSolution) -> float:
+        """The relative gap speed up to which contacts of a classic solution may be closed."""
+        if self.closed_tol is not None:
+            return self.closed_tol
+        worst = 0.0 if classic.certificate is None else classic.certificate.worst
+        return max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst if np.isfinite(worst) else 0.0)
+
+    def _network(self, classic: StepSolution, tol: float | FloatArray) -> ClosedNetwork:
+        """The closed contacts by a tolerance for all, or (nc,) one for each."""
         data = self.classic_cd.data
         f, gap, motion = classic.f, classic.gap, self.motion_of(classic)
         foreign = motion is not None and motion.shape != (data.nv,)
         if f is None or gap is None or foreign or not f.shape == gap.shape == (data.nc,):
             raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
-        tol = self.closed_tol
-        if tol is None:
-            worst = 0.0 if classic.certificate is None else classic.certificate.worst
-            tol = max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst if np.isfinite(worst) else 0.0)
         local = data.scales.local(motion, f)
         products = data.entries.transposed if data.N is None else Entries(data.N)
         gap_tol = tol * local.speed + step_scales(data).position_round_off
@@ -290,7 +357,7 @@ class CompatibleCD:
         lost = float(np.abs(products.times(f - forces)).max(initial=0.0))
         return ClosedNetwork(
             np.flatnonzero(closed),
-            tol,
+            float(np.max(tol, initial=0.0)),
             gap_tol,
             again.forces,
             products.times(again.forces),
@@ -484,23 +551,28 @@ class CompatibleCD:
         return f"{self.name} ({self.step.nc:,} contacts)"
 
 
-def _covering(second: StepSolution, truss: NoTensionTruss, network: ClosedNetwork) -> StepSolution:
-    """The second solution, whose certificate covers what the first step did to its forces.
+def _first_step(iterate: Iterate, truss: NoTensionTruss, network: ClosedNetwork) -> Condition:
+    """What the first step did to the forces of the second, for its certificate.
 
-    With the residual ``first step`` at the local force F_i of each contact: the forces that load
+    The residual ``first step`` at the local force F_i of each contact: the forces that load
     which was not delivered makes on the contacts that press, over F_i; its resolution is what the
     first step leaves uncertain, over F_i. Where contacts nearly do the same, both are magnified.
     """
-    data, iterate, certificate = truss.data, second.iterate, second.certificate
-    if iterate is None or iterate.motion is None or certificate is None:
-        return second
-    f, n = np.asarray(iterate.forces), network.contacts.size
-    at = data.scales.local(iterate.motion, f).force
+    data, f, n = truss.data, np.asarray(iterate.forces), network.contacts.size
+    at, part = data.scales.local(iterate.motion, f).force, data.parts.contact
     pressing = np.flatnonzero(f > 0.0)
-    missed = amplified(data.B, data.load(f) - data.contact_load, pressing, f.size)
+    missed = amplified(data.B, data.load(f) - data.contact_load, pressing, part)
     uncertain = np.zeros(f.size)
     uncertain[:n] = network.uncertain[network.contacts]
-    more = residuals_of(Condition("first step", "N", missed, at, uncertain, True))
+    return Condition("first step", "N", missed, at, uncertain, True)
+
+
+def _covering(second: StepSolution, truss: NoTensionTruss, network: ClosedNetwork) -> StepSolution:
+    """The second solution, whose certificate covers what the first step did to its forces."""
+    iterate, certificate = second.iterate, second.certificate
+    if iterate is None or iterate.motion is None or certificate is None:
+        return second
+    more = residuals_of(_first_step(iterate, truss, network))
     full = dataclasses.replace(certificate, residuals=(*certificate.residuals, *more))
     return dataclasses.replace(second, certificates={**second.certificates, "forces": full})
 

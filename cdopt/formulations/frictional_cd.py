@@ -224,12 +224,13 @@ class FrictionalCD(Formulation):
         data = answer.data if isinstance(answer, ExtendedIterate) else self.data
         return data.shift(data.gap(answer.motion, answer.forces))
 
-    def _objective(self, iterate: Iterate) -> float:
+    def _objectives(self, iterate: Iterate) -> FloatArray:
         """Of the convex problem with the shift of the answer, in the form that is stated."""
+        objectives = super()._objectives(iterate)
         if self.form == "velocity":
-            return super()._objective(iterate)
-        work = self._shift_of(iterate) @ self.data.cones.normal(iterate.forces)
-        return super()._objective(iterate) + float(work)
+            return objectives
+        work = self._shift_of(iterate) * self.data.cones.normal(iterate.forces)
+        return objectives + self.data.parts.total(self.data.parts.contact, work)
 
     def _provenance(self, *arguments: Any) -> dict[str, Any]:
         record = {**super()._provenance(*arguments), "law": self.law}

@@ -12,7 +12,7 @@ precision (iterative refinement; N. J. Higham, Accuracy and Stability of Numeric
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -75,22 +75,58 @@ def resolved(
     return Resolved(forces, uncertain)
 
 
-def amplified(B: sp.csr_array, missed: FloatArray, pressing: IntArray, nc: int) -> FloatArray:
+def amplified(
+    B: sp.csr_array, missed: FloatArray, pressing: IntArray, part: IntArray
+) -> FloatArray:
     """(nc,) N, forces that a load ``missed`` (nv,) makes on the ``pressing`` contacts (n,).
 
-    Zero where they are too many to say.
+    ``part`` (nc,) is the independent part of each contact. Zero in parts where they are too many
+    to say.
     """
-    result = np.zeros(nc)
-    if not 0 < pressing.size <= _MOST or not missed.any():
+    result = np.zeros(part.size)
+    many = np.bincount(part[pressing], minlength=1)
+    pressing = pressing[many[part[pressing]] <= _MOST]
+    if not pressing.size or not missed.any():
         return result
-    used, rows = _block(B, pressing)
-    if used.size > 3 * _MOST:
-        return result
-    length = np.linalg.norm(rows, axis=1)
-    length = np.where(length > 0.0, length, 1.0)
-    inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT)
-    result[pressing] = np.abs(inverse.T @ missed[used]) / length
+    for contacts, used, rows in _blocks_of(B, pressing, part[pressing]):
+        length = np.linalg.norm(rows, axis=2)
+        length = np.where(length > 0.0, length, 1.0)
+        inverse = np.linalg.pinv(rows / length[:, :, None], rcond=_DEPENDENT)
+        result[contacts] = np.abs(np.einsum("kmn,km->kn", inverse, missed[used])) / length
     return result
+
+
+def _blocks_of(
+    B: sp.csr_array, rows: IntArray, part: IntArray
+) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """The rows (n,) of B as one dense block for each ``part`` (n,), those of equal shape together.
+
+    Yields
+    ------
+    (k, a) rows, (k, b) columns in which they have entries, and (k, a, b) blocks. Parts with too
+    many columns are left out.
+    """
+    order = np.argsort(part, kind="stable")
+    rows, (_, part, high) = (
+        rows[order],
+        np.unique(part[order], return_inverse=True, return_counts=True),
+    )
+    many = B.indptr[rows + 1] - B.indptr[rows]
+    row = np.arange(rows.size).repeat(many)
+    at = np.arange(row.size) + (B.indptr[rows] - (many.cumsum() - many)).repeat(many)
+    pairs, place = np.unique(part[row] * B.shape[1] + B.indices[at], return_inverse=True)
+    wide = np.bincount(pairs // B.shape[1], minlength=high.size)
+    local_row = np.arange(rows.size) - (high.cumsum() - high)[part]
+    local_column = np.arange(pairs.size) - (wide.cumsum() - wide).repeat(wide)
+    for a, b in {(int(x), int(y)) for x, y in zip(high, wide, strict=True) if y <= 3 * _MOST}:
+        alike = (high == a) & (wide == b)
+        index = np.cumsum(alike) - 1
+        here = alike[part[row]]
+        blocks = np.zeros((int(alike.sum()), a, b))
+        where = index[part[row[here]]], local_row[row[here]], local_column[place[here]]
+        np.add.at(blocks, where, B.data[at[here]])
+        columns = (pairs % B.shape[1])[alike.repeat(wide)].reshape(-1, b)
+        yield rows[alike[part]].reshape(-1, a), columns, blocks
 
 
 def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:

@@ -27,11 +27,14 @@ from cdopt.problem.existence import attainment
 from cdopt.problem.residual import (
     EPS,
     Condition,
+    Groups,
     Residual,
     energy_round_off,
+    largest_places,
     law_condition,
     positive,
     residuals_of,
+    residuals_of_each,
 )
 from cdopt.problem.step_problems import LAWS, frictional_data, loaded_by_sliders, rigid_data
 
@@ -197,41 +200,100 @@ def certify(
     elif data.nv:
         raise InvalidInput("motion", "None", f"shape ({data.nv},)")
     tol = checks.scalar("tol", tol, above=0.0, at_most=1.0)
-    with np.errstate(all="ignore"):  # what is not a number fails its residual
-        bound, why = _motion_error(data, motion, forces)
-        certificate = Certificate(data.kind, residuals(data, motion, forces), tol, None, bound, why)
-        if not certificate.ok:
-            return certificate
-        slater, doubts = attainment(data, motion, forces, certificate.worst)
-        if slater is None and not doubts:
-            return certificate
-        found = (*certificate.residuals, *doubts)
-        return replace(certificate, residuals=found, slater=slater)
+    return _certificates(data, motion, forces, tol)[0]
 
 
-def _motion_error(
-    data: ContactProblem, motion: FloatArray | None, f: FloatArray
-) -> tuple[float | None, str]:
-    """A bound of the error of each entry of v⁺ in m/s or rad/s, or None and the reason.
+def certify_each(
+    data: ContactProblem,
+    motion: FloatArray | None,
+    forces: FloatArray,
+    groups: Groups,
+    tol: float = TOLERANCE,
+) -> list[Certificate]:
+    """The certificates of problems that stand side by side in one, whose answer is given.
+
+    All scales are local, and residuals are taken of each problem's own entries: they are those of
+    the problem alone, but for the order of sums. ``motion``, ``forces`` and ``tol`` as in
+    ``certify``.
+    """
+    checks.instance("data", data, ContactProblem)
+    checks.instance("groups", groups, Groups)
+    forces = checks.answer("forces", forces, data.rows)
+    motion = None if motion is None else checks.answer("motion", motion, data.nv)
+    return _certificates(data, motion, forces, checks.tolerance("tol", tol), groups)
+
+
+@np.errstate(all="ignore")  # what is not a number fails its residual
+def _certificates(
+    data: ContactProblem,
+    motion: FloatArray | None,
+    f: FloatArray,
+    tol: float,
+    groups: Groups | None = None,
+) -> list[Certificate]:
+    """The certificate of each problem of ``groups``; None is one problem."""
+    found = residuals(data, motion, f)
+    each = [found] if groups is None else residuals_of_each(_conditions(data, motion, f), groups)
+    bounds = _motion_errors(data, motion, f, groups)
+    certificates = [
+        Certificate(data.kind, one, tol, None, *bound)
+        for one, bound in zip(each, bounds, strict=True)
+    ]
+    sound = [(k, c.worst) for k, c in enumerate(certificates) if c.ok]
+    for k, slater, doubts in attainment(data, motion, f, sound, groups):
+        residuals_too = (*certificates[k].residuals, *doubts)
+        certificates[k] = replace(certificates[k], residuals=residuals_too, slater=slater)
+    return certificates
+
+
+def _motion_errors(
+    data: ContactProblem, motion: FloatArray | None, f: FloatArray, groups: Groups | None
+) -> list[tuple[float | None, str]]:
+    """Of each problem a bound of the error of v⁺ in m/s or rad/s, or None and the reason.
 
     The primal energy P is strongly convex: of the exact motion v, ½ ‖v − v⁺‖²_M ≤ P(v⁺) − P(v), and
     P(v) ≥ −Δt D(f) of any feasible forces. So it is at most the duality gap, round-off included.
     """
-    mass = data.inertia
+    mass, count = data.inertia, 1 if groups is None else groups.count
     if mass is None or motion is None:
-        return None, "without inertia no energy bounds a motion"
+        return [(None, "without inertia no energy bounds a motion")] * count
     if data.law == "coulomb":
-        return None, "Coulomb's law has no dual problem, and no gap"
+        return [(None, "Coulomb's law has no dual problem, and no gap")] * count
     if data.sliders is not None or not mass.is_diagonal:
-        return None, "it is computed of problems without sliders whose mass matrix is diagonal"
+        reason = "it is computed of problems without sliders whose mass matrix is diagonal"
+        return [(None, reason)] * count
     cones, local = data.cones, data.scales.local(motion, f)
+    why = dict[int, str]()
     gap, round_off = local.rates, local.gap_round_off
-    pushes = cones.d == 1 and f.min(initial=0.0) >= 0.0  # which is in half-lines and in lines
-    if not pushes and (cones.distance(f) > EPS * cones.sizes(f)).any():
-        return None, "the forces are not feasible"
+    of = np.zeros(data.nc, dtype=np.int64) if groups is None else groups.of_contact
     outside = cones.dual_distance(gap) - cones.sensitivity * cones.sizes(round_off)
     if data.compliance is None and (outside > 0.0).any():
-        return None, f"the motion is not feasible: a rate is {outside.max():.1e} m/s off its cone"
+        at = largest_places(outside, of)
+        off = zip(of[at].tolist(), outside[at].tolist(), strict=True)
+        text = "the motion is not feasible: a rate is {:.1e} m/s off its cone"
+        why = {k: text.format(x) for k, x in off if x > 0.0}
+    pushes = cones.d == 1 and f.min(initial=0.0) >= 0.0  # which is in half-lines and in lines
+    if not pushes:
+        bad = cones.distance(f) > EPS * cones.sizes(f)
+        why |= dict.fromkeys(of[bad].tolist(), "the forces are not feasible")
+    if len(why) == count:
+        return [(None, why[k]) for k in range(count)]
+    speed = _motion_bound(data, motion, f, local)
+    if groups is None:
+        return [(float(speed.max(initial=0.0)), "")]
+    bound = np.zeros(count)
+    np.maximum.at(bound, groups.of_part[data.parts.dof], speed)
+    return [(None, why[k]) if k in why else (x, "") for k, x in enumerate(bound.tolist())]
+
+
+def _motion_bound(
+    data: ContactProblem, motion: FloatArray, f: FloatArray, local: LocalScales
+) -> FloatArray:
+    """(nv,) a bound of the error of each entry of v⁺, of an answer that is feasible."""
+    mass = data.inertia
+    if mass is None:
+        raise TypeError("a problem without inertia")
+    gap, round_off = local.rates, local.gap_round_off
     jump, push = motion - data.rest, data.dt * data.load(f)
     missed = mass.times(jump) - push
     share = data.dt * f * gap
@@ -245,8 +307,7 @@ def _motion_error(
     left = 0.5 * missed * mass.solve(missed)
     total = np.abs(parts.total(at, share)) + EPS * parts.total(at, size)
     total += parts.total(at, data.dt * np.abs(f) * round_off) + parts.total(parts.dof, left)
-    speed = np.sqrt(2.0 * total[parts.dof] / mass.diagonal)
-    return float(speed.max(initial=0.0)), ""
+    return np.sqrt(2.0 * total[parts.dof] / mass.diagonal)
 
 
 def residuals(
@@ -260,9 +321,10 @@ def residuals(
     kept: Any = data.__dict__.get("_residuals")
     answer: Any = np.array(f), None if motion is None else np.array(motion)
     if kept is None or not all(map(same, kept, answer)):
-        kept = data.__dict__["_residuals"] = *answer, _residuals(data, motion, f)
-    found: tuple[Residual, ...] = kept[2]
-    return found
+        found = residuals_of(*_conditions(data, motion, f))
+        kept = data.__dict__["_residuals"] = *answer, found
+    known: tuple[Residual, ...] = kept[2]
+    return known
 
 
 def worst_residual(data: ContactProblem, f: FloatArray) -> float:
@@ -270,9 +332,10 @@ def worst_residual(data: ContactProblem, f: FloatArray) -> float:
     return max(r.value for r in residuals(data, data.velocity(f), f))
 
 
-def _residuals(
+def _conditions(
     data: ContactProblem, motion: FloatArray | None, f: FloatArray
-) -> tuple[Residual, ...]:
+) -> tuple[Condition, ...]:
+    """The conditions of an answer, a motion (nv,) and forces f (rows,)."""
     if data.sliders is not None:
         motion = data.velocity(f) if motion is None else motion
         data = loaded_by_sliders(data, np.asarray(motion))
@@ -283,7 +346,7 @@ def _residuals(
     return conditions(data, local, f)
 
 
-def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Residual, ...]:
+def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Condition, ...]:
     """f ≥ 0, g ≥ 0, fᵀg = 0: (20)–(22) of Olsen & Kamrin (2018).
 
     With the local speed S_i at contact i and the energy E of a part:
@@ -301,7 +364,7 @@ def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Res
     both, pull = positive(np.minimum(push, gap)), positive(-push)
     if lines.any():
         both, pull = np.where(lines, 0.0, both), np.where(lines, 0.0, pull)
-    return residuals_of(
+    return (
         Condition("penetration", "m/s", positive(-data.cones.opening(gap)), speed, round_off),
         Condition("tension", "m/s", pull, speed, zero),
         Condition("complementarity", "m/s", both, speed, round_off),
@@ -310,7 +373,9 @@ def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Res
     )
 
 
-def _with_friction(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Residual, ...]:
+def _with_friction(
+    data: ContactProblem, local: LocalScales, f: FloatArray
+) -> tuple[Condition, ...]:
     """K ∋ f ⟂ g̃ ∈ K*, for forces of the rows (rows,).
 
     With w = tr(N_ii)/d and the local speed S_i at contact i:
@@ -336,7 +401,7 @@ def _with_friction(data: ContactProblem, local: LocalScales, f: FloatArray) -> t
         outside, round_off = cones.dual_distance(rates), cones.sensitivity * size
         natural = cones.sizes(cones.natural_map(f, rates, w))
     work, noise = data.dt * cones.total(f * rates), data.dt * force * cones.sensitivity * size
-    return residuals_of(
+    return (
         Condition("penetration", "m/s", outside, speed, round_off),
         Condition("friction cone", "m/s", w * cones.distance(f), speed, 0.0 * speed),
         Condition("natural map", "m/s", natural, speed, round_off),
@@ -347,7 +412,7 @@ def _with_friction(data: ContactProblem, local: LocalScales, f: FloatArray) -> t
 
 def _elastic(
     data: ContactProblem, local: LocalScales, motion: FloatArray | None, f: FloatArray
-) -> tuple[Residual, ...]:
+) -> tuple[Condition, ...]:
     """f = w′(c), with c = −Δt (B v⁺ + b) or −(B u + gaps), and the local load F_i of a contact.
 
     - ``law``          max |f_i − w′(c_i)| / F_i
@@ -373,14 +438,14 @@ def _elastic(
     if not data.is_static:
         order = (by_law, inside, *local.balance)
     if data.law == "coulomb":
-        return residuals_of(*order)
+        return order
     stored = data.stored_energy(c) + law.conjugate(f)
     stored, unbalanced, round_off = (
         cones.total(values)
         for values in (stored, stored - f * c, energy_round_off(law, f, c, slack))
     )
     stored = np.maximum(stored, local.least_stored)
-    return residuals_of(*order, _duality_gap(data, local, unbalanced, round_off, stored))
+    return (*order, _duality_gap(data, local, unbalanced, round_off, stored))
 
 
 def _duality_gap(
@@ -402,6 +467,7 @@ def _duality_gap(
         np.abs(parts.total(at, unbalanced) + local.imbalance),
         parts.total(at, stored) + local.part_energy,
         parts.total(at, round_off) + local.imbalance_round_off,
+        part=np.arange(parts.count),
     )
 
 

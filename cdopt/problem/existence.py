@@ -9,6 +9,7 @@ multipliers have either sign. Two matrix products verify a proof.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import linprog
 from cdopt.problem.cone_products import Filled
 from cdopt.problem.contact_problem import ContactProblem
-from cdopt.problem.residual import EPS, Residual, positive
+from cdopt.problem.residual import EPS, Groups, Residual, largest_places, positive
 from cdopt.problem.scales import StaticScales, step_scales
 from cdopt.problem.scaling import column_scale
 
@@ -180,39 +181,50 @@ def _on_null_space(A: sp.csr_array, x: FloatArray) -> FloatArray:
 
 
 def attainment(
-    data: ContactProblem, motion: FloatArray | None, f: FloatArray, worst: float
-) -> tuple[float | None, tuple[Residual, ...]]:
+    data: ContactProblem,
+    motion: FloatArray | None,
+    f: FloatArray,
+    sound: list[tuple[int, float]],
+    groups: Groups | None = None,
+) -> Iterator[tuple[int, float | None, tuple[Residual, ...]]]:
     """Whether forces that look right are those of an infimum that is not attained.
 
-    It is asked of answers with friction whose ``worst`` residual is within the tolerance. Forces
-    that approach such an infimum grow as their worst residual gets less. So only forces f (rows,)
-    above a multiple of the local loads, the larger the less the residual, are looked at. They are
-    right where the Slater number of their part is positive, and where the least forces for the same
-    ``motion`` (nv,) hardly depend on their accuracy; in the plane cones are polyhedral, and every
-    infimum is attained.
+    It is asked of the ``sound`` problems of ``groups``, by number, whose worst residuals, their
+    second entries, are within the tolerance; None is one problem. Forces that approach such an
+    infimum grow as their worst residual gets less. So only forces f (rows,) above a multiple of the
+    local loads, the larger the less the residual, are looked at. They are right where the Slater
+    number of their part is positive, and where the least forces for the same ``motion`` (nv,)
+    hardly depend on their accuracy; in the plane cones are polyhedral, and every infimum is
+    attained.
 
-    Returns
-    -------
-    The Slater number, where it was computed, and a residual where the answer is none.
+    Yields
+    ------
+    Of each problem with such forces its number, the Slater number, and a residual where the answer
+    is none.
     """
-    if data.cones.polyhedral or not data.nc or data.compliance is not None:
-        return None, ()
+    if data.cones.polyhedral or not data.nc or data.compliance is not None or not sound:
+        return
     acts, at = step_scales(data).acting_energy(motion, f), data.parts.contact
     energy = data.dt * data.parts.total(
         at, data.mobility * data.cones.sizes(f / data.scales.lever) ** 2
     )
     size = np.sqrt(energy / np.where(acts > 0.0, acts, np.inf))
-    part = int(np.argmax(size))
-    large = float(size[part])
-    if large <= max(_MODERATE, max(worst, EPS * (1.0 + large)) ** _GROWTH):
-        return None, ()
-    contacts = np.flatnonzero(at == part)
-    slater = slater_number(data, contacts)
-    if slater.bounded:
-        return slater.value, ()
-    shrunk = forces_shrink(data, motion, f, contacts, worst)
-    doubts = (Residual("attainment", shrunk, float(acts[part]), "J"),)
-    return slater.value, doubts if shrunk > _SHRINKS else ()
+    of = np.zeros(size.size, dtype=np.int64) if groups is None else groups.of_part
+    places = largest_places(size, of)
+    part_of = dict(zip(of[places].tolist(), places.tolist(), strict=True))
+    for k, worst in sound:
+        part = part_of.get(k)
+        large = 0.0 if part is None else float(size[part])
+        if large <= max(_MODERATE, max(worst, EPS * (1.0 + large)) ** _GROWTH):
+            continue
+        contacts = np.flatnonzero(at == part)
+        slater = slater_number(data, contacts)
+        if slater.bounded:
+            yield k, slater.value, ()
+            continue
+        shrunk = forces_shrink(data, motion, f, contacts, worst)
+        doubts = (Residual("attainment", shrunk, float(acts[part]), "J"),)
+        yield k, slater.value, doubts if shrunk > _SHRINKS else ()
 
 
 # --- the Slater number -------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt.problem.contact_law import PowerLaw
 
 EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, relative to its terms' sizes
@@ -39,6 +39,8 @@ class Condition(NamedTuple):
     """The errors (n,) of one optimality condition, their local scales, and their round-off.
 
     ``decides`` says that round-off may hide a wrong answer: then the resolution is computed.
+    ``part`` (n,) is the independent part of the network that each belongs to; None where there is
+    one for each contact.
     """
 
     name: str
@@ -47,32 +49,85 @@ class Condition(NamedTuple):
     scale: FloatArray
     round_off: FloatArray
     decides: bool = False
+    part: IntArray | None = None
 
 
-@np.errstate(all="ignore")
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Problems that share no degree of freedom, side by side in one network.
+
+    Attributes
+    ----------
+    of_contact : (nc,) the problem of each contact.
+    of_part : (parts,) the problem of each independent part of the network.
+    count : number of problems.
+    """
+
+    of_contact: IntArray
+    of_part: IntArray
+    count: int
+
+    def of(self, condition: Condition) -> IntArray:
+        """(n,) the problem of each entry of a ``condition``."""
+        return self.of_contact if condition.part is None else self.of_part[condition.part]
+
+
 def residuals_of(*conditions: Condition) -> tuple[Residual, ...]:
     """Of each the largest error beyond round-off over its scale; not-a-number counts as largest.
 
     Where the scale itself is round-off, an error of that size counts as zero.
     """
-    residuals = []
-    for name, unit, error, scale, round_off, decides in conditions:
-        value, size, resolution = 0.0, 1.0, 0.0
-        if error.size:
-            floor = _NOTHING * round_off
-            acts, ratio = scale > floor, positive(error - round_off) / scale
-            if not acts.all():
-                beyond = np.where(scale > 0.0, error / scale, np.inf)
-                ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
-            if not math.isfinite(float((error + scale + floor).sum())):
-                ratio[~np.isfinite(error + scale + floor)] = np.nan
-            at = int(ratio.argmax())
-            value, size = float(ratio[at]), float(scale[at])
-            if decides:
-                blurred = float(np.where(acts, round_off / scale, 0.0).max())
-                resolution = blurred if value == value else np.nan
-        residuals.append(Residual(name, value, size, unit, resolution))
-    return tuple(residuals)
+    return residuals_of_each(conditions)[0]
+
+
+@np.errstate(all="ignore")
+def residuals_of_each(
+    conditions: tuple[Condition, ...], groups: Groups | None = None
+) -> list[tuple[Residual, ...]]:
+    """The residuals of each of the problems of ``groups``; None is one problem."""
+    columns = [_largest(condition, groups) for condition in conditions]
+    return list(zip(*columns, strict=True))
+
+
+def _largest(condition: Condition, groups: Groups | None) -> list[Residual]:
+    """The residual of a condition in each problem."""
+    name, unit, error, scale, round_off, decides, _ = condition
+    count = 1 if groups is None else groups.count
+    if not error.size:
+        return [Residual(name, 0.0, 1.0, unit)] * count
+    floor = _NOTHING * round_off
+    acts, ratio = scale > floor, positive(error - round_off) / scale
+    if not acts.all():
+        beyond = np.where(scale > 0.0, error / scale, np.inf)
+        ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
+    if not math.isfinite(float((error + scale + floor).sum())):
+        ratio[~np.isfinite(error + scale + floor)] = np.nan
+    blurred = np.where(acts, round_off / scale, 0.0) if decides else None
+    if groups is None:
+        at = int(ratio.argmax())
+        value, resolution = float(ratio[at]), 0.0
+        if blurred is not None:
+            resolution = float(blurred.max()) if value == value else np.nan
+        return [Residual(name, value, float(scale[at]), unit, resolution)]
+    of = groups.of(condition)
+    places = largest_places(ratio, of)
+    values, sizes, least = np.zeros(count), np.ones(count), np.zeros(count)
+    values[of[places]], sizes[of[places]] = ratio[places], scale[places]
+    if blurred is not None:
+        np.maximum.at(least, of, blurred)
+        least = np.where(np.isnan(values), np.nan, least)
+    rows = zip(values.tolist(), sizes.tolist(), least.tolist(), strict=True)
+    return [Residual(name, value, size, unit, blur) for value, size, blur in rows]
+
+
+def largest_places(values: FloatArray, label: IntArray) -> IntArray:
+    """The place of the largest value of each label that occurs, the first of equal ones.
+
+    Not-a-number counts as largest.
+    """
+    order = np.lexsort((-np.arange(values.size), values, label))
+    last = np.append(label[order][1:] != label[order][:-1], True)
+    return order[last]
 
 
 def positive(values: FloatArray) -> FloatArray:

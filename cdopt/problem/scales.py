@@ -270,7 +270,16 @@ class MatrixScales(StepScales):
             np.maximum(parts.total(parts.dof, motion_energy), _NEIGHBOUR**2 * least),
             parts.total(parts.dof, 0.5 * imbalance * self._mass.solve(imbalance)),
             parts.total(parts.dof, round_off**2),
-            (Condition("momentum", "m/s √kg", error, np.sqrt(energy)[blocks], round_off),),
+            (
+                Condition(
+                    "momentum",
+                    "m/s √kg",
+                    error,
+                    np.sqrt(energy)[blocks],
+                    round_off,
+                    part=parts.dof,
+                ),
+            ),
             speed,
             force,
             body_energy=energy,
@@ -671,7 +680,14 @@ class StaticScales(Scales):
         error = np.abs(load - problem.contact_load) / self.dof_lever
         scale = exchanged[self.bodies.label]
         pressed = positive(-problem.cones.normal(problem.p))  # m, by gaps and displacements
-        balance = Condition("equilibrium", "N", error[used], scale[used], EPS * acting[used])
+        balance = Condition(
+            "equilibrium",
+            "N",
+            error[used],
+            scale[used],
+            EPS * acting[used],
+            part=parts.dof[used],
+        )
         return LocalScales(
             _STATIC_ROUND_OFF * (problem.entries.times_size(u) + np.abs(problem.bias)),
             np.zeros(parts.count),

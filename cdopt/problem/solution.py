@@ -240,6 +240,15 @@ class StepSolution(Frozen):
         ------
         InvalidInput : the solution holds no forces.
         """
+        return notebook.data_frame(self.columns(), index="contact")
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of ``to_frame`` by name, "contact" first.
+
+        Raises
+        ------
+        InvalidInput : the solution holds no forces.
+        """
         if self.f is None:
             raise InvalidInput("solution", "no forces", "a solution with forces")
         columns: dict[str, Any] = {"contact": self.contact_names or range(self.f.size)}
@@ -248,7 +257,7 @@ class StepSolution(Frozen):
         for name, rows in shown:
             for k in range(0 if rows is None else rows.shape[1]):
                 columns[name if k == 0 else f"{name}{k + 1}"] = np.asarray(rows)[:, k]
-        return notebook.data_frame(columns, index="contact")
+        return columns
 
     def as_dict(self, forces: bool = True) -> dict[str, Any]:
         """Plain values for JSON.

@@ -133,8 +133,10 @@ def test_what_a_truss_does_not_deliver_counts_magnified() -> None:
     B = sp.csr_array(np.array([[1, 0.5], [1, 0.5 + 1e-5]]))
     error = np.array([1.0, -1.0])
     assert np.abs(B.T @ error).max() < 1.1e-5
-    np.testing.assert_allclose(amplified(B, B.T @ error, np.arange(2), 2), 1.0, rtol=1e-9)
-    assert not amplified(B, B.T @ error, np.arange(0), 2).any()
+    np.testing.assert_allclose(
+        amplified(B, B.T @ error, np.arange(2), np.zeros(2, int)), 1.0, rtol=1e-9
+    )
+    assert not amplified(B, B.T @ error, np.arange(0), np.zeros(2, int)).any()
 
 
 def test_the_certificate_is_the_one_that_fails() -> None:
