@@ -294,9 +294,10 @@ class ProximalGradient:
     def advance(
         self, trace: FloatArray, tolerance: float, share: float = 0.0, momentum: float = 1.0
     ) -> int:
-        """Take steps, with a ``momentum`` at most; the arguments are those of ``_accelerate``."""
-        data = self._threads, self.terms, self.transposed, self._edges, tolerance, share, momentum
-        taken: int = self._run(_accelerate)(*data, self._work, self._sums, self.scalars, trace)
+        """Take steps; the arguments are those of ``_accelerate``, with their ``limits``."""
+        data = self._threads, self.terms, self.transposed, self._edges
+        limits, room = (tolerance, share, momentum), (self._sums, self.scalars)
+        taken: int = self._run(_accelerate)(*data, limits, self._work, room, trace)
         return taken
 
     def refresh(self) -> None:
@@ -518,27 +519,26 @@ def _accelerate(
     terms: Terms,
     transposed: Rows,
     edges: tuple[Indices, Indices, Indices],
-    tolerance: float,
-    share: float,
-    momentum: float,
+    limits: tuple[float, float, float],
     work: Work,
-    sums: FloatArray,
-    scalars: FloatArray,
+    room: tuple[FloatArray, FloatArray],
     trace: FloatArray,
 ) -> int:
     """Accelerated proximal gradient steps, one for each entry of ``trace`` at most.
 
     ``threads`` is None where all chunks are of one thread: the loop is then compiled without
-    loops in threads. ``edges`` are the chunks of contacts, of forces and of y, ``sums`` (chunks, 8)
-    room for the sums of each. The shift follows its change by a ``share``. ``trace`` receives the
-    natural residual of each iterate; the loop ends early when it is within ``tolerance``. Returns
+    loops in threads. ``edges`` are the chunks of contacts, of forces and of y. ``limits`` are the
+    tolerance, the share of its change that the shift follows, and the largest momentum. ``room``
+    is for the sums (chunks, 8) of each chunk, and for scalars. ``trace`` receives the
+    natural residual of each iterate; the loop ends early when it is within the tolerance. Returns
     the number of steps.
 
     A step passes three times over its data: over the contacts to take over the last trial point
     x and propose the next, L doubled until dᵀHd ≤ L dᵀd with d = x − z; over y for Sᵀ d; and over
     the forces for R y, whose sums decide what follows.
     """
-    contacts, rows, dofs = edges
+    (contacts, rows, dofs), (sums, scalars) = edges, room
+    tolerance, share, momentum = limits
     accept, keep, beta, taken, ends = False, False, 0.0, 0, trace.shape[0] == 0
     due = share  # once in a step
     while not ends or accept:

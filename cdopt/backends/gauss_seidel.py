@@ -509,7 +509,7 @@ class BlockSweeps(Sweeps):
         blocks, rules, state = self.blocks, self.problem.rules, (self.wide, self.y, trace)
         if rules[0].size:
             room = np.zeros((5, self.problem.d))
-            swept = ruled_gauss_seidel(blocks, self.order, *rules, self.laws, room, *state)
+            swept = ruled_gauss_seidel(blocks, self.order, rules, self.laws, room, *state)
         else:
             swept = block_gauss_seidel(blocks, self.order, self.problem.mu, self.laws, *state)
         return int(swept), bool(swept < trace.size)
@@ -724,18 +724,17 @@ def _projected(W: FloatArray, r: Three, f: Three, mu: float, coulomb: bool, rho:
 def ruled_gauss_seidel(
     blocks: Blocks,
     order: IntArray,
-    rules: Rules,
-    coefficients: FloatArray,
+    cones: tuple[Rules, FloatArray],
     laws: tuple[bool, bool, float],
     room: FloatArray,
     f: FloatArray,
     y: FloatArray,
     trace: FloatArray,
 ) -> int:
-    """``block_gauss_seidel`` for cones with rules, of any number of rows; ``room`` is (5, d)."""
+    """``block_gauss_seidel`` for ``cones`` by rules and coefficients; ``room`` is (5, d)."""
     first, column, R = blocks.rows
     other_first, other_column, S = blocks.spread
-    coulomb, _, accuracy = laws
+    (rules, coefficients), (coulomb, _, accuracy) = cones, laws
     p, matrix, inverse = blocks.p, blocks.matrix, blocks.inverse
     d, r, new = p.shape[1], room[0], room[1]
     for sweep in range(trace.size):

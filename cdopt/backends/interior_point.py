@@ -137,7 +137,7 @@ def solve(
         try:
             rates, turn = units.law(gap)
             turn = turn if length > _FREE else None  # else with the shift of the iterate
-            linear = _Step(units, (f, s), at, slope, balance, rates - s, turn, mu, direct)
+            linear = _Step(units, (f, s), at, slope, (balance, rates - s), turn, mu, direct)
             dw, df, ds, length = linear.direction()
         except ArithmeticError as error:
             LOG.info("interior point: %s", error)
@@ -207,15 +207,14 @@ class _Step:
         pair: tuple[FloatArray, FloatArray],
         at: ConeScaling | HalfLineScaling,
         slope: FloatArray,
-        balance: FloatArray,
-        apart: FloatArray,
+        left: tuple[FloatArray, FloatArray],
         turn: FloatArray | None,
         mu: float,
         direct: bool,
     ) -> None:
         problem = units.problem
         self.units, self.net, self.at, self.mu, self.direct = units, units.net, at, mu, direct
-        (self.f, self.s), self.balance, self.apart, self.turn = pair, balance, apart, turn
+        (self.f, self.s), (self.balance, self.apart), self.turn = pair, left, turn
         self.near: tuple[FloatArray, FloatArray] | None = None
         self.hardening = problem.compliance is not None and problem.compliance.power < HOOKE
         self.give = slope + min(max(1e-2 * mu, _PROXIMAL_LEAST), _PROXIMAL_MOST)

@@ -35,7 +35,7 @@ from cdopt.problem import Cones, ContactProblem, FrictionCones, HalfLines
 from cdopt.problem.certificate import worst_residual
 from cdopt.problem.cone_products import Filled
 from cdopt.problem.cone_rules import Rules
-from cdopt.problem.contact_law import PowerLaw
+from cdopt.problem.contact_law import Compliant, PowerLaw
 from cdopt.problem.scaling import delassus_root, rows_of, scaled, total_by
 from cdopt.problem.sliders import StepSliders
 from cdopt.problem.solution import Iterate, WarmStart
@@ -108,7 +108,7 @@ class FrozenFriction:
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkProblem:
+class NetworkProblem(Compliant):
     """The conditions of optimality in scaled units.
 
     Attributes
@@ -188,18 +188,6 @@ class NetworkProblem:
     def static(self) -> bool:
         """Whether there is no inertia, as in a truss."""
         return self.S is None and self.N is None
-
-    @property
-    def elastic_law(self) -> PowerLaw:
-        """``compliance``, of elastic contacts.
-
-        Raises
-        ------
-        ValueError : the contacts are rigid.
-        """
-        if self.compliance is None:
-            raise ValueError("rigid contacts have no elastic law")
-        return self.compliance
 
     # --- for second-order methods ------------------------------------------------------
 

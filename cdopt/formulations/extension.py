@@ -245,6 +245,7 @@ class _Argument:
 
     @classmethod
     def of(cls, expression: cp.Expression, weights: Mapping[int, FloatArray]) -> _Argument | None:
+        """An expression at the values of its variables; None where one has none."""
         if any(v.value is None for v in expression.variables()):
             return None
         value = np.ravel(np.asarray(expression.value, dtype=float), order="F")

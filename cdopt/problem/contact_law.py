@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.errors import InvalidInput
 
 HOOKE = 2.0
 HERTZ = 2.5
@@ -145,3 +146,21 @@ class RowSprings(PowerLaw):
     def overlap(self, f: FloatArray) -> FloatArray:
         """f/k in m."""
         return f / self.stiffness
+
+
+class Compliant:
+    """Base of problems whose contacts may yield by a law, ``compliance``; None of rigid ones."""
+
+    compliance: PowerLaw | None
+
+    @property
+    def elastic_law(self) -> PowerLaw:
+        """``compliance``, of elastic contacts.
+
+        Raises
+        ------
+        InvalidInput : the contacts are rigid.
+        """
+        if self.compliance is None:
+            raise InvalidInput("problem", "rigid contacts", "elastic ones, which have a law")
+        return self.compliance

@@ -25,7 +25,7 @@ from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt.problem.cones import Cones
-from cdopt.problem.contact_law import PowerLaw, RowSprings
+from cdopt.problem.contact_law import Compliant, PowerLaw, RowSprings
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.residual import Condition
 from cdopt.problem.scaling import BodyBlocks, Entries, Parts
@@ -33,7 +33,7 @@ from cdopt.problem.sliders import StepSliders
 
 
 @dataclass(frozen=True, eq=False)
-class ContactProblem:
+class ContactProblem(Compliant):
     """The conditions on one contact network, as native solvers and the certificate use them.
 
     Forces f and rates g are arrays (rows,), d rows a contact, the normal one first. A motion is v⁺
@@ -126,18 +126,6 @@ class ContactProblem:
     def is_static(self) -> bool:
         """Whether the network has no inertia."""
         return self.inertia is None and self.N is None
-
-    @property
-    def elastic_law(self) -> PowerLaw:
-        """``compliance``, of elastic contacts.
-
-        Raises
-        ------
-        InvalidInput : the contacts are rigid.
-        """
-        if self.compliance is None:
-            raise InvalidInput("problem", "rigid contacts", "elastic ones, which have a law")
-        return self.compliance
 
     # --- the terms of the conditions -------------------------------------------------------
 
@@ -359,7 +347,7 @@ class ContactProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledProblem:
+class ScaledProblem(Compliant):
     """A problem in units of its parts: forces, rates and energies of order one, and Δt = 1.
 
     A motion is ``rest`` plus ``unit`` times w on the dofs ``used``; forces are ``force``
@@ -387,18 +375,6 @@ class ScaledProblem:
     used: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     unit: FloatArray = field(default_factory=lambda: np.zeros(0))
     cones: Cones | None = None
-
-    @property
-    def elastic_law(self) -> PowerLaw:
-        """``compliance``, of elastic contacts.
-
-        Raises
-        ------
-        ValueError : the contacts are rigid.
-        """
-        if self.compliance is None:
-            raise ValueError("rigid contacts have no elastic law")
-        return self.compliance
 
 
 @dataclass(frozen=True, eq=False)

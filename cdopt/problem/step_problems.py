@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
@@ -22,7 +21,7 @@ from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
 from cdopt.problem.friction import Friction
 from cdopt.problem.joints import Joints
 from cdopt.problem.scales import DelassusScales, MatrixScales, StaticScales
-from cdopt.problem.scaling import BodyBlocks, rows_of, total_by
+from cdopt.problem.scaling import rows_of, total_by
 from cdopt.problem.sliders import StepSliders
 
 LAWS = ("coulomb", "associated")
@@ -178,11 +177,8 @@ def truss_data(
     gaps: FloatArray | None = None,
     free: BoolArray | None = None,
     prescribed_u: FloatArray | None = None,
-    contact_ids: NDArray[Any] | None = None,
-    dof_body: IntArray | None = None,
-    step_bodies: BodyBlocks | None = None,
-    step_acting: FloatArray | None = None,
     two_sided: BoolArray | None = None,
+    **names: Any,
 ) -> ContactProblem:
     """The problem of a static network: Bᵀf = F̃ on free dofs, f = w′(c), c = −(B u + gaps).
 
@@ -195,11 +191,9 @@ def truss_data(
     gaps : (nc,) m, at u = 0; by default all contacts touch.
     free : (nv,) mask of the free dofs; by default all.
     prescribed_u : (nv,) displacement of the others, m; zero on free dofs.
-    contact_ids : (nc,) names of the contacts.
-    dof_body : (nv,) the body of each dof.
-    step_bodies, step_acting : bodies, and local loads (nv,), of the step that it was made of, as
-        in ``ContactProblem``.
     two_sided : (nc,) which also pull; by default none.
+    names : ``contact_ids``, ``dof_body``, ``step_bodies`` and ``step_acting``, as in
+        ``ContactProblem``.
     """
     B = checks.matrix("B", B, None, None)
     nc, nv = B.shape
@@ -225,10 +219,7 @@ def truss_data(
         StaticScales,
         compliance=compliance,
         free=free,
-        dof_body=dof_body,
-        contact_ids=contact_ids,
-        step_bodies=step_bodies,
-        step_acting=step_acting,
+        **names,
     )
 
 

@@ -294,6 +294,7 @@ def _in_groups(message: str, contents: _Contents) -> str:
     """Bodies beyond the single ones as members of their groups: bodies[7] as spheres[0][2]."""
 
     def member(match: re.Match[str]) -> str:
+        """The field that one body of the message has in the file."""
         k, together = int(match[1]) - len(contents.bodies), bool(match[2])
         name = GROUP_FIELDS.get(match[3] or "", match[3])
         for number, group in enumerate(contents.spheres):

@@ -156,8 +156,8 @@ class NamedProblem:
             checks.read_only(data.bias[order]),
             data.free,
             data.free_motion,
-            checks.read_only(ids[order]),
-            data.dof_body,
+            contact_ids=checks.read_only(ids[order]),
+            dof_body=data.dof_body,
         )
         return dataclasses.replace(self, truss=truss)
 

@@ -242,11 +242,10 @@ def polyhedra_pile(
     """
     random = np.random.default_rng(seed)
     lattice = loose(n, 3, radius, spread, across, random)
-
-    def shape(size: float) -> Polyhedron:
-        return Polyhedron(size * _on_a_sphere(corners, random))
-
-    return _solids(shape, lattice, walls, density, materials)
+    return _solids(
+        lambda size: Polyhedron(size * _on_a_sphere(corners, random)),
+        lattice, walls, density, materials,
+    )  # fmt: skip
 
 
 @generator(
@@ -281,11 +280,10 @@ def polygon_packing(
     """
     random = np.random.default_rng(seed)
     lattice = loose(n, 2, radius, spread, across, random)
-
-    def shape(size: float) -> Polygon:
-        return Polygon(size * _on_a_circle(corners, random))
-
-    return _solids(shape, lattice, walls, density, materials)
+    return _solids(
+        lambda size: Polygon(size * _on_a_circle(corners, random)),
+        lattice, walls, density, materials,
+    )  # fmt: skip
 
 
 def _solids(
