@@ -32,7 +32,8 @@ from cdopt._util.frozen import Frozen
 from cdopt._util.parameters import limits
 from cdopt.collision import detect
 from cdopt.collision import step as contact_step
-from cdopt.problem.contact_step import ContactStep, DelassusStep
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.delassus_step import DelassusStep
 from cdopt.scene import (
     Body,
     Box,

@@ -21,8 +21,9 @@ from cdopt.bank.manifests import Manifest, ReferenceValue, home, manifest
 from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionTruss
 from cdopt.interop import fclib
 from cdopt.problem import LAWS
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.scene import Scene
 
 _OFFERED = {"step": ("classic", "compatible"), "frictional": LAWS, "truss": ("truss",)}

@@ -26,8 +26,8 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.problem import LAWS, frictional_data
-from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 
 _LOADED = 1e-6  # share of the largest force above which a contact counts as loaded
 _DENSE_LIMIT = 3000  # the nullity is found by dense linear algebra

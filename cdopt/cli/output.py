@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from cdopt.problem.contact_step import Step
+    from cdopt.problem.step import Step
     from cdopt.study import NamedProblem
 
 NO_ANSWER, INFEASIBLE = 1, 2  # exit codes

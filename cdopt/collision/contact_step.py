@@ -24,9 +24,10 @@ from cdopt.collision.contacts import (
 from cdopt.collision.joints import joints
 from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.problem.contact_list import tangents_of
-from cdopt.problem.contact_step import ContactStep, Origin
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.friction import Friction
 from cdopt.problem.mass import MassMatrix
+from cdopt.problem.step import Origin
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.scene import OVERLAPS, deepest, overlapping
 

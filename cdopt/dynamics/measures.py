@@ -19,8 +19,9 @@ from cdopt._util.frozen import Frozen
 from cdopt.dynamics.equilibrium import Equilibrium
 from cdopt.dynamics.records import Frame
 from cdopt.geometry.periodic import PeriodicBox
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.scene import Scene, State, placed
 
 if TYPE_CHECKING:

@@ -27,9 +27,10 @@ from cdopt.dynamics.run import Simulation
 from cdopt.dynamics.trajectory import Trajectory
 from cdopt.formulations import CompatibleCD
 from cdopt.formulations.compatible_cd import ClosedNetwork
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.joint_elimination import eliminated
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.scene import Scene, State, load
 
 METHODS: dict[str, Callable[..., Method]] = {

@@ -30,17 +30,13 @@ from cdopt.formulations.statement import InForces, InMotion, Statement
 from cdopt.problem import ContactProblem
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import (
-    ROUND_OFF,
-    ContactNames,
-    ContactStep,
-    DelassusStep,
-    Step,
-)
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.delassus_step import ROUND_OFF, DelassusStep
 from cdopt.problem.existence import prove_infeasible
 from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 from cdopt.problem.stacking import Stack
+from cdopt.problem.step import ContactNames, Step
 
 FORMS = ("force", "velocity")
 Certified = tuple[RunResult, Certificate | None]

@@ -39,13 +39,13 @@ from cdopt.problem import truss_data
 from cdopt.problem.active_set import amplified, resolved
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify, certify_each
 from cdopt.problem.contact_law import PowerLaw
-from cdopt.problem.contact_step import Step
 from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.residual import Condition, residuals_of, residuals_of_each
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import Entries, delassus_root, total_by
 from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 from cdopt.problem.stacking import Stack
+from cdopt.problem.step import Step
 
 _CLOSED_FLOOR = 1e-7  # no solver at its defaults resolves gaps better than this
 _CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero may be zero

@@ -42,13 +42,14 @@ from cdopt.formulations.statement import InForces
 from cdopt.problem import Sliders, elastic_data
 from cdopt.problem.certificate import TOLERANCE, Certificate
 from cdopt.problem.contact_law import PowerLaw
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.joint_elimination import Eliminated, eliminated, require_rigid_joints
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.residual import EPS, Condition, residuals_of
 from cdopt.problem.scaling import largest_by, rows_of, scaled
 from cdopt.problem.sliders import StepSliders
 from cdopt.problem.solution import Iterate, WarmStart
+from cdopt.problem.step import Step
 
 LEAST_ALPHA = 1e-9  # a smaller one is zero to round-off in gaps
 _SLIDERS = (

@@ -32,11 +32,12 @@ from cdopt.hyperstatic.network import equilibrated
 from cdopt.problem import ContactProblem
 from cdopt.problem.active_set import delivering
 from cdopt.problem.cones import OPEN, RESTING, SLIDING
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.joint_elimination import Eliminated
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import network_parts, rows_of, total_by
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 
 _BLUR = 10.0  # forces below this many residuals of the answer may be zero
 _DELIVERED = 1e-8  # share of the local load of a dof that forces may miss there, to be of use

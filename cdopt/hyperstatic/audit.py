@@ -37,11 +37,12 @@ from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.cones import OPEN, FixedFaces
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_problem import ContactProblem
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.joint_elimination import Eliminated
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale, contact_rows
 from cdopt.problem.solution import Iterate, StepSolution
+from cdopt.problem.step import Step
 from cdopt.problem.step_problems import LAWS, truss_data
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.polytope import ForcePolytope, polytopes
 from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 
 _PER_DIMENSION = 10  # effective draws per dimension, below which a covariance is not trusted
 _SAME = 1e-9  # energies this close, relative, are equal

@@ -24,8 +24,8 @@ from cdopt.hyperstatic.quantities import Quantity, stated_quantities
 from cdopt.hyperstatic.reduction import Reduced, reduce
 from cdopt.hyperstatic.report import NARROW, Indeterminacy
 from cdopt.problem.cones import OPEN, RESTING, SLIDING
-from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.problem.step_problems import LAWS
 
 _STAGES = ("solve", "dimension", "bounds")

@@ -14,7 +14,9 @@ from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.bounds import Bounds
-from cdopt.problem.contact_step import ROUND_OFF, ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.delassus_step import ROUND_OFF
+from cdopt.problem.step import Step
 from cdopt.problem.step_problems import interleaved
 
 

@@ -25,8 +25,8 @@ from cdopt.hyperstatic.mobilised import mobilised
 from cdopt.hyperstatic.network import SILENT, STIFF, self_stress_states
 from cdopt.hyperstatic.quantities import Quantity
 from cdopt.problem.cones import OPEN, RESTING, SLIDING
-from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,8 +25,8 @@ from cdopt.formulations.compatible_friction import network_on
 from cdopt.hyperstatic.polytope import centre_of
 from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 
 _END = 1e-6  # of an interval's width: this close to an end is at it
 TOL = 1e-6  # largest residual of a centre's optimality conditions

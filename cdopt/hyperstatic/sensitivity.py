@@ -22,9 +22,10 @@ from cdopt.hyperstatic.friction_tangent import FrictionTangent
 from cdopt.hyperstatic.tangent import Tangent
 from cdopt.hyperstatic.truss_tangent import TOUCHING, TrussTangent
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.joint_elimination import Eliminated, require_rigid_joints
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.problem.step_problems import LAWS
 
 _REFERENCE_BACKEND = "newton"

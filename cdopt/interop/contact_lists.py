@@ -34,8 +34,9 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 
 _MOST = 2**30  # bytes of a table
 _SPHERE, _DISC = 0.4, 0.5  # moment of inertia over m r²

@@ -55,10 +55,12 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.interop.hdf5 import read_arrays
-from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.delassus_step import DelassusStep
 from cdopt.problem.friction import Friction
 from cdopt.problem.joints import Joints
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.problem.step_problems import interleaved
 
 LABEL = (

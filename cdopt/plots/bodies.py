@@ -24,7 +24,7 @@ from cdopt.geometry.hulls import Hulls
 from cdopt.geometry.rotations import matrices, unit
 from cdopt.plots import canvas
 from cdopt.plots.palette import BODY, EDGE, FIXED, QUIET
-from cdopt.problem.contact_step import Step
+from cdopt.problem.step import Step
 from cdopt.scene import HalfSpace, Scene, Sphere, State
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import one_line, significant, with_prefix
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.palette import COMPATIBLE, INK, QUIET, RULE, force_colours, look
-from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.study.solution_set import largest_force
 
 if TYPE_CHECKING:

@@ -31,8 +31,9 @@ from cdopt.plots.bodies import (
     placed_bodies,
 )
 from cdopt.plots.palette import BAND, EDGE, FRICTION, INK, QUIET, RULE, force_colours
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.scene import Scene, State
 
 if TYPE_CHECKING:

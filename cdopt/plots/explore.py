@@ -34,7 +34,8 @@ from cdopt.formulations.compatible_cd import ClosedNetwork
 from cdopt.hyperstatic import indeterminacy, place_solutions
 from cdopt.plots.bodies import Solids
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.step import Step
 from cdopt.scene import Scene, State
 from cdopt.study.named_problem import NamedProblem
 

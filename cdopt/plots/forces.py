@@ -18,8 +18,8 @@ from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots import canvas
 from cdopt.plots.chains import force_chains
 from cdopt.plots.palette import BAND, COMPATIBLE, EDGE, INK, QUIET, RULE, Look, look
-from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.scene import Scene, State
 from cdopt.study.solution_set import DISAGREE, Comparison, SolutionSet, verdict
 

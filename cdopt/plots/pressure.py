@@ -16,8 +16,8 @@ from cdopt._util.formatting import significant
 from cdopt.plots import canvas
 from cdopt.plots.bodies import contact_segments, without_walls
 from cdopt.plots.palette import QUIET, force_colours
-from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,8 +17,8 @@ from cdopt.plots import canvas
 from cdopt.plots.palette import BODY, COMPATIBLE, QUIET, RULE, look
 from cdopt.problem import rigid_data
 from cdopt.problem.certificate import TOLERANCE
-from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,13 +17,15 @@ from cdopt.problem.certificate import Certificate, certify, check
 from cdopt.problem.cone_step import ConeStep
 from cdopt.problem.cones import Cones, FrictionCones, HalfLines
 from cdopt.problem.contact_problem import ContactProblem, ScaledProblem
-from cdopt.problem.contact_step import ContactStep, DelassusStep, Origin, Step
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.delassus_step import DelassusStep
 from cdopt.problem.existence import Slater, prove_infeasible
 from cdopt.problem.friction import Friction
 from cdopt.problem.joints import Joints
 from cdopt.problem.residual import Residual
 from cdopt.problem.sliders import Sliders
 from cdopt.problem.solution import StepSolution, WarmStart
+from cdopt.problem.step import Origin, Step
 from cdopt.problem.step_problems import (
     LAWS,
     elastic_data,

@@ -22,7 +22,6 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import beside
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, same
-from cdopt.problem.contact_step import Step
 from cdopt.problem.existence import attainment
 from cdopt.problem.residual import (
     EPS,
@@ -36,6 +35,7 @@ from cdopt.problem.residual import (
     residuals_of,
     residuals_of_each,
 )
+from cdopt.problem.step import Step
 from cdopt.problem.step_problems import LAWS, frictional_data, loaded_by_sliders, rigid_data
 
 TOLERANCE = 1e-6

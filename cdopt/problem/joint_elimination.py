@@ -22,11 +22,12 @@ import scipy.sparse as sp
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InfeasibilityProof, Unsupported
 from cdopt._util.frozen import Frozen
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.friction import Friction
 from cdopt.problem.joints import JointedMotion, Joints
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import components, rows_of
+from cdopt.problem.step import Step
 
 
 @dataclass(frozen=True, eq=False)

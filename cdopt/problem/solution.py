@@ -18,8 +18,8 @@ from cdopt._util.errors import InvalidInput, portable
 from cdopt._util.frozen import Frozen
 from cdopt.problem.certificate import Certificate
 from cdopt.problem.cones import Cones
-from cdopt.problem.contact_step import ContactNames
 from cdopt.problem.residual import Residual
+from cdopt.problem.step import ContactNames
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,12 +17,14 @@ import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.frozen import Frozen, FrozenMatrix, frozen_rows
-from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.delassus_step import DelassusStep
 from cdopt.problem.friction import Friction
 from cdopt.problem.joints import Joints
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.residual import Groups
 from cdopt.problem.scaling import Parts
+from cdopt.problem.step import Step
 
 _FOR_PEOPLE = ("bodies", "normals", "contact_ids", "origin")  # no solver needs them
 _OF_CONTACTS = ("stiffness", "phi", "restitution", "gap_rate", "points", "p_rows")

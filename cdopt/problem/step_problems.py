@@ -17,12 +17,14 @@ from cdopt.problem.cone_step import ConeStep
 from cdopt.problem.cones import Cones, FrictionCones, HalfLines, Lines
 from cdopt.problem.contact_law import PowerLaw, RowSprings, TwoSidedLaw
 from cdopt.problem.contact_problem import ContactProblem
-from cdopt.problem.contact_step import ContactStep, DelassusStep, Step
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.delassus_step import DelassusStep
 from cdopt.problem.friction import Friction
 from cdopt.problem.joints import Joints
 from cdopt.problem.scales import DelassusScales, MatrixScales, StaticScales
 from cdopt.problem.scaling import rows_of, total_by
 from cdopt.problem.sliders import StepSliders
+from cdopt.problem.step import Step
 
 LAWS = ("coulomb", "associated")
 _IDLE = 1e-20  # a dof with less than this share of every contact's mobility moves none of them

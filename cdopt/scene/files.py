@@ -18,7 +18,7 @@ from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt._util.files import problems_folder
 from cdopt._util.parameters import merge, one_of_these, split
 from cdopt.geometry.periodic import PeriodicBox
-from cdopt.problem.contact_step import Step
+from cdopt.problem.step import Step
 from cdopt.scene.assemblies import load_assembly, parts_of
 from cdopt.scene.bodies import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.generators import GENERATORS

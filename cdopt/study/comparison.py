@@ -23,8 +23,9 @@ from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionT
 from cdopt.problem import LAWS
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.study.named_problem import NamedProblem, open_problem
 from cdopt.study.solution_set import Comparison, SolutionSet, distinct
 

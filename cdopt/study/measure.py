@@ -37,8 +37,8 @@ from cdopt.formulations import CompatibleCD, NoTensionTruss
 from cdopt.hyperstatic import indeterminacy
 from cdopt.problem import LAWS, ContactProblem, prove_infeasible
 from cdopt.problem.certificate import TOLERANCE
-from cdopt.problem.contact_step import Step
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.study.comparison import pose
 from cdopt.study.named_problem import NamedProblem
 from cdopt.study.plan import StudyRun

@@ -26,7 +26,8 @@ from cdopt.hyperstatic import touching_step
 from cdopt.interop import fclib
 from cdopt.problem import LAWS, ContactProblem, truss_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.step import Step
 from cdopt.scene import Scene, State
 from cdopt.scene.assemblies import parts_of
 from cdopt.scene.files import SCENE_FILES, load, names_scene, placed, shipped_scenes

@@ -17,7 +17,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from cdopt._util.errors import CdoptError, Unsupported
 from cdopt.formulations import CompatibleCD
 from cdopt.hyperstatic.network import DENSE_LIMIT, equilibrated, rank_of
-from cdopt.problem.contact_step import Step
+from cdopt.problem.step import Step
 from cdopt.study.comparison import REFERENCE_BACKEND
 from cdopt.study.named_problem import ProblemSource
 from cdopt.study.table import Table

@@ -19,8 +19,9 @@ from cdopt.hyperstatic.network import DENSE_LIMIT, equilibrated, rank_of
 from cdopt.problem import ContactProblem, rigid_data
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep, Step
+from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
+from cdopt.problem.step import Step
 from cdopt.study.claims import is_false, missed_by
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.collision import PairFriction
 from cdopt.dynamics.spheres import DONE, SphereStepper
 from cdopt.formulations import CompatibleFriction, FrictionalCD
-from cdopt.problem.contact_step import ContactStep, DelassusStep
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.delassus_step import DelassusStep
 from cdopt.scene import Material, Scene, Spheres
 from cdopt.scene.generators.packings import pyramid_positions
 

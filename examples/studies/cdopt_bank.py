@@ -32,7 +32,7 @@ from cdopt._util.errors import BackendUnavailable
 from cdopt.formulations import ClassicCD, NoTensionTruss
 from cdopt.interop.quadratic_programs import QuadraticProgram, program
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import DelassusStep
+from cdopt.problem.delassus_step import DelassusStep
 
 TITLE = "Contact problems of cdopt"
 DESCRIPTION = "Rigid bodies in frictionless contact, one time step each; most are hyperstatic."

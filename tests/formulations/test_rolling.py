@@ -9,7 +9,7 @@ import pytest
 
 import cdopt
 from cdopt.problem import InvalidInput, StepSolution, Unsupported
-from cdopt.problem.contact_step import Step
+from cdopt.problem.step import Step
 
 G, R, MASS, DT = 9.81, 0.1, 2.0, 1e-3
 ROLLING, MU = 0.02, 0.8
