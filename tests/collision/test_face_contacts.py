@@ -18,6 +18,7 @@ from cdopt.scene import (
     Box,
     Capsule,
     Compound,
+    HalfSpace,
     Part,
     Polygon,
     Polyhedron,
@@ -375,3 +376,17 @@ def test_every_contact_of_capsules_almost_side_by_side_has_a_name_of_its_own(ang
         scene = Scene([Body(rod, [0.0] * 3, fixed=True), other], dim=3)
         found = detect(scene, scene.initial, margin=0.01)
         assert len(set(found.contact_ids.tolist())) == found.nc
+
+
+@pytest.mark.parametrize(("ball", "contacts"), [(None, 16), (0.02, 4)])
+def test_a_leg_touches_at_its_corners_or_with_the_ball_it_ends_in(ball, contacts) -> None:
+    spots = [(x, y) for x in (-0.5, 0.5) for y in (-0.3, 0.3)]
+    parts = [Part(Box([1.2, 0.8, 0.05]), [0.0, 0.0, 0.725])]
+    parts += [Part(Box([0.05, 0.05, 0.68]), [x, y, 0.36]) for x, y in spots]
+    parts += [] if ball is None else [Part(Sphere(ball), [x, y, ball]) for x, y in spots]
+    table = Compound(parts)
+    floor = Body(HalfSpace([0.0, 0.0, 1.0]), [0.0, 0.0, 0.02 if ball is None else 0.0])
+    scene = Scene([floor, Body(table, table.centre, mass=10.0)], dim=3)
+    found = cdopt.collision.detect(scene, scene.initial)
+    assert found.nc == contacts
+    np.testing.assert_allclose(found.phi, 0.0, atol=1e-12)

@@ -2,7 +2,7 @@
 const el = (id) => document.getElementById(id);
 const N = CDOPT.names.length;
 const LOG = CDOPT.stiffness.map((k) => Math.log10(k));
-const [SOFT, HARD] = [Math.min(-3, Math.floor(Math.min(...LOG))), Math.max(3, Math.ceil(Math.max(...LOG)))];
+const [SOFT, HARD] = [Math.floor(Math.min(...LOG)) - 3, Math.ceil(Math.max(...LOG)) + 3];
 const START_UNIT = CdoptSolver.largest(CdoptSolver.units(CDOPT.B, CDOPT.B[0].length)
   .map((b, j) => CdoptLoad.at(CDOPT.load.start)[j] / b)) || 1;  // N: the whole load, about
 const MOST_VISITS = 20000 * N;
