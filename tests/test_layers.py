@@ -12,7 +12,7 @@ import cdopt
 PACKAGE = Path(cdopt.__file__).parent
 ROOMS = [
     "_util", "problem", "backends", "formulations", "interop", "geometry", "scene", "collision",
-    "bank", "dynamics", "hyperstatic", "study", "plots", "cli",
+    "bank", "dynamics", "hyperstatic", "gradients", "study", "plots", "cli",
 ]  # fmt: skip
 PLOTTING = {"matplotlib", "mpl_toolkits", "plotly", "k3d"}
 

@@ -58,3 +58,11 @@ class Boxes(Cones):
     def projection_derivative(self, y: FloatArray) -> FloatArray:
         """One inside the boxes, (rows, 1, 1) at y (rows,)."""
         return np.where(np.abs(y) < self.most, 1.0, 0.0)[:, None, None]
+
+    def margin(self, y: FloatArray) -> FloatArray:
+        """(nc,) distance of y (rows,) from the ends of the boxes."""
+        return np.abs(np.abs(y) - self.most)
+
+    def projection_by_mu(self, y: FloatArray) -> FloatArray:
+        """Zeros, at y (rows,)."""
+        return np.zeros(y.size)

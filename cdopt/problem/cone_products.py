@@ -172,6 +172,18 @@ class Product(Cones):
         pieces = zip(self.parts, self._split(y), self._split(change), strict=True)
         return sum(p.projected_work(a, b, t) for p, a, b in pieces)
 
+    def margin(self, y: FloatArray) -> FloatArray:
+        """(nc,) that of each part, of y (rows,)."""
+        return self._of_each("margin", y)
+
+    def projection_by_mu(self, y: FloatArray) -> FloatArray:
+        """(rows,) that of each part, at y (rows,)."""
+        return self._of_each("projection_by_mu", y)
+
+    def shift_by_mu(self, g: FloatArray) -> FloatArray:
+        """(nc,) that of each part, at rates g (rows,)."""
+        return self._of_each("shift_by_mu", g)
+
     def natural_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
         """(rows,) that of each part, of f (rows,), g (rows,) and ``mobility`` (nc,)."""
         weights = np.split(mobility, np.cumsum([p.nc for p in self.parts])[:-1])
@@ -266,6 +278,10 @@ class Filled(Cones):
     def projection_root(self, y: FloatArray) -> FloatArray:
         """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
         return self.cones.projection_root(y[self.rows_there])
+
+    def margin(self, y: FloatArray) -> FloatArray:
+        """(nc,) that of the cones, of y (rows,)."""
+        return self.cones.margin(y[self.rows_there])
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
         """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""

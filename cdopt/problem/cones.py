@@ -231,6 +231,18 @@ class Cones(ABC):
         result[self.first] += self.shift(g)
         return result
 
+    @abstractmethod
+    def margin(self, y: FloatArray) -> FloatArray:
+        """(nc,) how far y (rows,) is from where ``project`` has no derivative."""
+
+    def projection_by_mu(self, y: FloatArray) -> FloatArray:
+        """(rows,) derivative of ``project`` at y (rows,) by the μ of each contact."""
+        raise TypeError(f"{self.name} have several coefficients")
+
+    def shift_by_mu(self, g: FloatArray) -> FloatArray:
+        """(nc,) derivative of ``shift`` at rates g (rows,) by the μ of each contact."""
+        return np.zeros(self.nc)
+
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
         """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
         y, change = (checks.answer(n, a, self.rows) for n, a in (("y", y), ("change", change)))
@@ -276,6 +288,10 @@ class SingleRows(Cones):
         """As many rows as ``contacts`` (n,)."""
         return type(self)(checks.positions("contacts", contacts, self.nc).size)
 
+    def projection_by_mu(self, y: FloatArray) -> FloatArray:
+        """Zeros, at y (rows,): there is no friction."""
+        return np.zeros(checks.answer("y", y, self.rows).size)
+
 
 class HalfLines(SingleRows):
     """f ≥ 0 and g ≥ 0: contacts without friction, of one row each."""
@@ -296,6 +312,10 @@ class HalfLines(SingleRows):
         """One where y is positive."""
         y = checks.answer("y", y, self.rows)
         return np.where(y > 0.0, 1.0, 0.0)[:, None, None]
+
+    def margin(self, y: FloatArray) -> FloatArray:
+        """|y|, of y (rows,)."""
+        return np.abs(checks.answer("y", y, self.rows))
 
 
 class Lines(SingleRows):
@@ -329,6 +349,10 @@ class Lines(SingleRows):
     def projection_derivative(self, y: FloatArray) -> FloatArray:
         """Ones, (rows, 1, 1) at y (rows,)."""
         return np.ones((y.size, 1, 1))
+
+    def margin(self, y: FloatArray) -> FloatArray:
+        """Infinite, at y (rows,)."""
+        return np.full(y.size, np.inf)
 
 
 class Frictional(Cones):
@@ -413,6 +437,31 @@ class FrictionCones(Frictional):
     def projection_root(self, y: FloatArray) -> FloatArray:
         """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
         return cone.projection_root(self.table(y), self.mu)
+
+    def margin(self, y: FloatArray) -> FloatArray:
+        """(nc,) distance of y (rows,) from the boundaries of K and of its polar cone."""
+        table = self.table(y)
+        return cone.margin(table[:, 0], np.linalg.norm(table[:, 1:], axis=1), self.mu)
+
+    def projection_by_mu(self, y: FloatArray) -> FloatArray:
+        """(rows,) at y (rows,): with f_n = (y_n + μ‖y_T‖)/(1 + μ²) of what slides, f_T = μ f_n ŷ_T.
+
+        Zero where K or its polar cone holds y.
+        """
+        table, result = self.table(y), np.zeros((self.nc, self.d))
+        normal, size = table[:, 0], np.linalg.norm(table[:, 1:], axis=1)
+        slides = (size > self.mu * normal) & (self.mu * size > -normal)
+        slides |= (self.mu == 0.0) & (normal > 0.0) & (size > 0.0)
+        push = (normal + self.mu * size) / (1.0 + self.mu**2)
+        gain = (size - 2.0 * self.mu * push) / (1.0 + self.mu**2)
+        way = table[:, 1:] / np.where(size > 0.0, size, 1.0)[:, None]
+        result[:, 0], result[:, 1:] = gain, (gain * self.mu + push)[:, None] * way
+        result[~slides] = 0.0
+        return result.ravel()
+
+    def shift_by_mu(self, g: FloatArray) -> FloatArray:
+        """(nc,) ‖g_T‖ of rates g (rows,)."""
+        return np.asarray(np.linalg.norm(self.table(g)[:, 1:], axis=1))
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
         """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""

@@ -32,6 +32,17 @@ def projection_derivative(y: FloatArray, mu: FloatArray) -> FloatArray:
     return np.asarray(root.transpose(0, 2, 1) @ root)
 
 
+def margin(normal: FloatArray, size: FloatArray, mu: FloatArray) -> FloatArray:
+    """(nc,) distance of y = (normal, y_T) with ‖y_T‖ = ``size`` from where ``project`` has a kink.
+
+    These are the boundaries of K_μ and of its polar cone; without friction normal = 0 alone.
+    """
+    length = np.sqrt(1.0 + mu * mu)
+    of_polar = np.abs(normal + mu * size) / length
+    of_cone = np.hypot(np.minimum(normal, 0.0), (mu * np.maximum(normal, 0.0) - size) / length)
+    return np.where(mu > 0.0, np.minimum(of_polar, of_cone), of_polar)
+
+
 def projection_root(y: FloatArray, mu: FloatArray) -> FloatArray:
     """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (nc, d); unused rows are zero."""
     result = np.zeros((*y.shape, y.shape[1]))

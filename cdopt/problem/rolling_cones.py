@@ -141,6 +141,15 @@ class RollingCones(Frictional):
             root[:, group, group] = turn[:, k, None, None] * across
         return root
 
+    def margin(self, y: FloatArray) -> FloatArray:
+        """(nc,) how far y (rows,) is from the onset of a cut, or from where f_n begins."""
+        table, mu = self.table(y), self.limits
+        sizes, normal = self._sizes(table), self.table(self.project(y))[:, 0]
+        begins = table[:, 0] + np.sum(mu * sizes, axis=1)
+        onset = np.where(mu > 0.0, np.abs(sizes - mu * normal[:, None]), np.inf).min(axis=1)
+        length = np.sqrt(1.0 + np.sum(mu**2, axis=1))
+        return np.minimum(np.abs(begins), np.where(begins > 0.0, onset, np.inf)) / length
+
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
         """Forces (rows,) with f_n = (y_n)₊ and each group cut to μ_k f_n, of those ``tried``."""
         table = self.table(tried).copy()
@@ -257,6 +266,18 @@ class EllipticCones(Frictional):
         inner = np.einsum("iab,ia,iac->ibc", Z, A, Z)
         out[cut] = Z @ np.linalg.solve(inner, Z.transpose(0, 2, 1))
         return out * there[:, :, None] * there[:, None, :]
+
+    def margin(self, y: FloatArray) -> FloatArray:
+        """(nc,) about how far y (rows,) is from the boundaries of K and of its polar cone."""
+        table, mu = self.table(y), self.coefficients
+        others, normal = np.where(mu > 0.0, table[:, 1:], 0.0), table[:, 0]
+        each = others / np.where(mu > 0.0, mu, 1.0)
+        slope = np.linalg.norm(each / np.where(mu > 0.0, mu, 1.0), axis=1)
+        size, of_polar = np.linalg.norm(each, axis=1), np.linalg.norm(mu * others, axis=1)
+        length = np.sqrt(1.0 + np.where(size > 0.0, slope / np.maximum(size, _TINY), 0.0) ** 2)
+        of_cone = np.hypot(np.minimum(normal, 0.0), (size - np.maximum(normal, 0.0)) / length)
+        polar = np.abs(normal + of_polar) / np.sqrt(1.0 + np.max(mu, axis=1, initial=0.0) ** 2)
+        return np.where(np.any(mu > 0.0, axis=1), np.minimum(of_cone, polar), polar)
 
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
         """Forces (rows,) with f_n = (y_n)₊ and the nearest others with ‖(f_j/μ_j)‖ ≤ f_n.

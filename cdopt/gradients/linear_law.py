@@ -1,0 +1,167 @@
+"""The contact law of a problem, linear near one solution.
+
+    df = T a − D dg + e,    R dg = ρ
+
+with the changes df of forces and dg of rates, and one a for each direction in which a contact is
+held. T and R have the directions in which forces are free and rates are not, D what forces do where
+they follow the rates: the turning of sliding friction, or the springs of elastic contacts.
+
+They come from the natural map w f = P_K(w f − g̃), whose derivative S has an eigenvalue of one where
+rates are held, of zero where no force is, and of others where forces follow, with g̃ the rates as
+the law takes them. Where Coulomb's contacts slide T and Rᵀ differ, and D is not symmetric.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util.checks import BoolArray, FloatArray
+from cdopt.problem import Cones, ContactProblem
+
+_HELD = 1e-12  # an eigenvalue of S this near to one is one
+
+
+@dataclass(frozen=True, eq=False)
+class LinearLaw:
+    """df = T a − D dg + e and R dg = ρ, in the units of the scaled problem.
+
+    Attributes
+    ----------
+    T, R, D : (rows, n), (n, rows) and (rows, rows).
+    margin : (nc,) how far each contact is from a kink of the law, as a rate.
+    forces_by_mu, rates_by_mu : (rows, nc) and (n, nc), e and ρ of each contact's μ; None where the
+        cones have several coefficients.
+    by_rows : whether no row depends on another.
+    """
+
+    T: sp.csr_array
+    R: sp.csr_array
+    D: sp.csr_array
+    margin: FloatArray
+    forces_by_mu: sp.csr_array | None = None
+    rates_by_mu: sp.csr_array | None = None
+    by_rows: bool = False
+
+    @property
+    def transposed(self) -> LinearLaw:
+        """The law of the adjoint problem, which is the same where all of it is symmetric."""
+        if self.by_rows:
+            return self
+        T, R, D = (sp.csr_array(X.T) for X in (self.R, self.T, self.D))
+        return LinearLaw(T, R, D, self.margin)
+
+
+def linear_law(data: ContactProblem, f: FloatArray, g: FloatArray, held: BoolArray) -> LinearLaw:
+    """The law of ``data`` at forces f and rates g (rows,), both scaled.
+
+    Contacts that are ``held`` (nc,) press, whatever f is: in other admissible forces they do.
+    """
+    scaled, cones = data.scaled(), data.scaled_cones
+    law = scaled.compliance
+    if law is not None and not law.pulls:
+        both = np.asarray(cones.bilateral)
+        margin = np.where(both | (law.power > 2.0), np.inf, np.abs(g))
+        return _of_rows(np.zeros(g.size, dtype=bool), law.tangent(-g), margin)
+    if law is not None:
+        root = np.sqrt(law.stiffness)
+        soft = (scaled.cones or cones).in_units(root)
+        y, at = -root * g, root[cones.first]
+        S = soft.projection_derivative(y)
+        D = _sparse(cones, S) * root[:, None] * root[None, :]
+        e = _by_mu(soft, y, data.force * root)
+        forces = None if e is None else _columns(cones, root * e)
+        nothing = sp.csr_array((g.size, 0))
+        rates = sp.csr_array((0, cones.nc))
+        margin = soft.margin(y) / at
+        return LinearLaw(nothing, sp.csr_array(nothing.T), D, margin, forces, rates)
+    weight = (data.mobility * (data.force / data.speed)[cones.first])[cones.contact]
+    if cones.d == 1:
+        y = weight * f - g
+        presses = np.asarray(cones.bilateral) | (y > 0.0) | held
+        return _of_rows(presses, np.zeros(g.size), np.where(held, np.inf, cones.margin(y)))
+    return _of_cones(data, weight, f, g)
+
+
+def _of_rows(presses: BoolArray, springs: FloatArray, margin: FloatArray) -> LinearLaw:
+    """Rows by themselves: those that press keep their rate, others are ``springs`` (rows,)."""
+    rows, at = presses.size, np.flatnonzero(presses)
+    entries = np.ones(at.size), (at, np.arange(at.size))
+    T = sp.csr_array(entries, shape=(rows, at.size))
+    D = sp.csr_array(sp.diags_array(springs))
+    no_forces, no_rates = sp.csr_array((rows, rows)), sp.csr_array((at.size, rows))
+    return LinearLaw(T, sp.csr_array(T.T), D, margin, no_forces, no_rates, True)
+
+
+def _of_cones(data: ContactProblem, weight: FloatArray, f: FloatArray, g: FloatArray) -> LinearLaw:
+    """Rigid contacts in cones of several rows, by the eigenvalues of S."""
+    cones, coulomb = data.scaled_cones, data.law == "coulomb"
+    y = weight * f - (cones.shifted(g) if coulomb else g)
+    values, vectors = np.linalg.eigh(cones.projection_derivative(y))
+    held = values > 1.0 - _HELD
+    give = np.where(held, 0.0, 1.0 / np.where(held, 1.0, 1.0 - values)) / cones.table(weight)[:, :1]
+    follow = np.einsum("iab,ib,icb->iac", vectors, values * give, vectors)
+    bend = np.broadcast_to(np.eye(cones.d), follow.shape).copy()
+    if coulomb:
+        bend[:, 0] += cones.shift_gradient(g)
+    T, R = (
+        _directions(cones, vectors, held),
+        _directions(cones, bend.transpose(0, 2, 1) @ vectors, held),
+    )
+    law = LinearLaw(T, sp.csr_array(R.T), _sparse(cones, follow @ bend), cones.margin(y))
+    kick = _by_mu(cones, y, data.force)
+    if kick is None:
+        return law
+    rate = np.zeros(g.size)
+    if coulomb:
+        rate[cones.first] = cones.shift_by_mu(g) * _ratio(cones, data.force)
+    kicked, shifted = _columns(cones, kick), _columns(cones, rate)
+    yields = _sparse(cones, np.einsum("iab,ib,icb->iac", vectors, give, vectors))
+    forces = sp.csr_array(yields @ kicked - _sparse(cones, follow) @ shifted)
+    rates = sp.csr_array(T.T @ (kicked - shifted))
+    return LinearLaw(law.T, law.R, law.D, law.margin, forces, rates)
+
+
+def _by_mu(cones: Cones, y: FloatArray, unit: FloatArray) -> FloatArray | None:
+    """(rows,) derivative of the projection of y by the μ of each contact, in no units.
+
+    ``unit`` (rows,) are those of the forces, which scale the μ of the ``cones``.
+    """
+    try:
+        by_mu = cones.projection_by_mu(y)
+    except TypeError:
+        return None
+    return by_mu * _ratio(cones, unit)[cones.contact]
+
+
+def _ratio(cones: Cones, unit: FloatArray) -> FloatArray:
+    """(nc,) the scaled μ over μ: the normal unit over the tangential one."""
+    second = np.minimum(cones.ends[:-1] + 1, np.maximum(cones.ends[1:] - 1, 0))
+    return np.asarray(unit[cones.first] / unit[second])
+
+
+def _sparse(cones: Cones, blocks: FloatArray) -> sp.csr_array:
+    """Blocks (nc, d, d) of the contacts on the diagonal of a matrix (rows, rows)."""
+    if cones.uniform:
+        places = np.arange(cones.nc), np.arange(cones.nc + 1)
+        shape = cones.rows, cones.rows
+        return sp.csr_array(sp.bsr_array((blocks, *places), shape=shape))
+    i, a, b = np.nonzero(blocks)
+    at = cones.ends[:-1][i]
+    return sp.csr_array((blocks[i, a, b], (at + a, at + b)), shape=(cones.rows, cones.rows))
+
+
+def _directions(cones: Cones, vectors: FloatArray, chosen: BoolArray) -> sp.csr_array:
+    """(rows, n) the columns of ``vectors`` (nc, d, d) that are ``chosen`` (nc, d)."""
+    many = int(chosen.sum())
+    number = np.cumsum(chosen.ravel()).reshape(chosen.shape) - 1
+    i, a, b = np.nonzero(vectors * chosen[:, None, :])
+    entries = vectors[i, a, b], (cones.ends[:-1][i] + a, number[i, b])
+    return sp.csr_array(entries, shape=(cones.rows, many))
+
+
+def _columns(cones: Cones, rows: FloatArray) -> sp.csr_array:
+    """(rows, nc) the rows of each contact in its own column."""
+    return sp.csr_array((rows, cones.contact, np.arange(cones.rows + 1)), (cones.rows, cones.nc))

@@ -1,0 +1,243 @@
+"""The data of a step by name: what a change of each means to the equations, and its adjoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, IntArray
+from cdopt.gradients.step_tangent import Change, Pull, StepTangent
+from cdopt.problem import ContactStep
+from cdopt.problem.contact_law import PowerLaw
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """One of the data.
+
+    Attributes
+    ----------
+    name, shape : of it.
+    push : the change of the equations for one of the parameter.
+    pull : its cotangent from those of the equations.
+    sparse : whether it is a matrix, whose changes may have entries anywhere and whose cotangents
+        have those of the matrix.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    push: Callable[[Any], Change]
+    pull: Callable[[Pull], Any]
+    sparse: bool = False
+
+    def checked(self, value: Any) -> Any:
+        """A direction of the right shape; one number for each entry where it is one.
+
+        Raises
+        ------
+        InvalidInput : another shape, or numbers that are not finite.
+        """
+        if self.sparse:
+            return checks.matrix(self.name, value, *self.shape)
+        if not self.shape:
+            return checks.scalar(self.name, value)
+        value = np.broadcast_to(value, self.shape) if np.ndim(value) == 0 else value
+        return checks.numbers(self.name, value, self.shape)
+
+
+class StepParameters:
+    """The parameters of a step whose equations a tangent has.
+
+    ``tangent`` : of the step. ``step`` : the step as it was given.
+    """
+
+    def __init__(self, tangent: StepTangent, step: ContactStep) -> None:
+        self.tangent, self.step = tangent, step
+        cones = tangent.data.cones
+        self.normal = np.arange(tangent.rows)[cones.first][: step.nc]
+        self.known = {
+            p.name: p for p in [*self._of_step(), *self._of_friction(), *self._of_joints()]
+        }
+
+    def add(self, *parameters: Parameter) -> None:
+        """More of them, or others in place of those with the same name."""
+        self.known |= {p.name: p for p in parameters}
+
+    def drop(self, *names: str) -> None:
+        """Without these."""
+        self.known = {name: p for name, p in self.known.items() if name not in names}
+
+    # --- pieces ------------------------------------------------------------------------------
+
+    @property
+    def _many(self) -> int:
+        return int(self.tangent.G.shape[0])
+
+    def on_rows(self, rows: IntArray, values: Any) -> FloatArray:
+        """(rows + nj,) values on these rows, zero elsewhere."""
+        result = np.zeros(self._many)
+        result[rows] = np.ravel(values)
+        return result
+
+    def of_rates(self, name: str, shape: tuple[int, ...], rows: IntArray) -> Parameter:
+        """A parameter that is the rate of these rows."""
+        return Parameter(
+            name,
+            shape,
+            lambda d: Change(bias=self.on_rows(rows, d)),
+            lambda pull: pull.bias[rows].reshape(shape),
+        )
+
+    def of_matrix(self, name: str, matrix: sp.csr_array, rows: IntArray) -> Parameter:
+        """A parameter that is these rows of G."""
+        onto = sp.csr_array(
+            (np.ones(rows.size), (rows, np.arange(rows.size))), shape=(self._many, rows.size)
+        )
+        return Parameter(
+            name,
+            matrix.shape,
+            lambda d: Change(G=sp.csr_array(onto @ d)),
+            lambda pull: pull.G.on(matrix, rows),
+            sparse=True,
+        )
+
+    # --- the step ----------------------------------------------------------------------------
+
+    def _of_step(self) -> list[Parameter]:
+        step, normal, nv = self.step, self.normal, (self.step.nv,)
+        hits, rebound = step.impacting, np.where(step.impacting, step.restitution, 0.0)
+        approach, nc = step.B @ step.v + step.gap_rate, (step.nc,)
+        rests = ~hits / step.dt
+        B = self.of_matrix("B", step.B, normal)
+
+        def push_B(d: sp.csr_array) -> Change:
+            return B.push(d) + Change(bias=self.on_rows(normal, rebound * (d @ step.v)))
+
+        def pull_B(pull: Pull) -> sp.csr_array:
+            found = B.pull(pull)
+            if not hits.any():
+                return found
+            row = np.repeat(np.arange(step.nc), np.diff(step.B.indptr))
+            found.data += (rebound * pull.bias[normal])[row] * step.v[step.B.indices]
+            return found
+
+        def push_v(d: FloatArray) -> Change:
+            return Change(v=d, bias=self.on_rows(normal, rebound * (step.B @ d)))
+
+        def push_M(d: sp.csr_array) -> Change:
+            return Change(M=sp.csr_array(0.5 * (d + d.T)))
+
+        def pull_M(pull: Pull) -> sp.csr_array:
+            found = pull.M.on(step.M)
+            return sp.csr_array(0.5 * (found + found.T))
+
+        return [
+            Parameter("M", step.M.shape, push_M, pull_M, sparse=True),
+            Parameter("B", step.B.shape, push_B, pull_B, sparse=True),
+            Parameter(
+                "phi",
+                nc,
+                lambda d: Change(bias=self.on_rows(normal, rests * d)),
+                lambda pull: rests * pull.bias[normal],
+            ),
+            Parameter("v", nv, push_v, lambda p: p.v + step.B.T @ (rebound * p.bias[normal])),
+            Parameter("F_ext", nv, lambda d: Change(F=d), lambda pull: pull.F),
+            Parameter(
+                "gap_rate",
+                nc,
+                lambda d: Change(bias=self.on_rows(normal, (1.0 + rebound) * d)),
+                lambda pull: (1.0 + rebound) * pull.bias[normal],
+            ),
+            Parameter(
+                "restitution",
+                nc,
+                lambda d: Change(bias=self.on_rows(normal, hits * approach * d)),
+                lambda pull: hits * approach * pull.bias[normal],
+            ),
+            self._of_time(-step.phi * rests / step.dt),
+        ]
+
+    def _of_time(self, opening: FloatArray) -> Parameter:
+        """Δt, which changes the bias by ``opening`` (nc,), and the overlaps of springs."""
+        data, tangent = self.tangent.data, self.tangent
+        springs = np.zeros(self._many)
+        law = data.compliance
+        if law is not None and not law.pulls:
+            g = data.gap(tangent.motion, tangent.forces[: tangent.rows])
+            springs[: tangent.rows] = -g * law.tangent(-data.dt * g)
+        bias = self.on_rows(self.normal, opening)
+        return Parameter(
+            "dt",
+            (),
+            lambda d: Change(dt=float(d), bias=d * bias, forces=d * springs),
+            lambda pull: float(pull.dt + pull.bias @ bias + pull.forces @ springs),
+        )
+
+    def _of_friction(self) -> list[Parameter]:
+        friction, d = self.step.friction, self.tangent.data.d
+        if friction is None or d == 1:
+            return []
+        table = self.normal[:, None] + np.arange(d)
+        slides, turns = table[:, 1 : friction.d].ravel(), table[:, friction.d :].ravel()
+        found = [
+            self.of_matrix("B_t", friction.B_t, slides),
+            self.of_rates("rate", friction.rate.shape, slides),
+        ]
+        if friction.B_r is not None:
+            found += [
+                self.of_matrix("B_r", friction.B_r, turns),
+                self.of_rates("spin", friction.spin.shape, turns),
+            ]
+            return found
+        nc = (self.step.nc,)
+        return [*found, Parameter("mu", nc, lambda d: Change(mu=d), lambda pull: pull.mu)]
+
+    def _of_joints(self) -> list[Parameter]:
+        joints = self.step.joints
+        if joints is None or not self.tangent.J.shape[0]:
+            return []
+        rows = np.arange(self.tangent.rows, self._many)
+        return [
+            self.of_matrix("J", joints.J, rows),
+            self.of_rates("joint_rate", joints.rate.shape, rows),
+        ]
+
+    # --- elastic contacts ----------------------------------------------------------------------
+
+    def elastic(self, law: PowerLaw, kappa: float) -> None:
+        """Add the stiffness and the power of contacts with this law, κ times the step's."""
+        tangent, nc = self.tangent, self.step.nc
+        f = tangent.forces[: tangent.rows]
+        c = np.abs(tangent.data.overlap(tangent.motion, f))
+        logs = np.where(f != 0.0, f * np.log(np.where(c > 0.0, c, 1.0)), 0.0)
+        each = f[:nc] / self.step.stiffness
+        rows = np.arange(nc)
+
+        def forces(rows: IntArray, values: Any) -> Change:
+            return Change(forces=self.on_rows(rows, values))
+
+        self.add(
+            Parameter(
+                "stiffness",
+                (nc,),
+                lambda d: forces(rows, each * d),
+                lambda pull: each * pull.forces[rows],
+            ),
+            Parameter(
+                "power",
+                (),
+                lambda d: forces(np.arange(f.size), logs * d),
+                lambda pull: float(logs @ pull.forces[: f.size]),
+            ),
+            Parameter(
+                "kappa",
+                (),
+                lambda d: forces(np.arange(f.size), f / kappa * d),
+                lambda pull: float(f @ pull.forces[: f.size]) / kappa,
+            ),
+        )
