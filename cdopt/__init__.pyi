@@ -45,6 +45,7 @@ from .hyperstatic import (
     same_answer,
     sensitivity,
     stability,
+    thrusts,
     wrench,
 )
 from .problem import (
@@ -132,5 +133,6 @@ __all__ = [
     "stability",
     "stress",
     "study",
+    "thrusts",
     "wrench",
 ]

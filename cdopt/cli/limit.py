@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import cdopt
 from cdopt.cli import output
 from cdopt.cli.output import option
-
-if TYPE_CHECKING:
-    pass
+from cdopt.scene.files import open_structure
 
 
 def limit(
@@ -28,6 +26,9 @@ def limit(
     friction: Annotated[
         float | None, option("Friction coefficient where the scene states none.")
     ] = None,
+    supports: output.Supports = None,
+    density: output.Density = None,
+    unit: output.Unit = None,
     law: Annotated[
         str, option("associated (exact), or coulomb: an upper estimate.")
     ] = "associated",
@@ -43,23 +44,24 @@ def limit(
     mechanism of the collapse comes with it. Exit code: 0, 1 when the input is bad or the value is
     not certified, 2 when no multiple of the live load is proven to be balanced.
     """
-    bodies = None if cdopt.study.is_scene(structure) else cdopt.open_problem(structure).bodies
-    if bodies is None and not cdopt.study.is_scene(structure):
-        raise cdopt.InvalidInput("scene", structure, "a scene, or a problem that has one")
-    scene = bodies[0] if bodies is not None else cdopt.scene.load(structure)
-    if friction is not None:
-        scene = scene.with_friction(friction)
-    live = live or ["1" + ",0" * (scene.dim - 1)]
-    load = _load(live, scene.dim)
+    placed, dim = _structure(structure, supports, density, unit), 3
+    if isinstance(placed, cdopt.scene.Scene):
+        dim = placed.dim
+    live = live or ["1" + ",0" * (dim - 1)]
+    load = _load(live, dim)
     with output.solving("limit load", as_json, scene=structure):
-        result = cdopt.limit_load(scene, load, law, solver=solver)
+        result = cdopt.limit_load(placed, load, law, friction=friction, solver=solver)
     if as_json:
         output.print_json({"scene": structure, **result.as_dict()})
     else:
-        output.say(f"{structure}: {scene.title}", "dim")
+        if isinstance(placed, cdopt.scene.Scene):
+            output.say(f"{structure}: {placed.title}", "dim")
         output.say(result.summary)
         what = "; ".join(live) if "=" in live[0] else f"each body's weight along {live[0]}"
         output.say(f"live load: {what}", "dim")
+        if result.model is not None:
+            for line in [repr(result.model), *result.model.repairs]:
+                output.say(line, "dim")
     if plot is not None and result.mechanism is None:
         output.echo("no picture: no mechanism limits the load", err=True)
     elif plot is not None:
@@ -67,6 +69,19 @@ def limit(
         output.save_picture(cdopt.plots.collapse(result, title=title), plot)
     if not result.ok:
         raise typer.Exit(output.NO_ANSWER)
+
+
+def _structure(
+    name: str, supports: list[str] | None, density: float | None, unit: float | None
+) -> cdopt.scene.Scene | cdopt.scene.BlockModel:
+    """A block model or a scene, or the scene of a problem as it stands."""
+    if not cdopt.study.is_scene(name):
+        bodies = cdopt.open_problem(name).bodies
+        if bodies is None:
+            raise cdopt.InvalidInput("scene", name, "a scene, or a problem that has one")
+        return bodies[0]
+    fixed = output.blocks(supports)
+    return open_structure(name, supports=fixed, density=density, unit=unit)
 
 
 def _load(texts: list[str], dim: int) -> Any:

@@ -76,6 +76,11 @@ SceneName = Annotated[
         "pyramid:n=8,power=2.5.",
     ),
 ]
+Supports = Annotated[
+    list[str] | None, option("Blocks that do not move, by name or number, with commas between.")
+]
+Density = Annotated[float | None, option("Of all blocks, kg/m³.")]
+Unit = Annotated[float | None, option("Length of the file's unit, m.")]
 Json = Annotated[bool, option("Print JSON and nothing else.", "--json")]
 Quiet = Annotated[
     bool,
@@ -100,6 +105,11 @@ def split(texts: list[str] | None) -> list[str]:
     """The names in the values of an option that takes them with commas between, or repeated."""
     parts = (part.strip() for text in texts or () for part in text.split(","))
     return [part for part in parts if part]
+
+
+def blocks(texts: list[str] | None) -> list[str | int] | None:
+    """Names or numbers of blocks in the values of ``--supports``; None without any."""
+    return [int(word) if word.isdecimal() else word for word in split(texts)] or None
 
 
 # --- what is printed ----------------------------------------------------------------------

@@ -23,12 +23,9 @@ def stability(
     friction: Annotated[
         float | None, option("Friction coefficient, where the structure states none.")
     ] = None,
-    supports: Annotated[
-        list[str] | None,
-        option("Blocks that do not move, by name or number, with commas between."),
-    ] = None,
-    density: Annotated[float | None, option("Of all blocks, kg/m³.")] = None,
-    unit: Annotated[float, option("Length of the file's unit, m.")] = 1.0,
+    supports: output.Supports = None,
+    density: output.Density = None,
+    unit: output.Unit = None,
     plot: output.Picture = None,
     as_json: output.Json = False,
 ) -> None:
@@ -37,11 +34,9 @@ def stability(
     The picture shows the blocks with forces that balance the weights, or those that fall. Exit
     code: 0 where it stands, 1 where it does not or the input is bad.
     """
-    named = [int(word) if word.isdecimal() else word for word in output.split(supports)]
     with output.solving("stability", as_json, structure=structure):
-        found = cdopt.stability(
-            structure, friction, supports=named or None, density=density, unit=unit
-        )
+        fixed = output.blocks(supports)
+        found = cdopt.stability(structure, friction, supports=fixed, density=density, unit=unit)
     if as_json:
         output.print_json({"structure": structure, **found.as_dict()})
     else:

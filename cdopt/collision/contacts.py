@@ -94,6 +94,16 @@ class Contacts(Frozen):
         """The same contacts with other gaps (nc,), m."""
         return Contacts._of(**{**self.__dict__, "phi": phi})
 
+    def those(self, chosen: BoolArray) -> Contacts:
+        """The contacts for which ``chosen`` (nc,) is true."""
+        kept = checks.flags("chosen", chosen, (self.nc,))
+        return Contacts._of(**{name: value[kept] for name, value in self.__dict__.items()
+                               if name != "redundant"})  # fmt: skip
+
+    def closed(self) -> Contacts:
+        """The same contacts without gaps and overlaps."""
+        return self._at_gaps(read_only(np.zeros(self.nc)))
+
     @property
     def nc(self) -> int:
         """Number of contacts."""

@@ -5,7 +5,7 @@ Coordinates are known to a tolerance: that of the digits of the file that they c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -56,6 +56,8 @@ class Block(Frozen):
             loop = loop[loop != np.roll(loop, 1)]  # digits may make two corners one
             if np.unique(loop).size >= 3:
                 loops.append(loop)
+        if _open_edges(loops):
+            loops = [_with_corners_between(points, loop, tol) for loop in loops]
         _require_closed(name, loops)
         block = Block(checks.text("name", name), read_only(points), tuple(loops), tol)
         if block.volume < 0.0:
@@ -124,6 +126,25 @@ class Block(Frozen):
         return np.array(off)
 
 
+def _open_edges(loops: Sequence[IntArray]) -> bool:
+    """Whether some edge of a face is no edge of another one, the other way."""
+    edges = {(a, b) for loop in loops for a, b in pairwise([*loop.tolist(), int(loop[0])])}
+    return any((b, a) not in edges for a, b in edges)
+
+
+def _with_corners_between(points: FloatArray, loop: IntArray, tol: float) -> IntArray:
+    """A face with those corners of the block in its loop that lie on its edges within ``tol``."""
+    result: list[int] = []
+    for a, b in zip(loop.tolist(), np.roll(loop, -1).tolist(), strict=True):
+        along = points[b] - points[a]
+        length = float(np.linalg.norm(along))
+        place = (points - points[a]) @ along / length
+        off = np.linalg.norm(points - points[a] - np.outer(place / length, along), axis=1)
+        on = np.flatnonzero((off <= tol) & (place > tol) & (place < length - tol))
+        result += [a, *on[np.argsort(place[on])].tolist()]
+    return np.array(result)
+
+
 def _require_closed(name: str, loops: Sequence[IntArray]) -> None:
     """Refuse meshes in which an edge does not belong to two faces, once in each direction."""
     edges = [np.column_stack([loop, np.roll(loop, -1)]) for loop in loops]
@@ -164,33 +185,51 @@ def shared_faces(blocks: Sequence[Block], tol: float) -> list[Interface]:
     one interface, whose contact points are the corners of its convex hull: a pressure between two
     of them is the sum of forces at these, so that nothing is lost.
     """
-    owner, normals, centres, loops = [], [], [], []
-    for number, block in enumerate(blocks):
-        n, x = block.planes
-        normals.append(n)
-        centres.append(x)
-        owner += [number] * len(block.faces)
-        loops += [block.vertices[loop] for loop in block.faces]
-    if not loops:
-        return []
-    of, n, x = np.array(owner), np.concatenate(normals), np.concatenate(centres)
-    low = np.array([loop.min(axis=0) for loop in loops]) - tol
-    high = np.array([loop.max(axis=0) for loop in loops]) + tol
+    of, n, x, loops = _all_faces(blocks)
     found: dict[tuple[int, int], list[tuple[FloatArray, FloatArray]]] = {}
-    for a in range(len(loops)):
-        near = (of > of[a]) & (n @ n[a] < -np.cos(_STEEP))
-        near &= ((low <= high[a]) & (high >= low[a])).all(axis=1)
-        for b in np.flatnonzero(near).tolist():
-            normal = n[a] - n[b]
-            normal /= np.linalg.norm(normal)
-            for area in _overlap(loops[a], loops[b], normal, tol):
-                gaps = (x[b] - area) @ n[b] / float(n[b] @ normal)
-                gaps -= (x[a] - area) @ n[a] / float(n[a] @ normal)
-                if np.abs(gaps).max() <= tol:
-                    found.setdefault((int(of[a]), int(of[b])), []).append((normal, area))
+    for a, b in near_faces(blocks, tol, np.cos(_STEEP)):
+        if of[a] == of[b] or n[a] @ n[b] > 0.0:
+            continue
+        normal = n[a] - n[b]
+        normal /= np.linalg.norm(normal)
+        for area in _overlap(loops[a], loops[b], normal, tol):
+            gaps = (x[b] - area) @ n[b] / float(n[b] @ normal)
+            gaps -= (x[a] - area) @ n[a] / float(n[a] @ normal)
+            if np.abs(gaps).max() <= tol:
+                found.setdefault((int(of[a]), int(of[b])), []).append((normal, area))
     return [
         face for pair, areas in sorted(found.items()) for face in joined_areas(pair, areas, tol)
     ]
+
+
+def near_faces(blocks: Sequence[Block], tol: float, parallel: float) -> Iterator[tuple[int, int]]:
+    """Numbers a < b of faces, counted over all blocks, whose boxes touch within ``tol``.
+
+    Their normals are parallel or opposite, the cosine of their angle at least ``parallel``.
+    """
+    _, n, _, loops = _all_faces(blocks)
+    if not loops:
+        return
+    low = np.array([loop.min(axis=0) for loop in loops]) - tol
+    high = np.array([loop.max(axis=0) for loop in loops]) + tol
+    for a in range(len(loops)):
+        near = np.abs(n[a + 1 :] @ n[a]) > parallel
+        near &= ((low[a + 1 :] <= high[a]) & (high[a + 1 :] >= low[a])).all(axis=1)
+        for b in np.flatnonzero(near).tolist():
+            yield a, a + 1 + b
+
+
+def _all_faces(
+    blocks: Sequence[Block],
+) -> tuple[IntArray, FloatArray, FloatArray, list[FloatArray]]:
+    """Of all faces of all blocks: the block, unit normal, a point, and the corners (n, 3)."""
+    owner = np.repeat(np.arange(len(blocks)), [len(block.faces) for block in blocks])
+    normals, centres = np.zeros((0, 3)), np.zeros((0, 3))
+    if blocks:
+        normals, centres = (
+            np.concatenate(part) for part in zip(*(b.planes for b in blocks), strict=True)
+        )
+    return owner, normals, centres, [b.vertices[loop] for b in blocks for loop in b.faces]
 
 
 def joined_areas(

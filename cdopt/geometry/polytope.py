@@ -167,20 +167,31 @@ def _size(x: FloatArray) -> float:
     return float(np.ptp(x, axis=0).max())
 
 
+def extreme_points(vertices: Any, name: str = "vertices") -> FloatArray:
+    """(n, 3) those of the points in space that are corners of their convex hull."""
+    x = _corners(name, vertices, 3, 4)
+    return x[np.unique([k for loop in _loops_of_hull(x, name) for k in loop])]
+
+
 def _hull_loops(x: FloatArray, name: str) -> tuple[tuple[int, ...], ...]:
-    """Faces of the convex hull; facets of one plane make one face."""
-    scaled = (x - x.mean(axis=0)) / _size(x)
-    try:
-        if np.linalg.svd(scaled, compute_uv=False)[-1] <= FLAT:
-            raise QhullError("flat")
-        loops = _merged(scaled, ConvexHull(scaled))
-    except QhullError as error:
-        raise InvalidInput(name, "a polyhedron without volume", "a solid") from error
+    """Faces of the convex hull, of which every vertex must be a corner."""
+    loops = _loops_of_hull(x, name)
     hidden = np.setdiff1d(np.arange(len(x)), [k for loop in loops for k in loop])
     if hidden.size:
         found = f"corner {hidden[0]} inside the hull of the others or on its surface"
         raise InvalidInput(name, found, "corners that all stick out")
     return loops
+
+
+def _loops_of_hull(x: FloatArray, name: str) -> tuple[tuple[int, ...], ...]:
+    """Faces of the convex hull; facets of one plane make one face."""
+    scaled = (x - x.mean(axis=0)) / _size(x)
+    try:
+        if np.linalg.svd(scaled, compute_uv=False)[-1] <= FLAT:
+            raise QhullError("flat")
+        return _merged(scaled, ConvexHull(scaled))
+    except QhullError as error:
+        raise InvalidInput(name, "a polyhedron without volume", "a solid") from error
 
 
 def _merged(x: FloatArray, hull: Any) -> tuple[tuple[int, ...], ...]:

@@ -7,7 +7,7 @@ and load.
 from cdopt.hyperstatic.audit import Audit, audit, same_answer
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.indeterminacy import indeterminacy
-from cdopt.hyperstatic.limit_load import LimitLoad, limit_load, touching_step
+from cdopt.hyperstatic.limit_load import LimitLoad, limit_load
 from cdopt.hyperstatic.polytope import UnboundedForces
 from cdopt.hyperstatic.quantities import Quantity, wrench
 from cdopt.hyperstatic.recovery import RecoveredStiffness, recover_stiffness
@@ -22,6 +22,8 @@ from cdopt.hyperstatic.selection import (
 )
 from cdopt.hyperstatic.sensitivity import Gradient, Sensitivity, sensitivity
 from cdopt.hyperstatic.stability import StabilityVerdict, stability
+from cdopt.hyperstatic.structures import touching_step
+from cdopt.hyperstatic.thrusts import Thrusts, thrusts
 
 __all__ = [
     "Audit",
@@ -37,6 +39,7 @@ __all__ = [
     "Selection",
     "Sensitivity",
     "StabilityVerdict",
+    "Thrusts",
     "UnboundedForces",
     "analytic_centre",
     "audit",
@@ -49,6 +52,7 @@ __all__ = [
     "same_answer",
     "sensitivity",
     "stability",
+    "thrusts",
     "touching_step",
     "wrench",
 ]

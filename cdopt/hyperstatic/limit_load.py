@@ -22,6 +22,7 @@ import contextlib
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -30,21 +31,18 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
-from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed, Unsupported
+from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed
 from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
-from cdopt.collision import detect
-from cdopt.collision import step as contact_step
-from cdopt.problem import ContactStep, Step, frictional_data
+from cdopt.hyperstatic.structures import Structure
+from cdopt.problem import ContactStep, frictional_data
 from cdopt.problem import friction_cone as cone
 from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.scaling import column_scale, largest_by, rows_of, smallest_by
 from cdopt.problem.step_problems import LAWS
-from cdopt.scene import Dofs, Scene, State
+from cdopt.scene import BlockModel, Scene, State
 
-_TOUCHING = 1e-6  # of the smallest half-width: so close are contacts of a scene,
-_CLOSED = 1e-3  # or of what a part moves in one step, those of a step
-_DT = 1e-3  # s, of a scene's step; it cancels
+_CLOSED = 1e-3  # of what a part moves in one step: gaps that count as closed
 _ACCURACY = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 _ROUND_OFF = 4 * float(np.finfo(float).eps)  # of the largest entry of a row of B
 _LENT = 1e-3  # of the smallest load: what counts on a body without any
@@ -70,7 +68,7 @@ class LimitLoad(Frozen):
         "mechanism" of the rates B v, their distance from K*_μ, and "gap" between bound and value.
     tol : tolerance of ``ok``.
     dead_alone : whether admissible forces balance the dead load alone.
-    bodies : the scene and its state, where it was given one.
+    bodies : the scene and its state, where it was given one. model : the blocks of a block model.
     joint_forces : (nj,) reactions of joints under these forces, N and N·m; None without joints.
     """
 
@@ -88,6 +86,7 @@ class LimitLoad(Frozen):
     dead_alone: bool
     bodies: tuple[Scene, State] | None = None
     joint_forces: FloatArray | None = None
+    model: BlockModel | None = None
 
     @property
     def ok(self) -> bool:
@@ -167,10 +166,11 @@ class LimitLoad(Frozen):
 
 
 def limit_load(
-    structure: ContactStep | Scene,
+    structure: ContactStep | Scene | BlockModel | str | Path,
     live: Any,
     law: str = "associated",
     *,
+    friction: float | None = None,
     solver: str | None = None,
     tol: float = 1e-6,
 ) -> LimitLoad:
@@ -179,11 +179,14 @@ def limit_load(
     Parameters
     ----------
     structure : a step with friction, whose F_ext is the dead load; contacts open at its start carry
-        nothing. Or a scene that states friction, with its weights and loads, as it stands.
-    live : (nv,) N and N·m, the live load of one multiple. Of a scene also a direction (dim,), for
-        each body's weight in that direction (the static model of an earthquake); or loads of
+        nothing. Or a scene, with its weights and loads, as it stands; a block model
+        (``cdopt.scene.load_blocks``); or the path of one or of a scene, with its parameters:
+        ``wall.obj:density=2000,fixed=base``.
+    live : (nv,) N and N·m, the live load of one multiple. Of bodies also a direction (dim,), for
+        each one's weight in that direction (the static model of an earthquake); or loads of
         bodies by name or number, (dim,) N at the centre of mass, with torques (3,) in the plane
         and (6,) in space.
+    friction : μ of all contacts, where the structure states none.
     law : "associated", for which the result is exact; or "coulomb", for which the same number is an
         upper estimate and says so.
     solver : of CVXPY; by default HiGHS in the plane, where the cones are polyhedral, and Clarabel.
@@ -203,33 +206,22 @@ def limit_load(
     >>> round(limit.value, 9), round(limit.bound, 9), limit.ok
     (0.4, 0.4, True)
     """
-    checks.instance("structure", structure, Step, Scene)
     law, tol = checks.choice("law", law, LAWS), checks.positive("tol", tol)
     solver = checks.optional(checks.text, "solver", solver)
-    bodies = None
-    if isinstance(structure, Scene):
-        bodies, step = (structure, structure.initial), touching_step(structure)
-        load = _live_of(structure, live, structure.full_dofs)
-    else:
-        if not isinstance(structure, ContactStep):
-            why = "the step is known by N and p alone"
-            raise Unsupported("limit load", why, ("ContactStep",))
-        step = structure
-        load = checks.vector("live", live, step.nv, "N")
-    if step.friction is None:
-        expected = "a step with friction: ContactStep(..., friction=cdopt.Friction(...))"
-        raise InvalidInput("structure", "a step without friction", expected)
+    found = Structure.of(structure, friction)
+    step, load = found.step, found.live(live)
+    bodies = None if found.scene is None else (found.scene, found.scene.initial)
     step.require_no_moments("limit_load")
     if not load.any():
         raise InvalidInput("live", "no load", "a load that is not zero")
-    joints = eliminated(step)
+    joints, may_be_open = eliminated(step), bodies is None and found.model is None
     if joints is None:
-        program = _ConeProgram(step, law, load, solver, bodies is None)
+        program = _ConeProgram(step, law, load, solver, may_be_open)
     else:
         live_there = np.asarray(joints.motions.Z.T @ load)
         if not np.any(np.abs(live_there) > _ROUND_OFF * np.abs(load).max()):
             raise InvalidInput("live", "a load that the joints bear alone", "one that moves bodies")
-        program = _ConeProgram(joints.step, law, live_there, solver, bodies is None, joints)
+        program = _ConeProgram(joints.step, law, live_there, solver, may_be_open, joints)
     value, f, motion = program.solved()
     bound = np.inf if motion is None else -float(program.dead @ motion)
     residuals = program.residuals(value, bound, f, motion)
@@ -240,7 +232,7 @@ def limit_load(
         motion = None if motion is None else joints.motions.Z @ motion
     return LimitLoad(value, bound, law, step, step.F_ext, load, f[:, 0].copy(),
                      f[:, 1:].copy(), motion, residuals, tol, program.stands(value), bodies,
-                     reactions)  # fmt: skip
+                     reactions, found.model)  # fmt: skip
 
 
 class _ConeProgram:
@@ -424,45 +416,3 @@ def _without_noise(B: sp.csr_array, mass: FloatArray, closed: BoolArray) -> sp.c
 def _unit(scale: FloatArray) -> FloatArray:
     """The scale, with one where it is zero."""
     return np.where(scale > 0.0, scale, 1.0)
-
-
-def touching_step(scene: Scene) -> ContactStep:
-    """The step with friction of a scene as it stands, of bodies that touch.
-
-    Parameters
-    ----------
-    scene : the scene. Contacts are those nearer than 1e-6 of the smallest half-width of a body;
-        overlaps count as touching.
-
-    Raises
-    ------
-    InvalidInput : bodies overlap, and the scene refuses that.
-    """
-    checks.instance("scene", scene, Scene)
-    core = scene.bodies.core
-    near = _TOUCHING * float(core[np.isfinite(core)].min(initial=1.0))
-    contacts = detect(scene, scene.initial, near)
-    return contact_step(scene, scene.initial, contacts, _DT, overlaps="touching", friction=True)
-
-
-def _live_of(scene: Scene, live: Any, dofs: Dofs) -> FloatArray:
-    """A live load of a scene as (nv,)."""
-    b, dim = scene.bodies, scene.dim
-    table = np.zeros((b.nb, dim + (1 if dim == 2 else 3)))
-    if isinstance(live, Mapping):
-        for body, load in live.items():
-            number = b.names.index(body) if body in b.names else body
-            if isinstance(number, str | bool):
-                raise InvalidInput("live", f"the body {body!r}", "names or numbers of its bodies")
-            number = checks.index("live", number, b.nb)
-            size = np.size(load)
-            if size not in (dim, table.shape[1]):
-                expected = f"{dim} entries, or {table.shape[1]} with torques"
-                raise InvalidInput("live", f"{size:,} entries for {body!r}", expected)
-            table[number, :size] += checks.vector("live", load, size, "N")
-    elif np.size(live) == dim:
-        weight = np.where(b.fixed, 0.0, b.mass) * float(np.linalg.norm(scene.gravity))
-        table[:, :dim] = weight[:, None] * checks.vector("live", live, dim)
-    else:
-        return checks.vector("live", live, dofs.nv, "N")
-    return dofs.gather(table)

@@ -28,24 +28,21 @@ import numpy as np
 
 from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import InvalidInput, SolveFailed
+from cdopt._util.errors import SolveFailed
 from cdopt._util.formatting import count, plain, short
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import FrictionalCD, FrictionNetwork
 from cdopt.formulations.friction_network import NetworkForces
-from cdopt.hyperstatic.limit_load import LimitLoad, limit_load, touching_step
+from cdopt.hyperstatic.limit_load import LimitLoad, limit_load
+from cdopt.hyperstatic.structures import Structure
 from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.friction import Friction
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import Scene
-from cdopt.scene.assemblies import parts_of
-from cdopt.scene.block_model import BlockModel, lists_convex_blocks, load_blocks
-from cdopt.scene.files import load
+from cdopt.scene.block_model import BlockModel
 
 STANDS, PRESSED, FALLS = "stands", "stands only if pressed beforehand", "falls"
 UNKNOWN = "not decided"
 _MOVES = 1e-5  # of its free fall: a body slower than this stays
-_NAMES = ("+x", "-x", "+y", "-y")
 _SHOWN = 6  # names of bodies that fall
 
 
@@ -189,7 +186,7 @@ def stability(
     *,
     supports: Any = None,
     density: float | None = None,
-    unit: float = 1.0,
+    unit: float | None = None,
     live: Any = None,
     limits: bool = True,
 ) -> StabilityVerdict:
@@ -216,15 +213,10 @@ def stability(
     >>> found.verdict, round(found.limit.value, 6)
     ('stands', 0.4)
     """
-    friction = checks.optional(checks.not_negative, "friction", friction)
     limits = checks.flag("limits", limits)
-    if isinstance(structure, str | Path):
-        structure = _opened(structure, supports, density, unit)
-    checks.instance("structure", structure, Scene, BlockModel, ContactStep)
-    if isinstance(structure, Scene) and friction is not None:
-        structure = structure.with_friction(friction)
-    scene = structure if isinstance(structure, Scene) else None
-    step, model, loads = _stated(structure, friction, live)
+    stated = Structure.of(structure, friction, supports=supports, density=density, unit=unit)
+    step = stated.step
+    loads = stated.sideways() if live is None else {"live": stated.live(live)}
     associated = FrictionalCD(step, "associated").solve("newton", check=False)
     if not associated.ok:
         message = f"the associated step is not certified: {associated.certificate}"
@@ -239,52 +231,11 @@ def stability(
     found: dict[str, LimitLoad] = {}
     for name, load_ in loads.items() if limits else ():
         try:
-            found[name] = limit_load(scene or step, load_)
+            found[name] = limit_load(stated.scene or stated.model or step, load_, friction=friction)
         except SolveFailed as error:
             if error.proof is None and elastic is not None:
                 raise
-    return StabilityVerdict(step, model, associated, coulomb, elastic, found)
-
-
-def _opened(
-    path: str | Path, supports: Any, density: float | None, unit: float
-) -> Scene | BlockModel:
-    """A block model, or a scene of a name or a file that is none."""
-    if parts_of(str(path)) is not None and not lists_convex_blocks(path):
-        return load_blocks(path, supports=supports, density=density, unit=unit)
-    return load(str(path))
-
-
-def _stated(
-    structure: Scene | BlockModel | ContactStep, friction: float | None, live: Any
-) -> tuple[ContactStep, BlockModel | None, dict[str, Any]]:
-    """The step of a structure, its block model if it has one, and the live loads by name."""
-    if isinstance(structure, Scene):
-        scene = structure
-        if not scene.has_friction:
-            raise InvalidInput("friction", "None", "a coefficient, or a scene that states one")
-        step = touching_step(scene)
-        ways = [sign * np.eye(scene.dim)[k] for k in range(scene.dim - 1) for sign in (1.0, -1.0)]
-        loads: dict[str, Any] = dict(zip(_NAMES, ways, strict=False))
-        return step, None, loads if live is None else {"live": live}
-    if isinstance(structure, BlockModel):
-        if friction is None:
-            raise InvalidInput("friction", "None", "a coefficient of friction")
-        step, loads = structure.step(friction), {}
-        weight = np.linalg.norm(step.F_ext.reshape(-1, 6)[:, :3], axis=1)
-        for name, k, sign in zip(_NAMES, (0, 0, 1, 1), (1.0, -1.0, 1.0, -1.0), strict=True):
-            table = np.zeros((weight.size, 6))
-            table[:, k] = sign * weight
-            loads[name] = table.ravel()
-        return step, structure, loads if live is None else {"live": live}
-    step = structure
-    if step.friction is None:
-        raise InvalidInput("structure", "a step without friction", "a step with friction")
-    if friction is not None:
-        rough = step.friction
-        rows = rough.B_t, rough.rate, rough.stiffness_ratio, rough.tangents
-        step = step.replace(friction=Friction(friction, *rows))
-    return step, None, {} if live is None else {"live": live}
+    return StabilityVerdict(step, stated.model, associated, coulomb, elastic, found)
 
 
 def _moves(step: ContactStep, solution: StepSolution | None) -> Any:

@@ -9,7 +9,7 @@ import lazy_loader
 
 from cdopt.plots.admissible import admissible_region, force_ensemble, stiffness_influence
 from cdopt.plots.canvas import check_path, save
-from cdopt.plots.chains import collapse, force_chains, friction_forces, run_overview
+from cdopt.plots.chains import force_chains, friction_forces, run_overview
 from cdopt.plots.forces import (
     bounds_story,
     force_bars,
@@ -22,7 +22,7 @@ from cdopt.plots.judged import judged_forces
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
 from cdopt.plots.solvers import complementarity, convergence
-from cdopt.plots.structures import structure
+from cdopt.plots.structures import collapse, structure
 from cdopt.plots.surfaces import save_surfaces
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Forces where they act: every contact a line on its bodies, by one answer a panel.
 
-Force chains, forces with friction, a run with its energies, a structure at its limit load.
+Force chains, forces with friction, a run with its energies.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import with_prefix
-from cdopt.collision import move
 from cdopt.dynamics import Trajectory
 from cdopt.dynamics.records import is_tangential
-from cdopt.hyperstatic import Indeterminacy, LimitLoad
+from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots import canvas
 from cdopt.plots.bodies import (
     Camera,
@@ -31,7 +30,6 @@ from cdopt.plots.bodies import (
     placed_bodies,
 )
 from cdopt.plots.palette import BAND, EDGE, FRICTION, INK, QUIET, RULE, force_colours
-from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step import Step
 from cdopt.scene import Scene, State
@@ -49,7 +47,6 @@ _BROAD = 12.0  # points, the widest interval
 _HALO = 1.6  # points of white beside a line in front of others
 _SHORTENED = 0.16  # share of a halo's length that is left off, so that joints stay joined
 _VECTOR = 0.17  # share of the picture's width that the largest force with friction takes
-_THRUST = 0.22  # likewise, of the force in a joint
 
 
 def force_chains(
@@ -307,81 +304,6 @@ def mobilised(mu: FloatArray, f: FloatArray, f_t: FloatArray | None) -> FloatArr
     loaded = most > canvas.IDLE * canvas.largest([f]) * mu.max(initial=0.0)
     used = np.linalg.norm(f_t, axis=1) / np.where(loaded, most, 1.0)
     return np.where(loaded, np.minimum(used, 1.0), 0.0)
-
-
-# --- a structure at its limit load -------------------------------------------------------
-
-_FAR = 0.07  # share of the structure's size by which the fastest point moves
-
-
-def collapse(
-    limit: LimitLoad, *, view: str = "side", title: str = "", subtitle: str = ""
-) -> Figure:
-    """Two panels: forces at the limit load, and the mechanism, magnified.
-
-    A line through the centre of pressure of each joint is the force between its two bodies, as
-    long as it is large; the joints of an arch so show its thrust line.
-
-    Parameters
-    ----------
-    limit : of a scene, with a mechanism.
-    view : of scenes in space: "side", "isometric" or "perspective".
-
-    Raises
-    ------
-    InvalidInput : a limit load of a step without its scene, or an infinite one.
-    """
-    checks.instance("limit", limit, LimitLoad)
-    if limit.bodies is None:
-        raise InvalidInput("limit", "of a step without its scene", "limit_load(scene, ...)")
-    if limit.mechanism is None:
-        raise InvalidInput("limit", "infinite, without a mechanism", "a finite limit load")
-    scene, state = limit.bodies
-    still, reach = np.zeros_like(state.v), scene.bodies.reach
-    bounded = np.isfinite(reach)
-    centres = state.position[bounded]
-    size = float(np.ptp(centres, axis=0).max() + 2.0 * reach[bounded].max())
-    velocity = scene.full_dofs.scatter(limit.mechanism, still)
-    speeds = np.abs(velocity[:, : scene.dim])
-    fastest = max(float(np.abs(limit.rates).max(initial=0.0)) or 1.0, float(speeds.max()))
-    moved = State(0.0, move(state, velocity, _FAR * size / fastest), still)
-    solids = Solids.of(scene, np.stack([state.position, moved.position]))
-    camera = Camera.facing(centres, view)
-    boxes = np.stack([box_of(solids, each, camera) for each in (state, moved)])
-    box = np.stack([boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)])
-    figure, axes = canvas.panels_of(2, box, foot=0.1, caption=0.3)
-    names = f"forces at {limit.value:.5g} times the live load", "mechanism, magnified"
-    for panel, shown, name in zip(axes, (state, moved), names, strict=True):
-        draw_bodies(panel, solids, shown, camera)
-        canvas.without_ticks(panel, box)
-        canvas.emphasise(panel, False)
-        panel.set_title(name, fontsize=canvas.TEXT, loc="left")
-    centre, force = joints(limit.step, limit.f, limit.f_t)
-    longest = float(np.linalg.norm(force, axis=1).max(initial=1e-300))
-    half = 0.5 * _THRUST * float(np.ptp(box[:, 0])) / longest * force
-    style: dict[str, Any] = {"linewidths": 1.6, "gid": "thrust", "zorder": 3, "capstyle": "round"}
-    canvas.add_lines(axes[0], camera.lines(centre - half, centre + half), colors=INK, **style)
-    axes[0].scatter(*camera.project(centre)[0].T, s=9, color=INK, zorder=4)
-    return canvas.headline(figure, title, subtitle)
-
-
-def joints(step: ContactStep, f: FloatArray, f_t: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Centres of pressure (n, dim) m and forces (n, dim) N of the loaded pairs of bodies.
-
-    Raises
-    ------
-    InvalidInput : a step without bodies or points.
-    """
-    if step.bodies is None or step.points is None:
-        raise InvalidInput("step", "no bodies or points", "a step built with both")
-    vectors = step.contact_vectors(f, f_t)
-    pairs, joint = np.unique(step.bodies, axis=0, return_inverse=True)
-    weight = np.bincount(joint, f, len(pairs))
-    total, centre = np.zeros((2, len(pairs), vectors.shape[1]))
-    np.add.at(total, joint, vectors)
-    np.add.at(centre, joint, f[:, None] * step.points)
-    loaded = weight > canvas.IDLE * weight.max(initial=0.0)
-    return centre[loaded] / weight[loaded, None], total[loaded]
 
 
 # --- a run -------------------------------------------------------------------------------

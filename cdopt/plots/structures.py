@@ -1,4 +1,4 @@
-"""Block models with the forces in their joints, or with the blocks that fall."""
+"""Structures of blocks: thrusts in their joints, blocks that fall, mechanisms of collapse."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
+from cdopt.collision import move
 from cdopt.geometry.blocks import Block
-from cdopt.hyperstatic import StabilityVerdict
+from cdopt.hyperstatic import LimitLoad, StabilityVerdict, Thrusts, thrusts
 from cdopt.plots import canvas
-from cdopt.plots.bodies import Camera
-from cdopt.plots.chains import joints
+from cdopt.plots.bodies import Camera, Solids, box_of, draw_bodies
 from cdopt.plots.judged import WRONG
-from cdopt.plots.palette import FRICTION, QUIET, RULE
+from cdopt.plots.palette import FRICTION, INK, QUIET, RULE
+from cdopt.scene import BlockModel, State
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _LONGEST = 0.2  # share of the picture's width that the largest force takes
+_FAR = 0.07  # share of the structure's size by which the fastest point moves
 _FLAT = 1.0 - 1e-6  # cosine of the angle between faces that are one
 _ROOM = 0.05  # of the picture's size, around the blocks
 
@@ -58,32 +61,139 @@ def structure(
     box = np.stack([low - room, high + room])
     figure, (axes,) = canvas.panels_of(1, box, foot=0.2, caption=0.1)
     numbers = np.unique(np.asarray(found.step.dof_body))
-    falls = set(numbers[found.moving].tolist())
-    for number, block in enumerate(model.blocks):
-        colour = WRONG if number in falls else QUIET if model.fixed[number] else RULE
-        style: dict[str, Any] = {"linewidths": 0.8, "zorder": 3 if number in falls else 2}
-        start, end = _edges(block)
-        gid = "falls" if number in falls else "block"
-        canvas.add_lines(axes, camera.lines(start, end), colors=colour, gid=gid, **style)
+    _draw_blocks(axes, model, camera, falls=set(numbers[found.moving].tolist()))
     f, f_t = found.associated.f, found.associated.f_t
     if found.admissible and f is not None and f_t is not None:
-        centre, force = joints(found.step, f, f_t)
-        longest = float(np.linalg.norm(force, axis=1).max(initial=1e-300))
-        half = 0.5 * _LONGEST * float(np.ptp(box[:, 0])) / longest * force
-        lines = camera.lines(centre - half, centre + half)
-        canvas.add_lines(axes, lines, colors=FRICTION, linewidths=1.8, zorder=4, gid="forces")
+        _draw_thrusts(axes, thrusts(found.step, f, f_t), camera, box, FRICTION)
     canvas.without_ticks(axes, box)
     canvas.emphasise(axes, False)
     return canvas.headline(figure, title, found.summary if subtitle is None else subtitle)
 
 
-def _edges(block: Block) -> tuple[FloatArray, FloatArray]:
-    """Ends (n, 3) m of the edges of a block, each once; none within a flat part of its surface."""
+def collapse(
+    limit: LimitLoad, *, view: str = "side", title: str = "", subtitle: str = ""
+) -> Figure:
+    """Two panels: forces at the limit load, and the mechanism, magnified.
+
+    A line through the centre of pressure of each joint is the force between its two bodies, as
+    long as it is large. Thrust lines pass through the bodies between two joints that carry
+    something, ``cdopt.thrusts``.
+
+    Parameters
+    ----------
+    limit : of a scene or a block model, with a mechanism.
+    view : of structures in space: "side", "isometric" or "perspective".
+
+    Raises
+    ------
+    InvalidInput : a limit load of a step without its scene, or an infinite one.
+    """
+    checks.instance("limit", limit, LimitLoad)
+    if limit.bodies is None and limit.model is None:
+        raise InvalidInput("limit", "of a step without its scene", "limit_load(scene, ...)")
+    if limit.mechanism is None:
+        raise InvalidInput("limit", "infinite, without a mechanism", "a finite limit load")
+    draw = _of_model if limit.model is not None else _of_scene
+    figure, axes, camera, box = draw(limit, limit.mechanism, view)
+    names = f"forces at {limit.value:.5g} times the live load", "mechanism, magnified"
+    for panel, name in zip(axes, names, strict=True):
+        canvas.without_ticks(panel, box)
+        canvas.emphasise(panel, False)
+        panel.set_title(name, fontsize=canvas.TEXT, loc="left")
+    _draw_thrusts(axes[0], thrusts(limit.step, limit.f, limit.f_t), camera, box, INK)
+    return canvas.headline(figure, title, subtitle)
+
+
+def _of_scene(limit: LimitLoad, mechanism: FloatArray, view: str) -> Any:
+    """A figure of a scene, its two panels with bodies, the camera and the box."""
+    scene, state = limit.bodies or (None, None)
+    if scene is None or state is None:
+        raise TypeError("a limit load without a scene")
+    still, reach = np.zeros_like(state.v), scene.bodies.reach
+    bounded = np.isfinite(reach)
+    centres = state.position[bounded]
+    size = float(np.ptp(centres, axis=0).max() + 2.0 * reach[bounded].max())
+    velocity = scene.full_dofs.scatter(mechanism, still)
+    fastest = _fastest(limit, velocity[:, : scene.dim])
+    moved = State(0.0, move(state, velocity, _FAR * size / fastest), still)
+    solids = Solids.of(scene, np.stack([state.position, moved.position]))
+    camera = Camera.facing(centres, view)
+    boxes = np.stack([box_of(solids, each, camera) for each in (state, moved)])
+    box = np.stack([boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)])
+    figure, axes = canvas.panels_of(2, box, foot=0.1, caption=0.3)
+    for panel, shown in zip(axes, (state, moved), strict=True):
+        draw_bodies(panel, solids, shown, camera)
+    return figure, axes, camera, box
+
+
+def _of_model(limit: LimitLoad, mechanism: FloatArray, view: str) -> Any:
+    """The same of a block model; blocks that move are red in the second panel."""
+    model = limit.model
+    if model is None:
+        raise TypeError("a limit load without a block model")
+    velocity = np.zeros((len(model.blocks), 6))
+    free = np.unique(np.asarray(limit.step.dof_body))
+    velocity[free] = mechanism.reshape(-1, 6)
+    corners = [block.vertices for block in model.blocks]
+    speeds = [v[:3] + np.cross(v[3:], x - block.centre)
+              for v, x, block in zip(velocity, corners, model.blocks, strict=True)]  # fmt: skip
+    far = _FAR * model.size / _fastest(limit, np.concatenate(speeds))
+    moved = [x + far * v for x, v in zip(corners, speeds, strict=True)]
+    camera = Camera.facing(np.concatenate(corners), view)
+    flat = camera.project(np.concatenate([*corners, *moved]))[0]
+    room = _ROOM * float(np.ptp(flat, axis=0).max())
+    box = np.stack([flat.min(axis=0) - room, flat.max(axis=0) + room])
+    figure, axes = canvas.panels_of(2, box, foot=0.1, caption=0.3)
+    most = max(float(np.abs(v).max()) for v in speeds)
+    falls = {k for k, v in enumerate(speeds) if np.abs(v).max() > 1e-6 * most}
+    _draw_blocks(axes[0], model, camera)
+    _draw_blocks(axes[1], model, camera, falls, moved)
+    return figure, axes, camera, box
+
+
+def _fastest(limit: LimitLoad, speeds: FloatArray) -> float:
+    """m/s, of all rates and of the bodies."""
+    return max(float(np.abs(limit.rates).max(initial=0.0)) or 1.0, float(np.abs(speeds).max()))
+
+
+def _draw_blocks(
+    axes: Axes,
+    model: BlockModel,
+    camera: Camera,
+    falls: set[int] | None = None,
+    places: list[FloatArray] | None = None,
+) -> None:
+    """Every edge of the blocks, whose corners are at ``places``; those that fall red."""
+    falls = falls or set()
+    for number, block in enumerate(model.blocks):
+        colour = WRONG if number in falls else QUIET if model.fixed[number] else RULE
+        style: dict[str, Any] = {"linewidths": 0.8, "zorder": 3 if number in falls else 2}
+        ends = (block.vertices if places is None else places[number])[_edges(block)]
+        gid = "falls" if number in falls else "block"
+        lines = camera.lines(ends[:, 0], ends[:, 1])
+        canvas.add_lines(axes, lines, colors=colour, gid=gid, **style)
+
+
+def _draw_thrusts(axes: Axes, found: Thrusts, camera: Camera, box: FloatArray, colour: str) -> None:
+    """Forces in the joints as lines through their centres of pressure, and thrust lines."""
+    longest = float(np.linalg.norm(found.forces, axis=1).max(initial=1e-300))
+    half = 0.5 * _LONGEST * float(np.ptp(box[:, 0])) / longest * found.forces
+    lines = camera.lines(found.points - half, found.points + half)
+    style: dict[str, Any] = {"colors": colour, "capstyle": "round"}
+    canvas.add_lines(axes, lines, linewidths=1.7, zorder=4, gid="forces", **style)
+    x, y = camera.project(found.points)[0].T
+    axes.scatter(x, y, s=8, color=colour, zorder=5)
+    for line in found.lines():
+        segments = camera.lines(line[:-1], line[1:])
+        canvas.add_lines(axes, segments, linewidths=0.9, zorder=4, gid="thrust line", **style)
+
+
+def _edges(block: Block) -> IntArray:
+    """(n, 2) corners of each edge of a block, each once; none within a flat part of its surface."""
     normals, _ = block.planes
     beside: dict[tuple[int, int], list[int]] = {}
     for k, loop in enumerate(block.faces):
         for a, b in zip(loop.tolist(), np.roll(loop, -1).tolist(), strict=True):
             beside.setdefault((min(a, b), max(a, b)), []).append(k)
     sharp = [e for e, (i, *j) in beside.items() if not j or normals[i] @ normals[j[0]] < _FLAT]
-    ends = np.array(sharp)
-    return block.vertices[ends[:, 0]], block.vertices[ends[:, 1]]
+    return np.array(sharp)

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,11 @@ from cdopt._util.formatting import count, short
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.blocks import Block, Interface, joined_areas, outward_normal, shared_faces
 from cdopt.problem.contact_step import ContactStep
-from cdopt.scene.assemblies import LIST_SIZE, block_meshes
+from cdopt.scene.assemblies import LIST_SIZE
+from cdopt.scene.meshes import FINE, block_meshes, blocks_of, last_digit, round_off
 from cdopt.scene.scene import GRAVITY
 
-_DIGITS = 4.0  # a face is known to this many units of the last digit of its corners
-_FINE, _COARSE = 1e-9, 5e-4  # of the size of the model: no file is read more finely or coarsely
-_SINGLE = 2.0**-23  # relative, of numbers in single precision
 _STATED = 100.0  # tolerances that a stated interface may be off the faces of its blocks
-_SHORT = 8  # digits after the point: more are those of a binary number
 _DT = 1e-3  # s, of a step; it cancels in statics
 
 
@@ -47,6 +43,8 @@ class BlockModel(Frozen):
     interfaces : plane contacts; forces act at their corners.
     stated : whether the file states them; otherwise they are faces that lie on each other.
     tol : m, within which faces are planar and lie on each other.
+    moved : m, how far corners were moved at most, so that they do.
+    gravity : (3,) m/s². friction : μ of all contacts, if the file's name states it.
     """
 
     name: str
@@ -56,14 +54,20 @@ class BlockModel(Frozen):
     interfaces: tuple[Interface, ...]
     stated: bool
     tol: float
+    moved: float
+    gravity: FloatArray
+    friction: float | None = None
 
     @cached_property
     def repairs(self) -> list[str]:
         """What was taken for more exact than the file has it, a line each."""
         off = [float(block.unevenness.max(initial=0.0)) for block in self.blocks]
-        floor = _FINE * self.size
+        floor = FINE * self.size
         uneven = [k for k, x in enumerate(off) if x > floor]
         lines = []
+        if self.moved > floor:
+            text = f"corners were moved by up to {short(self.moved, 2)} m, so that faces are planar"
+            lines.append(f"{text} and lie on each other")
         if uneven:
             worst = max(uneven, key=lambda k: off[k])
             text = f"faces of {count(len(uneven), 'block')} count as planar, the worst, of "
@@ -86,24 +90,27 @@ class BlockModel(Frozen):
         """Number of contact points, the corners of all interfaces."""
         return sum(len(face.points) for face in self.interfaces)
 
-    def step(self, friction: Any, *, gravity: Any = None, dt: float = _DT) -> ContactStep:
+    def step(self, friction: Any = None, *, gravity: Any = None, dt: float = _DT) -> ContactStep:
         """The contact step of the model at rest, a contact at each corner of an interface.
 
         Parameters
         ----------
-        friction : μ of all contacts, or (nc,).
-        gravity : (3,) m/s²; by default 9.81 m/s² against z.
+        friction : μ of all contacts, or (nc,); by default that of the model.
+        gravity : (3,) m/s²; by default that of the model.
         dt : s.
 
         Raises
         ------
-        InvalidInput : blocks that touch nothing, or a bad argument.
+        InvalidInput : blocks that touch nothing, no friction, or a bad argument.
         """
+        friction = self.friction if friction is None else friction
+        if friction is None:
+            raise InvalidInput("friction", "None", "a coefficient of friction")
         many = [len(face.points) for face in self.interfaces]
         if not many:
             found = f"no faces that lie on each other within {self.tol:.3g} m"
             raise InvalidInput(self.name, found, "blocks in contact")
-        pull = [0.0, 0.0, -GRAVITY] if gravity is None else gravity
+        pull = self.gravity if gravity is None else gravity
         names, labels = [block.name for block in self.blocks], []
         for face in self.interfaces:
             between = "–".join(names[k] for k in face.bodies)
@@ -140,6 +147,8 @@ def load_blocks(
     density: float | None = None,
     unit: float = 1.0,
     tol: float | None = None,
+    friction: float | None = None,
+    up: str = "z",
 ) -> BlockModel:
     """A block model from a mesh (.obj, .stl) or a file of COMPAS (.json).
 
@@ -152,6 +161,8 @@ def load_blocks(
     unit : length of the file's unit in m, 0.001 for millimetres.
     tol : m, within which faces are planar and shared; by default four units of the last digit of
         the file's coordinates.
+    friction : μ of all contacts, where ``BlockModel.step`` is not given one.
+    up : axis that gravity of 9.81 m/s² points against, "x", "y" or "z".
 
     Raises
     ------
@@ -161,16 +172,15 @@ def load_blocks(
     place = checks.path("path", path)
     unit = checks.positive("unit", unit)
     tol = checks.optional(checks.positive, "tol", tol)
+    friction = checks.optional(checks.not_negative, "friction", friction)
+    gravity = -GRAVITY * np.eye(3)["xyz".index(checks.choice("up", up, "xyz"))]
     if place.suffix.lower() == ".json":
         read = _json(files.read_text(place, "a block model", str(place), LIST_SIZE), place)
     else:
-        read = _Read([_Solid(*found) for found in block_meshes(place).items()], [])
+        meshes = block_meshes(place)
+        read = _Read([_Solid(*found) for found in meshes.polygons.items()], [], meshes.digit)
     if not read.solids:
         raise InvalidInput(str(place), "no blocks", "a mesh, or a file of COMPAS")
-    corners = unit * np.concatenate([face for solid in read.solids for face in solid.faces])
-    size = float(np.ptp(corners, axis=0).max())
-    if tol is None:
-        tol = min(max(_DIGITS * _last_digit(corners / unit) * unit, _FINE * size), _COARSE * size)
     names = [solid.name for solid in read.solids]
     fixed = np.array([s.fixed or s.name.lower().startswith("fixed") for s in read.solids])
     if supports is not None:
@@ -178,12 +188,8 @@ def load_blocks(
     if not fixed.any():
         known = ", ".join(names[:20])
         raise InvalidInput("supports", "no block that does not move", f"some of: {known}")
-    blocks = []
-    for solid in read.solids:
-        ends = np.cumsum([0, *(len(face) for face in solid.faces)])
-        loops = [list(range(a, b)) for a, b in pairwise(ends.tolist())]
-        vertices = unit * np.concatenate(solid.faces)
-        blocks.append(Block.of(solid.name, vertices, loops, tol))
+    polygons = [(solid.name, solid.faces) for solid in read.solids]
+    blocks, tol, moved = blocks_of(polygons, read.digit, unit, tol)
     heavy = [1.0 if s.density is None else s.density for s in read.solids]
     if density is not None:
         heavy = [checks.positive("density", density)] * len(blocks)
@@ -197,6 +203,9 @@ def load_blocks(
         tuple(faces),
         bool(read.interfaces),
         tol,
+        moved,
+        checks.read_only(gravity),
+        friction,
     )
 
 
@@ -209,17 +218,6 @@ def _supports(supports: Any, names: list[str]) -> BoolArray:
         else:
             fixed[checks.index("supports", one, len(names))] = True
     return fixed
-
-
-def _last_digit(values: FloatArray) -> float:
-    """The unit of the last digit of numbers; of those in single precision, their round-off."""
-    digits = 0
-    for text in map(repr, np.unique(values).tolist()):
-        mantissa, _, power = text.partition("e")
-        digits = max(digits, len(mantissa.partition(".")[2].rstrip("0")) - int(power or 0))
-    if digits > _SHORT and np.array_equal(values.astype(np.float32).astype(float), values):
-        return _SINGLE * float(np.abs(values).max(initial=0.0))
-    return float(10.0 ** -min(digits, 300))
 
 
 # --- files of JSON -------------------------------------------------------------------------------
@@ -239,14 +237,15 @@ class _Solid:
 
 
 class _Read:
-    """What a file has: solids, and interfaces: both names, polygon, normal."""
+    """What a file has: solids, interfaces (both names, polygon, normal), and its last digit."""
 
     def __init__(
         self,
         solids: list[_Solid],
         interfaces: list[tuple[str, str, FloatArray, FloatArray]],
+        digit: float,
     ) -> None:
-        self.solids, self.interfaces = solids, interfaces
+        self.solids, self.interfaces, self.digit = solids, interfaces, digit
 
 
 def _json(text: str, place: Path) -> _Read:
@@ -262,7 +261,10 @@ def _json(text: str, place: Path) -> _Read:
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         found = f"{type(error).__name__}: {error}"
         raise InvalidInput(str(place), found, "blocks as COMPAS writes them") from error
-    return _Read(solids, interfaces)
+    faces = [face for solid in solids for face in solid.faces]
+    values = np.concatenate([np.zeros((0, 3)), *faces])
+    digit = round_off(last_digit(map(repr, np.unique(values).tolist())), values)
+    return _Read(solids, interfaces, digit)
 
 
 def _parsed(text: str, place: Path) -> Any:

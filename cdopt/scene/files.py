@@ -20,6 +20,7 @@ from cdopt._util.parameters import merge, one_of_these, split
 from cdopt.geometry.periodic import PeriodicBox
 from cdopt.problem.step import Step
 from cdopt.scene.assemblies import load_assembly, parts_of
+from cdopt.scene.block_model import BlockModel, lists_convex_blocks, load_blocks
 from cdopt.scene.bodies import GROUP_FIELDS, Body, Spheres
 from cdopt.scene.generators import GENERATORS
 from cdopt.scene.joint import Joint
@@ -119,6 +120,42 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
         checks.choice("overlaps", overlaps, OVERLAPS)
     scene = _read(place, overlaps)
     return scene if overlaps is None else scene.with_overlaps(overlaps)
+
+
+def open_structure(
+    path: str | Path,
+    *,
+    supports: Any = None,
+    density: float | None = None,
+    unit: float | None = None,
+) -> Scene | BlockModel:
+    """A block model of a mesh or a file of COMPAS, a scene of other files and names.
+
+    Parameters
+    ----------
+    path : as in ``load``, with parameters: ``wall.obj:density=2000,friction=0.6,fixed=base``.
+    supports, density, unit : as in ``load_blocks``; they replace what ``path`` states.
+
+    Raises
+    ------
+    InvalidInput : as in ``load`` and ``load_blocks``.
+    """
+    assembly = parts_of(str(path))
+    if assembly is None or lists_convex_blocks(assembly[0]):
+        return load(path if isinstance(path, Path) else str(path))
+    words = split(f"assembly{assembly[1]}")[1]
+    stated: Any = merge("assembly", _writable(load_assembly), words, {})
+    if supports is None and stated["fixed"]:
+        supports = stated["fixed"].split("+")
+    return load_blocks(
+        assembly[0],
+        supports=supports,
+        density=density or stated["density"] or None,
+        unit=unit or stated["unit"] or 1.0,
+        tol=stated["tol"] or None,
+        friction=stated["friction"] if stated["friction"] >= 0.0 else None,
+        up=stated["up"] or "z",
+    )
 
 
 def _read(path: str | Path, overlaps: str | None) -> Scene:

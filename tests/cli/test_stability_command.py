@@ -27,3 +27,17 @@ def test_refusals() -> None:
     refuses("supports", "stability", FOLDER / "H.json", "--friction", 0.84)
     refuses("friction", "stability", FOLDER / "H.json", "--supports", "0,1")
     refuses("no such file", "stability", FOLDER / "I.json", "--friction", 0.84)
+
+
+def test_the_limit_load_of_a_block_model(tmp_path) -> None:
+    """The command takes the interfaces of the file, whose blocks need not be convex."""
+    stated = ("--friction", 0.84, "--supports", "0,1", "--live", "0,1,0")
+    picture = tmp_path / "collapse.svg"
+    result = run("limit", FOLDER / "type-c.json", *stated, "--plot", picture)
+    assert result.exit_code == 0, result.stderr
+    assert "BlockModel(type-c" in result.stdout
+    assert picture.read_text().startswith("<?xml")
+    concave = run_json("limit", FOLDER / "concave-short.json", *stated[:3], "0", *stated[4:])
+    found = run_json("stability", FOLDER / "concave-short.json", *stated[:3], "0")
+    assert concave["value"] == found["limits"]["+y"]
+    refuses("friction", "limit", FOLDER / "type-c.json", *stated[2:])

@@ -34,3 +34,25 @@ def test_blocks_that_fall_are_red_and_no_forces_are_drawn() -> None:
     arch = cdopt.stability(cdopt.scene.arch(5, density=2000.0), friction=0.6, limits=False)
     with pytest.raises(cdopt.InvalidInput, match="block model"):
         plots.structure(arch)
+
+
+def test_an_arch_has_one_thrust_line_through_all_its_joints() -> None:
+    """The resultants balance the weights: their horizontal part is the thrust, the same in all."""
+    arch = cdopt.scene.arch(9, density=2000.0).with_friction(0.6)
+    limit = cdopt.limit_load(arch, {"voussoir 2": [0, -1000]})
+    found = cdopt.thrusts(limit.step, limit.f, limit.f_t)
+    (line,) = found.lines()
+    assert len(line) == len(found.bodies) == 10
+    across = np.abs(found.forces[:, 0])
+    np.testing.assert_allclose(across, across[0], rtol=1e-7)
+    axes = plots.collapse(limit).axes[0]
+    assert len(by_gid(axes, "thrust line").get_segments()) == 9
+    assert len(by_gid(axes, "forces").get_segments()) == 10
+
+
+def test_the_mechanism_of_a_block_model_moves_the_blocks_that_it_moves() -> None:
+    path = FOLDER / "type-c.json"
+    limit = cdopt.limit_load(f"{path}:fixed=0+1", [0, 1, 0], friction=0.84)
+    axes = plots.collapse(limit).axes
+    assert len(all_by_gid(axes[1], "falls")) == limit.moving
+    assert not all_by_gid(axes[0], "falls")

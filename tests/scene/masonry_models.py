@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 BOX = ((0, 2, 3, 1), (4, 5, 7, 6), (0, 1, 5, 4), (2, 6, 7, 3), (0, 4, 6, 2), (1, 3, 7, 5))
-Model = dict[str, np.ndarray]  # corners (8, 3) by name, in the order of BOX
+Model = dict[str, np.ndarray]  # corners by name: (8, 3) in the order of BOX, else of a frustum
 
 
 def hexahedron(corner) -> np.ndarray:
@@ -21,13 +21,23 @@ def box(low, high) -> np.ndarray:
     return hexahedron(lambda i, j, k: (ends[i, 0], ends[j, 1], ends[k, 2]))
 
 
-def dome(rings=8, sectors=24, radius=5.0, thickness=0.5, oculus=12.0, turn=0.1) -> Model:
-    """A half sphere of aligned joints with an oculus, on a ring of fixed blocks."""
+def dome(
+    rings=8, sectors=24, radius=5.0, thickness=0.5, oculus=12.0, turn=0.1, offset=0.0, crown=False
+) -> Model:
+    """A dome of aligned joints on a ring of fixed blocks.
+
+    Half a sphere, or pointed: its meridians are arcs about points ``offset`` m behind the axis.
+    ``oculus`` in degrees is open, or closed by one ``crown`` stone.
+    """
     polar = np.radians(np.linspace(90.0, oculus, rings + 1))
+    if offset:  # up to where the arc is as far from the axis as the oculus is
+        least = np.degrees(np.arcsin((offset + radius * np.sin(polar[-1])) / (radius + offset)))
+        polar = np.radians(np.linspace(90.0, least, rings + 1))
     around = turn + np.linspace(0.0, 2.0 * np.pi, sectors + 1)
 
     def at(r, p, a):
-        return r * np.sin(p) * np.cos(a), r * np.sin(p) * np.sin(a), r * np.cos(p)
+        out = (r + offset) * np.sin(p) - offset
+        return out * np.cos(a), out * np.sin(a), (r + offset) * np.cos(p)
 
     radii = (radius, radius + thickness)
     model: Model = {}
@@ -38,7 +48,18 @@ def dome(rings=8, sectors=24, radius=5.0, thickness=0.5, oculus=12.0, turn=0.1) 
             model[f"ring {r} stone {s}"] = hexahedron(
                 lambda i, j, k, r=r, s=s: at(radii[i], polar[r + k], around[s + j])
             )
+    if crown:
+        model["crown"] = np.array([at(r, polar[-1], a) for r in radii for a in around[:-1]])
     return model
+
+
+def faces_of(corners: np.ndarray) -> list[tuple[int, ...]]:
+    """Those of BOX, or of a frustum: a lower ring of corners, then an upper one."""
+    if len(corners) == 8:
+        return list(BOX)
+    n = len(corners) // 2
+    sides = [(k, (k + 1) % n, n + (k + 1) % n, n + k) for k in range(n)]
+    return [tuple(range(n))[::-1], tuple(range(n, 2 * n)), *sides]
 
 
 def cross_vault(courses=6, radius=3.0, thickness=0.5, opening=65.0, length=4.0) -> Model:
@@ -99,14 +120,15 @@ def write_obj(path: Path, model: Model, digits: int) -> Path:
     for name, corners in model.items():
         lines.append(f"o {name}")
         lines += ["v " + " ".join(f"{x:.{digits}f}" for x in corner) for corner in corners]
+        faces = faces_of(corners)
         volume = sum(
             np.dot(corners[f[0]], np.cross(corners[b], corners[c]))
-            for f in BOX
+            for f in faces
             for b, c in pairwise(f[1:])
         )
-        for face in BOX:
+        for face in faces:
             loop = face if volume > 0.0 else face[::-1]
             lines.append("f " + " ".join(str(first + k) for k in loop))
-        first += 8
+        first += len(corners)
     path.write_text("\n".join(lines) + "\n")
     return path

@@ -96,7 +96,10 @@ def test_what_is_missing_or_not_convex_is_named(tmp_path: Path) -> None:
         (f"{mesh}:fixed=base", "density"),
         (f"{mesh}:density=2000,fixed=floor", "floor"),
         (f"{mesh}:colour=red", "colour"),
-        (str(obj(tmp_path / "open.obj", QUADS[1:])), "enclose"),
+        (
+            f"{obj(tmp_path / 'open.obj', QUADS[1:])}:fixed=base,density=1",
+            "base: found face 1 has an edge without a neighbour",
+        ),
         (str(binary(tmp_path / "touching.stl", "one", "two")), "common edges"),
         (str(tmp_path / "none.obj"), "none.obj"),
     ):

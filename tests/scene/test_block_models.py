@@ -89,8 +89,10 @@ def load_blocks_of(content, name: str):
 def test_what_is_repaired_is_reported(tmp_path) -> None:
     coarse = load_blocks(write_obj(tmp_path / "dome.obj", dome(3, 8), 4))
     fine = load_blocks(write_obj(tmp_path / "dome.obj", dome(3, 8), 15))
-    assert "count as planar" in coarse.repairs[0]
+    assert "corners were moved by up to" in coarse.repairs[0]
+    assert 1e-5 < coarse.moved < 1e-4  # half a unit of the last digit along each axis
     assert coarse.tol == pytest.approx(4e-4)
+    assert max(block.unevenness.max() for block in coarse.blocks) < 1e-11
     assert not fine.repairs
     assert coarse.contacts == fine.contacts
 
@@ -114,3 +116,44 @@ def test_what_cannot_be_read_is_named(tmp_path) -> None:
         path.write_text(odd)
         with pytest.raises(cdopt.InvalidInput):
             load_blocks(path, supports=0)
+
+
+def test_a_corner_on_an_edge_of_another_face_is_no_hole() -> None:
+    """A box whose top has a corner in the middle of an edge, which the side next to it has not."""
+    x = np.vstack([box((0, 0, 0), (1, 1, 1)), [[0.5, 0.0, 1.0]]])
+    faces = [list(face) for face in BOX]
+    top = next(face for face in faces if all(x[k, 2] == 1.0 for k in face))
+    first = next(k for k in range(4) if x[top[k - 1], 1] == x[top[k], 1] == 0.0)
+    top.insert(first, 8)
+    block = Block.of("box", x, faces, 1e-9)
+    assert block.volume == pytest.approx(1.0)
+
+
+def test_levelled_blocks_are_flat_and_meet(tmp_path) -> None:
+    """Corners move by no more than digits are off, to where all faces are flat and shared."""
+    exact = load_blocks(write_obj(tmp_path / "fine.obj", dome(3, 8), 15))
+    coarse = load_blocks(write_obj(tmp_path / "coarse.obj", dome(3, 8), 3))
+    assert coarse.moved < 1e-3
+    for one, other in zip(exact.blocks, coarse.blocks, strict=True):
+        assert other.unevenness.max() < 1e-11
+        np.testing.assert_allclose(one.vertices, other.vertices, atol=2e-3)
+    faces = shared_faces(coarse.blocks, 1e-10)
+    assert len(faces) == len(shared_faces(exact.blocks, 1e-8)) == 3 * 8 + 8 * 3 + 8
+
+
+def test_blocks_that_are_not_convex_make_no_scene(tmp_path) -> None:
+    """The message names the block, the face and how far off; limit loads take the file itself."""
+    lower, upper = prism(L_SHAPE, 0.0, 1.0), box((0, 0, 1), (1, 1, 2))
+    text, first = [], 1
+    for name, (x, faces) in {"fixed L": lower, "block": (upper, BOX)}.items():
+        text.append(f"o {name}")
+        text += ["v " + " ".join(map(str, p)) for p in x]
+        text += ["f " + " ".join(str(first + k) for k in face) for face in faces]
+        first += len(x)
+    path = tmp_path / "hook.obj"
+    path.write_text("\n".join(text))
+    with pytest.raises(cdopt.InvalidInput, match=r"fixed L: found corners 1 m in front of face \d"):
+        cdopt.scene.load(f"{path}:density=1")
+    assert cdopt.limit_load(path, [1, 0, 0], friction=0.3).value == pytest.approx(0.3, abs=1e-8)
+    stated = cdopt.limit_load(f"{path}:friction=0.3", {"block": [0, 1, 0]})
+    assert stated.value == pytest.approx(0.3 * 9.81, abs=1e-6)

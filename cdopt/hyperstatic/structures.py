@@ -1,0 +1,179 @@
+"""What limit loads and stability are asked of: a scene, a block model or a step, as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from cdopt._util import checks
+from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.collision import Contacts, detect
+from cdopt.collision import step as contact_step
+from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.friction import Friction
+from cdopt.problem.step import Step
+from cdopt.scene import BlockModel, Scene
+from cdopt.scene.files import open_structure
+
+_TOUCHING = 1e-6  # of the smallest half-width: so close are contacts of a scene
+_DT = 1e-3  # s, of a scene's step; it cancels
+_NAMES = ("+x", "-x", "+y", "-y")
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The step of a structure at rest, with the scene or the block model that it is of."""
+
+    step: ContactStep
+    scene: Scene | None = None
+    model: BlockModel | None = None
+
+    @staticmethod
+    def of(structure: Any, friction: float | None, **opening: Any) -> Structure:
+        """The structure that a path, a scene, a block model or a step is.
+
+        ``friction`` is μ of all contacts; ``opening`` are arguments of ``load_blocks``.
+
+        Raises
+        ------
+        InvalidInput : none of these, no friction, or a file that is not what it says.
+        Unsupported : a step known by N and p alone.
+        """
+        if isinstance(structure, str | Path):
+            structure = open_structure(structure, **opening)
+        checks.instance("structure", structure, Scene, BlockModel, Step)
+        friction = checks.optional(checks.not_negative, "friction", friction)
+        if isinstance(structure, Scene):
+            scene = structure if friction is None else structure.with_friction(friction)
+            if not scene.has_friction:
+                raise InvalidInput("friction", "None", "a coefficient, or a scene that states one")
+            return Structure(touching_step(scene), scene)
+        if isinstance(structure, BlockModel):
+            return Structure(structure.step(friction), None, structure)
+        if not isinstance(structure, ContactStep):
+            raise Unsupported("limit load", "the step is known by N and p alone", ("ContactStep",))
+        rough = structure.friction
+        if rough is None:
+            expected = "a step with friction: ContactStep(..., friction=cdopt.Friction(...))"
+            raise InvalidInput("structure", "a step without friction", expected)
+        if friction is not None:
+            rows = rough.B_t, rough.rate, rough.stiffness_ratio, rough.tangents
+            structure = structure.replace(friction=Friction(friction, *rows))
+        return Structure(structure)
+
+    def live(self, load: Any) -> FloatArray:
+        """(nv,) a live load, given so, as a direction, or by bodies.
+
+        Raises
+        ------
+        InvalidInput : a load of another shape or of unknown bodies, or none at all.
+        """
+        if self.scene is None and self.model is None:
+            result = checks.vector("live", load, self.step.nv, "N")
+        else:
+            result = self._of_bodies(load)
+        if not result.any():
+            raise InvalidInput("live", "no load", "a load that is not zero")
+        return result
+
+    def sideways(self) -> dict[str, FloatArray]:
+        """Each body's weight along ±x and, in space, ±y, by name; none of a step alone."""
+        if self.scene is None and self.model is None:
+            return {}
+        across = np.eye(self._dim)[: self._dim - 1]
+        ways = [sign * axis for axis in across for sign in (1.0, -1.0)]
+        return {name: self.live(way) for name, way in zip(_NAMES, ways, strict=False)}
+
+    @property
+    def _dim(self) -> int:
+        return 3 if self.scene is None else self.scene.dim
+
+    def _of_bodies(self, load: Any) -> FloatArray:
+        """(nv,) a direction of all weights, or loads by body."""
+        dim = self._dim
+        names, weight = _weights(self.scene, self.model)
+        table = np.zeros((len(weight), dim + (1 if dim == 2 else 3)))
+        if isinstance(load, Mapping):
+            for body, one in load.items():
+                number = names.index(body) if body in names else body
+                if isinstance(number, str | bool):
+                    raise InvalidInput("live", f"the body {body!r}", "names or numbers of bodies")
+                number = checks.index("live", number, len(weight))
+                size = np.size(one)
+                if size not in (dim, table.shape[1]):
+                    expected = f"{dim} entries, or {table.shape[1]} with torques"
+                    raise InvalidInput("live", f"{size:,} entries for {body!r}", expected)
+                table[number, :size] += checks.vector("live", one, size, "N")
+        elif np.size(load) == dim:
+            table[:, :dim] = weight[:, None] * checks.vector("live", load, dim)
+        else:
+            return checks.vector("live", load, self.step.nv, "N")
+        if self.scene is not None:
+            return self.scene.full_dofs.gather(table)
+        return table[np.unique(np.asarray(self.step.dof_body))].ravel()
+
+
+def _weights(scene: Scene | None, model: BlockModel | None) -> tuple[list[str], FloatArray]:
+    """Names and weights in N of the bodies, none of fixed ones."""
+    if scene is not None:
+        b, pull = scene.bodies, float(np.linalg.norm(scene.gravity))
+        return list(b.names), np.where(b.fixed, 0.0, b.mass) * pull
+    if model is None:
+        raise TypeError("neither a scene nor a block model")
+    pull = float(np.linalg.norm(model.gravity))
+    return [block.name for block in model.blocks], np.where(model.fixed, 0.0, model.masses) * pull
+
+
+def touching_step(scene: Scene) -> ContactStep:
+    """The step with friction of a scene as it stands, of bodies that touch.
+
+    Parameters
+    ----------
+    scene : the scene. Contacts are those nearer than 1e-6 of the smallest half-width of a body;
+        overlaps count as touching. Blocks that meet only along an edge or at a corner of joints
+        that others make there do not touch: their normal would be a matter of round-off.
+        Gaps are zero, whatever round-off makes of them.
+
+    Raises
+    ------
+    InvalidInput : bodies overlap, and the scene refuses that.
+    """
+    checks.instance("scene", scene, Scene)
+    core = scene.bodies.core
+    near = _TOUCHING * float(core[np.isfinite(core)].min(initial=1.0))
+    contacts = detect(scene, scene.initial, near)
+    contacts = contacts.those(~_seams(contacts, near)).closed()
+    return contact_step(scene, scene.initial, contacts, _DT, overlaps="touching", friction=True)
+
+
+def _seams(contacts: Contacts, near: float) -> BoolArray:
+    """(nc,) contacts of two bodies where faces of others that lie on each other join them."""
+    seams = np.zeros(contacts.nc, dtype=bool)
+    dim = contacts.normals.shape[1]
+    _, pair, many = np.unique(contacts.bodies, axis=0, return_inverse=True, return_counts=True)
+    flat = np.flatnonzero(many[pair] >= dim)  # of a face
+    few = np.flatnonzero(many[pair] < dim)
+    if not flat.size or not few.size:
+        return seams
+    corners = cKDTree(contacts.points[flat])
+    around = corners.query_ball_point(contacts.points[few], 4.0 * near)
+    for k, at in zip(few.tolist(), around, strict=True):
+        first, second = contacts.bodies[k].tolist()
+        links = np.unique(contacts.bodies[flat[at]], axis=0).tolist()
+        seams[k] = second in _joined(first, links)
+    return seams
+
+
+def _joined(start: int, links: list[list[int]]) -> set[int]:
+    """What is joined to a body by links between two bodies each."""
+    joined, new = set[int](), {start}
+    while new:
+        joined |= new
+        new = {body for link in links if joined & set(link) for body in link} - joined
+    return joined
