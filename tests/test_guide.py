@@ -22,7 +22,7 @@ from cdopt._util import archive, errors, files
 from cdopt._util.files import problems_folder
 from cdopt.cli.main import app
 from cdopt.interop import hdf5, quadratic_programs
-from cdopt.scene import assemblies
+from cdopt.scene import assemblies, meshes
 from cdopt.scene.files import _Contents
 from cdopt.study import record
 from cdopt.study.record import OUTCOMES
@@ -319,10 +319,10 @@ def test_comparing(said: Any) -> None:
 
 def test_files_states_the_limits_of_the_code() -> None:
     told = text("files")
-    for size in (files.TEXT, assemblies._MESH, assemblies.LIST_SIZE, archive._ALWAYS, hdf5._ALWAYS,
+    for size in (files.TEXT, meshes._MESH, assemblies.LIST_SIZE, archive._ALWAYS, hdf5._ALWAYS,
                  quadratic_programs._LARGEST, record._LARGEST):  # fmt: skip
         assert f"{size // 2**20} MiB" in told
-    for count in (files.NUMBERS, assemblies._MOST, assemblies._BLOCKS, assemblies._MOST // 5,
+    for count in (files.NUMBERS, meshes._MOST, meshes._BLOCKS, assemblies._MOST,
                   record._DAMAGED, errors._QUOTED):  # fmt: skip
         assert f"{count:,}" in told
     assert archive._EXPANSION == hdf5._EXPANSION == 64

@@ -109,6 +109,7 @@ def further(step: cdopt.ContactStep) -> list[Any]:
     load, pair = rough.B.T @ np.ones(rough.nc), ("steel", "wood")
     network = cdopt.FrictionNetwork(rough.B, rough.friction.B_t, load, 0.5)
     wall = cdopt.scene.load("problems/brick-wall.toml").with_friction(0.5)
+    limit = cdopt.limit_load(wall, [1.0, 0.0])
     run = cdopt.simulate("incline:ratio=0.5", 1e-3, 2e-3)
     here = cdopt.dynamics.Measures.of_frame(run.scene, run.final)
     part = cdopt.scene.Part(cdopt.scene.Sphere(0.1), (0.0, 0.0))
@@ -118,7 +119,8 @@ def further(step: cdopt.ContactStep) -> list[Any]:
     return [
         rough.friction, rough.origin, cdopt.FrictionalCD(rough), cdopt.CompatibleFriction(rough),
         network.data.cones, cdopt.ClassicCD(step).prepare(),
-        network, network.solve(), cdopt.limit_load(wall, [1.0, 0.0]), part,
+        network, network.solve(), limit, part,
+        cdopt.thrusts(limit.step, limit.f, limit.f_t),
         cdopt.scene.load_blocks("problems/masonry/type-c.json", supports=[0, 1]),
         cdopt.Representatives([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], np.arange(3)),
         cdopt.reduced(truss, np.eye(step.nv)), cdopt.formulations.StepDamping(np.eye(2)),
