@@ -1,4 +1,4 @@
-"""Checks of arguments, one line each where they stand: ``tol = checks.tolerance("tol", tol)``.
+"""Checks of arguments, one line each where they are used: ``tol = checks.tolerance("tol", tol)``.
 
 Each takes the argument's name and value, and returns the value in the type that the caller works
 with: a float, an int, a path, a read-only finite array. Otherwise it raises InvalidInput, which
@@ -533,7 +533,7 @@ def symmetric(name: str, value: sp.csr_array, tol: float) -> sp.csr_array:
     if worst > tol * scale:
         raise InvalidInput(
             name,
-            f"asymmetry of {worst:.3g} beside entries of {scale:.3g}",
+            f"asymmetry of {worst:.3g} where the largest entry is {scale:.3g}",
             f"a symmetric matrix (to {tol:g} of its largest entry)",
         )
     if worst == 0.0:

@@ -4,8 +4,8 @@ numba keeps a loop that Python calls on disk, and the next process reads it from
 only compiled loops call becomes a part of them; without its own file and Python interface
 it compiles in about a third less time.
 
-Numbers are divided as IEEE 754 says, without Python's ZeroDivisionError: loops test their results
-for infinities and not-a-number.
+Numbers are divided by the rules of IEEE 754, without Python's ZeroDivisionError: loops test their
+results for infinities and not-a-number.
 
 A loop with ``prange`` needs one of numba's threading layers, and no layer takes everything: with
 "workqueue" a second Python thread in such a loop ends the process, with GNU's OpenMP a forked
@@ -13,7 +13,7 @@ child does. So Python calls these loops through ``in_threads``.
 
 A loop is compiled when it is first called, once per installation, or as soon as it has had so much
 to do that compiling it is worth while (``compiled_in_time``). ``clock``, which measures times,
-stands still meanwhile.
+stops meanwhile.
 """
 
 from __future__ import annotations
@@ -168,13 +168,13 @@ for _kind in (_LOADING, _COMPILING):
 
 
 def clock() -> float:
-    """Seconds on a clock of this Python thread that stands still while loops are compiled."""
+    """Seconds on a clock of this Python thread that stops while loops are compiled."""
     return time.perf_counter() - _STOPPED.thread.seconds
 
 
 @contextmanager
 def uncounted() -> Iterator[None]:
-    """The clock of this Python thread stands still, while a library is imported."""
+    """The clock of this Python thread stops while a library is imported."""
     began = clock()
     try:
         yield

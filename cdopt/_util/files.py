@@ -1,7 +1,7 @@
 """Reading and saving files.
 
 Only regular files are read; a FIFO or a device is refused before it is opened. A file is saved by
-writing a new one beside it, which is synchronised with the disk and then renamed: after a full
+writing a new one next to it, which is synchronised with the disk and then renamed: after a full
 disk or a kill either the old file or the new one is there.
 """
 
@@ -102,7 +102,7 @@ def opened(
 def read_bytes(
     path: str | Path, expected: str, argument: str = "path", at_most: int = WHOLE
 ) -> bytes:
-    """The content of a regular file of ``at_most`` so many bytes."""
+    """The content of a regular file of at most ``at_most`` bytes."""
     with opened(path, expected, argument) as stream:
         size = os.fstat(stream.fileno()).st_size
         try:
@@ -115,7 +115,7 @@ def read_bytes(
 
 
 def read_text(path: str | Path, expected: str, argument: str = "path", at_most: int = TEXT) -> str:
-    """The text in a UTF-8 file of ``at_most`` so many bytes, without a byte order mark."""
+    """The text in a UTF-8 file of at most ``at_most`` bytes, without a byte order mark."""
     try:
         text = read_bytes(path, expected, argument, at_most).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -152,7 +152,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def staged(path: str | Path, argument: str = "path") -> Iterator[Path]:
-    """An empty new file beside ``path``, which replaces it when the block ends without an error.
+    """An empty new file next to ``path``, which replaces it when the block ends without an error.
 
     It is on the disk before it is renamed, and so is the renaming. A link of this name is
     replaced, not followed. After an error, what was there before is still there.
@@ -289,7 +289,7 @@ def problems_folder(package: Path = _PACKAGE) -> Path:
     """The folder of problems that belongs to a package folder.
 
     An installed wheel carries it inside the package as ``_problems``; in a checkout or an
-    editable install it is ``problems``, beside the package.
+    editable install it is ``problems``, next to the package.
 
     Raises
     ------

@@ -22,7 +22,7 @@ def short(number: float, digits: int = 4) -> str:
 
 
 def significant(number: float, digits: int = 3) -> str:
-    """A number to so many digits, final zeros too: "2.00", "946", "1,400", "3.1e-05"."""
+    """A number to ``digits`` digits, with final zeros: "2.00", "946", "1,400", "3.1e-05"."""
     if not math.isfinite(number):
         return "–"
     if number != 0.0 and not 1e-3 <= abs(number) < 1e6:
@@ -49,11 +49,11 @@ def with_prefix(value: float, unit: str) -> tuple[float, str]:
     return 10.0**power, _PREFIXES[power] + unit
 
 
-def beside(value: float, limit: float, digits: int = 0) -> str:
+def against(value: float, limit: float, digits: int = 0) -> str:
     """A number with as many digits as show on which side of the ``limit`` it is: "1.0004e-06"."""
     shown = f"{value:.{digits}e}"
     if digits < 16 and (float(shown) <= limit) != (value <= limit):
-        return beside(value, limit, digits + 1)
+        return against(value, limit, digits + 1)
     return shown
 
 

@@ -82,7 +82,7 @@ def merge(
             expected = one_of_these(key, defaults) if defaults else "no parameters at all"
             raise InvalidInput(key, f"no parameter of {problem!r}", expected)
         if key in text and key in keywords:
-            raise InvalidInput(key, "a value in the name and one beside it", "one value")
+            raise InvalidInput(key, "a value in the name and a keyword", "one value")
     merged = dict(defaults)
     for key, value in {**text, **keywords}.items():
         merged[key] = _typed(key, value, defaults[key], is_text=key in text)

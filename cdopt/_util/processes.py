@@ -77,7 +77,7 @@ class Worker:
 
         Raises
         ------
-        TimeoutError : there was none after so many ``seconds``, and it was ended.
+        TimeoutError : there was none after ``seconds``; the process was ended.
         EOFError : it has ended.
         """
         late = threading.Event()

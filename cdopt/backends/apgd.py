@@ -73,7 +73,7 @@ _NO_RULES = np.zeros((0, 1), dtype=np.int8)
 
 _CHECKS = 20  # with friction: steps between two looks at the natural map and the clock
 _FRESH = 5  # looks between two fresh products
-_SETTLED = 0.5  # of the natural map of the law: what the convex problem may leave of its own
+_SETTLED = 0.5  # of the natural map of the law: what the convex problem may leave
 # Under Coulomb's law, one after the other: looks without half the natural map at which the
 # phase ends, the share of its change that the shift follows, and the bound of the momentum.
 _PHASES = (10, 1.0, 1.0), (100, 0.2, 0.95), (100, 0.2, 0.85)
@@ -229,7 +229,7 @@ class Terms(NamedTuple):
 
 @dataclass
 class ProximalGradient:
-    """The accelerated proximal gradient iteration, and where it stands.
+    """The accelerated proximal gradient iteration and its state.
 
     ``transposed`` are the rows of Sᵀ, ``forces`` (n,) the iterate. ``scalars`` are θ, the Lipschitz
     estimate L, the least residual so far and the floor of L.
@@ -301,7 +301,7 @@ class ProximalGradient:
         return taken
 
     def refresh(self) -> None:
-        """Compute the products anew."""
+        """Compute the products again."""
         for k in (0, 1):
             self.state[k + 2] = self._product(self.state[k])
 
@@ -398,7 +398,7 @@ def _proximal(z: float, a: float, s: float) -> float:
 
 
 class Work(NamedTuple):
-    """Where the iteration stands, and room for it."""
+    """The state of the iteration, and room for it."""
 
     state: FloatArray  # (4, n) the iterate, the extrapolated point z, and products of H with both
     trial: FloatArray  # (3, n) the trial point x, d = x − z, and H d
@@ -574,7 +574,7 @@ def _accelerate(
         theta = scalars[_THETA]
         following = 0.5 * theta * (np.sqrt(theta * theta + 4.0) - theta)
         beta = min(theta * (1.0 - theta) / (theta * theta + following), momentum)
-        if uphill > 0.0:  # the momentum points uphill: start it anew
+        if uphill > 0.0:  # the momentum points uphill: restart it
             following, beta = 1.0, 0.0
         accept, keep, due = True, worst < scalars[_BEST], share
         scalars[_THETA] = following

@@ -182,5 +182,5 @@ class Backend(Protocol):
         """Solve the problem of a ``formulation`` once.
 
         ``warm_start`` is a solution to start from, or None; ``verbose`` lets the solver print;
-        after ``time_limit`` seconds it ends with the iterate it has and says ``out_of_time``.
+        after ``time_limit`` seconds it ends with the iterate it has and sets ``out_of_time``.
         """

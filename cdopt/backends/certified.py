@@ -1,6 +1,6 @@
 """Certified stopping: the one loop that holds a backend to the certificate.
 
-A native solver stops on a cheap residual of its own. The certificate asks for more: a duality gap
+A native solver stops on its own cheap residual. The certificate asks for more: a duality gap
 adds up what many contacts leave over. So the answer is certified, and while the certificate is
 above the accuracy asked for, the solver goes on from its answer with a sharper stopping test.
 """

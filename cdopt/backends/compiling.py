@@ -1,4 +1,4 @@
-"""What CVXPY compiles of a problem for a solver, and where a solver's answer stands in it.
+"""What CVXPY compiles of a problem for a solver, and the place of a solver's answer in it.
 
 Warm starts are put together here: CVXPY's own repeats the last solve of the same problem.
 """
@@ -64,7 +64,7 @@ class Compiled:
         return places
 
     def point(self, problem: cp.Problem) -> Point:
-        """x and y of the values that stand in the variables and multipliers of ``problem``.
+        """x and y of the values of the variables and multipliers of ``problem``.
 
         Multipliers of bounds that CVXPY added are those of stationarity P x + q + Aᵀ y = 0.
         """

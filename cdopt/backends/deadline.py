@@ -23,7 +23,7 @@ class Deadline:
 
     @staticmethod
     def after(seconds: float | None) -> Deadline:
-        """So many seconds from now; None for none."""
+        """The time limit ``seconds`` from now; None for none."""
         return NEVER if seconds is None else Deadline(clock() + seconds)
 
     @property

@@ -100,7 +100,7 @@ class PGS(NativeBackend):
     max_sweeps : sweeps at most.
     accuracy : the run is solved when max_i |min(N_ii f_i, (N f + p)_i)| / V ≤ accuracy, with
         the closing speed V of the contact's part. Looked at on the way of every sweep; a sweep
-        that meets it is confirmed on the forces as they stand, with the motion computed anew,
+        that meets it is confirmed on the forces as they are, with the motion computed again,
         and, down to 1e-10, by the certificate.
     history : keep what each sweep met in ``raw.residuals``.
 
@@ -183,7 +183,7 @@ class PGS(NativeBackend):
         return met, count, residuals
 
     def _visits(self, count: int) -> NDArray[np.intp]:
-        """The order in which so many contacts are visited."""
+        """The order in which ``count`` contacts are visited."""
         if self.order == "given":
             return np.arange(count)
         if self.order == "reversed":
@@ -213,14 +213,14 @@ class Sweeps(ABC):
 
     @abstractmethod
     def renewed(self) -> float:
-        """The error of the forces, what they do summed anew: round-off does not gather."""
+        """The error of the forces, their motion summed again: round-off does not accumulate."""
 
     @abstractmethod
     def sweep(self, trace: FloatArray) -> tuple[int, bool]:
         """Sweeps, one for each entry of ``trace`` at most; their number, whether they settled."""
 
     def combine(self, done: int) -> None:  # noqa: B027
-        """What follows a batch of which so many sweeps were ``done``; nothing by default."""
+        """What follows a batch of ``done`` sweeps; nothing by default."""
 
 
 class HalfLineSweeps(Sweeps):
@@ -283,7 +283,7 @@ def _permutation(value: Any) -> tuple[int, ...]:
 
 
 def coloured(factors: Factors, body: IntArray | None) -> tuple[IntArray, Indices]:
-    """An order of the contacts in which those that share no body stand together, in colours.
+    """An order of the contacts in which those that share no body follow one another, in colours.
 
     Greedy: contact after contact, each takes the first colour that none of its bodies has met. The
     colours depend on the contacts' order alone. After 64 colours what is left over, the contacts
@@ -292,7 +292,7 @@ def coloured(factors: Factors, body: IntArray | None) -> tuple[IntArray, Indices
     Parameters
     ----------
     factors : R and S (nc, m): a visit reads y where R has entries and writes it where S has.
-    body : (m,) the body of each entry of y; each stands alone where it is None.
+    body : (m,) the body of each entry of y; each is a body where it is None.
 
     Returns
     -------

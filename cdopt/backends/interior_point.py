@@ -151,7 +151,7 @@ def solve(
 def _tidied(problem: NetworkProblem, run: IterationResult, tol: float) -> IterationResult:
     """Forces of open contacts, which are of the size of the residual, set to zero.
 
-    Beside a wide gap even such a force does work. The motion is that of the forces left.
+    At a wide gap even such a force does work. The motion is that of the forces left.
     """
     net = problem.operator
     if problem.static or not np.isfinite(run.residual):

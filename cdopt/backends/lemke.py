@@ -32,8 +32,8 @@ from cdopt.backends.network_problem import NetworkProblem
 from cdopt.problem import HalfLines
 
 _PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
-_TIE = 1e-13  # ratios this close, beside the largest, are equal
-_RAY = 1e-7  # N g of a ray, beside pᵀg
+_TIE = 1e-13  # ratios this close, relative to the largest, are equal
+_RAY = 1e-7  # N g of a ray, relative to pᵀg
 _PANEL = 32  # pivots between two products with the whole table, and two looks at the clock
 _MATH = {"contract", "nsz"}  # the same bits whether just compiled or from disk
 _SOLVED, _ON_A_RAY, _LIMIT = 0, 1, 2
@@ -50,7 +50,7 @@ class LCP(NativeBackend):
     max_contacts : larger problems are refused; the work grows with the cube of their size.
     max_pivots : pivots at most.
     accuracy : the run is solved when max_i |min(N_ii f_i, (N f + p)_i)| / V ≤ accuracy at the
-        forces of the final basis, solved anew; V is the closing speed of the contact's part.
+        forces of the final basis, solved again; V is the closing speed of the contact's part.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def _pivoted(
     scale: float,
     most: int,
 ) -> tuple[int, int]:
-    """At most so many pivots from ``position``, row and entering variable, of this ``column``.
+    """At most ``most`` pivots from ``position``, row and entering variable, of this ``column``.
 
     The outcome and their number.
     """

@@ -323,7 +323,7 @@ class OSQPSession(ThroughCVXPY):
 
     Parameters
     ----------
-    settings : OSQP's settings; those of CVXPY's interface where they say nothing.
+    settings : OSQP's settings; those of CVXPY's interface where they are silent.
 
     Attributes
     ----------

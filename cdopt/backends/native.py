@@ -181,7 +181,7 @@ class NativeBackend(ABC):
     ) -> RunResult:
         """Iterate until the stopping test is met or a limit is reached.
 
-        Where no time is left or arithmetic breaks down, the status says so, and the iterate is
+        Where no time is left or arithmetic breaks down, the status reports it, and the iterate is
         that of no forces: data may be scaled badly, which is no error of the caller.
 
         Raises
@@ -263,9 +263,9 @@ def _failed(data: ContactProblem, status: str, claim: Claim) -> Outcome:
 
 
 def in_pieces(trace: FloatArray, entries: int, deadline: Deadline) -> list[FloatArray]:
-    """Views of ``trace``, one entry for each pass over so many entries: between them, the clock.
+    """Views of ``trace``, an entry for each pass over ``entries``; between them the clock is read.
 
-    Without a limit it is one piece. Loops continue where they stood: pieces change no number.
+    Without a limit it is one piece. Loops continue where they stopped: pieces change no number.
     """
     if deadline == NEVER:
         return [trace]

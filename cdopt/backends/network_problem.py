@@ -114,7 +114,7 @@ class NetworkProblem(Compliant):
     Attributes
     ----------
     p : (rows,) gaps, or rates, where nothing moves.
-    mobility : (rows,) w, of each contact's own force on its own gap; weight of a force beside it.
+    mobility : (rows,) w, of each contact's force on its gap; weight of a force relative to it.
     G, S, F : (rows, m), (m, m) and (m,), the network operator, the inertia and the load F̃ on the
         given dofs; S is None for a truss, F None for no load, all three None with N alone.
     N : (rows, rows) where it alone is known.
@@ -244,7 +244,7 @@ class NetworkProblem(Compliant):
         return max(float(natural), error)
 
     def acting(self, f: FloatArray, gap: FloatArray) -> FloatArray:
-        """The same forces (rows,), zero where the gap (rows,) says that a contact is open."""
+        """The same forces (rows,), zero where the gap (rows,) is that of an open contact."""
         if not self.has_cones:
             return np.where(self.mobility * (f - self.floor) < gap, 0.0, f)
         away = self.mobility * f - self.shifted(self.table(gap)).ravel()

@@ -49,7 +49,7 @@ class SecondOrder(NativeBackend):
     Notes
     -----
     ``StepSolution.provenance["how"]`` names the methods and the linear algebra that were used,
-    ``provenance["threads"]`` says how many threads ran.
+    ``provenance["threads"]`` is the number of threads.
 
     Powers from 1.2 on, without an upper limit: below, u in double precision does not hold the
     overlaps of small forces. Few such answers are certified; the certificate states its resolution.

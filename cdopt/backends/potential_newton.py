@@ -24,7 +24,7 @@ from cdopt.backends import interior_point
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg import ContactNetwork
 from cdopt.backends.network_problem import FrozenFriction, IterationResult, NetworkProblem
-from cdopt.backends.semismooth import Point, SemismoothNewton, foretold
+from cdopt.backends.semismooth import Point, SemismoothNewton, loosened
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.sliders import cut
 
@@ -165,7 +165,7 @@ class ElasticNewton(SemismoothNewton):
         if last or len(self.norms) < 2:
             return needed if last else self.loosest
         reduction = self.norms[-1] / self.norms[-2]
-        return foretold(reduction, 0.3 * needed, _FORCING, 0.0, self.loosest)
+        return loosened(reduction, 0.3 * needed, _FORCING, 0.0, self.loosest)
 
     def refused(self) -> bool:
         """The shift is raised, unless conjugate gradients gave up."""
@@ -176,7 +176,7 @@ class ElasticNewton(SemismoothNewton):
         """Less caution and less shift where steps succeed."""
         if self.law.power < HOOKE:
             self.cautious = at.error > (0.7 if self.cautious else 0.3) * before.error
-        if not 0.5 <= t <= 2.0:  # the step foretold little: systems want solving more sharply
+        if not 0.5 <= t <= 2.0:  # the step predicted little: solve the systems more accurately
             self.loosest = max(0.1 * self.loosest, 1e-8)
         LOG.info("truss step %d: residual %.2e, length %.3g", self.steps, at.error, t)
         self.shift = max(self.shift * (0.1 if t > 0.3 else 10.0), _SHIFT_LEAST)
@@ -244,7 +244,7 @@ class SlidingNewton(ElasticNewton):
     def moved(
         self, at: Point, t: float, d: FloatArray, rate: FloatArray, pushed: FloatArray
     ) -> Point:
-        """With rates computed anew: those of the free motion are far larger than those at rest."""
+        """With rates computed again: those of the free motion are far larger than those at rest."""
         return self.at(at.w + t * d)
 
     def refused(self) -> bool:

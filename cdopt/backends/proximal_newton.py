@@ -34,7 +34,7 @@ from cdopt.backends.linalg import ContactNetwork
 from cdopt.backends.linalg.network import System
 from cdopt.backends.native import Outcome, Run, outcome_of
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
-from cdopt.backends.semismooth import Point, SemismoothNewton, foretold
+from cdopt.backends.semismooth import Point, SemismoothNewton, loosened
 from cdopt.problem.residual import EPS
 from cdopt.problem.scaling import column_scale
 
@@ -287,7 +287,7 @@ class ConeNewton(SemismoothNewton):
         reduction = 1.0
         if len(self.history) > 1:
             reduction = min(self.history[-1] / self.history[-2], 1.0)
-        tol = foretold(reduction, 0.1 * self.tol / at.error, 0.1, *_LINEAR)
+        tol = loosened(reduction, 0.1 * self.tol / at.error, 0.1, *_LINEAR)
         try:
             return self.net.block_system(left, right).solve(-at.balance, tol)
         except ArithmeticError:
@@ -399,7 +399,7 @@ class Proximal:
             lagged = self.problem.shift(self.rates(x)) if convex else None
             x, met = self._inner(x, ConeNewton(self.problem, tol, self.deadline, f, r, lagged))
             met, self.convex_steps = met and not convex, self.convex_steps + convex
-        g = self.net.gap(x) + self.problem.p  # computed anew: r magnifies its round-off
+        g = self.net.gap(x) + self.problem.p  # computed again: r magnifies its round-off
         return x, self.problem.table(newton.force(g))
 
     def _inner(self, x: FloatArray, newton: ConeNewton) -> tuple[FloatArray, bool]:

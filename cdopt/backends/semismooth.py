@@ -45,7 +45,7 @@ class Point:
 
 
 class SemismoothNewton(ABC):
-    """Newton's method on one problem; its kinds say what forces, directions and errors are.
+    """Newton's method on one problem; its subclasses define forces, directions and errors.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ def line_search(
     return low
 
 
-def foretold(reduction: float, needed: float, share: float, least: float, most: float) -> float:
+def loosened(reduction: float, needed: float, share: float, least: float, most: float) -> float:
     """How sharply to solve the next linear system.
 
     Eisenstat & Walker, SIAM J. Sci. Comput. 17 (1996), their second choice: a ``share`` of the

@@ -67,7 +67,7 @@ def all_cores() -> Iterator[None]:
 
 
 def idle_cores() -> int:
-    """Cores without another running thread, now; all of them where the system does not say."""
+    """Cores without another running thread, now; all where the system does not report them."""
     cores = os.cpu_count() or 1
     if _ALL_CORES.get():
         return cores

@@ -1,7 +1,7 @@
 """The problem bank: contact problems as data, each with what is known of its answer.
 
 One bank serves tests, studies, examples and the command line. Problems live in ``problems/``,
-one folder each with a ``manifest.toml`` that says what the problem is for, what is unique in
+one folder each with a ``manifest.toml`` that states what the problem is for, what is unique in
 its answer and why, and the reference values with their sources.
 
 >>> import cdopt

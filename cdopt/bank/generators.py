@@ -84,7 +84,7 @@ _LOADS = {"pull": (-10.0, 0.0, 0.0), "sideways": (10.0, 0.0, 1.0), "tip": (10.0,
 
 
 def pose(scene: Scene, reach: float = _FAR, friction: bool = True) -> ContactStep:
-    """The step of a scene as it stands, of contacts with gaps up to ``reach`` m.
+    """The step of a scene as it is, of contacts with gaps up to ``reach`` m.
 
     With ``friction``, its contacts have that which the scene's materials state.
 
@@ -171,7 +171,7 @@ def beam(middle_stiffness: float = 1.0, middle_gap: float = 0.0) -> ContactStep:
 def duplicated_contacts(copies: int = 2) -> ContactStep:
     """The uniform beam with each support listed ``copies`` times, as collision code may do.
 
-    Each copy counts as a strut of its own: 10 N / (3 copies) each. nullity 3 copies − 2.
+    Each copy counts as a strut: 10 N / (3 copies) each. nullity 3 copies − 2.
     """
     ids = [f"{name} {i}" for name in _BEAM_NAMES for i in range(copies)]
     return beam_on(np.repeat([-0.5, 0.0, 0.5], copies), contact_ids=ids)
@@ -329,7 +329,7 @@ def wedge(
 ) -> Scene:
     """A wedge of 1 kg that moves down at ``speed`` (m/s) between two fixed walls.
 
-    Its flanks and the walls stand at ``angle`` (degrees) from the upright, nearer than the friction
+    Its flanks and the walls are at ``angle`` (degrees) from the upright, nearer than the friction
     angle, and ``gap`` (m) apart: above 0 the wedge is stopped; at 0 its forces have an unbounded
     direction, one wall against the other; below 0 the associated law has no solution. ``mu`` is the
     friction coefficient.
@@ -619,11 +619,11 @@ def heavy_and_light(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> Con
     return step.replace(M=root @ step.M @ root, F_ext=step.F_ext * factor)
 
 
-# --- what no scene gives: matrices posed carelessly, and trusses under a given load --------------
+# --- what no scene gives: matrices stated carelessly, and trusses under a given load --------------
 
 
 def rank_deficient() -> ContactStep:
-    """Two balls of 1 kg stacked on a floor, posed as carelessly as possible.
+    """Two balls of 1 kg stacked on a floor, stated as carelessly as possible.
 
     B (5, 12) has six columns of zeros (the balls' rotations, which frictionless contact does not
     turn), the ball–ball contact twice, the floor contact twice with the second one scaled to

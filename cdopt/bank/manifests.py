@@ -42,7 +42,7 @@ class Unique(ManifestPart, frozen=True, kw_only=True):
     Attributes
     ----------
     v_next : the velocity v⁺ at the end of the step; with friction, under the associated law.
-    contact_sum : Bᵀf, what the contacts do to the bodies together; likewise.
+    contact_sum : Bᵀf, what the contacts do to the bodies together; same units.
     f_classic : each single force of classic contact dynamics; None with friction.
     f_compatible : each single compatible force; None with friction.
     f_associated : with friction, each single force of the associated law.
@@ -86,9 +86,9 @@ class ReferenceValue(ManifestPart, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    quantity : what it is a value of; ``cdopt.bank.quantities`` says how each is measured.
+    quantity : what it is a value of; ``cdopt.bank.quantities`` defines how each is measured.
     values : the value inline, or
-    file, key : an ``.npz`` file beside the manifest and the array in it.
+    file, key : an ``.npz`` file next to the manifest and the array in it.
     tolerance : largest admissible error, relative to ``relative_to``.
     relative_to : the "largest" entry of the value, or "each" entry by itself.
     source : where the value comes from.
@@ -168,7 +168,7 @@ class Manifest(ManifestPart, frozen=True, kw_only=True):
         origins = (self.generator, self.step, self.fclib)
         if sum(origin is not None for origin in origins) != 1:
             expected = "either a generator or a frozen step (step or fclib)"
-            raise InvalidInput("step", "none, or beside generator or fclib", expected)
+            raise InvalidInput("step", "none, or together with generator or fclib", expected)
         if self.generator is None and self.kind == "truss":
             raise InvalidInput("kind", "'truss' without a generator", "'step' for a frozen step")
         frictional = self.kind == "frictional"

@@ -35,11 +35,11 @@ class BankProblem(Frozen):
 
     Attributes
     ----------
-    name : the bank name; parameters that are not at their defaults stand in it as text.
+    name : the bank name; parameters that are not at their defaults are part of it as text.
     title : a few words.
     kind : "step", "frictional" or "truss".
     power : exponent p of the contact energy.
-    manifest : everything the bank says of the problem.
+    manifest : everything the bank states about the problem.
     parameters : the parameters it was built with.
     references : known values, one number or (n,) each, by quantity (``cdopt.bank.quantities``),
         for these parameters.
@@ -107,7 +107,7 @@ class BankProblem(Frozen):
     def error(self, quantity: str, solution: StepSolution) -> float:
         """Relative error of a solution against the reference of a quantity.
 
-        Relative to the reference's largest entry or to each entry, as its manifest says;
+        Relative to the reference's largest entry or to each entry, as its manifest states;
         absolute where that is zero.
 
         Raises

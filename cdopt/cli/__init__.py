@@ -86,7 +86,7 @@ def _not_written(error: OSError) -> NoReturn:
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that the terminal has not."""
+    """Replacements for characters that the terminal cannot show."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]

@@ -29,7 +29,7 @@ def backends(
 ) -> None:
     """List every known solver.
 
-    The list says whether it is installed, what it takes, and its licence. With a name, describe
+    The list shows whether it is installed, what it takes, and its licence. With a name, describe
     one. With --accuracy, list the settings that each solver is given for it, what they promise, and
     which defaults CVXPY changes when nothing is asked.
     """

@@ -63,7 +63,7 @@ def bounds(
 ) -> None:
     """Bound every contact force over all answers of classic contact dynamics.
 
-    It says which are determined, and bounds all others exactly: the least and the largest force
+    It reports which are determined, and bounds all others exactly: the least and the largest force
     that any answer can have. Exit code: 0 when every bound is certified, 1 when some are not
     or the input is bad, 2 when the problem is proven infeasible.
     """
@@ -72,7 +72,7 @@ def bounds(
             cdopt.study.bounds.check_csv(to_csv)
     for name, value in {"--solver": solver, "--plot": plot, "--csv": to_csv}.items():
         if law is not None and value is not None:
-            raise cdopt.InvalidInput(name, repr(value), "nothing beside --law")
+            raise cdopt.InvalidInput(name, repr(value), "nothing with --law")
     chosen = output.split(solver)
     for name in chosen:  # misspelt names are refused here, missing solvers reported later
         with contextlib.suppress(cdopt.BackendUnavailable):
@@ -133,7 +133,7 @@ def _contacts(text: str, names: list[str]) -> Any:
 
 
 def _draw(bounded: BoundedProblem, path: str) -> None:
-    """Write the picture; say on stderr what cannot be drawn."""
+    """Write the picture; report on stderr what cannot be drawn."""
     shown = [solution for solution in bounded.solutions if solution.f is not None]
     title = bounded.named.name
     try:

@@ -87,7 +87,7 @@ def compare(
     mine: Annotated[
         str | None,
         option(
-            "Set the solvers of this file beside the stored results of the standard study, "
+            "Compare the solvers of this file with the stored results of the standard study, "
             "and write a page of where they win and where they claim falsely.",
             metavar="FILE.py[:FACTORY]",
         ),
@@ -98,7 +98,7 @@ def compare(
 ) -> None:
     """Compare solvers in a study.
 
-    It runs every problem, solver, tolerance and mode, each run in a process of its own with hard
+    It runs every problem, solver, tolerance and mode, each run in its own process with hard
     limits, recorded line by line; the same command continues a study that was interrupted. For one
     table of the answers to one problem, see cdopt solve. Exit code: 0 when all runs were made,
     whatever their outcome, 1 when one was lost or ended from outside, or the input is bad, 130
@@ -109,8 +109,8 @@ def compare(
     if mine is not None:
         if problems or solver or plugin or to_certificate:
             expected = "no problems, --solver, --plugin or tolerances: the stored study has its own"
-            raise cdopt.InvalidInput("--mine", "others beside it", expected)
-        _set_beside(mine, out, limits, dask, as_json, quiet)
+            raise cdopt.InvalidInput("--mine", "others with it", expected)
+        _compare_with_stored(mine, out, limits, dask, as_json, quiet)
         return
     limits["time_limit"] = 60.0 if time_limit is None else time_limit
     if not problems:
@@ -123,7 +123,7 @@ def compare(
     forms = {formulations: sources} if formulations else _by_friction(sources, law)
     if to_certificate:
         if tolerances != DEFAULT:
-            raise cdopt.InvalidInput("--tolerances", tolerances, "none beside --to-certificate")
+            raise cdopt.InvalidInput("--tolerances", tolerances, "none with --to-certificate")
         tolerances = TO_CERTIFICATE
     settings: dict[str, Any] = {
         "tolerances": _numbers("--tolerances", tolerances, float),
@@ -163,7 +163,7 @@ def _numbers(option: str, text: str, kind: Callable[[str], Any]) -> list[Any]:
 
 
 def _by_friction(sources: Sequence[ProblemSource], law: str | None) -> dict[str, list[Any]]:
-    """The problems by their formulation: a law of friction, or classic-force; says which.
+    """The problems by their formulation: a law of friction, or classic-force; prints which.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def _has_friction(source: ProblemSource) -> bool:
     return step is not None and step.friction is not None
 
 
-def _set_beside(
+def _compare_with_stored(
     mine: str,
     out: str | None,
     limits: dict[str, Any],
@@ -207,8 +207,8 @@ def _set_beside(
     names, _ = cdopt.study.runner.check_plugins(plugins)
     run_and_show([leaderboard.plan_of(names, plugins, **limits)], folder, dask, as_json, quiet)
     asked = {*names, *leaderboard.REFERENCES}
-    results = leaderboard.beside([r for r in cdopt.study.read(folder) if r.run.backend in asked])
-    title = f"{', '.join(names)} beside the standard study"
+    results = leaderboard.compared([r for r in cdopt.study.read(folder) if r.run.backend in asked])
+    title = f"{', '.join(names)} compared with the standard study"
     tables = leaderboard.tables(results, names)
     page = cdopt.plots.report.write(results, Path(folder) / "page", title, first=tables)
     if not as_json:
@@ -269,7 +269,7 @@ def _print_errors(records: Sequence[Record]) -> None:
 def _print_table(records: Sequence[Record]) -> None:
     """One line for each solver, formulation, call and tolerance, over all problems and orders.
 
-    A formulation or tolerance that all have stands below the table.
+    A formulation or tolerance that all have is printed below the table.
     """
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:

@@ -85,7 +85,7 @@ def _structure(
 
 
 def _load(texts: list[str], dim: int) -> Any:
-    """What ``--live`` says: a direction, or loads by body."""
+    """The value of ``--live``: a direction, or loads by body."""
     loads: dict[str | int, list[float]] = {}
     for text in texts:
         body, is_named, numbers = text.rpartition("=")

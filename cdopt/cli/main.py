@@ -1,4 +1,4 @@
-"""The command line: the commands of ``cdopt``, each from a file of its own.
+"""The command line: the commands of ``cdopt``, each in its own file.
 
 The first line of a command's docstring is its line in the list of commands.
 """
@@ -78,7 +78,7 @@ def _seconds_compiling() -> float:
 
 
 def _report_compiling(before: float) -> None:
-    """Say how long loops were compiled since then, which no time that was printed counts."""
+    """Print how long loops were compiled since then, which no time that was printed counts."""
     seconds = _seconds_compiling() - before
     if seconds and logging.getLogger("cdopt.compiling").isEnabledFor(logging.WARNING):
         output.echo(f"loops were compiled in {seconds:.1f} s, which no time counts", err=True)

@@ -133,7 +133,7 @@ def text(content: str, style: str = "") -> Text:
 
 
 def echo(content: str, err: bool = False) -> None:
-    """Print a line to stdout, or stderr, as it stands; what files call things is made visible."""
+    """Print a line to stdout, or stderr; control characters are made visible."""
     typer.echo(visible(content), err=err)
 
 
@@ -148,7 +148,7 @@ def say_of(name: str, about: str, style: str = "") -> None:
 
 
 def say_entry(name: str, about: str, column: int, indent: int = 0) -> None:
-    """A name that is never broken, and what it is: beside it from ``column`` on, or below it.
+    """A name that is never broken, and what it is, next to it from ``column`` on or below it.
 
     Lines after the first are indented by ``indent`` more.
     """
@@ -169,7 +169,7 @@ def print_table(
     Parameters
     ----------
     columns : their names, or none for a table without a heading.
-    rows : cells, texts as they stand. numbers : columns at the right.
+    rows : cells, texts unchanged. numbers : columns at the right.
     wrap : those that may take several lines. sections : rows with a gap above.
     """
     from rich.table import Table
@@ -213,7 +213,7 @@ def print_json(content: Any) -> None:
 
 
 def save_picture(figure: Any, path: str) -> None:
-    """Write a picture and say where."""
+    """Write a picture and print its path."""
     cdopt.plots.save(figure, path)
     echo(f"picture: {path}", err=True)
 
@@ -260,7 +260,7 @@ def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
     """
     there = [Path(path) for path in paths if path is not None and Path(path).is_file()]
     for path in there if force else ():
-        with contextlib.suppress(OSError):  # writing it says why it cannot be written
+        with contextlib.suppress(OSError):  # writing it reports why it cannot be written
             path.unlink()
     try:
         yield
@@ -280,7 +280,7 @@ def solving(title: str, as_json: bool, **content: Any) -> Iterator[None]:
 
     Parameters
     ----------
-    title : of the problem solved. as_json : print JSON. content : what stands first in it.
+    title : of the problem solved. as_json : print JSON. content : what comes first in it.
     """
     try:
         with solvers_kept_quiet(to_stderr=as_json):
@@ -311,11 +311,11 @@ def open_problem(
 
     Raises
     ------
-    InvalidInput : no such problem, or ``frictionless`` beside a law.
+    InvalidInput : no such problem, or ``frictionless`` together with a law.
     Unsupported : friction that was not left out, and no law.
     """
     if law is not None and frictionless:
-        raise cdopt.InvalidInput("--frictionless", "given", "nothing beside --law")
+        raise cdopt.InvalidInput("--frictionless", "given", "nothing with --law")
     named = cdopt.open_problem(problem, power, frictionless=frictionless)
     if law is None:
         named.require_frictionless(what)

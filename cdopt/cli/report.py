@@ -33,7 +33,7 @@ def report(
 ) -> None:
     """Write the report of a study that cdopt compare made.
 
-    It is one page that needs no network, and its tables and pictures as files beside it.
+    It is one page that needs no network, and its tables and pictures as files next to it.
     """
     results, write = cdopt.study.Results.read(study), cdopt.plots.report
     for text in into or ():

@@ -23,18 +23,18 @@ def sensitivity(
     frictionless: output.Frictionless = False,
     law: output.Law = None,
     flow: Annotated[
-        str, option("Beside --law: micro-slip by coulomb, or associated (Haar–Kármán).")
+        str, option("With --law: micro-slip by coulomb, or associated (Haar–Kármán).")
     ] = "coulomb",
     plot: output.Picture = None,
     as_json: output.Json = False,
 ) -> None:
-    """Say whose stiffness moves each compatible force most.
+    """Find whose stiffness changes each compatible force most.
 
     These are derivatives of the compatible forces. Exit code: 0, 1 when the input is bad or
     derivatives are one-sided, 2 when the problem is proven infeasible.
     """
     if law is not None and plot is not None:
-        raise cdopt.InvalidInput("--plot", plot, "nothing beside --law")
+        raise cdopt.InvalidInput("--plot", plot, "nothing with --law")
     named = output.open_problem(problem, "sensitivities", frictionless, law, None if law else power)
     result: Any
     if law is not None:

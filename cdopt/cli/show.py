@@ -30,7 +30,7 @@ def show(
     plot: Annotated[
         str | None,
         option(
-            "Draw the frame's force chains beside energy and overlap over time: .png, .pdf, .svg.",
+            "Draw the frame's force chains next to energy and overlap over time: .png, .pdf, .svg.",
             metavar="FILE",
         ),
     ] = None,
@@ -48,7 +48,7 @@ def show(
     """Summarise a run that cdopt simulate wrote.
 
     It may be one that is being written or was killed. Draw a frame, or make a page of all. Exit
-    code: 0, also when steps of the run are not certified, which the summary says;
+    code: 0, also when steps of the run are not certified, which the summary reports;
     1 when the input is bad.
     """
     trajectory = cdopt.Trajectory.load(run)

@@ -51,12 +51,12 @@ def simulate(
     resume: Annotated[
         bool, option("Continue the run in --out; begin it if it is new.", "--resume")
     ] = False,
-    every: Annotated[int, option("Record every so many steps.")] = 1,
+    every: Annotated[int, option("Record every n-th step.")] = 1,
     overlaps: Annotated[
         str | None,
         option(
             "Of bodies that overlap at the start: touching, resolve (push them apart) or "
-            "refuse; default what the scene says.",
+            "refuse; default the scene's.",
             metavar="POLICY",
         ),
     ] = None,
@@ -127,7 +127,7 @@ def _check_out(out: str, resume: bool, force: bool) -> None:
         expected = f"a name ending in {cdopt.study.RUN_SUFFIX}, which cdopt show and ParaView open"
         raise cdopt.InvalidInput("--out", repr(out), expected)
     if resume and force:
-        raise cdopt.InvalidInput("--force", "--resume beside it", "one of them")
+        raise cdopt.InvalidInput("--force", "together with --resume", "one of them")
     if Path(out).exists() and not (resume or force):
         expected = "a new path, --force to replace it, or --resume to continue it"
         raise cdopt.InvalidInput("--out", f"{out}: a file that exists", expected)

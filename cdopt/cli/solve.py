@@ -64,7 +64,7 @@ def solve(
     named = cdopt.open_problem(problem, power, frictionless=frictionless)
     if law is not None:
         if formulation not in (None, law):
-            found = f"{formulation} beside --law {law}"
+            found = f"{formulation} with --law {law}"
             raise cdopt.InvalidInput("--formulation", found, "one of them")
         if law not in cdopt.problem.LAWS:
             raise cdopt.InvalidInput("--law", repr(law), " or ".join(cdopt.problem.LAWS))

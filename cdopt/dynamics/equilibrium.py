@@ -52,7 +52,7 @@ from cdopt.scene import Scene, State
 
 LOG = logging.getLogger("cdopt.dynamics")
 
-TRAVEL = 2.0  # of its own reach: a body that goes further was not held
+TRAVEL = 2.0  # of a body's reach: one that goes further was not held
 
 STRIDE = 0.2  # of the smallest half-width: a longer pass does not trust its linear gaps
 _INERTIA = 1e-6, 1e6  # least and most, of the stiffest contact, where passes need inertia

@@ -351,7 +351,7 @@ def _draft(path: Path, run: Path) -> Iterator[Path]:
 def _locked(path: Path) -> int:
     """Lock a file until this process ends or unlocks it.
 
-    The lock is a file of its own, because HDF5 locks what it reads, and readers may always read.
+    The lock is a separate file, because HDF5 locks what it reads, and readers may always read.
     A process that gets the lock of a file that was removed meanwhile tries again.
     """
     lock_path = _next_to(path, ".lock")
@@ -432,7 +432,7 @@ def _columns(frames: Sequence[Frame]) -> Columns:
 
 
 def _read(file: h5py.File, header: Header, first: int, count: int) -> Columns:
-    """So many frames of a file."""
+    """``count`` frames of a file, from ``first``."""
     records, series, nb = file[_RECORDS], PolyDataSeries(file), header.scene.nb
     frames, bodies = slice(first, first + count), slice(first * nb, (first + count) * nb)
     nc, names = series.lines(first, count), (*_CELL_DATA, *map(_shown, header.forces))

@@ -44,7 +44,7 @@ Solve = Callable[["Formulation", float | None], Certified]  # with a time limit
 
 
 class Formulation(ABC):
-    """One convex problem, stated in CVXPY in units of its own scales.
+    """One convex problem, stated in CVXPY in units of its scales.
 
     Attributes
     ----------

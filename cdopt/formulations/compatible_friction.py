@@ -128,7 +128,7 @@ def network_on(
     trial: FloatArray | None = None,
     equal: bool = False,
 ) -> FrictionNetwork:
-    """The network of a step on faces of its motion; ``equal`` springs, or of its own stiffness."""
+    """The network of a step on faces of its motion; ``equal`` springs, or its own."""
     step, rows = problem.step, _rows_of(problem, faces)
     ratio = 1.0 if step.friction is None else step.friction.stiffness_ratio
     normal = np.arange(rows.shape[0]) % problem.data.d == 0

@@ -1,6 +1,6 @@
 """Which constraints of a user contradict each other or the contact conditions, with a proof.
 
-Each constraint is relaxed by a variable τ ≥ 0 in the unit of its own terms, and Σ τ is minimised
+Each constraint is relaxed by a variable τ ≥ 0 in the unit of its terms, and Σ τ is minimised
 under the conditions on the contacts alone (Chinneck, *Feasibility and Infeasibility in
 Optimization*, 2008, chapter 6). By weak duality the multipliers y of the relaxed constraints give a
 bound that holds for all answers:

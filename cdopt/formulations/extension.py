@@ -8,7 +8,7 @@ the added objective, and those of the added constraints themselves::
     forms in motions    F̃ + a (nv,) in N, or M v* − a in N s: loads that keep the motion there
 
 The first are certified as those of any contact problem. Of the others there are four residuals,
-each over the size of the terms of its own row:
+each over the size of the terms of its row:
 
 - ``own constraints``       what is violated
 - ``own multipliers``       a wrong sign, or outside the dual cone

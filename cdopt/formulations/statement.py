@@ -428,7 +428,7 @@ class InForces(Statement):
     def _conditions(self) -> list[Term]:
         problem, S, inertia = self.scaled, self.scaled.S, self.data.inertia
         cones = self.form.holds(self.f)
-        if S is not None and inertia is not None:  # each row in units of its own mass
+        if S is not None and inertia is not None:  # each row in units of its mass
             unit = 1.0 / S.diagonal()
             B_T = cp.Constant(scaled(problem.B, None, unit).T, name="Bᵀ")
             if inertia.is_diagonal:

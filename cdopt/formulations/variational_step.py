@@ -491,7 +491,7 @@ def _damping(damping: str | StepDamping, matrix: Any, nv: int) -> StepDamping:
     if not isinstance(damping, StepDamping):
         damping = StepDamping(sp.csr_array((nv, nv)) if matrix is None else matrix, split=damping)
     elif matrix is not None:
-        raise InvalidInput("damping_matrix", checks.describe(matrix), "none beside a StepDamping")
+        raise InvalidInput("damping_matrix", checks.describe(matrix), "none with a StepDamping")
     if damping.matrix.shape != (nv, nv):
         raise InvalidInput("damping_matrix", f"shape {damping.matrix.shape}", f"({nv}, {nv})")
     return damping

@@ -52,7 +52,7 @@ class ContactPoints(NamedTuple):
     features : (n, 2) ids of the corner, edge or face of either body.
     gap : (n,) m.
     normals : (n, dim) unit vectors from first to second; in space while they are found.
-    positions : (n, dim) m, halfway across the gap, likewise.
+    positions : (n, dim) m, halfway across the gap, of each point.
     """
 
     tally: IntArray
@@ -319,7 +319,7 @@ def _lowest(pair: Pair, piece: int, n: Vector) -> float:
 
 @part()
 def _edge_normals(normals: FloatArray, left: int, right: int) -> tuple[Vector, Vector]:
-    """Normals of the faces beside an edge; zeros where there are none."""
+    """Normals of the faces that share an edge; zeros where there are none."""
     if left < 0:
         return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     return row(normals, left), row(normals, right)

@@ -150,7 +150,7 @@ def _of_sides(x: FloatArray, sides: Any, normals: FloatArray) -> Polytope:
 
 
 def _corners(name: str, given: Any, dim: int, least: int) -> FloatArray:
-    """(n, dim) finite, n at least so many, of a size whose powers can be computed with."""
+    """(n, dim) finite, at least ``least`` points, of a size whose powers can be computed with."""
     x = checks.numbers(name, given, (None, dim), "m")
     if len(x) < least:
         raise InvalidInput(name, f"{len(x)} corners", f"{least} or more")
@@ -266,7 +266,7 @@ def _normal(x: FloatArray) -> FloatArray:
 
 
 def _edges(loops: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
-    """Edges and the faces beside them, of faces that close."""
+    """Edges and the faces that share them, of faces that close."""
     sides = [(a, b, k) for k, loop in enumerate(loops) for a, b in pairwise([*loop, loop[0]])]
     left = {(a, b): number for a, b, number in sides}
     for a, b, number in sides:

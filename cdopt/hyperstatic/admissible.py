@@ -294,7 +294,7 @@ def _compatible(
 
     Compatible forces load as many contacts as can be, so that less is left to linear programs. They
     must deliver F̃ on every dof by its local load: contact forces, its load and its
-    momentum over Δt, at least ``_NOISE`` times its imbalance. Beside a body 1e8 times as heavy,
+    momentum over Δt, at least ``_NOISE`` times its imbalance. Next to a body 1e8 times as heavy,
     forces right to 1e-13 of its weight are not enough.
     """
     compatible = truss.solve(_SOLVER, time_limit=deadline.time_limit)

@@ -159,7 +159,7 @@ class Audit(Frozen):
             many, worst = self.wrong_bodies.size, int(self.wrong_bodies[0])
             text += f": on {count(many, 'body')} they miss what is determined, on body "
             text += f"{self.body_names[worst]} by {short(self.error[worst])} N"
-            text += f", {short(self.error_share[worst], 2)} of what acts there."
+            text += f", {short(self.error_share[worst], 2)} of the local load."
         elif self.nearest is None:
             text += f": {self.failure}."
         elif self.verdict == OUTSIDE:

@@ -345,7 +345,7 @@ class _ConeProgram:
     def residuals(
         self, value: float, bound: float, f: FloatArray, motion: FloatArray | None
     ) -> dict[str, float]:
-        """Errors of forces and mechanism from the data, relative to what acts on each body."""
+        """Errors of forces and mechanism from the data, relative to the local load of each body."""
         dead, multiple = (0.0, 1.0) if motion is None else (1.0, value)
         loads = np.array([dead * self.dead, multiple * self.live]) / self.length
         missed = self.rows.T @ f.ravel() + loads.sum(axis=0)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.formatting import beside
+from cdopt._util.formatting import against
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.hyperstatic.extremes import Extreme, Extremes
 from cdopt.hyperstatic.free_network import FreeNetwork
@@ -179,7 +179,7 @@ class _Search:
 
 def _failed(residual: float, status: str) -> Extreme:
     """A bound with this residual, whose failure repeats what HiGHS said."""
-    shown = beside(residual, CERTIFIED, 1)
+    shown = against(residual, CERTIFIED, 1)
     why = f"HiGHS: {status}; certificate {shown}, above {CERTIFIED:g}"
     return Extreme(residual=residual, failure=why)
 

@@ -296,7 +296,7 @@ class TrussTangent(Tangent):
 
     @property
     def _load_unit(self) -> FloatArray:
-        """(m,) F̃ per scaled load, on the dofs in play."""
+        """(m,) F̃ per scaled load, on the dofs used."""
         data, used = self.truss.data, self._scaled.used
         return np.asarray(data.part_energy[data.parts.dof[used]] / data.dof_speed[used])
 

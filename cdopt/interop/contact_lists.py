@@ -51,7 +51,7 @@ _ALIASES = {
 
 @dataclass(frozen=True, eq=False)
 class ContactList(Frozen):
-    """A contact list as a step, with the forces that stand in it.
+    """A contact list as a step, with its forces.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ def read(
     ----------
     contacts, bodies : the two tables.
     friction : μ, where the contacts have no column mu.
-    columns, body_columns : names of the columns in their order, where the file's say nothing;
+    columns, body_columns : names of the columns in their order, where the file names none;
         other names are left out.
     gravity : (dim,) m/s², for the weights; by default 9.81 m/s² against the last axis.
     density : kg/m³ of spheres without a mass; of discs in the plane per metre of depth.

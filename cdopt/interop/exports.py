@@ -5,7 +5,7 @@
 ``.cbf``       the Conic Benchmark Format of H. Friberg (2016), linear objective, quadratic cones
 ``.npz``       NumPy's arrays, sparse matrices by columns: ``P.data``, ``P.indices``, ``P.indptr``,
                ``P.shape`` and so on; what they mean is said in ``StatedProgram``
-``.mat``       the same names for MATLAB and Octave, with sparse matrices of its own
+``.mat``       the same names for MATLAB and Octave, with its sparse matrices
 =============== ==================================================================================
 
 ``formulation.from_vector(x, y)`` makes a certified solution of an answer.
@@ -36,7 +36,7 @@ _PARTS = ("data", "indices", "indptr", "shape")
 
 
 def write(path: str | Path, formulation: Formulation, *, physical: bool = False) -> StatedProgram:
-    """Write the program of a formulation; its ending says how. Returns what was written.
+    """Write the program of a formulation; its ending chooses the format. Returns what was written.
 
     Parameters
     ----------

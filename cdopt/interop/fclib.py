@@ -23,7 +23,7 @@ read. Some W are unsymmetric by 1e-3, some M by 1e-7: up to 1e-2 they are made s
 ``write`` writes what was read back without loss. A ContactStep is written in impulses and with a
 time step of one; without friction its coefficients are zero and its tangential rows empty:
 
-- with matrices (global): M as it stands, H the columns of Bᵀ, f = M v + Δt F_ext, w the bias
+- with matrices (global): M as it is, H the columns of Bᵀ, f = M v + Δt F_ext, w the bias
   Φ/Δt of each contact, restitution and moving walls included, G the columns of Jᵀ and b the rates
   of joints. Then M v⁺ = H r + G l + f;
 - by N and p alone (local): W = N/Δt and q = p.
@@ -86,7 +86,7 @@ _Arrays = Mapping[str, NDArray[Any]]  # of a file, by their paths
 
 @dataclass(frozen=True, eq=False)
 class FclibProblem:
-    """What an FCLib file says, and the frictionless step derived from it.
+    """The content of an FCLib file, and the frictionless step derived from it.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class FclibProblem:
         a global problem.
     W, q : (m, m) 1/kg and (m,) m/s of a local problem with all its m = nc · spacedim rows, as
         stored; otherwise None.
-    H, w : (nv, m) and (m,) m/s of a global problem, likewise.
+    H, w : (nv, m) and (m,) m/s of a global problem.
     title, description, math_info : what the file tells of itself; empty where it does not.
     mu_r : (nc,) m, coefficients of rolling; None of a problem without rolling friction.
     """
@@ -122,7 +122,7 @@ class FclibProblem:
 
     @property
     def label(self) -> str:
-        """What the step is, in one sentence, to stand beside every result from it."""
+        """What the step is, in one sentence, to accompany every result from it."""
         return LABEL + self._made_symmetric
 
     @property
@@ -316,7 +316,7 @@ def _matrix(arrays: _Arrays, name: str, m: int, n: int) -> sp.csr_array:
     """
     shape = tuple(_integer(arrays, f"{name}/{key}", 0, _LARGEST) for key in "mn")
     if shape != (m, n):
-        raise InvalidInput(name, f"shape {shape}", f"shape {(m, n)}, as the sizes beside it say")
+        raise InvalidInput(name, f"shape {shape}", f"shape {(m, n)}, as the sizes in the file")
     nz = _integer(arrays, f"{name}/nz", _COMPRESSED_ROWS, _MOST_ENTRIES)
     lines = {_COMPRESSED_ROWS: m, _COMPRESSED_COLUMNS: n}.get(nz)
     size = nz if lines is None else lines + 1

@@ -5,7 +5,7 @@ After ``model, data`` have come to rest, for example::
     step = cdopt.interop.mujoco.contact_step(model, data)
     print(cdopt.indeterminacy(step))
 
-The step is that of the state, qpos and qvel: MuJoCo finds the contacts anew in a copy of the data,
+The step is that of the state, qpos and qvel: MuJoCo finds the contacts again in a copy of the data,
 and nothing is written into what you hand over. With J the Jacobians and b MuJoCo's bias force,
 
 - M is the joint-space inertia, v = qvel, and F_ext everything but constraints: applied, passive

@@ -69,7 +69,7 @@ class DistributedTruss:
             raise ValueError("a damaged matrix: its rows lead out of its arrays")
 
     def _share(self, count: int) -> range:
-        """The numbers of this process, of so many."""
+        """The numbers of this process, of ``count``."""
         size, rank = self.comm.getSize(), self.comm.getRank()
         return range(count * rank // size, count * (rank + 1) // size)
 
@@ -100,7 +100,7 @@ class DistributedTruss:
         }
         self.of_bodies = self.squares[0, 0].createVecRight()
 
-    # --- what acts ---------------------------------------------------------------------
+    # --- loads -------------------------------------------------------------------------
 
     def overlap(self, u: Any) -> Any:
         """c = −B u − opening of this process's contacts, m over its unit."""

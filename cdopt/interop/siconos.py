@@ -6,7 +6,7 @@ N and p go to Siconos as a dense matrix and a vector, in units of the problem's 
 solver here gets them; the forces that it returns are certified like those of any other solver.
 
 Siconos (Inria; Apache-2.0) is no package of PyPI: on Debian ``apt-get install python3-siconos``
-installs it for the system's Python, which is run as a process of its own. The start of that process
+installs it for the system's Python, which is run as a separate process. The start of that process
 is not in the solver's time, but in that of the whole solve.
 
 >>> from cdopt.interop import siconos
@@ -174,7 +174,7 @@ class Siconos:
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
-        """Solve in a process of its own, which ends at the time limit.
+        """Solve in a separate process, which ends at the time limit.
 
         Raises
         ------

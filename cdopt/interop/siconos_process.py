@@ -1,4 +1,4 @@
-"""What runs in a Python of its own, one that has Siconos: a complementarity problem, or friction.
+"""What runs in another Python, one that has Siconos: a complementarity problem, or friction.
 
 ``python siconos_process.py IN.npz OUT.npz``; nothing of cdopt is imported. IN holds ``M`` (n, n),
 ``q`` (n,), ``solver``, the name of one such as "LCP_LEMKE" or "FRICTION_3D_NSGS", and
@@ -7,7 +7,7 @@ a contact together and the normal one first. OUT holds ``z`` and ``w`` (n,), ``i
 ``iterations``, ``error`` as the solver counts them, ``tol`` it had, and ``seconds``.
 
 ``python siconos_process.py works NAME ...`` prints those names of solvers that work in this build,
-one a line. Without arguments the exit code says whether Siconos is installed: 0 if so, 1 if not.
+one a line. Without arguments the exit code shows whether Siconos is installed: 0 if so, 1 if not.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The layout is Kitware's "VTKHDF file format", version 2, type PolyData with a ``Steps`` group; VTK
 from 9.3 and ParaView from 5.12 read it. A time step appends its part to flat arrays, and the
-``Steps`` group says where each step begins.
+``Steps`` group holds where each step begins.
 
 One step holds points, of which the first ``bodies`` make one vertex cell, and lines of three
 points each. Arrays on points have a row per point; arrays on cells a row for the vertex cell and
@@ -153,16 +153,16 @@ class PolyDataSeries:
         return np.asarray(self._steps["Values"][()])
 
     def lines(self, first: int, count: int) -> IntArray:
-        """(count,) number of lines in so many steps."""
+        """(count,) number of lines in each of ``count`` steps."""
         return np.asarray(self._root["Lines/NumberOfCells"][first : first + count])
 
     def points(self, first: int, count: int) -> FloatArray:
-        """(np, 3) points of so many steps, m."""
+        """(np, 3) points of ``count`` steps, m."""
         numbers = self._root["NumberOfPoints"][first : first + count]
         return _rows(self._root["Points"], self._steps["PointOffsets"], first, numbers)
 
     def cell_data(self, name: str, first: int, count: int) -> NDArray[Any]:
-        """An array on the lines of so many steps, one row per line."""
+        """An array on the lines of ``count`` steps, one row per line."""
         cells = self.lines(first, count) + 1
         offsets = self._steps[f"CellDataOffsets/{name}"]
         rows = _rows(self._root[f"CellData/{name}"], offsets, first, cells)

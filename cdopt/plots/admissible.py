@@ -25,7 +25,7 @@ _BINS = 40
 _RARE = 1e-3  # densities below this are not shown
 _OTHERS = tuple(PALETTE[name] for name in ("clarabel", "osqp", "scs", "highs", "piqp", "qoco"))
 _SIDE = 5.0  # inches, of the table of influences
-_NUMBERS = 12  # contacts up to which numbers stand in the squares
+_NUMBERS = 12  # contacts up to which numbers are shown in the squares
 _NAMED = 40  # contacts up to which the axes show names
 _DARK = 0.55  # of the largest, above which numbers are white
 
@@ -102,7 +102,7 @@ def _contacts(axes: Axes, ensemble: Ensemble, marks: list[tuple[Look, Any]]) -> 
 
 
 def _magnitudes(axes: Axes, ensemble: Ensemble, marks: list[tuple[Look, Any]]) -> None:
-    """P(f/⟨f⟩) of all closed contacts, beside an exponential."""
+    """P(f/⟨f⟩) of all closed contacts, with an exponential."""
     canvas.quiet_axes(axes)
     edges, density = ensemble.distribution(_BINS)
     axes.stairs(density, edges, color=EDGE, linewidth=1.6, label="ensemble")

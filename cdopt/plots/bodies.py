@@ -142,7 +142,7 @@ class Solids:
         return np.asarray(centre + np.einsum("nij,nj->ni", rotation, self.corners))
 
     def patches(self, state: State) -> FloatArray:
-        """(walls, 4, 3) m, corners of the part of each wall beside the bodies, one after another.
+        """(walls, 4, 3) m, corners of the part of each wall next to the bodies, one after another.
 
         In the plane the first and last lie behind the others.
         """
@@ -219,7 +219,7 @@ def plate(
 def _faceted(
     x: FloatArray, loops: Faces, edges: Faces
 ) -> tuple[FloatArray, Faces, list[tuple[int, int]]]:
-    """A polyhedron, each face with corners (n, 3) m of its own."""
+    """A polyhedron, each face with its corners (n, 3), m."""
     flat = [k for loop in loops for k in loop]
     ends = np.cumsum([0, *map(len, loops)]).tolist()
     first = {k: number for number, k in reversed(list(enumerate(flat)))}
@@ -349,7 +349,7 @@ def without_walls(step: Step) -> IntArray:
 def _by_body(
     bodies: IntArray, normals: FloatArray
 ) -> Iterator[tuple[int, IntArray, IntArray, FloatArray]]:
-    """Each body, where its contacts stand in ``bodies`` (nc, 2), and the normals into it."""
+    """Each body, the positions of its contacts in ``bodies`` (nc, 2), and the normals into it."""
     for body in np.unique(bodies[bodies >= 0]).tolist():
         rows, sides = np.nonzero(bodies == body)
         yield body, rows, sides, normals[rows] * np.where(sides == 0, -1.0, 1.0)[:, None]

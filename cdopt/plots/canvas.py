@@ -71,7 +71,7 @@ def _classes() -> tuple[type[Figure], Any, Any]:
             return re.sub(r"(?<!\.)\b\d{4,}", lambda part: f"{int(part[0]):,}", text)
 
     class Note(Annotation):
-        """The note of a panel: beside the name, else beside the description, else over both."""
+        """The note of a panel: next to the name, else next to the description, else over both."""
 
         others: Sequence[Any] = ()
 
@@ -108,7 +108,7 @@ def panels(
 ) -> tuple[Any, list[Any]]:
     """A figure of small multiples, and its first ``number`` axes; unused places stay empty.
 
-    With ``ax`` that is the only panel, and also stands for the figure.
+    With ``ax`` that is the only panel, and also serves as the figure.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def legend(target: Any, handles: Iterable[Any], loc: str, **style: Any) -> None:
 
 
 def legend_below(axes: Axes, handles: Iterable[Any], inches: float, **style: Any) -> None:
-    """A legend under the label of a panel that is about so many ``inches`` high."""
+    """A legend under the label of a panel that is about this many ``inches`` high."""
     place = {"bbox_to_anchor": (0.0, -0.48 / inches), "borderaxespad": 0.0}
     legend(axes, handles, "upper left", **place, **style)
 
@@ -291,7 +291,7 @@ class Formula(str):
 
 
 def literal(text: str) -> str:
-    """Text for a picture as it stands: no dollar sign in it begins a formula.
+    """Text for a picture, unchanged: no dollar sign in it begins a formula.
 
     Characters that cannot be printed are replaced, except the ends of lines.
     """

@@ -44,7 +44,7 @@ MOBILISED = "mobilised friction ‖f_T‖ / (μ f_n); lines as long as the force
 _HAIR = 0.35  # points, the width of a force of zero
 _THICK = 7.0  # points, the widest force ever drawn
 _BROAD = 12.0  # points, the widest interval
-_HALO = 1.6  # points of white beside a line in front of others
+_HALO = 1.6  # points of white around a line in front of others
 _SHORTENED = 0.16  # share of a halo's length that is left off, so that joints stay joined
 _VECTOR = 0.17  # share of the picture's width that the largest force with friction takes
 

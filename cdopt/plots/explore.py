@@ -101,7 +101,7 @@ class Load(Frozen):
     high: tuple[float, ...]
 
     def at(self, values: Sequence[float]) -> FloatArray:
-        """F̃ (nv,) where the sliders stand at these values."""
+        """F̃ (nv,) for these values of the sliders."""
         values = checks.vector("values", values, len(self.start)).tolist()
         first, others = values[0], np.array(values[1:])
         if self.kind == _GRAVITY:
@@ -356,7 +356,7 @@ def of_step(
 def _upward(step: Step, contacts: IntArray, fixed: BoolArray) -> BoolArray:
     """(n,) whether a contact's normal points into a body that moves, from one that does not.
 
-    ``fixed`` (nb,) says which bodies do not move; −1 is the fixed world.
+    ``fixed`` (nb,) marks the bodies that do not move; −1 is the fixed world.
     """
     if step.bodies is None:
         return np.ones(len(contacts), dtype=bool)

@@ -269,9 +269,9 @@ def force_intervals(
 ) -> Figure:
     """A panel per solver: every contact's admissible interval, and the solver's force in it.
 
-    Closed contacts with known bounds stand side by side, in one order for all panels. The interval
-    of a determined force is a line. An interval without an upper bound reaches the top of the
-    picture and is marked there. If intervals reach far above all forces, the scale is a square
+    Closed contacts with known bounds are drawn side by side, in one order for all panels. The
+    interval of a determined force is a line. An interval without an upper bound reaches the top of
+    the picture and is marked there. If intervals reach far above all forces, the scale is a square
     root.
 
     Parameters
@@ -462,7 +462,7 @@ def force_histograms(
     """A panel per solver: how many contacts carry how much, over the compatible ones' outline.
 
     Forces below a thousandth of the largest are left out, as in figures 8 to 18 of Olsen &
-    Kamrin (2018); the note over each panel says how many contacts remain. All panels share their
+    Kamrin (2018); the note over each panel is how many contacts remain. All panels share their
     bins and scales.
 
     Parameters

@@ -21,7 +21,7 @@ class Look:
     ----------
     name : as its authors write it.
     colour : hexadecimal.
-    marker : matplotlib marker, one that is filled: hollow ones stand for "not certified".
+    marker : matplotlib marker, one that is filled: hollow ones mean "not certified".
     """
 
     name: str

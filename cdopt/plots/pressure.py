@@ -33,7 +33,7 @@ Cell = tuple[str, Step, Any]
 
 @dataclass(frozen=True, eq=False)
 class Floor:
-    """The fixed bodies and walls that a pile stands on.
+    """The fixed bodies and walls that support a pile.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ def floor_of(step: Step) -> Floor:
     body = bodies[rows, sides]
     down = np.where(sides == 0, 1.0, -1.0) * step.normals[rows, -1]
     ends = np.where((sides == 0)[:, None], segments.start[rows], segments.end[rows])
-    # every contact with the fixed world is a support of its own
+    # every contact with the fixed world is a separate support
     label = np.where(body >= 0, body, body.max(initial=0) + 1 + np.arange(body.size))
     loaded = np.isin(label, label[np.abs(down) > _LEVEL])
     if not loaded.any():

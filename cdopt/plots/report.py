@@ -71,7 +71,7 @@ def write(
         file for each table, an SVG and a PNG for each picture.
     title : of the page.
     more : further tables, such as ``cdopt.study.network_labels.table_of_labels`` makes.
-    first : tables that stand before all others.
+    first : tables that come before all others.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def _curves(panels: Panels, draw: Draw, title: str) -> Figure:
         draw(panel, by_solver, styles)
         _name(panel, name)
         handles, labels = panel.get_legend_handles_labels()
-        if draw is _growth:  # every panel has exponents of its own
+        if draw is _growth:  # every panel has its own exponents
             canvas.legend_below(panel, handles, _HEIGHT, fontsize=canvas.SMALL - 1.5, ncols=2)
         else:
             known |= {k: h for k, h in zip(labels, handles, strict=True) if k not in known}

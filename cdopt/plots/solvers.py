@@ -49,7 +49,7 @@ def complementarity(
     closer its points lie to the left edge and to the floor. Both are in units of the step, the
     closing distance and the load of the contact's independent part; the pale region is zero
     within ``tol``. The note is the largest smaller one of the two. Hollow points are negative,
-    penetration or tension, and stand at their size; what is exactly zero lies on the edge.
+    penetration or tension, and are drawn at their size; what is exactly zero lies on the edge.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def convergence(
 
     cdopt's own backends keep one with ``history=True``. The residual is the one that the
     backend's own stopping test looks at: compare shapes, not levels, between different
-    backends. The certificate says how good an answer is. Time counts the solve alone, and
+    backends. The certificate measures how good an answer is. Time counts the solve alone, and
     takes all iterations of a run as equally long.
 
     Parameters

@@ -42,7 +42,7 @@ def structure(
 
     Parameters
     ----------
-    found : what ``cdopt.stability`` says of a block model.
+    found : the result of ``cdopt.stability`` for a block model.
     view : "side" (x to the right, z up), "isometric" or "perspective".
     subtitle : by default the summary.
 

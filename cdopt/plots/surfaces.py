@@ -1,4 +1,4 @@
-"""Solids of a run for ParaView: their faces as polygons that move, in a file beside the run's own.
+"""Solids of a run for ParaView: their faces as polygons that move, in a file next to the run's.
 
 A trajectory file holds bodies as points, which suits spheres, and no shapes. This one holds the
 faces of all other bodies and of walls, in the same layout: VTKHDF version 2, type PolyData. What

@@ -32,7 +32,7 @@ _NEGATIVE = 1e-9  # of the local load: forces that pull by less are zero
 _OPEN = 1e-9  # of the local speed: gaps that are below zero by less are closed
 _UNIT = float(np.finfo(float).eps)
 _KNOWN = 1e-7  # of the local load: what is less certain is solved in fractions,
-_EXACT = 1000  # where B has at most so many entries
+_EXACT = 1000  # largest number of entries of B for which it is exact
 _FINER = float(np.finfo(np.longdouble).eps)
 
 
@@ -55,7 +55,7 @@ def resolved(
 ) -> Resolved:
     """Forces f (nc,) of a rigid step solved again, part by part, where parts are small.
 
-    ``gap`` (nc,) in m/s are its gap rates, ``closed`` (nc,) says which contacts may press,
+    ``gap`` (nc,) in m/s are its gap rates, ``closed`` (nc,) marks the contacts that may press,
     ``local`` are the scales of the answer.
     """
     forces, uncertain = np.where(closed, np.maximum(f, 0.0), 0.0), np.zeros(f.size)

@@ -20,7 +20,7 @@ from cdopt._util import checks, notebook
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt._util.formatting import beside
+from cdopt._util.formatting import against
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, same
 from cdopt.problem.existence import attainment
 from cdopt.problem.residual import (
@@ -50,7 +50,7 @@ class Certificate:
     ``slater`` is the Slater number of the contacts in question, where friction made it necessary to
     compute it (``FrictionalCD.slater``). ``motion_error`` is a bound in m/s (rad/s of a rotation)
     of the error of every entry of v⁺, from the duality gap: ½ ‖v − v⁺‖²_M is at most the gap where
-    v⁺ and f are feasible. Else it is None, and ``no_motion_error`` says why.
+    v⁺ and f are feasible. Else it is None, and ``no_motion_error`` holds the reason.
     """
 
     kind: str
@@ -100,17 +100,17 @@ class Certificate:
     @property
     def shown(self) -> str:
         """The worst residual as text, in as many digits as tell it from the tolerance."""
-        return beside(self.worst, self.tol, 1)
+        return against(self.worst, self.tol, 1)
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Name, value and scale of each residual as texts."""
-        return [(r.name, beside(r.value, self.tol, 1), f"{r.scale:,.3g} {r.unit}") for r in self]
+        return [(r.name, against(r.value, self.tol, 1), f"{r.scale:,.3g} {r.unit}") for r in self]
 
     @property
     def _verdict(self) -> str:
         verdict = "ok" if self.ok else "NOT OK"
         if self.worst <= self.tol < self.resolution:
-            verdict += f" (round-off alone may be {beside(self.resolution, self.tol, 1)})"
+            verdict += f" (round-off alone may be {against(self.resolution, self.tol, 1)})"
         return f"{self.kind}: {verdict} at {self.tol:g}"
 
     def _repr_html_(self) -> str:
@@ -126,7 +126,7 @@ class Certificate:
 def check(
     step: Step, f: Any, f_t: Any = None, law: str | None = None, *, tol: float = TOLERANCE
 ) -> Certificate:
-    """Whether contact forces are right, with the motion that they cause; for forces by hand.
+    """Whether contact forces are right, with the motion that they cause, whatever their source.
 
     Parameters
     ----------

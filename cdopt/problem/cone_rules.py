@@ -1,6 +1,6 @@
 """Projection and shift of one contact by rules for its rows, for compiled loops.
 
-A contact has forces (f_n, f_1, …). Its rules say which norms its rows belong to: the first row is
+A contact has forces (f_n, f_1, …). The rules give the norms of its rows: the first row is
 ``NORMAL``, or ``FREE`` of a line; of every other row the rule is the number of its norm, 1, 2 or 3,
 or ``ELLIPSE``. With the coefficient μ of each row K is
 

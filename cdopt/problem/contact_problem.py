@@ -334,7 +334,7 @@ class ContactProblem(Compliant):
 
     @property
     def mobility(self) -> FloatArray:
-        """(nc,) m/(s·N), w: the rate of a contact per unit of its own force."""
+        """(nc,) m/(s·N), w: the rate of a contact per unit of its force."""
         return self.scales.mobility
 
     def scaled(self) -> ScaledProblem:
@@ -381,8 +381,9 @@ class ScaledProblem(Compliant):
 class LocalScales:
     """The scales of one answer's certificate: the speeds, loads and energies at each place.
 
-    None is taken over the whole network, so that a fast or heavy body lends its scale to no other
-    (compare the componentwise backward error of Oettli & Prager, Numerische Mathematik 6, 1964).
+    None is taken over the whole network, so that no body is judged by the scale of a faster
+    or heavier one (compare the componentwise backward error of Oettli & Prager, Numerische
+    Mathematik 6, 1964).
 
     Attributes
     ----------

@@ -234,7 +234,7 @@ def attainment(
 #
 #     minimise bᵀf    subject to    f ∈ K_μ,  Bᵀf = 0,  Σ S f_n = 1,
 #
-# infinite where no forces balance themselves. Its sign says what may be expected.
+# infinite where no forces balance themselves. Its sign tells what to expect.
 #
 # - Positive: the associated law has forces, and they are bounded; so has Coulomb's law (A.
 #   Klarbring & J.-S. Pang, SIAM J. Optim. 8, 1998; V. Acary, F. Cadoux, C. Lemaréchal & J. Malick,
@@ -244,7 +244,7 @@ def attainment(
 #   limit as the accuracy increases.
 # - Negative: the associated law has no solution, and f proves it by two products.
 #
-# The cone programs are solved by Clarabel. Whatever it says, f is projected onto the cones, and its
+# The cone programs are solved by Clarabel. Its f is projected onto the cones, and the
 # products are computed again from the data.
 
 

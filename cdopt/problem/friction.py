@@ -36,7 +36,7 @@ class Friction(Frozen):
     stiffness_ratio : tangential over normal contact stiffness k_t/k_n, one number or (nc,).
     tangents : (nc, d − 1, d) unit tangents in space, or None; for pictures and vectors.
     torsion, rolling : coefficients of the moments about the normal and in the tangent plane, in m,
-        one number or (nc,): a moment is at most so many metres times the normal force.
+        one number or (nc,): a moment is at most this length times the normal force.
     B_r : (nc k, nv) rows of the relative angular velocity of the bodies, rad/s, those of one
         contact together; ``B_r.T @ f_r`` is what moments do to the bodies, N·m. In space k = 1 is
         torsion alone, k = 2 rolling about t₁ and t₂, k = 3 torsion, then rolling; in the plane

@@ -22,7 +22,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
 _FEW = 300  # ties or values up to which plain Python takes less time than SciPy or NumPy
 _HOPS = 3  # so far idle bodies take scales from others
-_TOUCHES = 1e-6  # a contact that opens at less than this share of what acts next to it touches
+_TOUCHES = 1e-6  # a contact that opens at less than this share of the local speed touches
 _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
 
 
@@ -59,8 +59,8 @@ def network_parts(
 ) -> Parts:
     """Parts of the graph in which contact i meets dof j where B_ij is stored.
 
-    ``coupling`` (nv, nv) adds ties between dofs, such as a mass matrix makes. ``tied`` (nv,) says
-    which dofs tie contacts together; default all.
+    ``coupling`` (nv, nv) adds ties between dofs, such as a mass matrix makes. ``tied`` (nv,) marks
+    the dofs that tie contacts together; default all.
     """
     nc, nv = B.shape
     rows, columns = rows_of(B), B.indices
@@ -98,7 +98,7 @@ def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, i
                 b = parent[b]
             parent[max(a, b)] = min(a, b)
         count = 0
-        for i in range(nodes):  # a parent stands before its children, and has its number by then
+        for i in range(nodes):  # a parent comes before its children, and has its number by then
             if parent[i] == i:
                 parent[i], count = count, count + 1
             else:
@@ -199,7 +199,7 @@ class ContactBodies:
 
         The impulse that a body with the ``energy`` (count,) in kg m²/s² takes at the contact is
         √energy / w. Of several bodies the smallest counts, as they exchange no more: a fast body
-        does not lend its speed to the one next to it, nor a heavy one its weight.
+        does not set the scale of the one next to it, nor does a heavy one.
         """
         return self.total * self.impulses(energy)
 
@@ -253,7 +253,7 @@ class ContactBodies:
         result, left = np.maximum(energy, pushed), idle.copy()
         if not left.any():
             return result
-        reach = np.maximum(share**2 * energy, (share / met) ** 2 * pushed)  # what a body lends
+        reach = np.maximum(share**2 * energy, (share / met) ** 2 * pushed)  # of the scale of a body
         for _ in range(_HOPS):
             busy = ~left[b]
             most = largest_by(i[busy], w2[busy] * reach[b[busy]], self.nc)[i]

@@ -349,7 +349,7 @@ def _without_idle(B: sp.csr_array, mass: FloatArray) -> sp.csr_array:
 def loaded_by_sliders(data: ContactProblem, motion: FloatArray) -> ContactProblem:
     """The elastic step with the forces of its sliders at a ``motion`` (nv,) as loads.
 
-    Given the motion, these forces are what the law of the sliders says.
+    Given the motion, these forces are those of the law of the sliders.
     """
     if data.sliders is None or data.inertia is None:
         raise TypeError("a problem without sliders")

@@ -1,7 +1,7 @@
 """Assemblies of convex blocks from other tools: OBJ and STL meshes, and a JSON list of blocks.
 
-A mesh says where faces are, not what they weigh: density, friction, the unit of length and which
-blocks are fixed are stated beside it.
+A mesh holds where faces are, not what they weigh: density, friction, the unit of length and which
+blocks are fixed are stated separately.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ def load_assembly(
 
     A block is a group (``o`` or ``g``) of an OBJ file, a solid of an STL file, and in files with
     one of these a connected part of the mesh. A JSON file has ``blocks``, each with ``vertices``
-    (n, 2) or (n, 3), and if wanted ``name``, ``fixed``, ``density`` and ``force`` (N); beside them
+    (n, 2) or (n, 3), and if wanted ``name``, ``fixed``, ``density`` and ``force`` (N); next to them
     ``name``, ``title``, ``unit``, ``density``, ``friction`` and ``gravity`` (m/s²) of all.
 
     Parameters
     ----------
     path : the file.
-    density : of all blocks, kg/m³ (in the plane per 1 m of depth); 0 takes what the file says.
-    friction : coefficient of all contacts; negative takes what the file says, if anything.
+    density : of all blocks, kg/m³ (in the plane per 1 m of depth); 0 takes that of the file.
+    friction : coefficient of all contacts; negative takes that of the file, if any.
     unit : length of the file's unit in m, 0.001 for millimetres; 0 takes the file's, or 1.
     fixed : names of blocks that do not move, with + between them. Blocks whose name begins with
         "fixed" do not move either, nor those of which a JSON file says so.

@@ -73,7 +73,7 @@ class Body(msgspec.Struct, frozen=True):
         always fixed.
     mass, density : one of the two for a free body, kg or kg/m³ (in the plane per 1 m of depth).
     material : name of a Material of the scene; "" is rigid.
-    force, torque : constant load on a free body in the global frame, beside gravity, N and N·m.
+    force, torque : constant load on a free body in the global frame, added to gravity, N and N·m.
     name : for messages and results.
     """
 
@@ -98,7 +98,7 @@ class Spheres(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     centres : (n, dim) m.
-    radius : m, one number or (n,); likewise
+    radius : m, one number or (n,)
     velocities : (n, dim) m/s, fixed, mass [kg] or density [kg/m³], and material.
     names : (n,) texts.
     angular_velocities : (n,) in the plane or (n, 3) in the global frame, rad/s.
@@ -170,7 +170,7 @@ class Bodies(Frozen):
     principal : (nb, 4) unit quaternions from the principal axes to the body's own; the identity
         for spheres, boxes and capsules, and in the plane.
     material : (nb,) index into the scene's materials; −1 is rigid.
-    force : (nb, dim) N. torque : (nb,) or (nb, 3) N·m: constant loads beside gravity.
+    force : (nb, dim) N. torque : (nb,) or (nb, 3) N·m: constant loads in addition to gravity.
     reach, core : (nb,) radii of the bounding sphere, and of one that fits inside, m.
     curvature : (nb,) 1/R of the surface, 1/m; 0 where flat, nan where it varies.
     hulls : convex pieces of the bounded bodies; none where all of these are spheres.

@@ -36,7 +36,7 @@ _WRITABLE = (bool, int, float, str)  # types of parameters that a text can give
 
 
 def _record(shape: type[Shape], holder: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    """A body or part of one shape as it stands in a file: fields of holder and shape, flat."""
+    """A body or part of one shape as written in a file: fields of holder and shape, flat."""
     fields = [
         (f.name, list[_ANY_PART] if f.name == "parts" else f.type, f.default)  # type: ignore[valid-type]
         for f in (*msgspec.structs.fields(shape), *msgspec.structs.fields(holder))
@@ -99,7 +99,7 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
         ``cdopt.scene`` with parameters, ``pyramid:n=8,power=2.5`` (``GENERATORS``). A file comes
         before a name. A path such as ``problems/beam.toml`` that does not exist is looked for
         among the shipped scenes.
-    overlaps : as in ``Scene``; None takes what the file says.
+    overlaps : as in ``Scene``; None takes those of the file.
 
     In a file, ``[[bodies]]`` come first and ``[[spheres]]`` after them, each in their order,
     whatever their order in the text; ``shape`` names the kind, and the numbers of the shape are
@@ -187,7 +187,7 @@ def _read(path: str | Path, overlaps: str | None) -> Scene:
 def loads(text: str, source: str = "scene", *, overlaps: str | None = None) -> Scene:
     """The scene that a text describes; ``source`` names it in messages.
 
-    ``overlaps`` takes the place of what the text says.
+    ``overlaps`` takes the place of those in the text.
 
     Raises
     ------

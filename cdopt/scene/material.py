@@ -63,7 +63,7 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @property
     def rigid(self) -> bool:
-        """Whether it has no stiffness of its own."""
+        """Whether it has no stiffness."""
         return self.young is None and self.stiffness is None
 
     def half_stiffness(self, power: float) -> float:
@@ -107,7 +107,7 @@ def checked(given: Sequence[Material]) -> Materials:
     kinds: dict[str, str] = {}
     for k, material in enumerate(given):
         if any(material.name == other.name for other in given[:k]):
-            raise InvalidInput(f"materials[{k}].name", repr(material.name), "a name of its own")
+            raise InvalidInput(f"materials[{k}].name", repr(material.name), "another name")
         kind = "young" if material.stiffness is None else "stiffness"
         if not material.rigid:
             kinds[kind] = material.name

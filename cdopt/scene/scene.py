@@ -64,10 +64,10 @@ class Scene(Frozen):
         overlap causes no force. "resolve": the first step pushes them apart, which takes the
         force m Φ/Δt². Overlaps of at most 1e-6
         of the smaller half-width are round-off and stay as they are. Elastic contacts are
-        compressed by an overlap, whatever this says.
+        compressed by an overlap, whatever this is.
     damping : γ_n of contacts, 1/s. Times the pair's effective mass it is the coefficient of the
         normal dashpot, which methods with finite stiffness use.
-    tangential_damping : γ_t likewise, of the tangential dashpot; None is half of γ_n.
+    tangential_damping : γ_t, 1/s, of the tangential dashpot; None is half of γ_n.
     bond_stiffness : k_B of bonds, N/m; None ties nothing.
     box : PeriodicBox in which spheres repeat, or (dim,) its lengths, m; None for none. Bodies are
         then spheres, and half-spaces across axes that do not repeat.
@@ -258,7 +258,7 @@ class Scene(Frozen):
             )
 
     def _with(self, forget: Sequence[str] = (), **fields: Any) -> Scene:
-        """The same scene with other fields; cached values to ``forget`` are computed anew."""
+        """The same scene with other fields; cached values to ``forget`` are computed again."""
         kept = {name: value for name, value in self.__dict__.items() if name not in forget}
         scene = object.__new__(Scene)
         scene.__setstate__(kept | fields)

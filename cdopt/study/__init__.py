@@ -3,7 +3,7 @@
 cdopt.study.compare(step, ["clarabel", "newton"])   one table, in this process
 
 plan = cdopt.study.Plan(["beam-uniform", "pyramid-hooke:n=4"], ["newton", "osqp"])
-cdopt.study.run(plan, out="my-study")               each run in a process of its own
+cdopt.study.run(plan, out="my-study")               each run in its own process
 cdopt.study.read("my-study")                        the records of a study
 """
 

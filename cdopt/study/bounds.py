@@ -1,4 +1,4 @@
-"""Force bounds of a problem beside the forces of several solvers, as a table and as data."""
+"""Force bounds of a problem and the forces of several solvers, as a table and as data."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def _check_calls(progress: object, finished: object) -> None:
 
 
 def pose(problem: NamedProblem, formulation: str) -> Posed:
-    """State a problem: a law, or "classic", "compatible", "truss", some with a form beside it.
+    """State a problem: a law, or "classic", "compatible", "truss", some with a form after it.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""A new solver beside the stored results of the standard study.
+"""A new solver compared with the stored results of the standard study.
 
 ``cdopt compare --mine my_solver.py`` makes the runs of a new solver on the problems of the stored
 study, and a page from both. The stored results are records in the layout of ``cdopt compare``, each
 solver at an accuracy of 1e-6. Their times are of another machine: ``REFERENCES`` are measured again
-beside the new solver, and the times of the others are multiplied by what these take here over what
+with the new solver, and the times of the others are multiplied by what these take here over what
 they took there, in the median. So are their time limits, and the new runs have the stored limit.
 """
 
@@ -24,7 +24,7 @@ from cdopt.study.record import Record, records_in
 from cdopt.study.results import Results
 from cdopt.study.table import Table
 
-STORED = "standard-study.jsonl.xz"  # beside the problems
+STORED = "standard-study.jsonl.xz"  # next to the problems
 _BESIDE = ("fastest other", "its time [s]")
 REFERENCES = ("newton", "pgs", "lcp")  # quick, and part of every installation
 
@@ -41,7 +41,7 @@ def stored() -> Results:
 
 
 def plan_of(solvers: Sequence[str], plugins: Sequence[str], **limits: Any) -> Plan:
-    """The runs that set these solvers beside the stored ones, and those of ``REFERENCES``.
+    """The runs that compare these solvers with the stored ones, and those of ``REFERENCES``.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def plan_of(solvers: Sequence[str], plugins: Sequence[str], **limits: Any) -> Pl
     return Plan(list(problems), names, tolerances=list(tolerances), plugins=plugins, **limits)
 
 
-def beside(made: Sequence[Record]) -> Results:
+def compared(made: Sequence[Record]) -> Results:
     """The records that were ``made`` here, and the other stored ones in the pace of here."""
     here = {_question(record): record for record in made}
     everything = stored().records
@@ -84,7 +84,7 @@ def _question(record: Record) -> tuple[Any, ...]:
 
 
 def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
-    """Where new solvers stand, and what each of them does problem by problem.
+    """The ranks of new solvers, and what each of them does problem by problem.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
 
 
 def verdicts(wins: Table) -> list[tuple[str, str]]:
-    """What the table of wins says of each new solver: its name and a sentence."""
+    """The result of the table of wins for each new solver: its name and a sentence."""
     rows: dict[str, list[tuple[str, str]]] = {}
     for problem, name, _, verdict, *_ in wins.rows:
         rows.setdefault(name, []).append((problem, verdict))

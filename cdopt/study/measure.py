@@ -160,7 +160,7 @@ def _warm_up(problem: NamedProblem, run: StudyRun, backend: Backend) -> None:
 # named ``package.module:factory`` or ``path/to/file.py:factory`` and called only in the process of
 # a run, and once before the first in one like it; it is registered nowhere else. That process does
 # not import from the working folder: name a file there by its path. Its folder comes last in the
-# search for modules, so that the file may import others beside it.
+# search for modules, so that the file may import others next to it.
 
 Maker = Callable[[float | None], Backend]
 

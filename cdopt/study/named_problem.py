@@ -110,7 +110,7 @@ class NamedProblem:
         return ("compare", "classic", "compatible") if self.step.friction is None else LAWS
 
     def without_friction(self) -> NamedProblem:
-        """The derived frictionless problem: the normal rows alone, and a title that says so.
+        """The derived frictionless problem: the normal rows alone, and a title that tells so.
 
         The same problem where it has no friction.
         """
@@ -174,7 +174,7 @@ def open_problem(
         ``family:chains:32``; a contact step (.npz); an FCLib file (.hdf5), with the friction that
         it stores; one step of a recorded run, ``drop.vtkhdf#12``; or a scene: a file (.toml),
         one that ships with cdopt, or a generator with parameters. A scene that states friction
-        keeps it, and is taken as it stands; others are taken where they come to rest.
+        keeps it, and is taken as it is; others are taken where they come to rest.
         ``table`` is both a bank problem and a scene: the bank comes first.
     power : p of the contact energy; None takes that of the problem, and 2 for FCLib files.
     frictionless : leave friction out: the normal rows alone; a scene comes to rest without it.

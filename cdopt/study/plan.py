@@ -124,7 +124,7 @@ class StudyRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every combination of what is listed here, each a run of its own.
+    """Every combination of what is listed here, each a separate run.
 
     Parameters
     ----------

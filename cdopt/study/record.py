@@ -18,7 +18,7 @@ error      an exception, in cdopt or in the solver
 crash      the process ended by a signal, or without a message
 timeout    stopped at the time limit
 memory     stopped at the memory limit, or by the kernel when the machine ran out of memory
-interrupted the process was ended from outside; says nothing of the solver, and is repeated
+interrupted the process was ended from outside; tells nothing about the solver, and is repeated
 =========== ====================================================================================
 """
 
@@ -87,7 +87,7 @@ class Answer:
     iterations : the solver's count; of a compatible solution, that of its second problem.
     objective : optimal value of the form solved, N m/s or J.
     settings : what was asked of the solver; empty means its defaults.
-    contacts, dofs : size of the problem as posed.
+    contacts, dofs : size of the problem as stated.
     """
 
     status: str
@@ -478,4 +478,4 @@ def _lock(file: IO[bytes], file_path: Path) -> None:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         found = f"{file_path}: another study is writing to it"
-        raise InvalidInput("out", found, "a file of its own") from error
+        raise InvalidInput("out", found, "a file of this study alone") from error

@@ -182,7 +182,7 @@ def _why_lost(future: Future[Record]) -> str:
 
 
 def _why_silent(executor: Executor) -> str:
-    """Why no run ends, where the executor can say that; empty otherwise."""
+    """Why no run ends, where the executor can tell that; empty otherwise."""
     return executor.why_silent() if isinstance(executor, _Watched) else ""
 
 

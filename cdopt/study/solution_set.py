@@ -14,7 +14,7 @@ import numpy as np
 from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import CdoptError, InfeasibilityProof, SolveFailed, Unsupported
-from cdopt._util.formatting import beside, count, one_line, plain, seconds, short, significant
+from cdopt._util.formatting import against, count, one_line, plain, seconds, short, significant
 from cdopt.hyperstatic.network import DENSE_LIMIT, equilibrated, rank_of
 from cdopt.problem import ContactProblem, rigid_data
 from cdopt.problem.certificate import TOLERANCE
@@ -93,7 +93,7 @@ class SolutionSet(list[StepSolution]):
     tol : tolerance of the certificates.
     failures : error of each backend that has no answer, by label.
     left_out : backends that were not asked, with the reason.
-    compatible : the compatible solution, where it was asked for beside the others.
+    compatible : the compatible solution, where it was asked for with the others.
     """
 
     compatible: StepSolution | None = None
@@ -239,7 +239,7 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def _texts(self) -> list[str]:
-        """What stands below the table: why backends have no answer, and the summary."""
+        """The text below the table: why backends have no answer, and the summary."""
         failed = [f"{label}: {failure(error)}" for label, error in self.failures.items()]
         left_out = [f"{label}: not asked, {why}" for label, why in self.left_out.items()]
         return [*failed, *left_out, self.summary]
@@ -335,7 +335,7 @@ class Comparison(SolutionSet):
 
     @property
     def motion_spread(self) -> float:
-        """How far certified solutions differ in v⁺, each entry in units of its own speed.
+        """How far certified solutions differ in v⁺, each entry in units of its speed.
 
         For a step known by N and p alone, how far they differ in the rates of their contacts.
         """
@@ -501,7 +501,7 @@ def verdict(solution: StepSolution) -> str:
     if not residuals:
         return "none"
     _, name, worst = max(residuals, key=lambda entry: entry[0])
-    shown = beside(worst.value, solution.certificates[name].tol)
+    shown = against(worst.value, solution.certificates[name].tol)
     where = f"{name} " if name.startswith("classic") else ""
     return f"ok {shown}" if solution.ok else f"NOT OK {shown} {where}{worst.name}"
 

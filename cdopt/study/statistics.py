@@ -119,8 +119,8 @@ class PowerFit(NamedTuple):
 def power_fit(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> PowerFit:
     """The power law through points, and Student's t interval of its exponent.
 
-    The interval says how well these points determine a line on logarithmic axes if their errors are
-    independent. It does not show a bend: overheads dominate the times of small problems.
+    The interval measures how well these points determine a line on logarithmic axes if their
+    errors are independent. It does not show a bend: overheads dominate the times of small problems.
 
     Parameters
     ----------

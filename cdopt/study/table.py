@@ -27,7 +27,7 @@ class Table:
 
     Attributes
     ----------
-    name : fit for a file. title, about : what stands above it.
+    name : fit for a file. title, about : what is written above it.
     header : names of the columns, with units.
     rows : of cells; None where nothing is known, for which not-a-number may be given.
 

@@ -205,7 +205,7 @@ def certified(study: Results) -> Made:
 def profiles(study: Results) -> Made:
     """Performance profiles.
 
-    Share of the problems, in percent, that a solver solves within so many times the time of the
+    Share of the problems, in percent, that a solver solves within a multiple of the time of the
     fastest (Dolan & Moré 2002). Which of two solvers is better may change when a third is taken
     out: use a profile to find the best, not to rank the others.
     """
@@ -460,7 +460,7 @@ ALWAYS = (
     "solvers aim at.",
     "Solvers are reached through CVXPY unless a run says direct. CVXPY changes some defaults, and "
     "its compile time is part of the whole solve.",
-    "Each problem is stated in units of its own scales before a solver sees it. A solver may do "
+    "Each problem is stated in units of its scales before a solver sees it. A solver may do "
     "better or worse on the same problem in other units.",
     "A performance profile compares with the best solver of this set; taking one out can change "
     "the order of the others.",

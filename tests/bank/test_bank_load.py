@@ -75,7 +75,7 @@ def test_references_are_read_only() -> None:
         (3, {}, "name", "a text"),
         ("supports:n", {}, "name", "key=value"),
         ("supports:n=3,n=4", {}, "n", "two values"),
-        ("supports:n=3", {"n": 3}, "n", "beside it"),
+        ("supports:n=3", {"n": 3}, "n", "and a keyword"),
         ("impact:sped=3", {}, "sped", "did you mean 'speed'"),
         ("table:n=3", {}, "n", "no parameters at all"),
         ("supports:n=3.0", {}, "n", "an integer"),

@@ -271,7 +271,7 @@ def test_writing_commands_name_what_replaces_a_file(tmp_path) -> None:
     assert run(*words, out).exit_code == 0
     refuses("--force to replace it, or --resume", *words, out)
     first = out.read_bytes()
-    refuses("--resume beside it", *words, out, "--force", "--resume")
+    refuses("together with --resume", *words, out, "--force", "--resume")
     assert out.read_bytes() == first
     assert run(*words, out, "--force", "--every", "5").exit_code == 0
     assert out.read_bytes() != first

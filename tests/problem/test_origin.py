@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt._util.formatting import beside
+from cdopt._util.formatting import against
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +61,6 @@ def test_tangents_that_are_none_are_refused(tangent: list[float], message: str) 
 
 
 def test_a_number_beside_its_limit_shows_on_which_side_it_is() -> None:
-    assert beside(1.0004e-6, 1e-6) == "1.0004e-06"
-    assert beside(0.9996e-6, 1e-6, 1) == "1.0e-06"  # at most the limit, as the number itself
-    assert beside(2e-5, 1e-6) == "2e-05"
+    assert against(1.0004e-6, 1e-6) == "1.0004e-06"
+    assert against(0.9996e-6, 1e-6, 1) == "1.0e-06"  # at most the limit, as the number itself
+    assert against(2e-5, 1e-6) == "2e-05"

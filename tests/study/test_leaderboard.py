@@ -35,7 +35,7 @@ def test_stored_times_are_in_the_pace_of_the_references(stored: Results) -> None
         return dataclasses.replace(record, times=times)
 
     here = [slower(r) for r in stored.records if r.run.backend in leaderboard.REFERENCES]
-    both = leaderboard.beside(here).plain.sort_values(["question", "solver"])
+    both = leaderboard.compared(here).plain.sort_values(["question", "solver"])
     then = stored.plain.sort_values(["question", "solver"])
     assert len(both) == len(then)
     np.testing.assert_allclose(both["seconds"], 3.0 * then["seconds"], rtol=1e-12)

@@ -172,7 +172,7 @@ def markdown_table(
 ) -> list[str]:
     """A table of a ``header`` and ``rows`` as lines of Markdown.
 
-    ``right`` says which columns stand at the right.
+    ``right`` lists the columns that are aligned to the right.
     """
     marks = "|" + "|".join("---:" if number else "---" for number in right) + "|"
     lines = ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in [header, *rows]]

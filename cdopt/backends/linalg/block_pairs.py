@@ -1,6 +1,6 @@
 """Contacts as pairs of bodies: the layout in which conjugate gradients cost the least.
 
-Bodies stand in two chunks of about equal work, or in one if they are few. The entries of a body are
+Bodies are in two chunks of about equal work, or in one if they are few. The entries of a body are
 [begin, middle), contacts with a later body of the same chunk, which act on both; and [middle, end),
 contacts with bodies of other chunks and with the fixed world, which act on a alone. A contact
 between chunks is stored with both of its bodies. So no two threads write to the same entry, sums
@@ -28,7 +28,7 @@ from cdopt.backends.threads import several
 
 LARGEST_BLOCK = 6  # dofs of a rigid body in space
 _OMEGA = 1.4  # relaxation, the best or nearly so on pyramids, packings, crystals and walls
-_LEAST_PIVOT = 1e-15  # of a body's block, beside its diagonal
+_LEAST_PIVOT = 1e-15  # of a body's block, relative to its diagonal
 _IN_TWO = 512  # bodies from which there are two chunks: more make the preconditioner worse
 _SCATTERED = 0.25  # share of contacts between chunks from which bodies are put in a better order
 _MATH = {"contract", "nsz"}  # with "reassoc" a loop just compiled and one from disk would differ
@@ -151,7 +151,7 @@ class UnsymmetricPairSystem:
 
 
 def block_order(first: IntArray, second: IntArray, count: int) -> IntArray | None:
-    """An order in which neighbours stand together, or None where they do already.
+    """An order in which neighbours are adjacent, or None where they do already.
 
     Reverse Cuthill–McKee (Liu & Sherman, SIAM J. Numer. Anal. 13, 1976).
     """

@@ -106,7 +106,7 @@ class Reactions:
         return float(inertia @ rate)
 
     def arranged(self, x: FloatArray) -> FloatArray:
-        """x itself: the unknowns stand in their own order."""
+        """x itself: the unknowns keep their order."""
         return x
 
     def block_system(self, left: FloatArray, right: FloatArray, direct: bool = True) -> BlockSystem:

@@ -125,7 +125,7 @@ def _partners(
     distinct: IntArray,
     room: IntArray,
 ) -> int:
-    """How many rows touch more than two labels; ``room[0]`` says which label suits each, −1 none.
+    """How many rows touch more than two labels; ``room[0]``: the label that suits each, or −1.
 
     Workspace: ``entries`` (2, stored), ``distinct`` (rows + 1,) and ``room`` (6, labels + 1).
     """

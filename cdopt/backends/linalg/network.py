@@ -82,7 +82,7 @@ class ContactNetwork:
     Attributes
     ----------
     B : (nc, m) CSR, columns in block order.
-    position : (given,) where each of the given dofs stands among the m.
+    position : (given,) the position of each of the given dofs among the m.
     size : dofs of a block; blocks with fewer are filled up with dofs that touch nothing.
     mass : (m, m) S of every system, ones on the dofs that fill up; None where S is zero, and
         every system has a shift instead.
@@ -297,7 +297,7 @@ class ContactNetwork:
         return factorisation.library(self.B, self.mass, self.size)
 
     def cheaply_factorised(self, iterations: int) -> bool:
-        """Whether to factorise where a loose solution took so many iterations.
+        """Whether to factorise after a loose solution took that number of iterations.
 
         The operations are guessed: few for walls and crystals, whose factors are sparse and which
         need many iterations; many for random packings in space.
@@ -370,7 +370,7 @@ def network(
 
     ``body`` (m,) is the body of each dof, ``mass`` (m, m) the inertia; either may be None. A block
     holds the dofs of one body, joined with those that the mass ties to them; where that makes more
-    than six, every dof stands alone. Without ``body`` blocks are sought in B and the mass;
+    than six, every dof is a block. Without ``body`` blocks are sought in B and the mass;
     ``index`` (m,) are then the numbers that the dofs had before others were left out. The rows of
     B come in groups of ``d``, one for each contact.
     """

@@ -50,7 +50,7 @@ def generator(
 
     ``limits`` are checks of its parameters; those of one name in all generators are known. Its
     ``dim``, ``power``, ``restitution``, ``materials`` and ``mu``, the friction coefficient,
-    are options of the scene, and so are those of ``always`` and those returned beside the bodies.
+    are options of the scene, and so are those of ``always`` and those returned with the bodies.
     """
 
     def decorate(function: Callable[P, Made]) -> Callable[P, Scene]:

@@ -329,7 +329,7 @@ def arch(
         R = (2/3) cos²(Δ/2) (r₂³ − r₁³) / (r₂² − r₁²),   Δ = β′ − β,
 
     with s T on the outer corners of a joint and (1 − s) T on the inner ones,
-    s = (R − r₁) / (r₂ − r₁). Statics allow a couple beside, the same in every joint: outer corners
+    s = (R − r₁) / (r₂ − r₁). Statics also allow a couple, the same in every joint: outer corners
     s T + C, inner ones (1 − s) T − C. Stiffness decides; equal Hooke contacts give C = (1/2 − s)
     times the mean T of the joints. In space the corners on either side carry half.
 

@@ -355,7 +355,7 @@ def table_with_legs(
     power: float = 2.0,
     restitution: float = 0.0,
 ) -> Made:
-    """A rigid table, its top and legs one body, each leg on an elastic support of its own.
+    """A rigid table, its top and legs one body, each leg on its own elastic support.
 
     In space. The top is a square plate that reaches a leg's width beyond the furthest leg, and as
     thick as a leg is wide. Bodies are the table, then the supports.
@@ -419,7 +419,7 @@ def _elastic(stiffness: dict[str, float]) -> list[Material]:
 def _on_supports(
     body: Body, shape: Shape, places: Sequence[Any], stiffness: FloatArray, orientation: Any = None
 ) -> tuple[list[Body], dict[str, Any]]:
-    """A body on numbered fixed ones, each of a material of its own."""
+    """A body on numbered fixed ones, each with its own material."""
     names = {f"support {i}": k for i, k in enumerate(stiffness.tolist())}
     supports = [
         Body(shape, x, orientation=orientation, fixed=True, material=name, name=name)

@@ -1,7 +1,7 @@
 // The picture: bodies, contact forces and the load, as SVG in metres, and what is dragged in it.
 const CdoptDrawing = (() => {
   const NS = 'http://www.w3.org/2000/svg';
-  const LABELLED = 6;  // contacts whose numbers stand in the picture
+  const LABELLED = 6;  // contacts whose numbers are shown in the picture
   const MARGIN = 0.05;  // of the picture's size, around it
   const TIP = 0.12;  // of the picture's size: how far a body that tips is shown to move
   const svg = document.getElementById('picture');
@@ -164,7 +164,7 @@ const CdoptDrawing = (() => {
     });
   }
 
-  // Where the load's arrow stands, and where it points; null where it has no place.
+  // Where the load's arrow begins, and where it points; null where it has no place.
   function loaded(values) {
     const place = picture.heads[0].slice();
     if (load.kind === 'weight') {

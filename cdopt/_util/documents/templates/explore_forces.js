@@ -6,7 +6,7 @@ const CdoptForces = (() => {
   const PATIENCE = 30;  // steps without a shorter one, once the barrier is gone
 
   // The forces that elastic contacts give: min Σ w*(f) over f ≥ 0 with Bᵀf = F̃, equation (36).
-  // `known` is what `admissible` says of B and the load, and feasible.
+  // `known` is the result of `admissible` for B and the load, and feasible.
   function compatible(B, known, stiffness, power) {
     const { lower, upper, inside } = known;
     const size = largest(inside);
@@ -78,7 +78,7 @@ const CdoptForces = (() => {
 
   // Projected Gauss–Seidel on ½fᵀNf + pᵀf, f ≥ 0, in an order of visits from given forces: the
   // sweeps of cdopt's backend "pgs". W = Δt B M⁻¹ (nc, nv), so that N = W Bᵀ and p = −W F̃.
-  // It ends when it has settled, or after so many `stop` visits; `last` is the visit before the end.
+  // It ends when it has settled, or after `stop` visits; `last` is the visit before the end.
   function gaussSeidel(B, W, load, order, start, accuracy = 1e-12, most = 20000, stop = Infinity) {
     const f = start.slice();
     const own = B.map((row, i) => dot(W[i], row));

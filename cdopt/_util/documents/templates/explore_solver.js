@@ -130,7 +130,7 @@ const CdoptSolver = (() => {
       this.pivots += 1;
     }
 
-    // The tableau of the same basis, computed anew from the data: round-off does not gather.
+    // The tableau of the same basis, computed again from the data: round-off does not gather.
     refresh() {
       const wanted = this.basis.slice();
       this.rows = this.data.map((row) => row.slice());

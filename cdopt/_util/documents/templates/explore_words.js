@@ -10,7 +10,7 @@ const CdoptLoad = (() => {
     return [Math.sin(lean) * Math.cos(turn), Math.sin(lean) * Math.sin(turn), -Math.cos(lean)];
   }
 
-  // F̃ where the sliders stand.
+  // F̃ at the values of the sliders.
   function at(values) {
     const rest = load.kind === 'weight' ? values.slice(1)
       : load.kind === 'gravity' ? direction(values).map((x) => x * load.gravity) : [];
