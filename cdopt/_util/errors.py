@@ -170,7 +170,7 @@ _PROOFS = {
 class SolveFailed(CdoptError):
     """No answer: the solver left no iterate, or the problem is proven infeasible.
 
-    Its message says which.
+    Its message names it.
 
     Attributes
     ----------

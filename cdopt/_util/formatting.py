@@ -71,7 +71,7 @@ _UNSEEN = re.compile(
 def visible(text: str) -> str:
     """Text whose control characters are written out, "\\x1b"; ends of lines and tabs stay.
 
-    What files call things is shown this way: sent to a terminal as it stands it could rename the
+    What files call things is shown this way: sent to a terminal unchanged it could rename the
     window, erase lines or write others.
     """
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)

@@ -2,7 +2,7 @@
 
 numba trusts its files: one that is cut short or changed ends in any error, or in wrong machine
 code. Here each file begins with the SHA-256 of the rest. What does not match is compiled again and
-written again; what cannot be read or written is compiled in every process. A warning says so once.
+written again; what cannot be read or written is compiled in every process. A warning is logged.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def current(model: Any, data: Any) -> tuple[Any, Any, Any]:
     try:
         engine.mj_forward(plain, now)
     except engine.FatalError as error:
-        raise InvalidInput("data", f"MuJoCo says: {error}", "a state that it can take") from error
+        raise InvalidInput("data", f"MuJoCo: {error}", "a state that it can take") from error
     if _lost(engine, now) > full:
         raise InvalidInput("model", "more contacts than fit", "a larger <size memory=.../>")
     return engine, plain, now

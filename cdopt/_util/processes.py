@@ -63,7 +63,7 @@ class Worker:
     def call(self, function: Callable[..., object], *args: object) -> None:
         """Order ``function(send, *args)``, a function of a module; what it sends is received."""
         content, stream = pickle.dumps((function, args)), self._process.stdin
-        with contextlib.suppress(OSError):  # it has ended, and ``receive`` says so
+        with contextlib.suppress(OSError):  # it has ended, and ``receive`` reports it
             stream.write(content)  # type: ignore[union-attr]
             stream.flush()  # type: ignore[union-attr]
 
@@ -305,7 +305,7 @@ def die_with_parent() -> None:
 
 
 def physical_memory() -> float | None:
-    """Memory of the machine, MB; None where the system does not say."""
+    """Memory of the machine, MB; None where the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / MB
     except (AttributeError, OSError, ValueError):

@@ -19,7 +19,7 @@ ProgressCallback = Callable[..., None]  # of (done, total), or of (done, total, 
 
 @contextlib.contextmanager
 def progress_bar(progress: bool | ProgressCallback, what: str) -> Iterator[ProgressCallback]:
-    """A function to call with (done, total), and a text if there is more to say, as work goes on.
+    """A function to call with (done, total), and perhaps a text, as work goes on.
 
     Parameters
     ----------

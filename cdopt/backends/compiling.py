@@ -44,7 +44,7 @@ class Compiled:
     def places(self, count: tuple[int, int]) -> dict[int, tuple[IntArray, FloatArray]]:
         """Of each variable in x and each constraint in y, by id: places, and signs.
 
-        CVXPY says itself: an answer of 1, 2, 3 … comes back in the variables and multipliers.
+        CVXPY itself shows it: an answer of 1, 2, 3 … comes back in the variables and multipliers.
         ``count`` are the rows and columns of A.
         """
         y, x = (1.0 + np.arange(size) for size in count)

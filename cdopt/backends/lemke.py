@@ -245,7 +245,7 @@ def leaving_row(
 ) -> int:
     """The row of the lexicographic ratio test, z₀ first among equals; −1 on a ray.
 
-    ``tied`` and ``ratios`` (n,) are room for rows; k pivots stand in U and V.
+    ``tied`` and ``ratios`` (n,) are room for rows; U and V hold k pivots.
     """
     n = column.size
     count = 0

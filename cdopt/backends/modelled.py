@@ -59,7 +59,7 @@ OSQP_DEFAULTS = {"eps_abs": 1e-5, "eps_rel": 1e-5, "max_iter": 10_000, "polishin
 _INTERRUPTED = "interrupted"  # what OSQP and SCS report after Ctrl-C, which Python is not told of
 _ENDLESS = 1e10  # seconds, OSQP's own default
 _Places = dict[str, IntArray]  # of P and A, where they have room: column by column
-_REFUSES = re.compile(  # what solvers say of a setting that they do not take
+_REFUSES = re.compile(  # the messages of solvers about a setting that they do not take
     "unrecognized|unknown|invalid keyword|unexpected keyword|for option|has no attribute", re.I
 )
 
@@ -277,7 +277,7 @@ def _require_known(settings: Mapping[str, Any], error: BaseException) -> None:
     """Refuse a setting that the solver itself refuses by name, before it solves."""
     for name in settings if _REFUSES.search(str(error)) else ():
         if re.search(rf"\b{re.escape(name)}\b", str(error)):
-            expected = f"a setting that the solver knows; it says: {error}"
+            expected = f"a setting that the solver knows; it reports: {error}"
             raise InvalidInput(name, repr(settings[name]), expected) from error
 
 

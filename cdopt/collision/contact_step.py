@@ -239,7 +239,7 @@ def step(
     overlaps : what is done with bodies that overlap in this state by more than round-off, 1e-6 of
         the smaller one's half-width. "touching": they count as touching, and the overlap causes no
         force. "resolve": the step pushes them apart, which takes the force m Φ/Δt². "refuse":
-        raise. None: overlaps of the scene's initial state as ``scene.overlaps`` says, others are
+        raise. None: overlaps of the scene's initial state by ``scene.overlaps``, others are
         pushed apart. What is done by default is logged as a warning, with the number of overlaps
         and the deepest.
     friction : friction coefficient μ of the contacts, one number or (nc,), for ``FrictionalCD``;
@@ -343,7 +343,7 @@ def _without_overlaps(scene: Scene, contacts: Contacts, overlaps: str | None) ->
 
 
 def warn_of_overlaps(scene: Scene, pairs: IntArray, phi: FloatArray, what: str) -> None:
-    """Say how many pairs (nc, 2) overlap, by how much, and what is done with them."""
+    """Report how many pairs (nc, 2) overlap, by how much, and what is done with them."""
     if phi.size:
         (i, j), depth = deepest(pairs, phi)
         first, second = visible(scene.bodies.label(i)), visible(scene.bodies.label(j))

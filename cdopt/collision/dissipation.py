@@ -70,7 +70,7 @@ def damping_drive(
 ) -> FloatArray:
     """Force (nv,) through the dashpots from motion that is no degree of freedom, N and N·m.
 
-    Walls that move, mostly: prescribed velocities of fixed bodies, as they stand in ``state``.
+    Walls that move, mostly: prescribed velocities of fixed bodies, as in ``state``.
     The damping force of all contacts on the degrees of freedom is −C v + drive.
 
     Parameters

@@ -541,7 +541,7 @@ def rigid_step(
 
     ``push`` : push bodies apart that have come to overlap.
 
-    ``scene.overlaps`` says what is done with those of the start.
+    ``scene.overlaps`` decides about those of the start.
     """
     touching, mu = from_start(scene, contacts), None
     if not push:

@@ -1,7 +1,7 @@
 """The protocol of all methods in time: ``advance`` takes a run from one moment to a later one.
 
 A *method* is an immutable set of settings. Its ``start`` makes a *stepper*, which takes the steps
-of one run on one scene. Between two steps a run stands at a *moment*: the state, and what the
+of one run on one scene. Between two steps a run is at a *moment*: the state, and what the
 next step needs besides, typed for each method. Moments are saved with the run, so that a run that
 is resumed ends with the same bits.
 """
@@ -58,7 +58,7 @@ class StepContext:
 
 @dataclass(frozen=True)
 class Moment:
-    """Where a run stands between two steps; methods add what their next step needs.
+    """The data of a run between two steps; methods add what their next step needs.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class StepRecord:
 
     Attributes
     ----------
-    contacts : those of the frame, as ``Frame`` says.
+    contacts : those of the frame, as in ``Frame``.
     forces : N by name, one for each name in ``Stepper.forces``: (nc,), and (nc, dim) of tangential
         forces, whose names end in "_t" (``records.is_tangential``).
     stages : one Stage for each name in ``Stepper.stages``; none of the initial state.
@@ -237,7 +237,7 @@ class Method(Protocol):
         """The registered name."""
 
     def start(self, context: StepContext) -> Stepper[Any]:
-        """A stepper for a run, of which ``context`` says scene, Δt and friction.
+        """A stepper for a run, whose scene, Δt and friction are in ``context``.
 
         Raises
         ------

@@ -140,7 +140,7 @@ class Formulation(ABC):
 
     @property
     def _particulars(self) -> list[str]:
-        """What the name says in brackets."""
+        """The text of the name in brackets."""
         elastic = self.data.compliance is not None
         return [f"{self.form} form", *([f"p = {self._power:g}"] if elastic else [])]
 
@@ -169,7 +169,7 @@ class Formulation(ABC):
 
     @property
     def names(self) -> ContactNames | None:
-        """What the contacts whose forces a solution holds are called; None where nothing says."""
+        """What the contacts whose forces a solution holds are called; None where unknown."""
         if self.step is not None:
             return self.step.names
         ids = self.contact_ids
@@ -262,7 +262,7 @@ class Formulation(ABC):
         return self.joints.coordinates(motion)
 
     def _total(self, iterate: Iterate) -> float:
-        """Objective of the problem as it stands, a user's included."""
+        """Objective of the whole problem, a user's included."""
         own = iterate.cost if isinstance(iterate, ExtendedIterate) else 0.0
         return self._objective(iterate) + own
 
@@ -419,14 +419,14 @@ class Formulation(ABC):
             with friction "auto", or "clarabel" where constraints were added.
         tol : tolerance of the certificate; the solver does not see it.
         warm_start : a solution or a WarmStart, matched by ``contact_ids`` when present. Backends
-            that gain nothing from one do not use it; ``provenance["warm_start"]`` says so.
+            that gain nothing from one do not use it; ``provenance["warm_start"]`` records it.
         verbose : let the solver print.
         check : when False, a failed solve returns a solution without f instead of raising.
         time_limit : seconds after which the solver returns its last iterate with the status "time
             limit"; None for none. cdopt's own solvers check the clock between iterations; others
             get what CVXPY left of it as their own setting, and some exceed it: the guide has a
             table. Solvers without such a setting run in a process that is ended then and leaves
-            no iterate. ``provenance["time_limit"]`` says which.
+            no iterate. ``provenance["time_limit"]`` records which.
         options : ``accuracy`` and the solver's own settings.
 
         Raises

@@ -70,7 +70,7 @@ class ClosedNetwork(Frozen):
     acting : (nv,) N and N·m, the local load of each dof in the step: contact forces, loads, and the
         change of its motion; empty with N alone.
     uncertain : (nc,) N, what errors of the classic step and round-off of its data do to ``forces``;
-        zero where contacts are too many to say.
+        zero where there are too many contacts to compute it.
     projected : size of what max(f, 0) and the open contacts left out of Bᵀf, relative to the
         largest force on a dof, |B|ᵀ|f| or that of its part's scale.
     """

@@ -42,7 +42,7 @@ class CompatibleFriction:
     history : forces of the increment of load before, matched by contact ids; a contact that is new
         starts without force.
     sliders : what Coulomb's micro-slip does with contacts that slide in the motion: "refuse", or
-        "haar-karman" for the associated flow, which the label of the forces says.
+        "haar-karman" for the associated flow, which is in the label of the forces.
 
     Raises
     ------

@@ -106,7 +106,7 @@ class Addition:
         return list(found.values())
 
     def require_own(self, own: Iterable[cp.Variable | None], name: str) -> None:
-        """Refuse variables of other formulations, and those of this one that say nothing alone.
+        """Refuse variables of other formulations, and those of this one that mean nothing alone.
 
         Raises
         ------

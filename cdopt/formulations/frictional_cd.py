@@ -132,7 +132,7 @@ class FrictionalCD(Formulation):
     def slater(self) -> Slater:
         """How far the set of admissible rates is from having no interior.
 
-        The result says whether forces exist and are bounded, along which ``forces`` they are
+        The result tells whether forces exist and are bounded, along which ``forces`` they are
         unbounded, or that the associated law has no solution. It costs a cone program of
         Clarabel. Solving computes it only where forces are far above the local loads.
 
@@ -147,7 +147,7 @@ class FrictionalCD(Formulation):
     def errors_elsewhere(self, solution: StepSolution) -> dict[str, float]:
         """Errors of a solution as Siconos, Inria's report RR-9118 and FCLib define them.
 
-        They stand here for comparison with other programs' results. They add m/s to N s, so that
+        They are here for comparison with other programs' results. They add m/s to N s, so that
         they depend on the units; the certificate does not.
 
         Returns

@@ -135,7 +135,7 @@ def _mask(two_sided: Any, nc: int) -> BoolArray:
 def network_arguments(
     nc: int, nv: int, free_dofs: Any, prescribed_u: Any, contact_ids: Any, dof_body: Any
 ) -> dict[str, Any]:
-    """The checked arguments of ``truss_data`` that say which dofs are free, and names."""
+    """The checked arguments of ``truss_data`` for free dofs and names."""
     free = np.full(nv, free_dofs is None)
     if free_dofs is not None:
         free[checks.positions("free_dofs", free_dofs, nv)] = True

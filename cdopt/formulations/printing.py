@@ -32,7 +32,7 @@ _MEANING = {
 class PrintedProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
     """A cvxpy.Problem whose text is the equation that it states.
 
-    The last line says what the variables are.
+    The last line names the variables.
     """
 
     def __init__(

@@ -146,7 +146,7 @@ def reduced(
     truss : a ``NoTensionTruss`` or ``QuasiStatic``.
     P : (nv, m), sparse or dense; ``Representatives.matrix`` makes it. Rows of prescribed dofs are
         zero.
-    weights : ω (nc,) ≥ 0, how many contacts each one stands for; those with zero are left out.
+    weights : ω (nc,) ≥ 0, how many contacts each one represents; those with zero are left out.
         Default one: all contacts, summed exactly. ``Representatives.clusters`` makes weights. The
         difference between both sums of forces at u₀ acts as a constant load, so that a packing in
         equilibrium there stays at rest (the ghost force correction of V. B. Shenoy and others, J.
@@ -344,7 +344,7 @@ class Representatives:
         weight = splu(sp.csc_array(N.T @ inside)).solve(total)
         if not np.all(weight > 0.0):
             weight = total / np.asarray(inside.sum(axis=0)).ravel()
-        of_particle = np.zeros(len(self.x) + 1)  # the last one stands for walls
+        of_particle = np.zeros(len(self.x) + 1)  # the last one is that of walls
         of_particle[member] = weight[nearest[member]]
         count = np.count_nonzero(contacts >= 0, axis=1)
         return np.asarray(of_particle[contacts].sum(axis=1) / count)

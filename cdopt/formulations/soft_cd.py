@@ -48,7 +48,7 @@ class SoftCD(Formulation):
     Attributes
     ----------
     compliance : R (rows,).
-    order : (rows,) where each row of the engine stands among the rows; None where no engine wrote
+    order : (rows,) the place of each row of the engine among the rows; None where no engine wrote
         them.
 
     Raises

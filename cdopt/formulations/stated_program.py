@@ -34,7 +34,7 @@ _NONE = np.zeros(0, dtype=np.intp)
 
 @dataclass(frozen=True, eq=False)
 class StatedProgram(Frozen):
-    """A program as plain matrices, and where forces and motions stand in its unknowns.
+    """A program as plain matrices, and the places of forces and motions in its unknowns.
 
     Attributes
     ----------

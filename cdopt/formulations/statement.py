@@ -121,7 +121,7 @@ class Statement(ABC):
 
     @abstractmethod
     def _given_rates(self) -> FloatArray:
-        """Rates of the free motion as they stand in the problem."""
+        """Rates of the free motion, as in the problem."""
 
     @abstractmethod
     def _terms(self) -> list[Term]:
@@ -199,7 +199,7 @@ class Statement(ABC):
         return other
 
     def with_optimality(self, iterate: Iterate) -> ExtendedIterate:
-        """The iterate with what CVXPY's variables say of the user's constraints and objectives."""
+        """The iterate with what CVXPY's variables hold of the user's constraints and objectives."""
         data, weights = self.data, {"forces": self.row_weight, "motion": self.dof_weight}
         by_id = {variable.id: weights[name] for name, variable in self.own.items()}
         found = optimality(self.addition, by_id, self.unit)

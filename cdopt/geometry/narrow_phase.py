@@ -680,7 +680,7 @@ def _known(contacts: ContactPoints, ida: int, idb: int) -> bool:
 def _feature_id(pair: Pair, piece: int, p: Vector, label: int) -> int:
     """The corner or else the edge of a piece on which a point of it lies; ``label`` if on none.
 
-    Boxes that stand flush on each other meet where a corner of one lies on a corner of the other.
+    Boxes that are flush with each other meet where a corner of one lies on a corner of the other.
     Round-off decides whether that is found as a corner over a face or as two edges that cross.
     The id must not depend on it, because forces are carried from step to step by id.
     """

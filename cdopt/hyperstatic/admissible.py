@@ -220,7 +220,7 @@ def admissible_forces(
     """The admissible forces of a step under a law of friction, or without.
 
     ``solution`` is a certified answer to the step, or the backend that finds one; ``closed_tol``
-    says which contacts are closed, and ``tol`` which forces are zero, as for ``indeterminacy``.
+    marks closed contacts, and ``tol`` which forces are zero, as for ``indeterminacy``.
 
     Raises
     ------

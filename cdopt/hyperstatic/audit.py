@@ -67,14 +67,14 @@ class Audit(Frozen):
     ----------
     step : the step. law : of its friction, "coulomb" or "associated"; None without friction.
     forces : (nc, d) N, those in question, the normal component first.
-    motion : (nv,) v⁺ that the forces are judged by; ``source`` says whose it is.
+    motion : (nv,) v⁺ that the forces are judged by; ``source`` tells whose it is.
     certificates : by law, of the forces with the motion given, or the one that they cause.
     body_names : (nb,) of the bodies that move.
     missed : (nv,) N and N·m, Bᵀf − F̃; of a step with joints (m,), on the degrees of freedom that
         they leave: they bear what is left.
     error : (nb,) N, its size on each body; a torque counts over the longest lever of its contacts.
     error_share : (nb,) the same over the local load of the body.
-    nearest : (nc, d) N, the nearest admissible forces; None where ``failure`` says why.
+    nearest : (nc, d) N, the nearest admissible forces; None where ``failure`` gives the reason.
     distance : (nc,) N, of the forces from these.
     beyond : (nc,) N, by which the force is outside its cone, or the face of it that the motion
         leaves, or its certified bounds where they are known.

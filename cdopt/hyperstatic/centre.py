@@ -19,7 +19,7 @@ FLIP = np.array([1.0, -1.0, -1.0])[:, None, None]  # J
 
 
 class ConeTable:
-    """How coordinates x (n,) in cones of ``sizes`` 1 or 3 stand in a table (cones, 3)."""
+    """How coordinates x (n,) in cones of ``sizes`` 1 or 3 are placed in a table (cones, 3)."""
 
     def __init__(self, sizes: IntArray) -> None:
         self.cones = sizes.size

@@ -128,7 +128,7 @@ class Ensemble(Frozen):
 
     @cached_property
     def verdict(self) -> str:
-        """Converged, or which diagnostic says no."""
+        """Converged, or which diagnostic fails."""
         if not self.parts:
             return "every force is determined"
         worst, bulk, tail = self.rhat.max(), self.bulk.min(), self.tail.min()

@@ -58,7 +58,7 @@ class FreeNetwork(Frozen):
 def free_networks(part: ForcePart, loose: FloatArray, rank_tol: float) -> list[FreeNetwork]:
     """The networks of a part after reduction, all of whose coordinates can carry force.
 
-    ``loose`` (n,) says how much each takes part in the self-stress states.
+    ``loose`` (n,) is how much each takes part in the self-stress states.
     """
     rows = np.flatnonzero(loose > SILENT)
     if not rows.size:

@@ -51,7 +51,7 @@ def indeterminacy(
     step : the contact step.
     law : of a step with friction, "coulomb" or "associated"; None for a step without.
     quantities : rows C (m, nc d) of numbers C f by name, to bound as well; such as
-        ``cdopt.wrench``. The d components of each contact's force stand together, the normal one
+        ``cdopt.wrench``. The d components of each contact's force are adjacent, the normal one
         first. Of a step with joints they may have a column more for each row of J, for its
         reaction: (m, nc d + nj).
     solution : a certified answer to the step, of ``ClassicCD``, or of ``FrictionalCD`` with a law;

@@ -188,7 +188,7 @@ def limit_load(
         and (6,) in space.
     friction : μ of all contacts, where the structure states none.
     law : "associated", for which the result is exact; or "coulomb", for which the same number is an
-        upper estimate and says so.
+        upper estimate, and is named so.
     solver : of CVXPY; by default HiGHS in the plane, where the cones are polyhedral, and Clarabel.
     tol : tolerance of the certificate.
 

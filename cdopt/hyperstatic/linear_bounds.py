@@ -2,7 +2,7 @@
 
 max cᵀx subject to Bᵀx = F, x ≥ 0 has the dual min Fᵀu subject to B u ≥ c: of a cost that is one
 contact's force, a motion that opens it by one and closes none. The pair (x, u) certifies the bound
-and is checked here from the data, whatever the solver says. HiGHS solves the programs by primal
+and is checked here from the data, whatever the solver reports. HiGHS solves the programs by primal
 simplex, each from the last one's vertex, which stays feasible because only the objective changes.
 """
 

@@ -25,7 +25,7 @@ from cdopt._util.errors import Unsupported
 from cdopt._util.linear_program import solved_program
 from cdopt.problem.scaling import column_scale
 
-STIFF = 1e-7  # a force this tight counts as unique, unless its bounds say otherwise
+STIFF = 1e-7  # a force this tight counts as unique, unless its bounds show otherwise
 SILENT = 1e-12  # looseness below this is plain round-off
 DENSE_LIMIT = 500  # the smaller side of B, up to which its singular values are computed
 _DENSE_LAST = 6000  # the same where the sparse count is in doubt

@@ -56,7 +56,7 @@ class Quantity(Frozen):
         constant: FloatArray,
         endless: BoolArray,
     ) -> Quantity:
-        """What ``bounds`` say; numbers within ``narrow`` of their scale are unique.
+        """The verdict of ``bounds``; numbers within ``narrow`` of their scale are unique.
 
         The ``constant`` (m,) is added; numbers that are ``endless`` (m,) have no bounds.
         """
@@ -94,7 +94,7 @@ class Quantity(Frozen):
 def stated_quantities(quantities: Any, step: Step, friction: bool) -> dict[str, sp.csr_array]:
     """Matrices C (m, nc d) by name, or (m, nc d + nj) with the reactions of joints.
 
-    ``friction`` says whether forces have all d components.
+    ``friction`` tells whether forces have all d components.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def wrench(
         ``points``, with friction also ``tangents``. By default rows are those of the body's own
         degrees of freedom, with moments about its centre of mass in steps made of scenes.
     joints : indices or a mask (nj,) of the rows of joints that count; by default all, and none
-        where ``of`` says which contacts do. About a point none can: rows have no places.
+        where ``of`` selects the contacts. About a point none can: rows have no places.
 
     Returns
     -------

@@ -53,7 +53,7 @@ class StabilityVerdict(Frozen):
     Attributes
     ----------
     step : the structure at rest. model : its blocks, of a block model; None of others.
-    associated : the step under the associated law, which says whether admissible forces exist.
+    associated : the step under the associated law, which decides whether admissible forces exist.
     coulomb : a motion by Coulomb's law from rest; None where elastic contacts balance the loads.
     elastic : forces of elastic contacts loaded from rest, certified; None where they find none.
     limits : limit loads by the name of the live load: each body's weight along "+x", "-x", "+y",
@@ -133,7 +133,7 @@ class StabilityVerdict(Frozen):
         return ", ".join(names[:_SHOWN]) + more
 
     def _limits_in_words(self) -> str:
-        """The limit load in a sentence, if there is one that says something."""
+        """The limit load in a sentence, if there is one to report."""
         limit = self.limit
         if limit is None or not self.admissible:
             return ""
@@ -204,7 +204,7 @@ def stability(
 
     Raises
     ------
-    InvalidInput : a bad argument, no friction, no supports, or a file that is not what it says.
+    InvalidInput : a bad argument, no friction, no supports, or a file that is not of its kind.
     SolveFailed : the associated step has no certified answer.
 
     >>> import cdopt

@@ -38,7 +38,7 @@ class Residual:
 class Condition(NamedTuple):
     """The errors (n,) of one optimality condition, their local scales, and their round-off.
 
-    ``decides`` says that round-off may hide a wrong answer: then the resolution is computed.
+    ``decides`` means that round-off may hide a wrong answer: then the resolution is computed.
     ``part`` (n,) is the independent part of the network that each belongs to; None where there is
     one for each contact.
     """

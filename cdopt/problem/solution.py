@@ -150,7 +150,7 @@ class StepSolution(Frozen):
     certificates : by name; compatible contact dynamics has one for each of its two problems.
     status : as the solver reported it.
     claimed : whether the solver reported success.
-    backend : name of the backend; ``formulation`` says which problem it solved.
+    backend : name of the backend; ``formulation`` names the problem that it solved.
     objective : optimal value of the form solved, N m/s or J.
     timings : seconds of "compile" (CVXPY to solver data), "solve" (the solver) and so on.
     iterations : the solver's count, or None.

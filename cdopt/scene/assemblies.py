@@ -78,7 +78,7 @@ def load_assembly(
     friction : coefficient of all contacts; negative takes that of the file, if any.
     unit : length of the file's unit in m, 0.001 for millimetres; 0 takes the file's, or 1.
     fixed : names of blocks that do not move, with + between them. Blocks whose name begins with
-        "fixed" do not move either, nor those of which a JSON file says so.
+        "fixed" do not move either, nor those that a JSON file marks as fixed.
     up : axis that gravity points against, "x", "y" or "z"; by default the file's gravity, or the
         last axis.
     tol : m, within which faces are planar and those of different blocks lie on each other, in

@@ -155,7 +155,7 @@ def load_blocks(
     Parameters
     ----------
     path : the file. In meshes a block is a group or a solid, or a connected part.
-    supports : names or numbers of the blocks that do not move; by default those that the file says
+    supports : names or numbers of the blocks that do not move; by default those of the file
         are supports, or whose name begins with "fixed".
     density : of all blocks, kg/m³; by default the file's, or 1.
     unit : length of the file's unit in m, 0.001 for millimetres.

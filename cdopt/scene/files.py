@@ -302,7 +302,7 @@ def _placed_shape(holder: type[msgspec.Struct], record: Any, path: str) -> Any:
         raise InvalidInput(f"{path}.{error.argument}", error.found, error.expected) from error
 
 
-_FAULTS = {  # messages of msgspec, and what they say: where, what was found, what was expected
+_FAULTS = {  # messages of msgspec, and their content: where, what was found, what was expected
     r"Object contains unknown field `(.*)`": (
         "{0}",
         "an unknown field",

@@ -300,7 +300,7 @@ class _Convex(Shape, frozen=True, forbid_unknown_fields=True):
     def centre(self) -> FloatArray:
         """(dim,) the centre of mass in the coordinates of the fields, m.
 
-        It comes to the body's position: a shape drawn in place stands at ``position=shape.centre``.
+        It comes to the body's position: a shape drawn in place is at ``position=shape.centre``.
         """
         return of_polytope(_solid(self)).centroid
 

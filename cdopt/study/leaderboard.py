@@ -109,7 +109,7 @@ def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
     return (
         Table(
             "standing",
-            "Where the new solver stands",
+            "The rank of the new solver",
             "Problems solved by certificate, claims of success that are false by more than ten "
             "times the accuracy, problems on which it is the fastest, and its time over that of "
             "the fastest, median of those that it solved. "

@@ -215,7 +215,7 @@ def open_problem(
         scene = load(text)
         rough = scene.has_friction and not frictionless
         step = touching_step(scene) if rough else at_rest(scene)[1]
-        where = "as it stands, with friction" if rough else "at rest"
+        where = "as it is, with friction" if rough else "at rest"
         where += ", without its friction" if frictionless and scene.has_friction else ""
         title, exponent = f"{scene.title or scene.name or text}, {where}", scene.power
     elif split(text)[0] in bank.names():

@@ -1,4 +1,4 @@
-"""Labels of a contact network: numbers that say how hard a step will be to solve.
+"""Labels of a contact network: numbers that predict how hard a step will be to solve.
 
 They are of the contacts that the classic step closes; open ones carry no force (the truss problem
 (36) of Olsen & Kamrin would load them).
@@ -105,7 +105,7 @@ def table_of_labels(problems: Iterable[ProblemSource]) -> Table:
         "The problems",
         "Closed contacts, degrees of freedom that they move, rank and nullity (number of "
         "independent self-stress states) of their gap gradient B, its largest singular value over "
-        "the smallest that is not zero, as it stands and in units of levers, and closed contacts "
+        "the smallest that is not zero, as it is and in units of levers, and closed contacts "
         "for each degree of freedom. Mobility and stiffness: largest over smallest.",
         ["problem", "power", *names, "note"],
         rows,

@@ -44,7 +44,7 @@ def render(name: str, **content: Any) -> str:
 
 
 def source(*names: str) -> Markup:
-    """The text of scripts or style sheets of these ``names`` among the templates, as it stands."""
+    """The text of scripts or style sheets of these ``names`` among the templates, unchanged."""
     return Markup("\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in names))
 
 

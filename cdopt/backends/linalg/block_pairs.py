@@ -44,7 +44,7 @@ class BlockPairs(NamedTuple):
     ----------
     start : (chunks + 1,) first block of each chunk.
     begin, middle, end : (blocks,) the entries of each block.
-    second : (entries,) the other block; the number of blocks stands for the fixed world.
+    second : (entries,) the other block; the number of blocks is the fixed world.
     rows : (entries, 2 size) the row of B on this block and on the other; the rows of one contact
         stand together.
     contact : (entries,) the row of B of each entry.
@@ -178,7 +178,7 @@ def block_pairs(
     across = np.searchsorted(start, first, side="right") != np.searchsorted(
         start, second, side="right"
     )
-    repeated = np.flatnonzero(across & inner)  # these stand a second time, with their second body
+    repeated = np.flatnonzero(across & inner)  # these are repeated, with their second body
     contact = np.concatenate([np.arange(first.size), repeated])
     swapped = np.arange(contact.size) >= first.size
     left = np.concatenate([first, second[repeated]])

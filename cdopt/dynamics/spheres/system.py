@@ -1,7 +1,7 @@
 """A scene of spheres and walls as plain arrays for compiled loops: pairs near by, and springs.
 
 The neighbour list (a Verlet list) holds all pairs whose gap is at most ``skin``; it is good until
-some sphere has moved half of it. Pairs stand in the order of their numbers, so that sums over
+some sphere has moved half of it. Pairs are in the order of their numbers, so that sums over
 those in contact do not depend on which others are listed.
 """
 

@@ -1,4 +1,4 @@
-// Loads from sliders, numbers as text, and the sentence that says what is seen.
+// Loads from sliders, numbers as text, and the sentence that describes what is seen.
 const CdoptLoad = (() => {
   const { load } = CDOPT;
 

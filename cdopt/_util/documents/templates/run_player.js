@@ -1,4 +1,4 @@
-// The slider over the frames of a run, for pages whose `show` draws the frame it stands at.
+// The slider over the frames of a run, for pages whose `show` draws the chosen frame.
 const el = (id) => document.getElementById(id);
 const clean = (x) => String(Number(x.toPrecision(4)));
 let busy = false;  // whether `show` still draws
