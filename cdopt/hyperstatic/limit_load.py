@@ -179,7 +179,7 @@ def limit_load(
     Parameters
     ----------
     structure : a step with friction, whose F_ext is the dead load; contacts open at its start carry
-        nothing. Or a scene, with its weights and loads, as it stands; a block model
+        nothing. Or a scene, with its weights and loads, as it is; a block model
         (``cdopt.scene.load_blocks``); or the path of one or of a scene, with its parameters:
         ``wall.obj:density=2000,fixed=base``.
     live : (nv,) N and N·m, the live load of one multiple. Of bodies also a direction (dim,), for
