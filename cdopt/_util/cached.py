@@ -1,7 +1,8 @@
 """A property that is computed once: ``functools.cached_property`` without the lock of Python 3.11.
 
-All instances of a class share that lock, and taking it costs more than many small properties do.
-Two threads may both compute the value, as in later versions of Python.
+All instances of a class share that lock: taking it costs more than many small properties do, and
+in a forked child it would stay locked. Two threads may both compute the value, as in later versions
+of Python.
 """
 
 from __future__ import annotations

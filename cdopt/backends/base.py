@@ -10,12 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import cvxpy as cp
 
 from cdopt._util import checks
+from cdopt._util.cached import cached_property
 from cdopt._util.forking import in_child
 from cdopt.problem import Cones, ContactProblem
 from cdopt.problem.certificate import Certificate
@@ -40,8 +40,10 @@ else:
 
         def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
             """The value of ``instance``, of class ``owner``, computed under the lock."""
-            with CVXPY_LOCK:
-                return super().__get__(instance, owner)
+            with CVXPY_LOCK:  # another thread may have computed it meanwhile
+                known = {} if instance is None else vars(instance)
+                name = self.attrname
+                return known[name] if name in known else super().__get__(instance, owner)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from cdopt._util import checks
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import Unsupported
@@ -150,14 +150,14 @@ class NativeBackend(ABC):
         for name, value in settings.items():
             object.__setattr__(self, name, value)
 
-    @functools.cached_property
+    @cached_property
     def capability(self) -> Capability:
         """The kinds of problems it takes, and whether a solution can start it."""
         return Capability(
             structured=self.kinds, warm_start=self.warm_starts, laws=self.laws, cones=self.cones
         )
 
-    @functools.cached_property
+    @cached_property
     def settings(self) -> dict[str, Any]:
         """The settings that are not at their defaults, and the accuracy."""
         values = [(f, getattr(self, f.name)) for f in dataclasses.fields(self)]  # type: ignore[arg-type]

@@ -13,7 +13,6 @@ particles' motion is not affine.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from scipy.sparse.linalg import splu
 from scipy.spatial import ConvexHull, Delaunay, QhullError, cKDTree
 
 from cdopt._util import checks
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen

@@ -12,12 +12,12 @@ that no admissible force is inside of keep their ray, or nothing.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.cone_program import ConeProgram
 from cdopt.hyperstatic import network

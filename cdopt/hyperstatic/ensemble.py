@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.stats import norm, rankdata
 
 from cdopt._util import checks
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput

@@ -7,11 +7,10 @@ or sliding in the motion, and what the bodies ask them to bear.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import Unsupported
 from cdopt.formulations import FrictionNetwork

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from cdopt._util import checks
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.compiled import compiled
 from cdopt._util.errors import InvalidInput, Unsupported

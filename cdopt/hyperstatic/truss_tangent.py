@@ -9,7 +9,6 @@ unique, a linear program finds the one that decides which contacts touch, theore
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import scipy.sparse as sp
 from scipy.optimize import nnls
 from scipy.sparse.linalg import splu
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.linear_program import linprog

@@ -41,7 +41,6 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +50,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt._util import checks, files, sparse
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cdopt._util import checks, files
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import count, short

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from cdopt import bank
 from cdopt._util import checks, files
+from cdopt._util.cached import cached_property
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.parameters import one_of_these, split
 from cdopt.collision import PairFriction, detect, safe_margins

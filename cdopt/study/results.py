@@ -6,7 +6,6 @@ import re
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cdopt._util import checks
+from cdopt._util.cached import cached_property
 from cdopt._util.errors import InvalidInput
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.study.plan import StudyRun
