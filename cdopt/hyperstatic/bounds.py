@@ -174,7 +174,8 @@ def _solver(
 ) -> Callable[[sp.csr_array], Extremes]:
     """What finds the extremes of costs (k, n) over a network."""
     if network.polyhedral:
-        return lambda costs: linear_bounds.extremes(network, costs, deadline, witnesses)
+        half_lines = linear_bounds.LinearSet(network)
+        return lambda costs: half_lines.extremes(costs, deadline, witnesses)
     force_set = cone_bounds.ConeSet.of(network)
     force_set.prepare()
 

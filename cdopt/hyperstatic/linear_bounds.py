@@ -2,13 +2,16 @@
 
 max cᵀx subject to Bᵀx = F, x ≥ 0 has the dual min Fᵀu subject to B u ≥ c: of a cost that is one
 contact's force, a motion that opens it by one and closes none. The pair (x, u) certifies the bound
-and is checked here from the data, whatever the solver reports. HiGHS solves the programs by primal
-simplex, each from the last one's vertex, which stays feasible because only the objective changes.
+and is checked here from the data, whatever the solver reports. HiGHS solves the programs in u by
+dual simplex, each from the last one's basis, which stays dual feasible because only B u ≥ c
+changes. It takes a fifth to a third of the steps of primal simplex on the programs in x, which is
+tried next.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import highspy
 import numpy as np
@@ -23,12 +26,13 @@ from cdopt.problem.scaling import rows_of
 
 CERTIFIED = 1e-8  # worst residual of a bound that counts, in units of its network's largest force
 _FEASIBLE = 1e-10  # HiGHS's own tolerances, the sharpest it takes
+_ENDLESS = highspy.kHighsInf
 _SECONDS = 300.0  # of one linear program
 _ZERO = 1e-9  # a force of at most this share of its network's largest is idle
 _ALONG = 1e-3  # a ray grows the forces whose entries are above this share of its largest
 
-# Tried until a bound is certified: strategy (4 primal, 1 dual), solver and presolve of HiGHS, and
-# whether to start from nothing.
+# Tried on the program in x until a bound is certified: strategy (4 primal, 1 dual), solver and
+# presolve of HiGHS, and whether to start from nothing.
 _ATTEMPTS = (
     (4, "simplex", "off", False),
     (4, "simplex", "off", True),
@@ -38,12 +42,22 @@ _ATTEMPTS = (
 )
 
 
-def extremes(
-    network: FreeNetwork, costs: sp.csr_array, deadline: Deadline, witnesses: bool
-) -> Extremes:
-    """The least and largest value of each cost (k, n); with ``witnesses`` where they are."""
-    search = _Search(network, costs, deadline, witnesses)
-    return Extremes(search.least, search.largest, search.rays, search.programs)
+class LinearSet:
+    """{x ≥ 0, Bᵀx = load} of a ``network``; several threads may search it at once."""
+
+    def __init__(self, network: FreeNetwork) -> None:
+        self.network = network
+        self._idle: list[_Motions] = []  # programs that no thread uses, each at its last basis
+
+    def extremes(self, costs: sp.csr_array, deadline: Deadline, witnesses: bool) -> Extremes:
+        """The least and largest value of each cost (k, n); with ``witnesses`` where they are."""
+        try:
+            motions = self._idle.pop()
+        except IndexError:
+            motions = _Motions(self.network)
+        search = _Search(self.network, motions, costs, deadline, witnesses)
+        self._idle.append(motions)
+        return Extremes(search.least, search.largest, search.rays, search.programs)
 
 
 class _Search:
@@ -55,13 +69,18 @@ class _Search:
     """
 
     def __init__(
-        self, network: FreeNetwork, costs: sp.csr_array, deadline: Deadline, witnesses: bool
+        self,
+        network: FreeNetwork,
+        motions: _Motions,
+        costs: sp.csr_array,
+        deadline: Deadline,
+        witnesses: bool,
     ) -> None:
         self.B, self.load, self.deadline = network.B, network.load, deadline
         self.costs, self.witnesses = costs, witnesses
         self.rays: list[FloatArray] = []
         self.programs, many = 0, costs.shape[0]
-        self._highs = _program(network.B, network.load)
+        self._motions = motions
         # residuals of the proofs that the least value is zero, and that there is no end
         self._idle, self._low, self._high = np.full((3, many), np.inf)
         negative = rows_of(costs)[costs.data < 0.0]
@@ -109,39 +128,54 @@ class _Search:
                 self._remember_ray(np.eye(1, self.B.shape[0], column)[0], 0.0)
                 return Extreme(-sense * np.inf, 0.0)
         best = Extreme(failure=TIME_LIMIT)
-        self._change(columns, sense * values)
-        for attempt in _ATTEMPTS:
-            if best.residual <= CERTIFIED or self.deadline.passed:
-                break
-            result = self._run(k, sense, *attempt)
-            best = best if best.residual < result.residual else result
-        self._change(columns, 0.0 * values)
+        if not self.deadline.passed:
+            best = self._judged(k, sense, self._motions.solve(columns, sense * values, self._left))
+        if best.residual > CERTIFIED:
+            self._change(columns, sense * values)
+            for attempt in _ATTEMPTS:
+                if best.residual <= CERTIFIED or self.deadline.passed:
+                    break
+                result = self._judged(k, sense, self._run(*attempt))
+                best = best if best.residual < result.residual else result
+            self._change(columns, 0.0 * values)
         if best.residual <= CERTIFIED:
             return best._replace(failure="")
         return best._replace(value=np.nan)
+
+    @property
+    def _left(self) -> float:
+        """Seconds for the next program."""
+        return min(_SECONDS, self.deadline.left)
+
+    @cached_property
+    def _highs(self) -> Any:
+        """The program in x."""
+        return _program(self.B, self.load)
 
     def _change(self, columns: IntArray, values: FloatArray) -> None:
         for column, value in zip(columns.tolist(), values.tolist(), strict=True):
             self._highs.changeColCost(column, value)
 
-    def _run(
-        self, k: int, sense: float, strategy: int, solver: str, presolve: str, afresh: bool
-    ) -> Extreme:
-        """A bound with its residual: feasibility of x and of its dual, and the gap."""
+    def _run(self, strategy: int, solver: str, presolve: str, afresh: bool) -> _Answer:
+        """An answer to the program in x."""
         highs = self._highs
         highs.setOptionValue("simplex_strategy", strategy)
         highs.setOptionValue("solver", solver)
         highs.setOptionValue("presolve", presolve)
         if afresh:
             highs.clearSolver()
-        seconds = min(_SECONDS, self.deadline.left)
-        highs.setOptionValue("time_limit", highs.getRunTime() + seconds)  # its clock runs on
-        highs.run()
-        status = str(highs.modelStatusToString(highs.getModelStatus()))
+        status = _solved(highs, self._left)
         if highs.getModelStatus() == highspy.HighsModelStatus.kUnbounded:
-            return self._ray(k, sense, status)
+            _, exists, ray = highs.getPrimalRay()
+            return _Answer(status, ray=np.asarray(ray if exists else [], dtype=np.float64))
         solution = highs.getSolution()
-        x, y = np.asarray(solution.col_value), np.asarray(solution.row_dual)
+        return _Answer(status, np.asarray(solution.col_value), np.asarray(solution.row_dual))
+
+    def _judged(self, k: int, sense: float, answer: _Answer) -> Extreme:
+        """A bound with its residual: feasibility of x and of its dual, and the gap."""
+        x, y, status = answer.x, answer.y, answer.status
+        if answer.ray is not None:
+            return self._ray(k, sense, answer.ray, status)
         if x.shape != (self.B.shape[0],) or y.shape != (self.B.shape[1],):
             return _failed(np.inf, status)
         columns, values = self._row(k)
@@ -159,11 +193,9 @@ class _Search:
             value=value, pull=float(np.abs(y).sum()), at=x if self.witnesses else None
         )
 
-    def _ray(self, k: int, sense: float, status: str) -> Extreme:
+    def _ray(self, k: int, sense: float, ray: FloatArray, status: str) -> Extreme:
         """A direction of forces that load nothing, along which the value grows."""
-        _, exists, values = self._highs.getPrimalRay()
-        ray = np.asarray(values, dtype=np.float64)
-        if not exists or ray.shape != (self.B.shape[0],):
+        if ray.shape != (self.B.shape[0],):
             return _failed(np.inf, status)
         columns, cost = self._row(k)
         growth = -sense * float(cost @ ray[columns])
@@ -175,6 +207,77 @@ class _Search:
         if worst <= CERTIFIED:
             self._remember_ray(ray, worst)
         return _failed(worst, status)._replace(value=-sense * np.inf)
+
+
+class _Answer(NamedTuple):
+    """What HiGHS leaves: forces x (n,) and multipliers y (m,) of Bᵀx = F, or a ray (n,)."""
+
+    status: str
+    x: FloatArray = np.zeros(0)
+    y: FloatArray = np.zeros(0)
+    ray: FloatArray | None = None
+
+
+class _Motions:
+    """The programs min Fᵀu subject to B u ≥ −c, whose multipliers are the forces x of least cᵀx."""
+
+    def __init__(self, network: FreeNetwork) -> None:
+        self.B, self.load = network.B, network.load
+        self._highs: Any = None
+
+    def _start(self, seconds: float) -> Any:
+        """HiGHS at the basis of an admissible answer, which presolve and dual simplex find."""
+        (n, m), highs = self.B.shape, _with_options()
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = m, n
+        model.col_cost_ = np.asarray(self.load, dtype=np.float64)
+        model.col_lower_, model.col_upper_ = np.full(m, -_ENDLESS), np.full(m, _ENDLESS)
+        model.row_lower_, model.row_upper_ = np.zeros(n), np.full(n, _ENDLESS)
+        _fill(model, self.B, highspy.MatrixFormat.kRowwise)
+        highs.passModel(model)
+        forces = _program(self.B, self.load)
+        forces.setOptionValue("simplex_strategy", 1)
+        _solved(forces, seconds)
+        basis, kind = forces.getBasis(), highspy.HighsBasisStatus
+        if basis.valid:
+            there = highspy.HighsBasis()
+            there.valid = True
+            there.row_status = [_other(s, kind.kLower) for s in basis.col_status]
+            there.col_status = [_other(s, kind.kZero) for s in basis.row_status]
+            highs.setBasis(there)
+        highs.setOptionValue("presolve", "off")
+        highs.setOptionValue("simplex_strategy", 1)
+        return highs
+
+    def solve(self, columns: IntArray, cost: FloatArray, seconds: float) -> _Answer:
+        """An answer to the program of a cost with these entries, from the last one's basis."""
+        highs = self._highs = self._highs or self._start(seconds)
+        for column, value in zip(columns.tolist(), cost.tolist(), strict=True):
+            highs.changeRowBounds(column, -value, _ENDLESS)
+        status = _solved(highs, seconds)
+        if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+            _, exists, ray = highs.getDualRay()
+            answer = _Answer(status, ray=np.asarray(ray if exists else [], dtype=np.float64))
+        else:
+            solution = highs.getSolution()
+            x, y = np.asarray(solution.row_dual), -np.asarray(solution.col_value)
+            answer = _Answer(status, x, y)
+        for column in columns.tolist():
+            highs.changeRowBounds(column, 0.0, _ENDLESS)
+        return answer
+
+
+def _other(status: Any, nonbasic: Any) -> Any:
+    """In the dual program: basic, of what is not, and ``nonbasic`` of what is."""
+    basic = highspy.HighsBasisStatus.kBasic
+    return nonbasic if status == basic else basic
+
+
+def _solved(highs: Any, seconds: float) -> str:
+    """Run HiGHS for so long at most; what it says."""
+    highs.setOptionValue("time_limit", highs.getRunTime() + seconds)  # its clock runs on
+    highs.run()
+    return str(highs.modelStatusToString(highs.getModelStatus()))
 
 
 def _failed(residual: float, status: str) -> Extreme:
@@ -190,11 +293,23 @@ def _program(B: sp.csr_array, load: FloatArray) -> Any:
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = n, m
     model.col_cost_ = np.zeros(n)
-    model.col_lower_, model.col_upper_ = np.zeros(n), np.full(n, highspy.kHighsInf)
+    model.col_lower_, model.col_upper_ = np.zeros(n), np.full(n, _ENDLESS)
     model.row_lower_ = model.row_upper_ = np.asarray(load, dtype=np.float64)
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    _fill(model, B, highspy.MatrixFormat.kColwise)
+    highs = _with_options()
+    highs.passModel(model)
+    return highs
+
+
+def _fill(model: Any, B: sp.csr_array, layout: Any) -> None:
+    """The matrix of a model: B by rows, or Bᵀ by columns."""
+    model.a_matrix_.format_ = layout
     model.a_matrix_.start_, model.a_matrix_.index_ = B.indptr, B.indices
     model.a_matrix_.value_ = B.data
+
+
+def _with_options() -> Any:
+    """HiGHS without output, in one thread, at its sharpest."""
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     options = {"output_flag": False, "small_matrix_value": 1e-12, "threads": 1}
     options |= dict.fromkeys(
@@ -202,5 +317,4 @@ def _program(B: sp.csr_array, load: FloatArray) -> Any:
     )
     for name, value in options.items():
         highs.setOptionValue(name, value)
-    highs.passModel(model)
     return highs
