@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 
 import cdopt
 from cdopt.bank.quantities import nullity
+from cdopt.hyperstatic import linear_bounds
 from cdopt.hyperstatic.linear_bounds import CERTIFIED
 
 EXACT = ("beam-uniform", "supports", "table", "tripod", "rank-deficient", "duplicated-contacts",
@@ -78,6 +79,21 @@ def test_every_bound_of_the_bank_is_certified(name):
     known = cdopt.bank.load(name).references
     if "nullity" in known and report.closed.all():
         assert report.nullity == known["nullity"]
+
+
+@pytest.mark.parametrize("name", ["table", "rank-deficient", "crystal-2d"])
+def test_programs_in_motions_and_in_forces_agree(name, monkeypatch):
+    """The second are tried where the first leave no certified bound; threads change nothing."""
+    usual, several = report_of(name), report_of(name, jobs=3)
+    failing = linear_bounds._Answer("stopped")
+    monkeypatch.setattr(linear_bounds._Motions, "solve", lambda *_: failing)
+    others = report_of(name)
+    at = 1e-8 * usual.force.max()
+    for report in (several, others):
+        assert report.ok
+        np.testing.assert_array_equal(report.unbounded, usual.unbounded)
+        for end in ("lower", "upper"):
+            np.testing.assert_allclose(getattr(report, end), getattr(usual, end), atol=at)
 
 
 @pytest.mark.slow
