@@ -47,14 +47,14 @@ class LinearSet:
 
     def __init__(self, network: FreeNetwork) -> None:
         self.network = network
-        self._idle: list[_Motions] = []  # programs that no thread uses, each at its last basis
+        self._idle: list[_OverMotions] = []  # programs that no thread uses, each at its last basis
 
     def extremes(self, costs: sp.csr_array, deadline: Deadline, witnesses: bool) -> Extremes:
         """The least and largest value of each cost (k, n); with ``witnesses`` where they are."""
         try:
             motions = self._idle.pop()
         except IndexError:
-            motions = _Motions(self.network)
+            motions = _OverMotions(self.network)
         search = _Search(self.network, motions, costs, deadline, witnesses)
         self._idle.append(motions)
         return Extremes(search.least, search.largest, search.rays, search.programs)
@@ -71,7 +71,7 @@ class _Search:
     def __init__(
         self,
         network: FreeNetwork,
-        motions: _Motions,
+        motions: _OverMotions,
         costs: sp.csr_array,
         deadline: Deadline,
         witnesses: bool,
@@ -156,7 +156,7 @@ class _Search:
         for column, value in zip(columns.tolist(), values.tolist(), strict=True):
             self._highs.changeColCost(column, value)
 
-    def _run(self, strategy: int, solver: str, presolve: str, afresh: bool) -> _Answer:
+    def _run(self, strategy: int, solver: str, presolve: str, afresh: bool) -> _FromHighs:
         """An answer to the program in x."""
         highs = self._highs
         highs.setOptionValue("simplex_strategy", strategy)
@@ -167,11 +167,11 @@ class _Search:
         status = _solved(highs, self._left)
         if highs.getModelStatus() == highspy.HighsModelStatus.kUnbounded:
             _, exists, ray = highs.getPrimalRay()
-            return _Answer(status, ray=np.asarray(ray if exists else [], dtype=np.float64))
+            return _FromHighs(status, ray=np.asarray(ray if exists else [], dtype=np.float64))
         solution = highs.getSolution()
-        return _Answer(status, np.asarray(solution.col_value), np.asarray(solution.row_dual))
+        return _FromHighs(status, np.asarray(solution.col_value), np.asarray(solution.row_dual))
 
-    def _judged(self, k: int, sense: float, answer: _Answer) -> Extreme:
+    def _judged(self, k: int, sense: float, answer: _FromHighs) -> Extreme:
         """A bound with its residual: feasibility of x and of its dual, and the gap."""
         x, y, status = answer.x, answer.y, answer.status
         if answer.ray is not None:
@@ -209,7 +209,7 @@ class _Search:
         return _failed(worst, status)._replace(value=-sense * np.inf)
 
 
-class _Answer(NamedTuple):
+class _FromHighs(NamedTuple):
     """What HiGHS leaves: forces x (n,) and multipliers y (m,) of Bᵀx = F, or a ray (n,)."""
 
     status: str
@@ -218,7 +218,7 @@ class _Answer(NamedTuple):
     ray: FloatArray | None = None
 
 
-class _Motions:
+class _OverMotions:
     """The programs min Fᵀu subject to B u ≥ −c, whose multipliers are the forces x of least cᵀx."""
 
     def __init__(self, network: FreeNetwork) -> None:
@@ -249,7 +249,7 @@ class _Motions:
         highs.setOptionValue("simplex_strategy", 1)
         return highs
 
-    def solve(self, columns: IntArray, cost: FloatArray, seconds: float) -> _Answer:
+    def solve(self, columns: IntArray, cost: FloatArray, seconds: float) -> _FromHighs:
         """An answer to the program of a cost with these entries, from the last one's basis."""
         highs = self._highs = self._highs or self._start(seconds)
         for column, value in zip(columns.tolist(), cost.tolist(), strict=True):
@@ -257,11 +257,11 @@ class _Motions:
         status = _solved(highs, seconds)
         if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
             _, exists, ray = highs.getDualRay()
-            answer = _Answer(status, ray=np.asarray(ray if exists else [], dtype=np.float64))
+            answer = _FromHighs(status, ray=np.asarray(ray if exists else [], dtype=np.float64))
         else:
             solution = highs.getSolution()
             x, y = np.asarray(solution.row_dual), -np.asarray(solution.col_value)
-            answer = _Answer(status, x, y)
+            answer = _FromHighs(status, x, y)
         for column in columns.tolist():
             highs.changeRowBounds(column, 0.0, _ENDLESS)
         return answer

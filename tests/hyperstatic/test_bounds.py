@@ -85,8 +85,8 @@ def test_every_bound_of_the_bank_is_certified(name):
 def test_programs_in_motions_and_in_forces_agree(name, monkeypatch):
     """The second are tried where the first leave no certified bound; threads change nothing."""
     usual, several = report_of(name), report_of(name, jobs=3)
-    failing = linear_bounds._Answer("stopped")
-    monkeypatch.setattr(linear_bounds._Motions, "solve", lambda *_: failing)
+    failing = linear_bounds._FromHighs("stopped")
+    monkeypatch.setattr(linear_bounds._OverMotions, "solve", lambda *_: failing)
     others = report_of(name)
     at = 1e-8 * usual.force.max()
     for report in (several, others):
