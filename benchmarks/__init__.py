@@ -1,4 +1,4 @@
-"""What cdopt costs, measured beside general solvers and the limits of the machine.
+"""What cdopt costs, compared with general solvers and the limits of the machine.
 
     python -m benchmarks.run --quick
 

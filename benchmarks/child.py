@@ -1,4 +1,4 @@
-"""One task in a process of its own: a hard time limit, a memory limit, and its peak memory.
+"""One task in a separate process: a hard time limit, a memory limit, and its peak memory.
 
     call("newton_truss", {"problem": "pyramid-hooke:n=5"}, limit=60.0)
 

@@ -76,7 +76,7 @@ def measure(quick: bool) -> list[Row]:
 
 
 def rate(rows: list[Row], limit: str, threads: int) -> float:
-    """The measured limit for so many threads."""
+    """The measured limit for this many threads."""
     return float(
         next(r["per_second"] for r in rows if (r["limit"], r["threads"]) == (limit, threads))
     )

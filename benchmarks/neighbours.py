@@ -19,7 +19,7 @@ _LOOP = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"  
 
 @contextlib.contextmanager
 def busy(count: int) -> Iterator[None]:
-    """So many processes that compute without end."""
+    """This many processes that compute without end."""
     made = [subprocess.Popen([sys.executable, "-c", _LOOP]) for _ in range(count)]
     try:
         yield

@@ -66,7 +66,7 @@ def wall(courses: int, bricks: int, dim: int = 2) -> cdopt.ContactStep:
 
 
 def dropped(n: int, steps: int) -> cdopt.ContactStep:
-    """The pyramid of n layers so many steps after its drop, 5 % of a radius between layers."""
+    """The pyramid of n layers this many steps after its drop, 5 % of a radius between layers."""
     scene = cdopt.scene.pyramid(n)
     run = cdopt.simulate(
         scene, DT, steps * DT, "classic-cd", backend="newton", every=steps, on_failure="continue"

@@ -73,7 +73,7 @@ def machine() -> dict[str, Any]:
 def processor_time() -> tuple[float, float]:
     """Seconds of all processors since the start, and those that another machine took from it.
 
-    Where this one is a guest, its host may lend its processors to others: what runs meanwhile
+    Where this one is a guest, its host may give its processors to others: what runs meanwhile
     takes longer. Zeros where the system does not tell.
     """
     told = Path("/proc/stat")

@@ -25,7 +25,7 @@ REDUCTIONS = 2  # of one iteration of conjugate gradients
 
 
 def pyramid(contacts: float) -> cdopt.NoTensionTruss:
-    """A settled pyramid of about so many contacts."""
+    """A settled pyramid of about this many contacts."""
     layers = round((0.5 * contacts) ** (1.0 / 3.0))
     step = cdopt.bank.load(f"pyramid-hooke:n={layers}").step
     return cdopt.NoTensionTruss(step.B, -step.F_ext, step.stiffness, 2.0, dof_body=step.dof_body)

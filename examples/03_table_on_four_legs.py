@@ -56,7 +56,7 @@ def loaded_at(x, y):
 # ## Give it bad legs
 #
 # A *soft* leg has a rubber foot, half as stiff as the others. A *short* leg ends one millimetre
-# above the floor: its gap is 0.001 m where the others have 0. And beside them stands a round stool
+# above the floor: its gap is 0.001 m where the others have 0. And next to them is a round stool
 # of 10 N on three legs.
 
 # %%

@@ -91,7 +91,7 @@ for power in (HOOKE, law):
 print(f"\nlargest change of any force: {unmoved:.0e} of a ball's weight")
 
 # %% [markdown]
-# Why? In the rigid limit all squeezes shrink together. A power law has no length of its own to
+# Why? In the rigid limit all squeezes shrink together. A power law has no length scale to
 # compare them with, so doubling every stiffness halves every squeeze (or whatever p makes of it)
 # and leaves the forces alone. A law with a length in it, such as a spring that stiffens after a
 # micrometre, would not do that.

@@ -61,7 +61,7 @@ print(f"largest compatible force: {found.forces.max() / weight:.3f} weights of a
 #
 # - **quasi-static**: no time at all; look for the least energy;
 # - **variational**: De Klerk and others' integrator, with damping, until nothing moves;
-# - **velocity-Verlet**: the integrator that nearly all codes for granular matter use, likewise.
+# - **velocity-Verlet**: the integrator that nearly all codes for granular matter use.
 #
 # The first knows no time, the others look for no least energy. At rest all should agree, whatever
 # way they came.

@@ -68,7 +68,7 @@ for name, thrust in thrusts.items():
     print(f"{name:>9}: thrust {thrust:.0f} N")
 
 # %% [markdown]
-# Certified, all of them, and each with a line of its own. *Elastic* is the one that equally stiff
+# Certified, all of them, and each with another line. *Elastic* is the one that equally stiff
 # joints would carry between abutments that never move. Real abutments move.
 #
 # ## The least and the greatest thrust

@@ -24,7 +24,7 @@ def notebook(lesson: Path) -> Any:
         "language": "python",
     }
     text = lesson.read_text(encoding="utf-8")
-    if "import loading" in text or "import rigid_limit" in text:  # which lie beside the lessons
+    if "import loading" in text or "import rigid_limit" in text:  # which are next to the lessons
         folder = str(Path(__file__).resolve().parent)
         path = nbformat.v4.new_code_cell(f"import sys\n\nsys.path.append({folder!r})")
         path.metadata["tags"] = ["remove-cell"]  # not shown in the guide

@@ -18,7 +18,7 @@ from cdopt.study.warmup import compile_all
 
 KEY = "cdopt/compiled"  # in pytest's cache: the date of the source that was compiled last
 
-logging.getLogger("cdopt.compiling").setLevel(logging.ERROR)  # on stderr if compiled anew
+logging.getLogger("cdopt.compiling").setLevel(logging.ERROR)  # on stderr if compiled again
 
 # Timing never decides a test, and every run has the same examples; others with
 # --hypothesis-profile=random.

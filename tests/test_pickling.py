@@ -50,7 +50,7 @@ def same(one: Any, other: Any, path: str, depth: int = 0) -> None:
     elif type(one).__module__.startswith("cdopt") and depth < 4:
         assert type(one) is type(other), path
         if isinstance(one, cdopt.formulations.Formulation | cdopt.NoTensionTruss):
-            return  # stated anew
+            return  # stated again
         if any(f".{inner}" in path for inner in INNER):
             return
         copied = parts(other)

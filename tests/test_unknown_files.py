@@ -265,7 +265,7 @@ def test_saving_replaces_no_file_of_another_kind(tmp_path: Path) -> None:
     }  # fmt: skip
     for own, save in savers.items():
         save(tmp_path / f"a{own}")
-        save(tmp_path / f"a{own}")  # of its own kind it is replaced
+        save(tmp_path / f"a{own}")  # a file of its kind is replaced
     before = contents(tmp_path)
     for own, save in savers.items():
         for other in (*savers, ".vtkhdf", ".jsonl", ".obj"):
@@ -308,7 +308,7 @@ def test_scenes_and_studies_are_counted_before_they_are_kept(tmp_path: Path) -> 
 
 
 def test_meshes_are_counted_before_they_are_kept(tmp_path: Path) -> None:
-    many = 600_000  # a face of so many corners took a hundred bytes for each
+    many = 600_000  # a face of this many corners took a hundred bytes for each
     for name, content, told in (
         ("face.obj", b"v 0 0 0\nf " + b"1 " * many, "line 2 of 1,200,002 characters"),
         ("vertices.obj", b"v 0 0 0\n" * many, "more than 500,000"),

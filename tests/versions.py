@@ -6,7 +6,7 @@
     python -m tests.versions latest --python 3.12  another Python
     python -m tests.versions latest tests/problem  these tests
 
-Each is installed from nothing into a folder of its own, which is deleted. Needs ``uv``, of the
+Each is installed from nothing into a separate folder, which is deleted. Needs ``uv``, of the
 extra ``test``, and a package index. What was skipped is printed with its reason.
 """
 

@@ -24,7 +24,7 @@ from cdopt.cli.main import app
 from cdopt.plots import explore
 from cdopt.plots.page import run_page
 
-ABSENT = "*No study stands beside this guide yet. `cdopt compare` makes one on your machine.*"
+ABSENT = "*There is no study for this guide yet. `cdopt compare` makes one on your machine.*"
 PLAYED: dict[str, tuple[str, dict[str, float]]] = {  # scenes with friction, each a page to play
     "arch": ("arch-without-keystone", {"dt": 4e-3, "duration": 0.2}),
     "stack": ("box-stack:n=5,dim=2,shift=0.25", {"dt": 4e-3, "duration": 0.6, "friction": 0.5}),

@@ -16,7 +16,7 @@ def inline(self: Any, node: nodes.math) -> None:
 
 
 def block(self: Any, node: nodes.math_block) -> None:
-    """A formula of its own, with its number where it has one."""
+    """A displayed formula, with its number where it has one."""
     text = node.astext()
     if r"\\" in text and r"\begin" not in text:
         text = rf"\begin{{align*}}{text}\end{{align*}}"

@@ -1,7 +1,7 @@
 """The house's docstrings, ``name : meaning`` on a line, as Napoleon reads them.
 
 Napoleon takes what follows the colon for a type. Types stand in annotations here, so the meaning
-moves to a line of its own. References to objects by the module that defines them lead to the name
+moves to a line by itself. References to objects by the module that defines them lead to the name
 under which they are public.
 """
 

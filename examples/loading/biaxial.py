@@ -182,7 +182,7 @@ def biaxial(
     InvalidInput : a bad argument, or walls that do not make a box.
     SolveFailed : the box cannot be confined.
     LoadingFailed : a SolveFailed that carries the ``record`` so far.
-    LoadingInterrupted : Ctrl-C, likewise.
+    LoadingInterrupted : Ctrl-C.
     """
     top = wall_number(scene, "axial", axial)
     sides = [pair[1] for pair in pairs(scene, scene.initial) if top not in pair]

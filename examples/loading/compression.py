@@ -99,7 +99,7 @@ def compress(
     ------
     InvalidInput : a bad argument; the walls do not determine length or area.
     LoadingFailed : a SolveFailed that carries the ``record`` so far.
-    LoadingInterrupted : Ctrl-C, likewise.
+    LoadingInterrupted : Ctrl-C.
 
     >>> box = disc_box(1, spread=0.0, stiffness=2e4)
     >>> run = compress(box, "top", 0.1, 2)
@@ -132,7 +132,7 @@ def _strains(strain: object, steps: int | None) -> np.ndarray:
         return np.linspace(0.0, last, whole("steps", steps, 1, MOST_STEPS) + 1)
     strains = checks.vector("strain", strain, None)
     if steps is not None:
-        raise InvalidInput("steps", checks.describe(steps), "none beside a list of strains")
+        raise InvalidInput("steps", checks.describe(steps), "none with a list of strains")
     if strains.max(initial=-np.inf) > MOST or not strains.size:
         raise InvalidInput("strain", f"{strains.size} strains", f"some, none above {MOST:g}")
     return np.concatenate([[0.0], strains])

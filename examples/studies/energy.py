@@ -28,7 +28,7 @@ def corner() -> Scene:
 
 
 def settle(steps: int, progress: bool = False) -> Trajectory:
-    """So many steps of the discs in the corner, of which the last is recorded."""
+    """This many steps of the discs in the corner, of which the last is recorded."""
     settings = {"every": steps, "push_overlaps": False, "progress": progress}
     return cdopt.simulate(corner(), DT, steps * DT, "contact-dynamics", **settings)
 

@@ -88,7 +88,7 @@ print(other(20) + 1, loop(3), seconds_compiling() > 0.0)
 
 @pytest.fixture
 def program(tmp_path):
-    """A program with two loops in a folder of its own, run in a new process."""
+    """A program with two loops in a separate folder, run in a new process."""
     (tmp_path / "program.py").write_text(LOOP)
 
     def run(**environment):

@@ -23,7 +23,7 @@ from cdopt.study.table import Table
 
 
 def helper(path: str) -> ModuleType:
-    """A module beside the tests of another folder."""
+    """A module next to the tests of another folder."""
     place = Path(__file__).parents[1] / path
     spec = importlib.util.spec_from_file_location(f"{place.stem}_of_documents", place)
     module = importlib.util.module_from_spec(spec)

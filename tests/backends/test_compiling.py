@@ -27,7 +27,7 @@ def beam(seed: int, **changes: Any) -> cdopt.ContactStep:
 
 
 def test_constraints_of_the_users_own_count_each_time() -> None:
-    """Their numbers, their parameters, and what a cone holds beside its arguments."""
+    """Their numbers, their parameters, and what a cone holds besides its arguments."""
     still = {"phi": np.zeros(3), "v": np.zeros(2), "F_ext": [-10.0, 0.0]}
     first, cap = cdopt.ClassicCD(beam(0, **still)), cp.Parameter()
     parametrised = first.with_constraints(first.forces[1] <= cap)

@@ -227,7 +227,7 @@ def test_contacts_that_stand_there_three_times(nb: int) -> None:
 
 @few_and_many
 def test_contacts_that_act_on_nothing(nb: int) -> None:
-    """Idle beside others that work: no force that the certificate could miss."""
+    """Idle next to others that work: no force that the certificate could miss."""
     B, body = couples_of(5, nb, 2 * nb)
     idle = sp.csr_array(sp.vstack([B, sp.csr_array((3, B.shape[1]))]))
     p = np.append(feasible_gaps(5, B), [0.0, 1.0, 2.0])

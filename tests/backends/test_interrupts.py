@@ -80,7 +80,7 @@ def solve() -> None:
 
 @contextlib.contextmanager
 def interrupt(number: int) -> Iterator[None]:
-    """KeyboardInterrupt at so many calls and returns within, where Python looks for signals."""
+    """KeyboardInterrupt at this many calls and returns within, where Python looks for signals."""
     left = number
 
     def count(frame: FrameType, event: str, argument: object) -> None:

@@ -1,4 +1,4 @@
-"""Stiffness that spans six orders of magnitude: forces beside those of extended precision."""
+"""Stiffness that spans six orders of magnitude: forces against those of extended precision."""
 
 from __future__ import annotations
 

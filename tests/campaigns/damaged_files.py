@@ -1,9 +1,9 @@
 """Random damage to every kind of file that cdopt reads.
 
-A process of its own reads the damaged files, so that one that crashes is counted and the rest go
+A separate process reads the damaged files, so that one that crashes is counted and the rest go
 on. Each read ends in time, in an answer or a CdoptError, writes nothing and stays within a memory
 limit. Runs come in the format of today and in that with texts in HDF5's heaps, which are damaged
-most; beside a run may be pipes, folders and links where its parts belong.
+most; next to a run may be pipes, folders and links where its parts belong.
 Files of cdopt's own with checksums (archives and runs) must not give another answer unnoticed:
 these are counted as ``other_answer``; texts and FCLib files have no checksums, so there a changed
 number is another problem, and not counted.
@@ -279,7 +279,7 @@ def limit_memory() -> None:
 
 
 def work(folder: Path, name: str, first: int, count: int, seed: int) -> None:
-    """Read so many damaged files, and print a line for each."""
+    """Read this many damaged files, and print a line for each."""
     read, whole = READERS[name], (folder / name).read_bytes()
     right = read(folder / name)
     place = folder / f"damaged {name}" / name

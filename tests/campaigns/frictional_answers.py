@@ -160,7 +160,7 @@ class Problem:
             yield w, f.ravel()
 
     def wrong(self, w: np.ndarray, f: np.ndarray) -> float:
-        """How wrong an answer is, relative to what acts on its bodies."""
+        """How wrong an answer is, relative to the local loads of its bodies."""
         mass, body, B = self.mass, self.body, self.B
         pushed = (mass * (w - self.free) - self.dt * B.T @ f) / np.sqrt(mass)
         off = np.sqrt(np.bincount(body, pushed**2))

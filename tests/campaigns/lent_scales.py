@@ -1,9 +1,9 @@
-"""Problems in which a body, a contact or a frame may lend its scale to another: answers in doubt.
+"""Problems in which a body, a contact or a frame may set the scale of another: answers in doubt.
 
-Families: fast beside slow bodies, near-duplicate rows, large friction coefficients, prescribed
+Families: fast next to slow bodies, near-duplicate rows, large friction coefficients, prescribed
 displacements, idle bodies, unconnected heavy and light ones, thin wedges, moving frames, contacts
 that move nothing, and stiff bonds. Each has its truth from elsewhere: rational numbers, a formula,
-or the same body alone. An answer is judged on each body by what acts on that body itself. A refusal
+or the same body alone. An answer is judged on each body by the load of that body itself. A refusal
 is counted where the answer was right; what a solver does not find at all is counted apart.
 """
 
@@ -24,7 +24,7 @@ FORBIDDEN = (
     "false ok", "exact refused", "wrong unique", "false infeasible", "unsolvable ok",
     "other residual in a moving frame",
 )  # fmt: skip
-WRONG, RIGHT = 1e-3, 1e-6  # shares of what acts: a wrong answer, and one that must be certified
+WRONG, RIGHT = 1e-3, 1e-6  # of the local load: a wrong answer, and one that must be certified
 SOLVERS = ("newton", "pgs", "apgd", "osqp", "highs", "clarabel", "interior-point")
 CONES = ("newton", "admm", "nsgs", "apgd")
 STATIC = ("newton", "clarabel", "interior-point")
@@ -66,7 +66,7 @@ def refused(certificate: Any) -> bool:
 
 
 def judged(off: float, ok: bool, found: Counter[str]) -> None:
-    """Count an answer that is ``off`` by a share of what acts."""
+    """Count an answer that is ``off`` by a share of the local load."""
     found["answers"] += 1
     found["false ok"] += ok and off > WRONG
     found["right answers refused"] += not ok and off <= RIGHT
@@ -87,14 +87,14 @@ def truth(step: Any) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def own(step: Any, motion: np.ndarray) -> np.ndarray:
-    """(bodies,) √J: what acts on each body alone: the load, and its change of motion."""
+    """(bodies,) √J: the local load of each body alone: the load, and its change of motion."""
     m, body = step.M.diagonal(), step.dof_body
     acts = np.maximum(np.abs(motion - step.v_star), np.abs(step.v_star - step.v))
     return np.sqrt(np.bincount(body, m * acts**2))
 
 
 def error(step: Any, motion: np.ndarray, w: np.ndarray) -> float:
-    """The largest error of a body's motion, over what acts on it; idle ones are left out."""
+    """The largest error of a body's motion, over its local load; idle ones are left out."""
     scale = own(step, motion)
     off = np.sqrt(np.bincount(step.dof_body, step.M.diagonal() * (w - motion) ** 2))
     busy = scale > 1e-12 * scale.max(initial=0.0)
@@ -314,7 +314,7 @@ def prescribed(rng: np.random.Generator, found: Counter[str]) -> None:
 
 
 def heavy_and_light_with_friction(rng: np.random.Generator, found: Counter[str]) -> None:
-    """A tile on three supports, alone and beside an unconnected block, and a tile in mid-air."""
+    """A tile on three supports, alone and next to an unconnected block, and a tile in mid-air."""
     heavy = 10.0 ** rng.uniform(0, 8)
     place = np.array([-1.0, rng.uniform(-0.5, 0.5), 1.0])
     normal = np.column_stack([np.zeros(3), np.ones(3), place])

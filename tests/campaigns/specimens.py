@@ -31,7 +31,7 @@ ROOMS = (
     cdopt.bank.quantities, cdopt.backends, cdopt.formulations, cdopt.dynamics.spheres,
     cdopt.study.statistics, cdopt.study.results, cdopt.plots.explore,
 )  # fmt: skip
-LEFT_OUT = {  # what takes minutes, other programs or processes of its own, and an abstract class
+LEFT_OUT = {  # what takes minutes, other programs or separate processes, and an abstract class
     "cdopt.study.run", "cdopt.scene.Shape", "cdopt.interop.mujoco.contact_step",
     "cdopt.interop.mujoco.stiffness", "cdopt.interop.petsc.solve_folder",
 }  # fmt: skip

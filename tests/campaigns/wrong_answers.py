@@ -19,9 +19,9 @@ from cdopt.problem import rigid_data
 from cdopt.problem.certificate import certify
 
 FORBIDDEN = ("false ok", "exact refused")
-WRONG = 1e-3  # of what acts on the body: a thousand times the certificate's tolerance
-NEARLY = 1e-6  # of what acts: a gap that the tolerance cannot tell from a closed one
-IDLE = 1e-2  # of what acts beyond an open contact, where nothing acts here
+WRONG = 1e-3  # of the local load: a thousand times the certificate's tolerance
+NEARLY = 1e-6  # of the local load: a gap that the tolerance cannot tell from a closed one
+IDLE = 1e-2  # of the load beyond an open contact, where nothing acts here
 ANSWERS = 100  # to each problem
 
 
@@ -92,13 +92,13 @@ def subsets(n: int):
 
 
 class Problem:
-    """A problem, its exact answer, and what acts on each of its bodies.
+    """A problem, its exact answer, and the local load of each of its bodies.
 
     Attributes
     ----------
     data : what ``certify`` takes.
     motion, forces : the exact answer, rounded; motion None for a Delassus step.
-    wrong : (motion, forces) to how wrong an answer is, relative to what acts.
+    wrong : (motion, forces) to how wrong an answer is, relative to the local load.
     consistent : forces to the motion that they cause.
     closing : mask of contacts to the forces (nc,) that close just these.
     """
@@ -255,7 +255,7 @@ def delassus_problem(rng: np.random.Generator) -> Problem | None:
     data = rigid_data(step)
     gap = rounded(exactly(N) @ f + exactly(p))
     scale = np.maximum(np.abs(N @ forces), np.abs(p))
-    for _ in range(nc):  # what acts at one contact reaches the others, whole where it is closed
+    for _ in range(nc):  # the load at one contact reaches the others, whole where it is closed
         lent = np.where(gap <= NEARLY * scale, (N != 0.0) * scale, np.abs(N) * (scale / np.diag(N)))
         scale = np.maximum(scale, lent.max(axis=1))
     scale = np.where(scale > 0.0, scale, 1.0)
@@ -329,10 +329,10 @@ def closing_by(N, p):
 
 
 def reach(B, mass, body, acts, gap, p) -> np.ndarray:
-    """(bodies,) √J: what acts on each body, or on another that a closed contact ties it to.
+    """(bodies,) √J: the local load of each body, or of another that a closed contact ties it to.
 
-    What acts on a body reaches its neighbour as a gap speed, whole through a closed contact. Of
-    what acts beyond an open one a body on which nothing acts takes ``IDLE``: an interior point's
+    The load of a body reaches its neighbour as a gap speed, whole through a closed contact. Of
+    the load beyond an open one a body on which nothing acts takes ``IDLE``: an interior point's
     noise there is no wrong answer. Where nothing acts anywhere the gaps' speeds count, or 1 m/s.
     """
     count = body[-1] + 1

@@ -130,7 +130,7 @@ def test_messages_write_out_texts_alone() -> None:
 
 
 def command(words: str, **given) -> subprocess.CompletedProcess:
-    """``cdopt WORDS`` in a process of its own; ``given`` to ``subprocess.run``."""
+    """``cdopt WORDS`` in a separate process; ``given`` to ``subprocess.run``."""
     variables = {**os.environ, **given.pop("env", {})}
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **given}
     line = [sys.executable, "-m", "cdopt", *words.split()]

@@ -279,7 +279,7 @@ def floating(*bodies: Body) -> Scene:
 
 
 def free_flight(place: Scene, dt: float, steps: int, turning: str, start: State | None = None):
-    """The state after so many steps without contacts, and the kinetic energy after each."""
+    """The state after this many steps without contacts, and the kinetic energy after each."""
     state = place.initial if start is None else start
     none, energy = collision.detect(place, state), []
     assert none.nc == 0

@@ -1,4 +1,4 @@
-"""A simulation that is killed again and again; run by test_run_files.py in a process of its own.
+"""A simulation that is killed again and again; run by test_run_files.py in a separate process.
 
 Its parent never solves anything, so that forked children may start their own threads.
 """

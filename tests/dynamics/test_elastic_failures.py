@@ -39,7 +39,7 @@ def meeting(speed: float, distance: float = 2.0, dim: int = 2, **more: Any) -> S
     return scene(pair, dim, **more)
 
 
-# --- residuals are real, as a share of what acts on each body ------------------------------
+# --- residuals are real, as a share of the local loads ------------------------------
 
 
 @pytest.mark.parametrize("speed", [1.0, 1e-6])
@@ -77,7 +77,7 @@ def test_slow_bodies_are_solved_as_well_as_fast_ones(solver: str) -> None:
 
 
 def test_a_residual_above_the_tolerance_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without iterations, what is small beside the fastest body is all of the slow ones."""
+    """Without iterations, what is small compared with the fastest body is all of the slow ones."""
     monkeypatch.setattr(elastic, "_LIMIT", 0)
     with pytest.raises(StepFailed, match="above the tolerance") as caught:
         cdopt.simulate(slow_pair(FAST), H, 4 * H, "variational", **LOOSE)

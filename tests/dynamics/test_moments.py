@@ -61,7 +61,7 @@ def stepper(name: str) -> tuple[Stepper[Any], cdopt.scene.Scene]:
 
 
 def after(run: Stepper[Any], moment: Moment, steps: int) -> Moment:
-    """The moment so many steps later."""
+    """The moment this many steps later."""
     last = moment.step + steps
     while moment.step < last:
         taken = run.advance(moment, last - moment.step)

@@ -123,7 +123,7 @@ def test_an_objective_of_ones_own_counts_in_physical_units(name: str) -> None:
 
 
 def test_a_quadratic_objective_is_a_spring_that_one_can_compute() -> None:
-    """½ k (v − a)² in J beside ½ m (v − v*)²: the mean of both, weighted."""
+    """½ k (v − a)² in J and ½ m (v − v*)²: the mean of both, weighted."""
     step = cdopt.ContactStep([[2.0]], [[1.0]], [1.0], [3.0], [0.0], 1e-3)  # m = 2 kg, v* = 3 m/s
     cd = cdopt.ClassicCD(step, form="velocity")
     pulled = cd.with_objective(0.5 * 6.0 * cp.square(cd.velocity[0] + 1.0))

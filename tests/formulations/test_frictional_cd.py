@@ -340,7 +340,7 @@ def test_a_step_without_contacts_moves_freely() -> None:
 
 @pytest.mark.parametrize("law", ["coulomb", "associated"])
 def test_forces_of_round_off_in_a_part_where_nothing_closes_are_no_gap(law: str) -> None:
-    """Beside a part that carries a load, known by N and p; wrong forces stay wrong."""
+    """Next to a part that carries a load, known by N and p; wrong forces stay wrong."""
     p = np.array([-1.0, 0.0, 0.0, 0.0, 1.0, 0.2])
     N = np.diag([2.0, 1.0, 1.0, 2.0, 1.0, 1.0])
     N[2, 4] = N[4, 2] = 0.1

@@ -75,10 +75,10 @@ def test_nor_do_both_steps_of_compatible_contact_dynamics(method: str) -> None:
 def test_a_statement_is_made_once_and_of_the_class_foretold(pose) -> None:
     formulation = pose()
     away = pickle.loads(pickle.dumps(formulation))
-    foretold = formulation.problem_class
+    predicted = formulation.problem_class
     assert "statement" not in vars(formulation)
-    assert foretold == ("QP" if formulation.problem.is_qp() else "SOCP")
-    assert foretold in repr(formulation)
+    assert predicted == ("QP" if formulation.problem.is_qp() else "SOCP")
+    assert predicted in repr(formulation)
     assert formulation.problem is formulation.problem
     variables = {v.id for v in formulation.problem.variables()}
     expressions = (formulation.forces, formulation.velocity, formulation.displacement)

@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument("what", choices=("make", "settle", "compare"))
     parser.add_argument("file", nargs="?", type=Path, default=cases.FILE)
     parser.add_argument("--only", default="", help="cases whose names begin so")
-    parser.add_argument("--every", type=int, default=1, help="one of so many cases")
+    parser.add_argument("--every", type=int, default=1, help="one case of every n")
     parser.add_argument("--moved", action="store_true", help="list what moved beyond round-off")
     parser.add_argument("--shown", type=int, default=60, help="deviations to print")
     given = parser.parse_args()

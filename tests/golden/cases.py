@@ -29,7 +29,7 @@ def cases() -> dict[str, Callable[[Record | None], Record]]:
 
 
 def chosen(only: str, every: int) -> Iterator[tuple[str, Callable[[Record | None], Record]]]:
-    """Those whose names begin so, and one in so many of them."""
+    """Those whose names begin so, and one of every n of them."""
     wanted = [(name, made) for name, made in cases().items() if name.startswith(only)]
     return iter(wanted[::every])
 

@@ -43,7 +43,7 @@ FAMILIES: dict[str, tuple[int, Callable[..., None]]] = {}
 
 
 def family(count: int, name: str) -> Callable[..., Any]:
-    """Enter a function as a family of so many problems."""
+    """Enter a function as a family of this many problems."""
 
     def enter(function: Callable[..., None]) -> Callable[..., None]:
         FAMILIES[name] = (count, function)
@@ -135,7 +135,7 @@ def _delassus(record, rng, number, old) -> None:
 
 @family(90, "idle")
 def _idle(record, rng, number, old) -> None:
-    """Bodies on which nothing acts, beside others or alone: what acts elsewhere is no scale."""
+    """Bodies on which nothing acts, next to others or alone: loads elsewhere are no scale."""
     net = problems.network(rng, 2, many=number % 2 == 0)
     step = problems.step(rng, net, friction=number % 3 > 0, gap_rate=0.0)
     idle = (rng.random(net.body.max() + 1) < (0.7 if number % 5 else 1.0))[net.body]

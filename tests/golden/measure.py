@@ -14,7 +14,7 @@ from .record import Record
 
 SMALL = 1e-9  # residuals below it are round-off: their scale may be that of any contact
 RESOLVED = 1e-12  # share of the energy that squares of small changes of speed may miss
-AMPLIFIED = 1e4  # forces that errors of gaps reach so many times are not compared
+AMPLIFIED = 1e4  # forces that errors of gaps reach this many times are not compared
 
 
 def dense(matrix: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Random problems of every kind, made from seeds: bodies in contact, and what acts on them."""
+"""Random problems of every kind, made from seeds: bodies in contact, and their loads."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_four_findings_on_a_platform_by_hand() -> None:
 
 
 def test_a_light_body_beside_a_heavy_one() -> None:
-    """1e-4 of a gram is found beside a hundred tonnes, by its own load."""
+    """1e-4 of a gram is found next to a hundred tonnes, by its own load."""
     masses = np.array([1e5, 1e-3])
     step = cdopt.ContactStep(
         M=np.diag(masses), B=np.eye(2), phi=[0, 0], v=[0, 0], F_ext=-9.81 * masses, dt=1e-3,

@@ -214,10 +214,10 @@ FREE = [[1.0, 0, 0], [0, 1, 0], [-1, 1, 2], [1, -1, -1]]  # a free motion opens 
         (WALLS, [0.0, 10.0], 1.0, {"load": [-1.0, 0.0]}, [0, 0, 1]),
         (WALLS, [0.0, 10.0], 1.0, {"load": [0.0, 1.0]}, [1, 0, 0]),
         (WALLS, [0.0, 10.0], 1.0, {"log_stiffness": [1.0, 2.0, 3.0]}, [0, 0, 0]),
-        # beside one wall, the motion that opens it costs nothing
+        # next to one wall, the motion that opens it costs nothing
         (WALLS[:2], [0.0, 10.0], 1.0, {"load": [1.0, 0.0]}, [0, 1]),
         (FREE, [1.0, 1.0, 0.0], 1.0, {"log_stiffness": [1.0, 0.0, 0.0, 0.0]}, [0, 0, 0, 0]),
-        # without load every direction is a truss of its own
+        # without load every direction is a separate truss
         (SUPPORTS, [0.0, 0.0], [1.0, 3.0, 1.0], {"load": [10.0, 0.0]}, [2, 6, 2]),
     ],
 )

@@ -1,4 +1,4 @@
-"""Weak couplings, light bodies beside heavy ones, decaying chains, thin polytopes."""
+"""Weak couplings, light bodies next to heavy ones, decaying chains, thin polytopes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_n_alone_knows_what_b_knows():
         np.testing.assert_allclose(report.upper, forces, rtol=1e-3)
 
 
-# --- light beside heavy: each contact is judged by what acts on it -------------------------
+# --- light next to heavy: each contact is judged by its load -------------------------
 
 
 def tile_on_block(ratio, forces=(G / 4,) * 4):

@@ -16,7 +16,7 @@ NAMES = ("beam-stiff-middle", "crystal-2d", "pyramid-falling")
 
 
 def by_hand(path: Path) -> tuple[dict, dict, dict, dict, float]:
-    """A reader of its own for free MPS: costs, quadratic entries, rows, right sides, offset."""
+    """A second reader for free MPS: costs, quadratic entries, rows, right sides, offset."""
     section, kinds, cost, rows, quadratic, right = "", {}, {}, {}, {}, {}
     for line in path.read_text().splitlines():
         words = line.split()

@@ -1,4 +1,4 @@
-"""What runs in a process of its own, beside MPI: rough spheres in LAMMPS.
+"""What runs in a separate process, with MPI: rough spheres in LAMMPS.
 
 ``python lammps_rough.py IN OUT``; both are ``.npz`` files, and nothing of cdopt is imported.
 """

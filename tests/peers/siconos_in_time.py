@@ -2,7 +2,7 @@
 
 ``python siconos_in_time.py IN.npz OUT.npz``: the scheme of Moreau and Jean with θ = 1, the law of
 Coulomb, impacts without rebound. IN holds ``mass`` (n,), ``q`` and ``v`` (n, 3), ``gravity`` (2,),
-``mu``, ``dt`` and ``steps``, beside ``radius`` (n,) of discs, which touch by Siconos' relations, or
+``mu``, ``dt`` and ``steps``, and ``radius`` (n,) of discs, which touch by Siconos' relations, or
 ``size`` (2,) of boxes, each on the one before, with linear relations of their corners, which are
 exact while the boxes stay aligned and level. OUT holds ``q`` and ``v`` (steps + 1, n, 3), and of
 the last step ``pairs`` (nc, 2), −1 for the floor y = 0, and ``forces`` (nc, 2) on the first body.

@@ -1,4 +1,4 @@
-"""Siconos' time stepping with friction beside cdopt's: the same events, admissible forces.
+"""Siconos' time stepping with friction compared with cdopt's: the same events, admissible forces.
 
 Both are first-order schemes with velocities constrained at the end of the step, cdopt by the gaps
 as well. Where contacts only stick or slide on planes they are one scheme, else they differ by the
@@ -36,7 +36,7 @@ def pile(rows: int) -> list[Body]:
     """Discs in a triangle.
 
     Forces balance it with μ = 0.5, not with 0.4, but up to 1 its discs may roll apart as well: the
-    law of Coulomb has two answers there, and round-off decides. So μ is 1.5 where it is to rest.
+    Coulomb law has two answers there, and round-off decides. So μ is 1.5 where it is to rest.
     """
     places = [
         [RADIUS * (2 * k + row), RADIUS * (1.0 + np.sqrt(3.0) * row)]

@@ -70,7 +70,7 @@ def solid() -> Scene:
 
 
 def stack() -> Scene:
-    """Three hexagonal prisms on a floor, and a ball on a fixed box beside them."""
+    """Three hexagonal prisms on a floor, and a ball on a fixed box next to them."""
     prisms = [Body(Polyhedron(PRISM), [0.0, 0.0, 0.3 + 0.6 * k], density=1e3) for k in range(3)]
     block = Body(Box([0.5, 0.5, 0.5]), [1.5, 0.0, 0.25], fixed=True)
     ball = Body(Ball(0.3), [1.5, 0.0, 0.8], density=1e3)

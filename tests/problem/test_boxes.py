@@ -1,4 +1,4 @@
-"""Boxes: dry friction with a limit of its own."""
+"""Boxes: dry friction with a fixed limit."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def test_vanishing_loads_and_no_contacts_have_a_floor() -> None:
 
 
 def test_no_part_hides_behind_a_larger_one() -> None:
-    """A grain of 1e-9 kg beside a block of 1e3 kg: an error of the grain's weight is seen."""
+    """A grain of 1e-9 kg next to a block of 1e3 kg: an error of the grain's weight is seen."""
     mass = np.array([1e3, 1e-9])
     step = cdopt.ContactStep(
         np.diag(mass), np.eye(2), [0, 0], [0, 0], -9.81 * mass, DT, contact_ids=["block", "grain"]

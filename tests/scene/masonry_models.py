@@ -115,7 +115,7 @@ def leaning_wall(lean: float, blocks=10, width=1.0, height=0.5) -> Model:
 
 
 def write_obj(path: Path, model: Model, digits: int) -> Path:
-    """The model with so many digits after the point."""
+    """The model with this many digits after the point."""
     lines, first = [], 1
     for name, corners in model.items():
         lines.append(f"o {name}")

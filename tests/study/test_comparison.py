@@ -38,7 +38,7 @@ def beam_comparison(*forces, compatible=(10 / 3, 10 / 3, 10 / 3)) -> Comparison:
 
 def test_distances_spread_and_range_by_hand() -> None:
     result = beam_comparison((5, 0, 5), (0, 10, 0), (10 / 3, 10 / 3, 10 / 3))
-    # differences (5, -10, 5)/3 and (-10, 20, -10)/3 beside a norm of 10/sqrt(3)
+    # differences (5, -10, 5)/3 and (-10, 20, -10)/3 where the norm is 10/sqrt(3)
     np.testing.assert_allclose(result.distances, [np.sqrt(0.5), np.sqrt(2.0), 0.0], atol=1e-12)
     result = beam_comparison((5, 0, 5), (1, 8, 1))
     assert result.force_range == (5.0, 8.0)

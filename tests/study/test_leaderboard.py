@@ -1,4 +1,4 @@
-"""A new solver beside the stored results of the standard study."""
+"""A new solver compared with the stored results of the standard study."""
 
 from __future__ import annotations
 

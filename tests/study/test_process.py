@@ -220,7 +220,7 @@ def test_a_plugin_with_a_mistake_is_refused_before_the_first_run(tmp_path) -> No
 
 
 def test_an_edited_plugin_is_run_again_and_that_is_told(tmp_path, caplog) -> None:
-    """The plugin's file, and one that it imports from beside it; newton beside it stays."""
+    """The plugin's file, and one that it imports from next to it; newton stays."""
     path, sibling = tmp_path / "mine.py", tmp_path / "settings_of_mine.py"
     sibling.write_text("sweeps = 7\n")
     path.write_text(

@@ -1,6 +1,6 @@
 """De Klerk et al. (2021), A variational integrator for the discrete element method, 2103.01757.
 
-``reproduce`` draws figures 2 and 4 to 11 and writes a page with numbers beside their references:
+``reproduce`` draws figures 2 and 4 to 11 and writes a page with numbers and their references:
 a high-order solution (``ode``), the closed form of a head-on impact, and velocity-Verlet by LAMMPS,
 or the series that are stored in ``data`` where it is not installed.
 """
@@ -31,7 +31,7 @@ def reproduce(
     figure: str | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """Figures 2 and 4 to 11 on one page, with numbers beside their references.
+    """Figures 2 and 4 to 11 on one page, with numbers and their references.
 
     Parameters
     ----------

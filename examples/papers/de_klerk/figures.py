@@ -193,7 +193,7 @@ def head_on(runs: Runs) -> Drawn:
     ]  # fmt: skip
     figure = curve_panels(shown, columns=2, tall=2.8, title="Head-on collision and closed form")
     return figure, (
-        "Kinetic energy of one of two spheres that collide head-on, beside the closed form (32)–"
+        "Kinetic energy of one of two spheres that collide head-on, and the closed form (32)–"
         "(34) with t counted from first touch, and the difference."
     )
 

@@ -1,4 +1,4 @@
-"""Velocity-Verlet by LAMMPS with the contact model (20)–(25), in a process of its own.
+"""Velocity-Verlet by LAMMPS with the contact model (20)–(25), in a separate process.
 
 Pair style ``granular`` and walls ``wall/gran granular``, with ``linear_nohistory`` and
 ``mass_velocity``: ``gran/hooke`` has other levers and caps the tangential force, and gives
@@ -31,7 +31,7 @@ def why_unavailable() -> str | None:
 
 
 def run(scene: Scene, dt: float, steps: int, every: int = 1) -> Motion:
-    """A scene of equal spheres and upright walls by LAMMPS, recorded every so many steps.
+    """A scene of equal spheres and upright walls by LAMMPS, recorded every n-th step.
 
     Raises
     ------

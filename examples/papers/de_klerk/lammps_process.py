@@ -1,4 +1,4 @@
-"""What runs in a process of its own, beside MPI: spheres and walls in time, in LAMMPS.
+"""What runs in a separate process, with MPI: spheres and walls in time, in LAMMPS.
 
 ``python lammps_process.py IN OUT``; both are ``.npz`` files, and nothing of cdopt is imported.
 """

@@ -1,4 +1,4 @@
-"""Numbers of the experiments beside their references, each from the runs of the figures."""
+"""Numbers of the experiments and their references, each from the runs of the figures."""
 
 from __future__ import annotations
 

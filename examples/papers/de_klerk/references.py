@@ -1,6 +1,6 @@
 """References of the figures: stored series of LAMMPS, and the closed form of a head-on impact.
 
-Source, units and columns of the series stand in ``data/README.md``, beside them.
+Source, units and columns of the series are in ``data/README.md``, next to them.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def reproduce(
     figure: str | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """Figures 1 to 19 and Table 1 on one page, with the paper's numbers beside ours.
+    """Figures 1 to 19 and Table 1 on one page, with the paper's numbers and ours.
 
     Parameters
     ----------

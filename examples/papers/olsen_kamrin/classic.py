@@ -120,7 +120,7 @@ def _at_rest(pile: Pile, case: Case) -> Arrays:
 
 
 def _carried(pile: Pile, case: Case) -> Arrays:
-    """A drop of its own, every step started from the forces of the step before."""
+    """A separate drop, every step started from the forces of the step before."""
     s = pile.settings
     options = {"backend": case.backend, "warm_start": True, "on_failure": "continue"}
     run = cdopt.simulate(pile.scene(HOOKE), s.dt, s.length, "classic-cd", **options)

@@ -1,4 +1,4 @@
-"""The paper's numbers beside ours, each from the runs."""
+"""The paper's numbers and ours, each from the runs."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from cdopt.plots.palette import BAND, EDGE, FIXED, INK, QUIET, force_colours
 
 UNIT = "m g"  # the weight of a sphere; "mg" would be milligrams
 NONZERO = 1e-6  # of the largest force: smaller ones are what solvers leave of zero
-CHAINS_WIDTH = 5.1  # inches, the network beside a histogram
+CHAINS_WIDTH = 5.1  # inches, the network next to a histogram
 SUPPORT = 0.13  # radius of a drawn support, where the platform is 2 long
 
 

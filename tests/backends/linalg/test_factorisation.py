@@ -145,7 +145,7 @@ def test_the_upper_triangle(seed: int, nc: int, m: int, kind: str) -> None:
 
 
 def test_the_widest_level_of_a_grid_is_its_shorter_side() -> None:
-    """Beside a smaller part that shares nothing with it."""
+    """Next to a smaller part that shares nothing with it."""
     grid = sp.csr_array((77, 77), dtype=float).tolil()
     for i in range(7 * 10):
         for j in (i + 7, i + 1 if i % 7 < 6 else i):

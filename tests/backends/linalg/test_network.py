@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def stiffness(nc: int, seed: int = 0, decades: float = 0.0) -> np.ndarray:
-    """D: a third of it zero, the others over so many powers of ten."""
+    """D: a third of it zero, the others over this many powers of ten."""
     random = np.random.default_rng(seed)
     D = 10.0 ** random.uniform(-decades / 2, decades / 2, nc) * random.uniform(0.5, 1.5, nc)
     return np.where(random.random(nc) < 1 / 3, 0.0, D)

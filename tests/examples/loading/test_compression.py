@@ -49,7 +49,7 @@ def test_a_hexagonal_crystal_two_discs_wide_between_walls(layers):
     """Rows 2, 1, 2, …: diagonals push the outer discs into the walls, which yield.
 
     Of a diagonal force f a row of two passes 2 f cos 60° on to each wall, the first and the last
-    f cos 60°; a layer shortens by (f/k + cos 60° x)/sin 60°, x the yield of the wall beside it.
+    f cos 60°; a layer shortens by (f/k + cos 60° x)/sin 60°, x the yield of the wall next to it.
     """
     d, rise, rows = 0.2, np.sqrt(0.75) * 0.2, 2 * layers + 1
     centres = []

@@ -103,7 +103,7 @@ def test_walls_keep_the_energy(made: Report, runs: Runs) -> None:
 
 @pytest.mark.slow
 def test_velocity_verlet_is_that_of_lammps(runs: Runs) -> None:
-    """cdopt's own velocity-Verlet beside the stored series: undamped, they are one method."""
+    """cdopt's velocity-Verlet compared with the stored series: undamped, they are one method."""
     own, known = (runs.walls(way, 5e-5)["flights"] for way in (Way("velocity-verlet"), PEER))
     np.testing.assert_allclose(own, known, atol=1e-9)
     own, known = (runs.impact(way, 0.0, 0.3, FINE) for way in (Way("velocity-verlet"), PEER))
