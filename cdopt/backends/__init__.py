@@ -11,6 +11,7 @@ from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.auto import Auto
 from cdopt.backends.base import Backend, Capability, RunResult
 from cdopt.backends.gauss_seidel import NSGS, PGS
+from cdopt.backends.homotopy import Homotopy
 from cdopt.backends.lemke import LCP
 from cdopt.backends.modelled import Direct, Modelled, OSQPSession, osqp_session
 from cdopt.backends.newton import InteriorPoint, Newton
@@ -34,6 +35,7 @@ __all__ = [
     "Backend",
     "Capability",
     "Direct",
+    "Homotopy",
     "InteriorPoint",
     "Modelled",
     "Newton",

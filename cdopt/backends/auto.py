@@ -10,6 +10,7 @@ that are left (``benchmarks/friction_population.md``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ import numpy as np
 from cdopt._util.checks import FloatArray
 from cdopt.backends.admm import ADMM
 from cdopt.backends.gauss_seidel import NSGS
+from cdopt.backends.homotopy import Homotopy
 from cdopt.backends.native import BREAKDOWN, NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.newton import InteriorPoint, Newton
@@ -26,9 +28,11 @@ from cdopt.problem.solution import WarmStart
 _STEPS, _NEWTON_STEPS = 60, 40  # proximal and Newton steps of the first turn
 _INSIDE, _ENDING = 120, 80  # steps of the interior point, Newton steps that end it
 _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later
+_PATH_WORK, _PATH_LEAST, _PATH_MOST = 4e10, 50, 3_000  # of a path: products, and steps along it
 _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
 _REACHABLE = 1e-10  # worst residual that counts as solved, whatever accuracy beyond it is asked for
 _ENOUGH = 1e-8  # and at which no further method is tried
+_UNSOLVED = 1e-4  # worst residual after the first turn from which the step may have no solution
 
 
 @listed
@@ -39,9 +43,11 @@ class Auto(Newton):
     dofs, which stays near the forces it starts from; the interior point above, whose number of
     systems hardly depends on the step. If the first does not converge, the other one is tried.
 
-    Steps with friction: Newton's method on multipliers, the interior point, splitting (``admm``),
-    Gauss–Seidel (``nsgs``), and Newton's method again in turn, until the certificate's residuals
-    are within ``accuracy``, or 1e-10 where that is more; or within 1e-8 after a turn.
+    Steps with friction: Newton's method on multipliers, the interior point, of Coulomb's law a path
+    to it (``homotopy``) where systems are not large, splitting (``admm``), Gauss–Seidel (``nsgs``),
+    and Newton's method again in turn, until the certificate's residuals are within ``accuracy``, or
+    1e-10 where that is more; or within 1e-8 after a turn. A step that the first one leaves far from
+    solved may have no solution; that is tried to prove before the second.
     """
 
     name: ClassVar[str] = "auto"
@@ -61,6 +67,9 @@ class Auto(Newton):
         for method in self._methods(problem):
             if method.capability.unknown_cones(problem.K):
                 continue
+            if best is not None and len(story) == 1 and least > _UNSOLVED and problem.infeasible():
+                proven = "infeasible: proven"
+                return replace(best, how=story[0], status=proven, claim="infeasible")
             cold = method.name == InteriorPoint.name and best is not None
             turn = replace(run, start=None if cold else start)
             try:
@@ -87,16 +96,18 @@ class Auto(Newton):
         how = " → ".join(story)
         return Outcome(best.iterate, bool(least <= goal), spent, history, how, status)
 
-    def _methods(self, problem: NetworkProblem) -> list[NativeBackend]:
+    def _methods(self, problem: NetworkProblem) -> Iterator[NativeBackend]:
         """The methods in their order, with their budgets."""
         entries = max(problem.factors.rows.nnz, 1)
         many = int(np.clip(_WORK / entries, _LEAST, _MOST))
         accuracy, most = self.accuracy, self.max_steps
         loose = max(accuracy, _REACHABLE)
-        return [
-            Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS),
-            InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING),
-            ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose),
-            NSGS(max_sweeps=many, accuracy=loose),
-            Newton(accuracy, most, newton_steps=_LAST),
-        ]
+        yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
+        yield InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
+        if problem.coulomb:
+            along = int(_PATH_WORK / (problem.rows * problem.net.m**2))
+            if along >= _PATH_LEAST:
+                yield Homotopy(accuracy, min(along, _PATH_MOST))
+        yield ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose)
+        yield NSGS(max_sweeps=many, accuracy=loose)
+        yield Newton(accuracy, most, newton_steps=_LAST)

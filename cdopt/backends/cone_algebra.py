@@ -23,6 +23,7 @@ from cdopt._util.checks import BoolArray, FloatArray
 _DOUBLE = 1e-8  # of the discriminant of a double root, that of a way to the tip of a cone
 _CENTRAL = 1e-2  # least eigenvalue of a product, of the mean product
 _TRIALS, _SHORTER = 30, 0.8  # of lengths that keep it
+_GIVE = 1e-8  # of lines, without which systems of forces that depend on others are singular
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -124,10 +125,7 @@ class ConeScaling(Scaling):
         middle = np.sqrt(0.5 * (1.0 + np.sum(unit_f * unit_s, axis=1)))
         point = 0.5 * (unit_s + _reflected(unit_f)) / middle[:, None]
         size = np.linalg.norm(point[:, 1:], axis=1)
-        self.along = np.zeros((len(point), d - 1))
-        self.along[:, 0] = 1.0
-        turned = size > 0.0
-        self.along[turned] = point[turned, 1:] / size[turned, None]
+        self.along = _directions(point[:, 1:], size)
         self.eta, self.rho = np.sqrt(size_s / size_f), point[:, 0] + size
         self.scaled = self._mapped(self.f, self.eta * self.rho, self.eta / self.rho, self.eta)
         self.products = self._on_cones(_product(self.scaled, self.scaled))
@@ -145,13 +143,7 @@ class ConeScaling(Scaling):
         self, x: FloatArray, plus: FloatArray, minus: FloatArray, across: FloatArray
     ) -> FloatArray:
         """x (nc, d) by a matrix with these eigenvalues (nc,) along (1, u) and (1, −u), across."""
-        part = np.sum(self.along * x[:, 1:], axis=1)
-        first, second = 0.5 * plus * (x[:, 0] + part), 0.5 * minus * (x[:, 0] - part)
-        out = np.empty_like(x)
-        out[:, 0] = first + second
-        out[:, 1:] = across[:, None] * (x[:, 1:] - part[:, None] * self.along)
-        out[:, 1:] += (first - second)[:, None] * self.along
-        return out
+        return _mapped(self.along, x, plus, minus, across)
 
     def _times(self, x: FloatArray) -> FloatArray:
         """W x."""
@@ -231,6 +223,87 @@ class ConeScaling(Scaling):
                 return length
             length *= _SHORTER
         return 0.0
+
+
+class SmoothProjection:
+    """P(z) = ½ (z + √(z ∘ z + 4 t e)) of z (nc, d), inside the cones, and its derivatives.
+
+    The derivative D by z has the eigenvectors of z, and eigenvalues between 0 and 1. Of ``lines``
+    (nc,) P is the first row, with a small give, and zero on the other rows.
+
+    Attributes
+    ----------
+    value, by_t : (nc, d) P, and its derivative by t.
+    """
+
+    def __init__(self, z: FloatArray, t: float, lines: BoolArray | None = None) -> None:
+        size = np.linalg.norm(z[:, 1:], axis=1)
+        self.along = _directions(z[:, 1:], size)
+        values = np.stack([z[:, 0] + size, z[:, 0] - size])
+        roots = np.hypot(values, 2.0 * np.sqrt(t))
+        more = roots + np.abs(values)
+        less = 4.0 * t / more  # the difference of both, without cancellation
+        up, down = np.where(values > 0.0, (more, less), (less, more))
+        self.value = self._points(*(0.5 * up))
+        self.by_t = self._points(*(1.0 / roots))
+        both = roots.sum(axis=0)
+        self.slopes = *(0.5 * up / roots), 0.5 * up.sum(axis=0) / both
+        self.rest = *(0.5 * down / roots), 0.5 * down.sum(axis=0) / both  # 1 − slopes
+        if lines is not None:
+            self.value[lines], self.by_t[lines] = 0.0, 0.0
+            self.value[lines, 0] = z[lines, 0]
+            for slope, on in zip(self.slopes, (1.0, 1.0, 0.0), strict=True):
+                slope[lines] = on
+            for rest, on in zip(self.rest, (_GIVE, _GIVE, 1.0), strict=True):
+                rest[lines] = on
+
+    def _points(self, plus: FloatArray, minus: FloatArray) -> FloatArray:
+        """The points (nc, d) with these eigenvalues (nc,)."""
+        normal, tangential = 0.5 * (plus + minus), 0.5 * (plus - minus)
+        return np.hstack([normal[:, None], tangential[:, None] * self.along])
+
+    def times(self, x: FloatArray) -> FloatArray:
+        """D x (nc, d)."""
+        return _mapped(self.along, x, *self.slopes)
+
+    def magnified(self, x: FloatArray) -> FloatArray:
+        """(1 − D)⁻¹ x (nc, d)."""
+        return _mapped(self.along, x, *(1.0 / rest for rest in self.rest))
+
+    def odds(self) -> FloatArray:
+        """(1 − D)⁻¹ D (nc, d, d)."""
+        return self._matrix(*(s / r for s, r in zip(self.slopes, self.rest, strict=True)))
+
+    def slope(self) -> FloatArray:
+        """D (nc, d, d)."""
+        return self._matrix(*self.slopes)
+
+    def _matrix(self, *eigenvalues: FloatArray) -> FloatArray:
+        nc, d = len(self.along), self.along.shape[1] + 1
+        columns = (np.broadcast_to(axis, (nc, d)) for axis in np.eye(d))
+        return np.stack([_mapped(self.along, x, *eigenvalues) for x in columns], axis=2)
+
+
+def _directions(x: FloatArray, size: FloatArray) -> FloatArray:
+    """x over its size (nc, d − 1), the first axis where that is zero."""
+    along = np.zeros(x.shape)
+    along[:, 0] = 1.0
+    turned = size > 0.0
+    along[turned] = x[turned] / size[turned, None]
+    return along
+
+
+def _mapped(
+    along: FloatArray, x: FloatArray, plus: FloatArray, minus: FloatArray, across: FloatArray
+) -> FloatArray:
+    """x (nc, d) by a matrix with these eigenvalues (nc,) along (1, u) and (1, −u), across."""
+    part = np.sum(along * x[:, 1:], axis=1)
+    first, second = 0.5 * plus * (x[:, 0] + part), 0.5 * minus * (x[:, 0] - part)
+    out = np.empty(x.shape)
+    out[:, 0] = first + second
+    out[:, 1:] = across[:, None] * (x[:, 1:] - part[:, None] * along)
+    out[:, 1:] += (first - second)[:, None] * along
+    return out
 
 
 def to_zero(x: FloatArray, dx: FloatArray) -> float:

@@ -51,7 +51,7 @@ _FAR = 1e8  # scaled forces from which a warm start knows nothing of the step
 Start = tuple[FloatArray, FloatArray, FloatArray]  # w, and f and s inside the cones
 
 
-class _Units:
+class Units:
     """Forces a f̂ and rates ĝ/a, of f̂ and ĝ in symmetric cones (``cone_algebra``).
 
     ``load`` is what forces f̂ (rows,) do, ``rate`` the change of ĝ (rows,).
@@ -114,7 +114,7 @@ def solve(
     net.statistics.methods.append("interior point")
     if not f.size and not problem.static:  # the free motion
         w = net.motion(-problem.load)
-    units = _Units(problem)
+    units = Units(problem)
     best = IterationResult(w, units.a * f, np.inf, 0, history, False)
     products, length = list[float](), 1.0
     for step in range(limit + 1):
@@ -175,7 +175,7 @@ def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> 
 
     No smaller than the units of the problem: from too small a force the path is not found.
     """
-    units = _Units(problem)
+    units = Units(problem)
     reach = max(gap, float(np.abs(problem.p).max(initial=0.0))) or 1.0
     ones = np.ones(problem.rows)
     if units.cones:
@@ -191,7 +191,7 @@ def start_from(problem: NetworkProblem, forces: FloatArray | None) -> Start:
     """
     if forces is None or not np.abs(forces).max(initial=0.0) < _FAR:
         return far_start(problem)
-    units, net, forces = _Units(problem), problem.operator, forces.ravel()
+    units, net, forces = Units(problem), problem.operator, forces.ravel()
     w = net.motion(net.load(forces) - problem.load)
     gap, _ = units.law(net.gap(w) + problem.p)
     pushed = forces if not units.cones else forces / np.where(units.a, units.a, np.inf)
@@ -203,7 +203,7 @@ class _Step:
 
     def __init__(
         self,
-        units: _Units,
+        units: Units,
         pair: tuple[FloatArray, FloatArray],
         at: ConeScaling | HalfLineScaling,
         slope: FloatArray,

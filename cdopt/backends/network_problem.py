@@ -36,6 +36,7 @@ from cdopt.problem.certificate import worst_residual
 from cdopt.problem.cone_products import Filled
 from cdopt.problem.cone_rules import Rules
 from cdopt.problem.contact_law import Compliant, PowerLaw
+from cdopt.problem.existence import prove_infeasible
 from cdopt.problem.scaling import delassus_root, rows_of, scaled, total_by
 from cdopt.problem.sliders import StepSliders
 from cdopt.problem.solution import Iterate, WarmStart
@@ -132,6 +133,7 @@ class NetworkProblem(Compliant):
     contact_ids : (nc,) names of the contacts, or None.
     motion_under : the motion that forces in N cause, or None.
     worst_residual : the largest residual of the certificate of forces in N; with friction.
+    infeasible : tries to prove that a step with friction has no solution.
     solve_inertia : S⁻¹ X of a sparse X (m, k), of an inertia that is not diagonal.
     """
 
@@ -157,6 +159,7 @@ class NetworkProblem(Compliant):
     contact_ids: Any = None
     motion_under: Callable[[FloatArray], FloatArray | None] = lambda forces: None
     worst_residual: Callable[[FloatArray], float] = lambda forces: np.nan
+    infeasible: Callable[[], bool] = lambda: False
     solve_inertia: Callable[[sp.csr_array], sp.csr_array] = lambda X: X
 
     @property
@@ -416,6 +419,7 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
     if d > 1:
         common |= {"cones": cones, "coulomb": data.law == "coulomb"}
         common |= {"worst_residual": partial(worst_residual, data)}
+        common |= {"infeasible": lambda: prove_infeasible(data) is not None}
     elif data.cones.bilateral.any():
         common |= {"lines": data.cones.bilateral}
     problem = _with_rows_of(data, mobility, common)

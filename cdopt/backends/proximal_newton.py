@@ -205,7 +205,7 @@ _SETTLING = 0.3  # or where two outer steps leave more than this share of it
 _LOOSE = 1e-2  # accuracy of the first inner problem
 _SHARE = 1e-2  # of the natural map, the accuracy of the next inner problem
 _LINEAR = 1e-6, 1e-2  # relative residual of iterative solves, at least and at most
-_REACHABLE = 1e-10  # natural map that counts as solved, whatever accuracy beyond it is asked for
+REACHABLE = 1e-10  # natural map that counts as solved, whatever accuracy beyond it is asked for
 _NOISE = 1e4  # times EPS r w: natural maps which may stall for round-off
 _FLOOR = 100.0  # times EPS r w: natural maps that round-off stalls soon, so that r is reduced,
 _QUICK = 0.02  # where the last step left at most this share of it: smaller r will do
@@ -235,7 +235,7 @@ def outcome(
 ) -> Outcome:
     """The outcome of forces f (nc, d) after these natural maps."""
     least = min(residuals, default=0.0)
-    met = least <= max(accuracy, _REACHABLE)
+    met = least <= max(accuracy, REACHABLE)
     run.report(f"{how}, natural map {least:.1e}")
     status = f"stopped at natural map {least:.1e}"
     return outcome_of(problem, f, met, len(residuals), [np.array(residuals)], how, status)
@@ -332,7 +332,7 @@ class Proximal:
         """The best forces, and the natural map after each proximal step."""
         self.lagged = self.coulomb
         best, worst, history = self.phase(f, max_steps)
-        self.lagged, solved = False, max(self.accuracy, _REACHABLE)
+        self.lagged, solved = False, max(self.accuracy, REACHABLE)
         for start in (best, f) if self.coulomb else ():  # again from where the first phase began
             if worst <= solved or len(history) >= max_steps or self.over:
                 break
@@ -367,7 +367,7 @@ class Proximal:
             worst = problem.worst(f) if error <= self.accuracy else np.inf
             if worst < least_worst or (error < least and least_worst == np.inf):
                 least, least_worst, best = error, worst, f
-            if self.over or worst <= _REACHABLE:
+            if self.over or worst <= REACHABLE:
                 break
             unsettled = len(history) > 4 and history[-1] > _SETTLING * history[-3]
             if self.lagged and (error <= _NEAR or unsettled):

@@ -95,12 +95,20 @@ def test_a_method_that_breaks_down_is_passed_over(monkeypatch: pytest.MonkeyPatc
     assert solution.provenance["how"].startswith("newton: ArithmeticError → interior-point: ")
 
 
-@pytest.mark.slow
-def test_a_step_without_solution_is_no_success() -> None:
-    """The wedge that overlaps: every method is tried, and none claims to have solved it."""
-    step = cdopt.bank.generators.pose(cdopt.bank.generators.wedge(gap=-1e-4))
-    with pytest.raises(cdopt.SolveFailed, match=r"proof|infeasible|no solution"):
-        cdopt.FrictionalCD(step, "associated").solve()
+@pytest.mark.parametrize("law", ["associated", "coulomb"])
+def test_a_step_without_solution_is_proven_after_the_first_method(law: str) -> None:
+    """A wedge that overlaps; and a sphere between walls that close in, which no law permits."""
+    if law == "associated":
+        step = cdopt.bank.generators.pose(cdopt.bank.generators.wedge(gap=-1e-4))
+    else:
+        step = cdopt.ContactStep(
+            M=np.eye(2), B=[[1.0, 0.0], [-1.0, 0.0]], phi=[-1e-3, -1e-3], v=np.zeros(2),
+            F_ext=np.zeros(2), dt=1e-3, friction=cdopt.Friction(0.5, [[0.0, 1.0], [0.0, 1.0]]),
+        )  # fmt: skip
+    with pytest.raises(cdopt.SolveFailed, match=r"proof|infeasible|no solution") as failed:
+        cdopt.FrictionalCD(step, law).solve()
+    assert failed.value.status == "infeasible: proven"
+    assert failed.value.proof is not None
 
 
 @pytest.mark.parametrize("index", [2, 12, 36])

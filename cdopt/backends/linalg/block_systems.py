@@ -17,7 +17,7 @@ from cdopt.backends.linalg.block_pairs import PairSystem, UnsymmetricPairSystem
 from cdopt.backends.linalg.factorisation import (
     DENSE,
     IterationStatistics,
-    Solve,
+    MatrixFactors,
     dense_solve,
     factorised,
 )
@@ -45,11 +45,18 @@ class BlockSystem:
 
     def __init__(
         self,
-        factorise: Callable[[], Solve],
+        factorise: Callable[[], MatrixFactors],
         iterated: PairSystem | UnsymmetricPairSystem | None = None,
     ) -> None:
         self.factorise, self.iterated, self.gave_up = factorise, iterated, False
         self.factors = factorise() if iterated is None else None
+
+    @property
+    def sign(self) -> float:
+        """The sign of its determinant, which takes the factors."""
+        if self.factors is None:
+            self.factors = self.factorise()
+        return self.factors.sign
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x with its residual reduced by ``tol``, in ``limit`` iterations or by factors."""
@@ -113,7 +120,7 @@ class Reactions:
         """I + H N, H of blocks ``left``ᵀ ``right``, both (contacts, d, d); always ``direct``."""
         return BlockSystem(lambda: self._factors(left.transpose(0, 2, 1) @ right))
 
-    def _factors(self, H: FloatArray) -> Solve:
+    def _factors(self, H: FloatArray) -> MatrixFactors:
         n = self.m
         if self._full is None:
             return factorised(sp.csr_array(sp.eye_array(n) + diagonal_blocks(H) @ self._N))

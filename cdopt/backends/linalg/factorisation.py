@@ -13,6 +13,7 @@ import ctypes
 import functools
 import importlib
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotrs
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
 from cdopt._util.checks import FloatArray, IntArray
@@ -209,10 +211,65 @@ class UpperPattern:
 # --- sparse libraries --------------------------------------------------------------------
 
 
-def factorised(J: sp.csr_array) -> Solve:
+class MatrixFactors(ABC):
+    """J⁻¹ as a function, by factors of J."""
+
+    @abstractmethod
+    def __call__(self, rhs: FloatArray) -> FloatArray:
+        """J⁻¹ rhs."""
+
+    @property
+    @abstractmethod
+    def sign(self) -> float:
+        """The sign of the determinant of J."""
+
+
+class SparseFactors(MatrixFactors):
+    """Those of SuperLU."""
+
+    def __init__(self, factors: Any) -> None:
+        self._factors = factors
+
+    def __call__(self, rhs: FloatArray) -> FloatArray:
+        """J⁻¹ rhs."""
+        return np.asarray(self._factors.solve(rhs))
+
+    @property
+    def sign(self) -> float:
+        """The sign of the determinant of J."""
+        orders = _parity(self._factors.perm_r) * _parity(self._factors.perm_c)
+        return float(orders * np.prod(np.sign(self._factors.U.diagonal())))
+
+
+class DenseFactors(MatrixFactors):
+    """Those of LAPACK; an ArithmeticError where J is singular."""
+
+    def __init__(self, J: FloatArray) -> None:
+        self._factor, self._pivots, failed = dgetrf(finite(J))
+        if failed:
+            raise ArithmeticError("a singular matrix")
+
+    def __call__(self, rhs: FloatArray) -> FloatArray:
+        """J⁻¹ rhs."""
+        return np.asarray(dgetrs(self._factor, self._pivots, rhs)[0])
+
+    @property
+    def sign(self) -> float:
+        """The sign of the determinant of J."""
+        swaps = np.count_nonzero(self._pivots != np.arange(self._pivots.size))
+        return float((-1.0) ** swaps * np.prod(np.sign(self._factor.diagonal())))
+
+
+def _parity(order: IntArray) -> float:
+    """1 for an even permutation, −1 for an odd one."""
+    steps = sp.csr_array((np.ones(order.size), (np.arange(order.size), order)))
+    cycles = connected_components(steps, directed=False)[0]
+    return float((-1.0) ** (order.size - cycles))
+
+
+def factorised(J: sp.csr_array) -> SparseFactors:
     """J⁻¹ by SuperLU, for a J of symmetric pattern; an ArithmeticError where J is singular."""
-    factors = _superlu(sp.csc_array(J), "MMD_AT_PLUS_A", diag_pivot_thresh=0.01)
-    return lambda rhs: np.asarray(factors.solve(rhs))
+    return SparseFactors(_superlu(sp.csc_array(J), "MMD_AT_PLUS_A", diag_pivot_thresh=0.01))
 
 
 def _superlu(H: sp.csc_array, order: str, **options: Any) -> Any:
@@ -223,15 +280,12 @@ def _superlu(H: sp.csc_array, order: str, **options: Any) -> Any:
         raise ArithmeticError(str(error)) from error
 
 
-def dense_solve(J: FloatArray) -> Solve:
+def dense_solve(J: FloatArray) -> DenseFactors:
     """J⁻¹ of a dense J, factorised once; an ArithmeticError where it is singular."""
-    factor, pivots, failed = dgetrf(finite(J))
-    if failed:
-        raise ArithmeticError("a singular matrix")
-    return lambda rhs: np.asarray(dgetrs(factor, pivots, rhs)[0])
+    return DenseFactors(J)
 
 
-def sparse_solve(J: sp.csr_array) -> Solve:
+def sparse_solve(J: sp.csr_array) -> MatrixFactors:
     """J⁻¹ of a sparse J, by a dense or a sparse factorisation."""
     return dense_solve(J.toarray()) if J.shape[0] <= DENSE else factorised(J)
 

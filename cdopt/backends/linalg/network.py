@@ -258,7 +258,7 @@ class ContactNetwork:
             return BlockSystem(lambda: factorisation.dense_solve(J))
         pairs, blocks = (None, None) if direct else (self.pairs, self.blocks)
 
-        def factorise() -> factorisation.Solve:
+        def factorise() -> factorisation.MatrixFactors:
             H = diagonal_blocks(left.transpose(0, 2, 1) @ right)
             return factorisation.sparse_solve(sp.csr_array(self.mass + self.B.T @ (H @ self.B)))
 

@@ -1,0 +1,309 @@
+"""A path to Coulomb's law from a problem with one answer, followed around its turns.
+
+In symmetric units (``cone_algebra``) forces y and rates s of the contacts meet, for each t > 0,
+
+    y ∘ s = t e,    s = ĝ(y) + (√(‖ĝ_T‖² + t²) + t) e,    both inside the cones,
+
+with the identity e of the cones. For large t the gaps are wide, forces are nearly e, and there is
+one such y; for t → 0 it is Coulomb's law (the associated one without the root). The solutions
+(y, t) are a smooth curve. It is followed by its length, not by t: where the law has several
+answers, t may grow for a while, and methods in which it only falls end there. Where no forces in
+the cones balance themselves and work against the rates (the Slater number is positive) the curve is
+bounded, and for almost every problem it ends at an answer (S. N. Chow, J. Mallet-Paret, J. A.
+Yorke, Math. Comp. 32, 1978; E. L. Allgower, K. Georg, *Introduction to Numerical Continuation
+Methods*, 2003, algorithm 6.1.10). That there is one is the theorem of Klarbring & Pang (SIAM J.
+Optim. 8, 1998).
+
+Both conditions are one equation y = P(y − s), with the smooth projection P(z) = ½ (z + √(z ∘ z +
+4 t e)) (M. Fukushima, Z.-Q. Luo, P. Tseng, SIAM J. Optim. 12, 2002): there is no boundary to stay
+away from. Its linear systems are those of Newton's method, S + Gᵀ H G; H grows as 1/t, so that near
+the end, where they lose their digits, systems of the forces take their place. Near the end also
+Newton's method on multipliers is tried, which ends at round-off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from cdopt._util.checks import FloatArray
+from cdopt.backends import proximal_newton
+from cdopt.backends.cone_algebra import SmoothProjection
+from cdopt.backends.deadline import NEVER, Deadline
+from cdopt.backends.interior_point import Units
+from cdopt.backends.linalg.factorisation import dense_solve
+from cdopt.backends.native import NativeBackend, Outcome, Run, listed
+from cdopt.backends.network_problem import NetworkProblem
+from cdopt.problem.cones import SYMMETRIC
+
+_FAR = 100.0  # t at the start, over the largest rate without forces
+_STARTING = 30  # Newton steps to the start of the curve
+_AWAY = 1e3  # t over the first one, where the curve leads back
+_FIRST, _LONGEST, _LEAST = 0.3, 8.0, 1e-6  # lengths of a step,
+_SHORTER = 0.4  # when it fails,
+_EASIER = {1: 2.0, 2: 2.0, 3: 1.3, 4: 1.0}  # and after so many corrections; else
+_HARDER = 0.7
+_CORRECTIONS = 6  # Newton steps back to the curve
+_ON_CURVE, _ROUND_OFF = 1e-6, 1e-13  # what the equation leaves there, over t, or at all
+_SLOWER = 0.9  # of what the step before left: no way back to the curve
+_NEAR, _AGAIN = 3e-3, 0.1  # natural map at which Newton's method ends it, and share till it retries
+_ENDING, _OUTER = 100, 25  # Newton steps and proximal steps then
+_FORCES, _FINE = 1_500, 1e-4  # rows up to which, and natural map at which systems are of forces
+
+
+# what solves a linear system, and the sign of its determinant
+Linear = tuple[Callable[[FloatArray], FloatArray], float]
+
+
+@listed
+@dataclass(frozen=True)
+class Homotopy(NativeBackend):
+    """Settings of the method that follows a path of forces to those of the law.
+
+    It is for steps that are far from convex: large coefficients of friction, many contacts that
+    could wedge. There it finds answers where methods that only improve a residual find none.
+
+    Parameters
+    ----------
+    accuracy : the run is solved when the natural map of every contact, over the closing speed of
+        its part, is at most this; and, down to 1e-10, when the certificate is.
+    max_steps : along the curve; each solves three to six systems.
+    history : keep the natural map of each step in ``raw.residuals``.
+
+    Raises
+    ------
+    InvalidInput : a setting out of range.
+    """
+
+    name: ClassVar[str] = "homotopy"
+    kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
+    cones: ClassVar[frozenset[str]] = frozenset({SYMMETRIC})
+    limit: ClassVar[str] = "max_steps"
+    warm_starts: ClassVar[bool] = False  # the method prescribes its start
+
+    accuracy: float = 1e-12
+    max_steps: int = 3_000
+    history: bool = False
+
+    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+        path = Path(problem, self.accuracy, run.deadline)
+        with run.iterating(problem.rows, path.net.m):
+            f = path.follow(self.max_steps)
+        return proximal_newton.outcome(problem, f, path.history, self.accuracy, str(path), run)
+
+
+class CurvePoint(NamedTuple):
+    """A point of the curve: forces y (nc, d) and log t, and the tangent there.
+
+    The tangent is ``along`` (nc, d) in ``unit`` (nc, 1), and ``up``, in log t; its length is one.
+    """
+
+    y: FloatArray
+    log_t: float
+    unit: FloatArray
+    along: FloatArray
+    up: float
+
+    @property
+    def t(self) -> float:
+        """t."""
+        return float(np.exp(self.log_t))
+
+    def towards(self, along: FloatArray, up: float) -> float:
+        """The cosine of the angle between its tangent and another one."""
+        return float(np.sum(self.along * along)) + self.up * up
+
+
+class Path:
+    """The curve of one problem, and the best forces found on it.
+
+    Attributes
+    ----------
+    history : the natural map of each point, and after each trial of Newton's method.
+    steps, systems : along the curve, and solved. turns : times that t began to grow or to fall.
+    """
+
+    def __init__(
+        self, problem: NetworkProblem, accuracy: float, deadline: Deadline = NEVER
+    ) -> None:
+        self.problem, self.net = problem, problem.net
+        self.accuracy, self.deadline, self.units = accuracy, deadline, Units(problem)
+        shape = problem.nc, problem.d
+        self.a = np.broadcast_to(self.units.a, (problem.rows,)).reshape(shape)
+        self.over = self.a / problem.weight[:, None]  # forces are these times y
+        self.steps = self.systems = self.turns = self.newton_steps = 0
+        self.history: list[float] = []
+        self.of_forces, self.sign = False, 1.0
+        self.best, self.least = np.zeros(shape), np.inf
+
+    def __str__(self) -> str:
+        turns = f", {self.turns} turns" if self.turns else ""
+        return f"{self.steps:,} steps{turns}, {self.systems:,} systems"
+
+    def follow(self, most: int) -> FloatArray:
+        """The best forces (nc, d) on ``most`` steps, or once they are accurate enough."""
+        at, length, trial = self._start(), _FIRST, _NEAR
+        highest = at.log_t + np.log(_AWAY)
+        for self.steps in range(1, most + 1):
+            ahead, length = self._stepped(at, length)
+            if ahead is None or ahead.log_t > highest or self.deadline.passed:
+                break
+            self.turns += at.up * ahead.up < 0.0
+            at = ahead
+            f = self.problem.project(self.over * at.y)
+            error = self._kept(f)
+            if error <= trial:
+                self._end(f)
+                trial = _AGAIN * error
+                self.of_forces |= error <= _FINE and self.problem.rows <= _FORCES
+            if self.least <= self.accuracy:
+                break
+        return self.best
+
+    def _kept(self, f: FloatArray) -> float:
+        """The natural map of forces f (nc, d), which are the best so far if it is the least."""
+        rates = self.net.gap(self.net.motion(self.net.load(f.ravel()))) + self.problem.p
+        error = self.problem.natural_map(f, self.problem.table(rates))
+        self.history.append(error)
+        if error < self.least:
+            self.best, self.least = f, error
+        return error
+
+    def _end(self, f: FloatArray) -> None:
+        """Newton's method on multipliers, from forces f (nc, d) near an answer."""
+        newton = proximal_newton.Proximal(self.problem, self.deadline, self.accuracy, _ENDING)
+        end, worst, errors = newton.phase(f, _OUTER)
+        self.newton_steps += newton.newton_steps
+        error = min(errors)
+        if error < self.least:
+            self.best, self.least = end, error
+            self.history.append(error)
+        if worst <= proximal_newton.REACHABLE:  # the certificate is what counts
+            self.least = 0.0
+
+    # --- along the curve ---------------------------------------------------------------
+
+    def _start(self) -> CurvePoint:
+        """A point of the curve, for a large t, and the way to smaller ones."""
+        y = np.zeros_like(self.a)
+        y[:, 0] = 1.0
+        rates = self.a * self.problem.table(self.problem.p)
+        log_t = float(np.log(_FAR * max(float(np.abs(rates).max(initial=0.0)), 1.0)))
+        slope = y
+        for _ in range(_STARTING):
+            left, step, slope = self._newton(y, log_t)
+            if np.linalg.norm(left) <= 1e-8 * np.sqrt(y.size):
+                break
+            y = y + step
+        return self._point(y, log_t, slope)
+
+    def _point(self, y: FloatArray, log_t: float, slope: FloatArray) -> CurvePoint:
+        """The point of these forces, where the curve has the ``slope`` dy/d log t.
+
+        t grows after every change of the sign of the determinant, which the last system has.
+        """
+        unit = np.sqrt(y.size) * (1.0 + np.linalg.norm(y, axis=1))[:, None]
+        size = -self.sign * float(np.sqrt(np.sum((slope / unit) ** 2) + 1.0))
+        return CurvePoint(y, log_t, unit, slope / unit / size, 1.0 / size)
+
+    def _stepped(self, at: CurvePoint, length: float) -> tuple[CurvePoint | None, float]:
+        """The next point of the curve, None where there is none; and the length of the next step.
+
+        Systems of motions are quicker; systems of forces go further.
+        """
+        length = min(length, _LONGEST)
+        while length > _LEAST:
+            ahead, corrections = self._corrected(at, length)
+            if ahead is not None:
+                return ahead, length * _EASIER.get(corrections, _HARDER)
+            length *= _SHORTER
+        if self.of_forces or self.problem.rows > _FORCES:
+            return None, length
+        self.of_forces = True
+        return self._stepped(at, _FIRST)
+
+    def _corrected(self, at: CurvePoint, length: float) -> tuple[CurvePoint | None, int]:
+        """The point of the curve at so much along the tangent, and the corrections it took."""
+        y, log_t = at.y + length * at.unit * at.along, at.log_t + length * at.up
+        before = np.inf
+        for corrections in range(_CORRECTIONS):
+            try:
+                left, step, slope = self._newton(y, log_t)
+            except ArithmeticError:  # a singular system
+                break
+            size = float(np.linalg.norm(left)) / np.sqrt(y.size)
+            near = max(_ON_CURVE * min(np.exp(log_t), 1.0), _ROUND_OFF)
+            if corrections and size <= near:
+                return self._point(y, log_t, slope), corrections
+            if not np.isfinite(size) or (corrections > 1 and size > _SLOWER * before):
+                break
+            before = size
+            moved = at.towards((y - at.y) / at.unit, log_t - at.log_t) - length
+            to_curve, by_log_t = at.towards(step / at.unit, 0.0), at.towards(slope / at.unit, 1.0)
+            change = -(moved + to_curve) / by_log_t
+            y, log_t = y + step + change * slope, log_t + change
+        return None, 0
+
+    # --- the equation ------------------------------------------------------------------
+
+    def _newton(self, y: FloatArray, log_t: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What is left of y − P(y − s) (nc, d), Newton's step at this t, and dy/d log t."""
+        self.systems += 1
+        t = float(np.exp(log_t))
+        s, turn, by_t = self._law(y, t)
+        smooth = SmoothProjection(y - s, t, self.units.lines)
+        left = y - smooth.value
+        make = self._forces_system if self.of_forces else self._motions_system
+        solve, self.sign = make(smooth, turn)
+        up = np.zeros_like(y)
+        up[:, 0] = by_t
+        return left, solve(-left), solve(t * (smooth.by_t - smooth.times(up)))
+
+    def _law(self, y: FloatArray, t: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """s (nc, d), the derivative (nc, d) of its normal row by ĝ, and that by t (nc,)."""
+        g = self._rates((self.over * y).ravel()) + self.a * self.problem.table(self.problem.p)
+        turn, raised, by_t = np.zeros_like(g), np.full(len(g), t), np.ones(len(g))
+        if self.problem.coulomb:
+            size = np.sqrt(np.sum(g[:, 1:] ** 2, axis=1) + t * t)
+            turn[:, 1:] = g[:, 1:] / size[:, None]
+            raised, by_t = raised + size, by_t + t / size
+        if self.units.lines is not None:
+            for x in (turn, raised, by_t):
+                x[self.units.lines] = 0.0
+        g[:, 0] += raised
+        return g, turn, by_t
+
+    def _rates(self, forces: FloatArray) -> FloatArray:
+        """What scaled forces (rows,) add to ĝ (nc, d)."""
+        return self.a * self.problem.table(self.net.gap(self.net.motion(self.net.load(forces))))
+
+    def _motions_system(self, smooth: SmoothProjection, turn: FloatArray) -> Linear:
+        """(1 − D) dy + D T a G dw = r for r (nc, d), by S dw = Gᵀ (a/w) dy."""
+        odds = smooth.odds()
+        H = odds + odds[:, :, :1] * turn[:, None, :]
+        inner = self.over[:, :, None] * H * self.a[:, None, :]
+        ones = np.broadcast_to(np.eye(self.problem.d), inner.shape)
+        system = self.net.block_system(ones, inner, True)
+
+        def solve(r: FloatArray) -> FloatArray:
+            q = smooth.magnified(r)
+            dw = system.solve(self.net.load((self.over * q).ravel()), _ROUND_OFF)
+            rate = self.a * self.problem.table(self.net.gap(dw))
+            return np.asarray(q - (H @ rate[:, :, None])[:, :, 0])
+
+        return solve, system.sign
+
+    def _forces_system(self, smooth: SmoothProjection, turn: FloatArray) -> Linear:
+        """The same by the dense matrix 1 − D + D T a N (a/w)."""
+        D, (nc, d) = smooth.slope(), turn.shape
+        N = self.problem.factors.dense()
+        J = ((D + D[:, :, :1] * turn[:, None, :]) * self.a[:, None, :]) @ N.reshape(nc, d, nc * d)
+        J = J.reshape(nc * d, nc * d) * self.over.ravel()
+        at = np.arange(nc)
+        blocks = J.reshape(nc, d, nc, d)
+        blocks[at, :, at, :] += np.eye(d) - D
+        factors = dense_solve(J)
+        return lambda r: factors(r.ravel()).reshape(nc, d), factors.sign
