@@ -10,7 +10,8 @@ from cdopt.backends.apgd import APGD
 from cdopt.backends.augmented_lagrangian import AugmentedLagrangian
 from cdopt.backends.auto import Auto
 from cdopt.backends.base import Backend, Capability, RunResult
-from cdopt.backends.gauss_seidel import NSGS, PGS
+from cdopt.backends.block_gauss_seidel import NSGS
+from cdopt.backends.gauss_seidel import PGS
 from cdopt.backends.homotopy import Homotopy
 from cdopt.backends.lemke import LCP
 from cdopt.backends.modelled import Direct, Modelled, OSQPSession, osqp_session

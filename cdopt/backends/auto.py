@@ -18,7 +18,7 @@ import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt.backends.admm import ADMM
-from cdopt.backends.gauss_seidel import NSGS
+from cdopt.backends.block_gauss_seidel import NSGS
 from cdopt.backends.homotopy import Homotopy
 from cdopt.backends.native import BREAKDOWN, NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
