@@ -491,6 +491,9 @@ def _filled(problem: NetworkProblem, cones: Filled) -> NetworkProblem:
     more: dict[str, Any] = {"G": sp.csr_array(onto @ problem.G)} if problem.G.shape[0] else {}
     if problem.N is not None:
         more["N"] = sp.csr_array(onto @ problem.N @ onto.T)
+    if problem.compliance is not None:
+        stiffness = cones.fill(problem.compliance.stiffness, 1.0)
+        more["compliance"] = dataclasses.replace(problem.compliance, stiffness=stiffness)
     return dataclasses.replace(
         problem,
         p=cones.fill(problem.p),

@@ -25,7 +25,7 @@ from cdopt.collision.contacts import (
     safe_margins,
 )
 from cdopt.collision.dissipation import damping_drive, damping_matrix
-from cdopt.collision.joints import joints
+from cdopt.collision.joints import joint_gaps, joints
 from cdopt.collision.motion import TURNINGS, advance, move
 from cdopt.collision.pair_friction import PairFriction
 
@@ -44,6 +44,7 @@ __all__ = [
     "external_forces",
     "friction",
     "gap_gradient",
+    "joint_gaps",
     "joints",
     "mass_matrix",
     "move",

@@ -173,6 +173,16 @@ def _friction(
     )
 
 
+def resisted_turns(scene: Scene) -> tuple[bool, bool]:
+    """Whether some material of a scene resists rolling, and whether one resists spinning.
+
+    In the plane nothing spins about a normal.
+    """
+    materials = checks.instance("scene", scene, Scene).materials
+    spins = scene.dim == 3 and any(material.spinning_friction for material in materials)
+    return any(material.rolling_friction for material in materials), spins
+
+
 def _moments(
     scene: Scene, state: State, contacts: Contacts, tangential: FloatArray, dofs: Dofs
 ) -> dict[str, Any]:
@@ -182,8 +192,7 @@ def _moments(
     Rows are there where some material of the scene states a coefficient.
     """
     nc, dim = contacts.nc, scene.dim
-    rolls = any(material.rolling_friction for material in scene.materials)
-    spins = dim == 3 and any(material.spinning_friction for material in scene.materials)
+    rolls, spins = resisted_turns(scene)
     if not (rolls or spins):
         return {"spin": read_only(np.zeros((nc, 0)))}
     curved = scene.bodies.curvature[contacts.bodies].sum(axis=1)

@@ -77,6 +77,18 @@ def joints(scene: Scene, state: State, dt: float, dofs: Dofs | None = None) -> J
     return Joints(freeze(J), read_only(np.array(rates)), names=_distinct(names))
 
 
+def joint_gaps(scene: Scene, state: State) -> FloatArray:
+    """(nj,) m and rad, what the rows of a scene's joints are off by in a ``state``.
+
+    Raises
+    ------
+    InvalidInput : a state of another scene.
+    """
+    checks.instance("scene", scene, Scene).check_state(state)
+    rows = [row for joint in scene.placed_joints for row in _rows(joint, state)]
+    return read_only(np.array([row.gap for row in rows], dtype=np.float64))
+
+
 def _distinct(names: list[str]) -> list[str]:
     """Names, numbered where several joints have one."""
     if len(set(names)) == len(names):

@@ -33,9 +33,16 @@ from cdopt.collision import (
     VerletList,
     advance,
     detect,
+    joint_gaps,
     safe_margins,
 )
-from cdopt.collision.contact_step import PUSHED, TOUCHING, arguments_of_step, warn_of_overlaps
+from cdopt.collision.contact_step import (
+    PUSHED,
+    TOUCHING,
+    arguments_of_step,
+    resisted_turns,
+    warn_of_overlaps,
+)
 from cdopt.collision.contacts import from_start
 from cdopt.dynamics.impacts import Slip, Solved, in_sequence, take
 from cdopt.dynamics.method import (
@@ -50,7 +57,7 @@ from cdopt.dynamics.method import (
     no_motion,
     without_memory,
 )
-from cdopt.dynamics.records import Checkpoint, ContactState, deepest, is_tangential
+from cdopt.dynamics.records import Checkpoint, ContactState, deepest, shape_of
 from cdopt.formulations import ClassicCD, CompatibleCD, CompatibleFriction, FrictionalCD
 from cdopt.formulations.friction_network import NetworkForces
 from cdopt.problem.certificate import TOLERANCE
@@ -178,9 +185,10 @@ class ContactDynamics:
             RigidMoment(0, state, contacts),
             StepRecord(
                 ContactState(none.astype(np.int64), none, vectors, vectors, none, 0.0),
-                {name: vectors if is_tangential(name) else none for name in self.forces},
+                {name: np.zeros(shape_of(name, 0, state.dim)) for name in self.forces},
                 stages={},
                 measures=dict.fromkeys(self.measures, 0.0),
+                joint_forces=np.zeros(joint_gaps(self.context.scene, state).size),
                 overlap=deepest(contacts.phi),
                 seconds_detect=seconds,
             ),
@@ -224,7 +232,12 @@ class ContactDynamics:
         )
         measures = answer.measures | {"impacts": answer.count, "plastic": answer.plastic}
         record = StepRecord(
-            contacts, answer.forces, answer.stages, measures, seconds_assemble=seconds
+            contacts,
+            answer.forces,
+            answer.stages,
+            measures,
+            seconds_assemble=seconds,
+            joint_forces=answer.reactions,
         )
         if context.strict and not record.ok:
             failure = Failure(_why(record), answer.solution, after, contacts.nc, record)
@@ -324,7 +337,8 @@ class StepProblems:
         self.remembers = settings.warm_start or (frictional and compatible)
         self.classic = "f_classic" if compatible else "f"
         normal = ("f", "f_classic") if compatible else ("f",)
-        ends = ("", "_t") if frictional else ("",)
+        moments = ("_r",) if any(resisted_turns(context.scene)) else ()
+        ends = ("", "_t", *moments) if frictional else ("",)
         self.forces = tuple(name + end for name in normal for end in ends)
         first = "friction" if frictional else "classic"
         self.stages = (first, "forces") if compatible else (first,)
@@ -365,6 +379,8 @@ class StepProblems:
             forces = _by_name(step, rows.reshape(step.nc, many), self.classic)
         stages = {self.stages[0]: Stage.of(solution, clock() - started)}
         answer = Solved(motion, motion, forces, stages, {}, solution)
+        if step.joints is not None:
+            answer = replace(answer, reactions=_reactions(step.joints.count, solution))
         if self._second is None:
             return answer
         if both is not None:
@@ -413,6 +429,7 @@ class StepProblems:
             stages={**answer.stages, "forces": Stage.of(last, clock() - started)},
             measures={name: float(closed.get(key, np.nan)) for name, key in keys.items()},
             solution=last or first,
+            reactions=answer.reactions if last is None else _reactions(answer.reactions.size, last),
         )
 
     def _with_history(
@@ -420,7 +437,7 @@ class StepProblems:
     ) -> Solved:
         """The answer with the forces of a network that remembers the ``slip``."""
         started = clock()
-        rows = np.full((step.nc, self._context.scene.dim), np.nan)
+        rows, reactions = np.full((step.nc, self._context.scene.dim), np.nan), answer.reactions
         stage = Stage.of(None, 0.0)
         if not step.nc:
             stage, slip = Stage(0.0, True, True, 0, 0.0, "no contacts"), None
@@ -434,7 +451,8 @@ class StepProblems:
             except SolveFailed as error:
                 stage = replace(stage, seconds=clock() - started, status=error.status)
             else:
-                rows = np.column_stack([network.f, network.f_t])
+                rows = network.rows.reshape(step.nc, -1)
+                reactions = reactions if network.joint_forces is None else network.joint_forces
                 seconds = clock() - started
                 stage = Stage(network.residual, network.ok, True, -1, seconds, network.label)
                 trial = _by_name(step, network.trial, "trial")
@@ -443,7 +461,8 @@ class StepProblems:
         else:
             slip = None
         forces, stages = _by_name(step, rows, "f") | answer.forces, {"forces": stage}
-        return replace(answer, forces=forces, stages=answer.stages | stages, slip=slip)
+        stages = answer.stages | stages
+        return replace(answer, forces=forces, stages=stages, slip=slip, reactions=reactions)
 
     def counts(self, step: ContactStep, answer: Solved) -> dict[str, float]:
         """With friction, of the answer to a whole step, parts of it and contacts.
@@ -519,12 +538,26 @@ def _rows(step: ContactStep, ids: IntArray, normal: FloatArray, sliding: FloatAr
 
 
 def _by_name(step: ContactStep, rows: FloatArray, name: str) -> dict[str, FloatArray]:
-    """Normal forces (nc,), and tangential ones as vectors (nc, dim), of rows (nc, d)."""
+    """Normal forces (nc,), tangential ones as vectors (nc, dim) and moments, of rows (nc, d)."""
     friction = _friction(step)
+    moments = rows.shape[1] > friction.d
     if not step.nc:
-        return {name: np.zeros(0), f"{name}_t": np.zeros((0, friction.d))}
+        none = {name: np.zeros(0), f"{name}_t": np.zeros((0, friction.d))}
+        return none | ({f"{name}_r": np.zeros(shape_of("_r", 0, friction.d))} if moments else {})
     vectors = np.einsum("ik,ikx->ix", rows[:, 1 : friction.d], friction.tangents)
-    return {name: rows[:, 0].copy(), f"{name}_t": vectors}
+    forces = {name: rows[:, 0].copy(), f"{name}_t": vectors}
+    return forces | ({f"{name}_r": _moments(step, rows)} if moments else {})
+
+
+def _moments(step: ContactStep, rows: FloatArray) -> FloatArray:
+    """Moments on the second bodies of rows (nc, d), N·m: vectors (nc, 3), or (nc,) in the plane."""
+    friction, normals = _friction(step), step.normals
+    moments = rows[:, friction.d :]
+    if friction.d == 2 or normals is None:
+        return moments[:, 0].copy()
+    spins = friction.moments % 2  # about the normal, before those about the tangents
+    about = np.concatenate([normals[:, None, :][:, :spins], friction.tangents], axis=1)
+    return np.asarray(np.einsum("ik,ikx->ix", moments, about[:, : friction.moments]))
 
 
 def rigid_step(
@@ -551,6 +584,12 @@ def rigid_step(
     dofs = scene.dofs if friction is None else scene.full_dofs
     arguments = arguments_of_step(scene, state, touching, dofs, dt, turning, mu)
     return ContactStep._of(**arguments, v_min=v_min)
+
+
+def _reactions(many: int, solution: StepSolution) -> FloatArray:
+    """Reactions of as many joints (nj,), N and N·m; no numbers where a solution has none."""
+    found = solution.joint_forces
+    return np.full(many, np.nan) if found is None else found
 
 
 def _last_iterate(

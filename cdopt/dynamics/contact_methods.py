@@ -121,7 +121,7 @@ class FrictionalSteps(ContactSettings):
     -----
     The diagnostics ``carrying`` counts the contacts with a force, and ``sliding`` those of them
     whose friction is at its limit μ f. Materials with rolling or spinning friction resist both by
-    the product cone; records hold forces, and no moments.
+    the product cone; "f_r" are their moments.
 
     Raises
     ------

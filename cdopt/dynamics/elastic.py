@@ -147,12 +147,15 @@ class VariationalSteps(ElasticSettings):
         Unsupported : shapes that the path does not know; friction with α = 0.
         """
         friction, scene = self.friction(context), context.scene
-        require_elastic(scene)
+        _require_elastic(scene)
         if friction is not None and self.alpha == 0.0:
             why = "forces at the start of the step know nothing of its slip"
             raise Unsupported("friction with alpha 0", why, ("alpha=0.5",))
         self._check_length(context, friction)
-        if self.path == "native" or (self.path == "auto" and is_native(scene)):
+        if self.path == "native":
+            scene.require_no_joints("the native path")
+        simple = is_native(scene) and not scene.joints
+        if self.path == "native" or (self.path == "auto" and simple):
             return SphereRun(context, self, self._loops(context))
         backend = resolved("backend", self.backend or "newton")
         settings = context.dt, self.alpha, self.damping, backend, self.tol, friction
@@ -297,9 +300,14 @@ class QuasiStaticSteps(ElasticSettings):
 
 
 def require_elastic(scene: Scene) -> None:
+    """Refuse scenes that elastic contacts do not describe, and joints."""
+    scene.require_no_joints("velocity-Verlet or quasi-static motion")
+    _require_elastic(scene)
+
+
+def _require_elastic(scene: Scene) -> None:
     """Refuse scenes that elastic contacts do not describe."""
     scene.require_no_box("a method with elastic contacts in time")
-    scene.require_no_joints("a method with elastic contacts in time")
     if not np.isfinite(scene.half_stiffness).any():
         raise InvalidInput(
             "scene",

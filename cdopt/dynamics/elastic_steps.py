@@ -18,7 +18,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import SolveFailed
-from cdopt.collision import PairFriction, VerletList, detect, move
+from cdopt.collision import PairFriction, VerletList, detect, joint_gaps, move
 from cdopt.dynamics.configuration import contact_state
 from cdopt.dynamics.friction_springs import SlidingSprings
 from cdopt.dynamics.linearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Increments, Passes
@@ -96,6 +96,8 @@ class _ElasticRun:
         more = ("friction", "tangential") if self.friction else ()
         self.measures: tuple[str, ...] = (*settings.energies, *more)
         self.forces: tuple[str, ...] = ("f", "f_t") if self.friction else ("f",)
+        scene = context.scene
+        self._no_reactions = np.zeros(joint_gaps(scene, scene.initial).size)
         self._totals = 4 if self.friction else 3  # of ``Passes.energy``
 
     def _at_start(self, contacts: ContactState) -> FloatArray:
@@ -103,9 +105,19 @@ class _ElasticRun:
         return np.array([0.0, 0.0, -contacts.energy, 0.0][: self._totals])
 
     def _record(
-        self, contacts: ContactState, total: FloatArray, stage: Stage | None = None
+        self,
+        contacts: ContactState,
+        total: FloatArray,
+        stage: Stage | None = None,
+        solution: StepSolution | None = None,
     ) -> StepRecord:
-        """The record of a state; ``total`` are the energies since the start, ``Passes.energy``."""
+        """The record of a state; ``total`` are the energies since the start, ``Passes.energy``.
+
+        ``solution`` is that of the last step, which has the forces of joints.
+        """
+        reactions = self._no_reactions
+        if solution is not None and solution.joint_forces is not None:
+            reactions = solution.joint_forces
         lost, work, error = total[:3].tolist()
         elastic, forces = contacts.energy, {"f": contacts.forces}
         measures = {"elastic": elastic, "dissipated": lost, "work": work}
@@ -114,7 +126,8 @@ class _ElasticRun:
             forces["f_t"] = contacts.tangential
             measures |= {"friction": float(total[3]), "tangential": contacts.energy_t}
         stages = {} if stage is None else {"step": stage}
-        return StepRecord(contacts, forces, stages, measures, deepest(contacts.phi))
+        overlap = deepest(contacts.phi)
+        return StepRecord(contacts, forces, stages, measures, overlap, joint_forces=reactions)
 
 
 # --- compiled loops ------------------------------------------------------------------------
@@ -294,7 +307,7 @@ class PassesRun(_ElasticRun):
         """Take up to ``steps`` steps; one that fails, or is not certified, leaves those before."""
         started, state, springs = clock(), moment.state, moment.springs
         energy, worst, passes, done = np.zeros(self._totals), 0.0, 0, 0
-        ok, claimed = True, True
+        ok, claimed, solution = True, True, None
         failed: tuple[str, StepSolution | SolveFailed | None] | None = None
         while done < steps and failed is None:
             try:
@@ -309,10 +322,11 @@ class PassesRun(_ElasticRun):
             state, done, passes = taken.state, done + 1, passes + taken.passes
             energy, worst = energy + taken.energy, max(worst, taken.residual)
             ok, claimed = ok and taken.ok, claimed and taken.claimed
-            springs = taken.springs
+            springs, solution = taken.springs, taken.solution
         stage = Stage(worst, ok, claimed, passes, clock() - started, "")
         total, step = np.asarray(moment.energy + energy), moment.step + done
-        record = self._record(self._contacts(state, springs), total, stage) if done else None
+        shown = self._contacts(state, springs) if done else None
+        record = None if shown is None else self._record(shown, total, stage, solution)
         state = state.at(step * self.context.dt)
         failure = None if failed is None else Failure(*failed, state)
         return Advance(ElasticMoment(step, state, total, springs), record, failure)

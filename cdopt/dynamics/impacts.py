@@ -11,7 +11,7 @@ the start of the step. Each of these steps is the same convex problem, and is ce
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,7 @@ class Solved:
     count: int = 1  # contact steps that it took
     plastic: int = 0  # contacts with e > 0 that closed without, as no impacts were left
     parts: int = 1  # into how many the step was split
+    reactions: FloatArray = field(default_factory=lambda: np.zeros(0))  # (nj,) N, of joints
     slip: Slip | None = None  # for the next step, where compatible forces with friction were found
 
     @property
@@ -118,14 +119,15 @@ def in_sequence(step: ContactStep, solve: Solver, most: int) -> Solved:
     names = answers[0].forces
     pairs = list(zip(shares, answers, strict=True))
     forces = {name: np.sum([s * a.forces[name] for s, a in pairs], axis=0) for name in names}
-    return _joined(answers, way / step.dt, forces, sum(a.plastic for a in answers), len(answers))
+    plastic = sum(a.plastic for a in answers)
+    return _joined(answers, shares, way / step.dt, forces, plastic, len(answers))
 
 
 def _in_turn(step: ContactStep, solve: Solver, classic: str, most: int) -> Solved:
     """The step from impact to impact."""
     pull = step.mass.solve(step.F_ext)
     left, phi, v, way = step.dt, step.phi, step.v_star, np.zeros(step.nv)
-    answers: list[Solved] = []
+    answers, shares = list[Solved](), list[float]()
     forces: dict[str, FloatArray] = {}
     plastic = 0
     while left > 0.0:
@@ -135,10 +137,11 @@ def _in_turn(step: ContactStep, solve: Solver, classic: str, most: int) -> Solve
         rows = np.ones(step.nc, dtype=bool) if last else _acting(now, v, window)
         answer = solve(now.select(rows))
         answers.append(answer)
+        shares.append(left / step.dt)
         v = answer.motion
         for name, f in answer.forces.items():
             total = forces.setdefault(name, np.zeros((step.nc, *f.shape[1:])))
-            total[rows] += left / step.dt * f
+            total[rows] += shares[-1] * f
         if last:
             late = _late(now, now.v, phi)
             plastic = int(np.count_nonzero(late & _carries(answer.forces[classic])))
@@ -146,17 +149,21 @@ def _in_turn(step: ContactStep, solve: Solver, classic: str, most: int) -> Solve
         flight = left if last else _next(phi, rate, left, ~rows & (step.restitution > 0.0))
         way, phi, left = way + flight * v, phi + flight * rate, left - flight
         phi = _without_noise(phi, step, v)
-    return _joined(answers, way / step.dt, forces, plastic)
+    return _joined(answers, shares, way / step.dt, forces, plastic)
 
 
 def _joined(
     answers: list[Solved],
+    shares: list[float],
     mean: FloatArray,
     forces: dict[str, FloatArray],
     plastic: int,
     parts: int = 1,
 ) -> Solved:
-    """Answers to steps that follow one another as one, with the worst of all stages."""
+    """Answers to steps that follow one another as one, with the worst of all stages.
+
+    ``shares`` of the step are those for which the forces of each act.
+    """
     last = answers[-1]
     return Solved(
         motion=last.motion,
@@ -168,6 +175,7 @@ def _joined(
         count=sum(a.count for a in answers),
         plastic=plastic,
         parts=parts,
+        reactions=np.sum([s * a.reactions for s, a in zip(shares, answers, strict=True)], axis=0),
         slip=next((a.slip for a in reversed(answers) if a.slip is not None), None),
     )
 

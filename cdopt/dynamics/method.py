@@ -9,7 +9,7 @@ is resumed ends with the same bits.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -122,11 +122,12 @@ class StepRecord:
     Attributes
     ----------
     contacts : those of the frame, as in ``Frame``.
-    forces : N by name, one for each name in ``Stepper.forces``: (nc,), and (nc, dim) of tangential
-        forces, whose names end in "_t" (``records.is_tangential``).
+    forces : N by name, one for each name in ``Stepper.forces``: (nc,), of tangential forces
+        (nc, dim), and moments, as in ``Frame``.
     stages : one Stage for each name in ``Stepper.stages``; none of the initial state.
     measures : one number for each name in ``Stepper.measures``.
     overlap : the deepest at the end, m; not a number where it is not known.
+    joint_forces : (nj,) N, of the scene's joints.
     seconds_detect, seconds_assemble : s.
     """
 
@@ -135,6 +136,7 @@ class StepRecord:
     stages: Mapping[str, Stage]
     measures: Mapping[str, float]
     overlap: float = np.nan
+    joint_forces: FloatArray = field(default_factory=lambda: np.zeros(0))
     seconds_detect: float = 0.0
     seconds_assemble: float = 0.0
 

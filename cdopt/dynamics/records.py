@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cdopt._util import checks
+from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.collision.contacts import FEATURES
 from cdopt.collision.motion import spins
 from cdopt.scene import Scene, State
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NEXT, _LAST = [1, 2, 0], [2, 0, 1]  # axes of a vector product
 
@@ -37,7 +40,11 @@ class Frame(Frozen):
     normals : (nc, dim) from the first body to the second. points : (nc, dim) m.
     forces : by name, in N, (nc,): "f" of the method, and "f_classic" of the first problem of
         compatible contact dynamics. With friction (nc, dim) "f_t", tangential forces on the second
-        body as vectors. Not a number where a failed step gave none.
+        body as vectors; of rigid contacts that resist turns "f_r", moments on the second body in
+        N·m, vectors (nc, 3) in space and numbers (nc,) in the plane. Not a number where a failed
+        step gave none.
+    joint_forces : (nj,) N and N·m, reactions of the scene's joints in the step that led here, by
+        its rows (``cdopt.collision.joints``); zero of the initial state.
     """
 
     step: int
@@ -47,6 +54,7 @@ class Frame(Frozen):
     normals: FloatArray
     points: FloatArray
     forces: Mapping[str, FloatArray]
+    joint_forces: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         checks.whole("step", self.step, 0)
@@ -59,8 +67,10 @@ class Frame(Frozen):
             value = checks.real(name, getattr(self, name), f"an array of shape {shape}", shape)
             object.__setattr__(self, name, value)
         for name, f in checks.mapping("forces", self.forces).items():
-            shape = (nc, dim) if is_tangential(checks.text("forces", name)) else (nc,)
+            shape = shape_of(checks.text("forces", name), nc, dim)
             checks.real(f"forces[{name!r}]", f, f"an array of shape {shape}", shape)
+        joints = checks.real("joint_forces", self.joint_forces, "numbers (nj,)", (None,))
+        object.__setattr__(self, "joint_forces", joints)
         super().__post_init__()
         for values in self.forces.values():
             read_only(values)
@@ -112,7 +122,7 @@ class Frame(Frozen):
         ------
         InvalidInput : the method gives no normal forces of this name.
         """
-        normal = [key for key in self.forces if not is_tangential(key)]
+        normal = [key for key in self.forces if is_normal(key)]
         vectors = self.forces[checks.choice("name", name, normal)][:, None] * self.normals
         return vectors + self.forces.get(f"{name}_t", 0.0)
 
@@ -128,6 +138,19 @@ class Frame(Frozen):
         for column, sign in ((0, -1.0), (1, 1.0)):
             np.add.at(total, self.bodies[:, column], sign * vectors)
         return total
+
+    def to_frame(self) -> pd.DataFrame:
+        """The contacts as a pandas.DataFrame, a row for each, their ids the index.
+
+        Columns are the bodies ``i`` and ``j``, ``gap`` in m, and the forces by name, vectors as
+        ``f_t.0`` and so on.
+        """
+        columns = {"contact": self.contact_ids, "i": self.bodies[:, 0], "j": self.bodies[:, 1]}
+        table: dict[str, NDArray[Any]] = {**columns, "gap": self.phi}
+        for name, f in self.forces.items():
+            each = {name: f} if f.ndim == 1 else {f"{name}.{k}": x for k, x in enumerate(f.T)}
+            table |= each
+        return notebook.data_frame(table, index="contact")
 
     def to_pyvista(self, scene: Scene | None = None) -> Any:
         """The frame as a ``pyvista.MultiBlock`` of the points "bodies" and "contacts".
@@ -158,21 +181,41 @@ class Frame(Frozen):
             contacts["gap"], contacts["bodies"] = self.phi, self.bodies
             contacts["normals"] = in_space(self.normals)
             for name, f in self.forces.items():
-                contacts[name] = in_space(f) if is_tangential(name) else f
+                contacts[name] = f if f.ndim == 1 else in_space(f)
         return pyvista.MultiBlock({"bodies": bodies, "contacts": contacts})
 
     def __repr__(self) -> str:
         return f"Frame(step {self.step}, t={self.t:g} s, {self.nc:,} contacts)"
 
 
-def is_tangential(name: str) -> bool:
-    """Whether forces of this name are tangential vectors (nc, dim) rather than numbers (nc,)."""
-    return name.endswith("_t")
+def is_normal(name: str) -> bool:
+    """Whether forces of this name are normal ones, neither tangential ones nor moments."""
+    return not name.endswith(("_t", "_r"))
+
+
+def components(name: str, dim: int) -> int:
+    """How many components forces of this name have in ``dim`` dimensions; 0 of numbers (nc,).
+
+    Names of tangential forces end in "_t", those of moments in "_r".
+    """
+    if name.endswith("_r"):
+        return 3 if dim == 3 else 0
+    return dim if name.endswith("_t") else 0
+
+
+def shape_of(name: str, nc: int, dim: int) -> tuple[int, ...]:
+    """The shape of forces of this name on nc contacts in ``dim`` dimensions."""
+    many = components(name, dim)
+    return (nc, many) if many else (nc,)
 
 
 def largest_forces(forces: Mapping[str, FloatArray]) -> dict[str, float]:
-    """The largest of the ``forces`` of a frame, N, by name; of tangential ones the largest size."""
-    return {name: float(np.nan_to_num(sizes(f)).max(initial=0.0)) for name, f in forces.items()}
+    """The largest of the ``forces`` of a frame, N, by name; of tangential ones the largest size.
+
+    Moments are not among them.
+    """
+    known = {name: f for name, f in forces.items() if not name.endswith("_r")}
+    return {name: float(np.nan_to_num(sizes(f)).max(initial=0.0)) for name, f in known.items()}
 
 
 def sizes(forces: FloatArray) -> FloatArray:
@@ -238,7 +281,10 @@ class MemoryStore:
         self._checkpoint = Checkpoint(0, header.scene.initial, {})
 
     def array(self, name: str) -> NDArray[Any]:
-        """An array of all frames, "t", "step", "q" or "v", or "diagnostics", a row per step."""
+        """An array of all frames, "t", "step", "q", "v" or "joint_forces", or "diagnostics".
+
+        The last has a row per step.
+        """
         if name == "diagnostics":
             return np.array(self._rows).reshape(len(self._rows), len(self.header.columns))
         return np.array([getattr(frame, name) for frame in self._frames])

@@ -13,6 +13,7 @@ from typing import Any, Generic, NoReturn
 
 import numpy as np
 
+from cdopt._util.checks import read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import CdoptError, InvalidInput, SolveFailed
 from cdopt._util.progress import ProgressCallback
@@ -107,8 +108,9 @@ class Simulation(Generic[M]):
             if now.get(name) != before.get(name):
                 expected = f"{before.get(name)!r}, as in the run to resume"
                 raise InvalidInput(name, repr(now.get(name)), expected)
-        if saved.columns != self.header.columns:
-            other = ", ".join(sorted(set(saved.columns) ^ set(self.header.columns)))
+        was, here = ({*header.columns, *header.forces} for header in (saved, self.header))
+        if was != here:
+            other = ", ".join(sorted(was ^ here))
             raise InvalidInput("out", f"a run of another version, by {other}", "a new file")
 
     # --- the loop ----------------------------------------------------------------------
@@ -234,6 +236,7 @@ def _frame(k: int, state: State, record: StepRecord) -> Frame:
         normals=contacts.normals,
         points=contacts.points,
         forces=record.forces,
+        joint_forces=read_only(record.joint_forces),
     )
 
 

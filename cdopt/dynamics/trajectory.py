@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt.collision import joints
 from cdopt.dynamics.records import Frame, Header, MemoryStore, largest_forces
 from cdopt.dynamics.trajectory_file import FileStore, copy
 from cdopt.scene import Scene
@@ -224,6 +225,26 @@ class Trajectory:
     def v(self) -> FloatArray:
         """(frames, nb, 3 or 6) velocities, as in State."""
         return read_only(self._store.array("v"))
+
+    @property
+    def joint_forces(self) -> FloatArray:
+        """(frames, nj) N and N·m, reactions of the scene's joints, by its rows.
+
+        Those of the step that led to each frame; zero at the start. ``cdopt.collision.joints`` says
+        what the rows are.
+        """
+        return read_only(self._store.array("joint_forces"))
+
+    def joints_to_frame(self) -> pd.DataFrame:
+        """Reactions of the joints as a pandas.DataFrame: a row for each frame, the time its index.
+
+        Columns are the rows of the joints by name, N and N·m.
+        """
+        scene, reactions = self.scene, self.joint_forces
+        rows = joints(scene, scene.initial, self.dt) if reactions.shape[1] else None
+        names = [] if rows is None or rows.names is None else rows.names.tolist()
+        columns = {name: reactions[:, k] for k, name in enumerate(names)}
+        return notebook.data_frame({"t": self.t, **columns}, index="t")
 
     # --- diagnostics -------------------------------------------------------------------
 

@@ -45,8 +45,9 @@ from numpy.typing import NDArray
 from cdopt._util import files
 from cdopt._util.checks import IntArray
 from cdopt._util.errors import CdoptError, InvalidInput
+from cdopt.collision import joint_gaps
 from cdopt.collision.contacts import FEATURES
-from cdopt.dynamics.records import Checkpoint, Frame, Header, MemoryStore, in_space, is_tangential
+from cdopt.dynamics.records import Checkpoint, Frame, Header, MemoryStore, components, in_space
 from cdopt.interop.hdf5 import finite_heaps, fixed_attributes, self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
 from cdopt.scene import Scene, Sphere, State
@@ -60,7 +61,7 @@ except ImportError:  # Windows: two writers at a time are not noticed
 FORMAT = 4
 _FORMATS = (3, FORMAT)  # which are read; 3 has its texts in attributes
 _TEXTS = ("settings", "forces", "columns")  # of the header, as JSON
-_RECORDS = "cdopt"
+_RECORDS, _JOINTS = "cdopt", "joint_forces"
 _EXPECTED = "a trajectory that cdopt wrote"
 _DIAGNOSTICS = {"step", "time", "ok"}  # of any run
 _CELL_DATA = {"gap": ("f8", 0), "normal": ("f8", 3), "contact": ("i8", 0)}
@@ -92,10 +93,15 @@ class FileStore:
                 _require_rows(part, self.header, at_least=0 if k else 1)
 
     def array(self, name: str) -> NDArray[Any]:
-        """An array of all frames, "t", "step", "q" or "v", or "diagnostics", a row per step."""
+        """An array of all frames, "t", "step", "q", "v" or "joint_forces", or "diagnostics".
+
+        The last has a row per step.
+        """
         with self._open() as parts:
             if name == "t":
                 return np.concatenate([PolyDataSeries(part).times for part in parts])
+            if name == _JOINTS and name not in parts[0][_RECORDS]:
+                return np.zeros((sum(part[_RECORDS]["step"].shape[0] for part in parts), 0))
             rows = np.concatenate([part[_RECORDS][name][()] for part in parts])
         return rows.reshape(-1, self.header.scene.nb, rows.shape[1]) if name in "qv" else rows
 
@@ -112,6 +118,7 @@ class FileStore:
             return Frame(
                 step=int(step),
                 state=State(float(t), q, v),
+                joint_forces=columns[_JOINTS][0] if _JOINTS in columns else np.zeros(0),
                 forces={name: columns[_shown(name)] for name in self.header.forces},
                 **{name: columns[shown] for shown, name in _CONTACTS.items()},
             )
@@ -390,7 +397,8 @@ def _lay_out(file: h5py.File, header: Header) -> None:
     spheres = scene.bodies.table(Sphere)
     if spheres is not None:
         radius[spheres.body] = spheres.columns["radius"]
-    forces = {_shown(name): ("f8", 3 * is_tangential(name)) for name in header.forces}
+    vectors = {name: components(name, scene.dim) > 0 for name in header.forces}
+    forces = {_shown(name): ("f8", 3 * vectors[name]) for name in header.forces}
     PolyDataSeries.create(
         file,
         scene.nb,
@@ -407,6 +415,8 @@ def _lay_out(file: h5py.File, header: Header) -> None:
     growing(records, "q", "f8", scene.initial.q.shape[1:])
     growing(records, "v", "f8", scene.initial.v.shape[1:])
     growing(records, "step", "i8", (), 512)
+    if joints := joint_gaps(scene, scene.initial).size:
+        growing(records, _JOINTS, "f8", (joints,))
     growing(records, "diagnostics", "f8", (len(header.columns),), 64)
 
 
@@ -426,7 +436,7 @@ def _columns(frames: Sequence[Frame]) -> Columns:
     """At least one frame; ``nc`` counts the contacts of each."""
     flat = {shown: [getattr(f, name) for f in frames] for shown, name in _CONTACTS.items()}
     flat |= {_shown(name): [frame.forces[name] for frame in frames] for name in frames[0].forces}
-    names = ("step", "t", "q", "v", "nc")
+    names = ("step", "t", "q", "v", "nc", *([_JOINTS] if frames[0].joint_forces.size else []))
     columns = {name: np.array([getattr(frame, name) for frame in frames]) for name in names}
     return columns | {name: np.concatenate(parts) for name, parts in flat.items()}
 
@@ -440,6 +450,8 @@ def _read(file: h5py.File, header: Header, first: int, count: int) -> Columns:
     columns["point"] = series.points(first, count)[_places(nb, nc)[1]]
     dim = header.scene.dim
     columns = {name: x if x.ndim == 1 else x[:, :dim] for name, x in columns.items()}
+    if _JOINTS in records:
+        columns[_JOINTS] = records[_JOINTS][frames]
     q, v = (records[name][bodies].reshape(count, nb, records[name].shape[1]) for name in "qv")
     known = {"step": records["step"][frames], "t": series.times[frames], "q": q, "v": v, "nc": nc}
     return columns | known
@@ -449,6 +461,7 @@ def _append(file: h5py.File, scene: Scene, columns: Columns) -> None:
     """Append frames, all at once."""
     contacts = dict(columns)
     steps, times, q, v, nc = (contacts.pop(name) for name in ("step", "t", "q", "v", "nc"))
+    joints = contacts.pop(_JOINTS, np.zeros((steps.size, 0)))
     if not steps.size:
         return
     bounded, nb, dim = np.isfinite(scene.bodies.reach), scene.nb, scene.dim
@@ -467,6 +480,8 @@ def _append(file: h5py.File, scene: Scene, columns: Columns) -> None:
     append(records["q"], q.reshape(-1, q.shape[2]))
     append(records["v"], v.reshape(-1, v.shape[2]))
     append(records["step"], steps)
+    if _JOINTS in records:
+        append(records[_JOINTS], joints)
 
 
 def _places(nb: int, counts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -535,6 +550,9 @@ def _require_rows(file: h5py.File, header: Header, at_least: int) -> None:
     frames, rows = records["step"].shape, records["diagnostics"].shape
     if len(frames) != 1 or frames[0] < at_least or PolyDataSeries(file).times.shape != frames:
         raise ValueError("no frames, or frames without times")
+    joints = joint_gaps(header.scene, initial).size
+    if _JOINTS in records and records[_JOINTS].shape != (frames[0], joints):
+        raise ValueError(f"{_JOINTS} of shape {records[_JOINTS].shape}, not {(frames[0], joints)}")
     for name, start in (("q", initial.q), ("v", initial.v)):
         expected = (frames[0] * start.shape[0], start.shape[1])
         if records[name].shape != expected:

@@ -26,7 +26,8 @@ the forces are those of De Klerk et al. (2021).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -45,6 +46,8 @@ from cdopt.collision import (
     detect,
     effective_mass,
     gap_gradient,
+    joint_gaps,
+    joints,
     mass_matrix,
     move,
 )
@@ -57,6 +60,8 @@ from cdopt.dynamics.method import no_motion
 from cdopt.formulations import Sliders, StepDamping, VariationalStep
 from cdopt.geometry.rotations import turned
 from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.joints import Joints
+from cdopt.problem.mass import MassMatrix
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import SHAPES, Dofs, Scene, Sphere, State
 
@@ -67,6 +72,7 @@ _TURN = 0.5 * np.pi  # rad a step, where contacts are far from where the step fo
 TURNS_TOO_FAR = "a body turns further in one step than its contacts can be foreseen"
 PASSES = 40  # of linearising again; each gains two digits and more
 _NEWTON = 60  # iterations for the free motion; four to eight at small turns
+_DEPENDENT = 1e-10  # of the largest singular value: joints that depend on others
 _SETTLED = 1e-15  # change of θ, as a share, that ends it
 _SMALL = 1e-4  # rad, below which series are used
 
@@ -79,17 +85,26 @@ class _Stated:
     contacts: Contacts
     sliders: Sliders | None  # None without friction
     solution: StepSolution
+    drive: FloatArray | None = None  # (nj,) m/s, rates of joints by bodies that are moved
 
     @property
     def u(self) -> FloatArray:
         """Δq (nv,) of the answer."""
         return np.asarray(self.solution.u)
 
+    def kicked(self, impulse: FloatArray) -> FloatArray:
+        """Jᵀ (nv,) of an ``impulse`` (nj,) of the joints, kg m/s and kg m²/s."""
+        if self.step.joints is None:
+            raise TypeError("a step without joints")
+        return np.asarray(self.step.joints.J.T @ impulse)
+
     def pushed(self, alpha: float, h: float) -> FloatArray:
-        """Bᵀf + B_tᵀf_t (nv,), N and N·m."""
+        """Bᵀf + B_tᵀf_t + Jᵀr (nv,), N and N·m."""
         load = self.step.B.T @ np.asarray(self.solution.f)
         if self.sliders is not None:
             load = load + self.sliders.B_t.T @ self.sliders.forces(self.u, alpha, h).ravel()
+        if self.step.joints is not None and self.solution.joint_forces is not None:
+            load = load + self.step.joints.J.T @ self.solution.joint_forces
         return np.asarray(load)
 
 
@@ -190,13 +205,21 @@ class VariationalPasses:
         stated, solution = here.stated, here.stated.solution
         mom_next = np.asarray(solution.mom) - here.shift
         ended = self._ended(state, solution, mom_next)
+        kick = self._kick(ended, stated)
+        if kick is not None:
+            pushed = stated.kicked(kick)
+            mom_next = mom_next + pushed
+            v_next = np.asarray(solution.v_next) + stated.step.mass.solve(pushed)
+            ended = self._ended(state, replace(solution, v_next=v_next), mom_next)
         failure = self._failure(more + 1, here.left, solution, state, ended)
-        energy = self._energy(start, dofs.gather(ended.v), mom_next, stated)
+        energy = self._energy(start, dofs.gather(ended.v), mom_next, stated, kick)
         after = None
         if start.frozen is not None and stated.sliders is not None:
             sliding = stated.sliders, stated.contacts, here.d, self.alpha, self.h
             after, lost, walls = start.frozen.stretched(*sliding)
             energy = np.append(energy + np.array([lost, -walls, lost + walls]), lost)
+        if kick is not None and solution.joint_forces is not None:  # mean ones of the step
+            solution = replace(solution, joint_forces=solution.joint_forces + kick / self.h)
         residual = np.inf if solution.certificate is None else solution.certificate.worst
         certified = residual, solution.ok, solution.claimed
         return Passes(ended, more + 1, *certified, solution, failure, energy, after)
@@ -214,6 +237,36 @@ class VariationalPasses:
             friction = frozen(self.scene, self.law, (state, there, self.h), contacts, springs)
         return _Start(state, v, mom, fastest, damping, friction), d
 
+    def _kick(self, ended: State, stated: _Stated) -> FloatArray | None:
+        """Impulses (nj,), N s, of joints at the end of a step, so that velocities keep them, too.
+
+        They act along Jᵀ at q_α, as the reactions of the step do: the step is then its own
+        inverse (as RATTLE, H. C. Andersen, Journal of Computational Physics 52, 1983).
+        """
+        held = stated.step.joints
+        if held is None or self.alpha == 0.0:
+            return None
+        there = joints(self.scene, ended, self.h, self._dofs)
+        if there is None:
+            return None
+        rate = there.rate - joint_gaps(self.scene, ended) / self.h
+        missed = there.J @ self._dofs.gather(ended.v) + rate
+        mass = MassMatrix(mass_matrix(self.scene, ended, self._dofs))
+        push = mass.solve_sparse(sp.csr_array(held.J.T))
+        return np.linalg.lstsq((there.J @ push).toarray(), -missed, rcond=_DEPENDENT)[0]
+
+    def _joints(self, state: State, there: State, d: FloatArray) -> tuple[Joints | None, Any]:
+        """The joints of a pass, so that Δq ends where they hold, and what moved bodies drive.
+
+        J is that of q_α, along which reactions act; gaps are those at the end of a step by d (nv,).
+        """
+        held = joints(self.scene, there, self.h, self._dofs)
+        if held is None:
+            return None, None
+        drive = held.rate - joint_gaps(self.scene, there) / self.h
+        end = joint_gaps(self.scene, self._at(state, d, 1.0))
+        return Joints(held.J, (end - held.J @ d) / self.h, names=held.names), drive
+
     def shift(self, here: _Answer) -> FloatArray:
         """What the turns of solids, by the forces of the last pass, add to the momenta (nv,)."""
         stated = here.stated
@@ -230,6 +283,7 @@ class VariationalPasses:
         B = gap_gradient(scene, there, contacts, dofs)
         if start.frozen is not None:
             sliders = start.frozen.sliders(scene, there, contacts, dofs)
+        held, drive = self._joints(start.state, there, d)
         step = ContactStep(
             M=self._turns.mass(start.state, d),
             B=B,
@@ -243,6 +297,7 @@ class VariationalPasses:
             points=contacts.points,
             contact_ids=contacts.contact_ids,
             dof_body=dofs.body,
+            joints=held,
         )
         solution = VariationalStep(
             step,
@@ -253,7 +308,7 @@ class VariationalPasses:
             two_sided=contacts.bonded,
             sliders=sliders,
         ).solve(self.backend, check=True)
-        return _Stated(step, contacts, sliders, solution)
+        return _Stated(step, contacts, sliders, solution, drive)
 
     def _dissipation(
         self, step: _Start, there: State, contacts: Contacts, d: FloatArray
@@ -291,7 +346,12 @@ class VariationalPasses:
         return sp.csr_array(C + normal), drive - B.T @ (c_n * contacts.gap_rate)
 
     def _energy(
-        self, start: _Start, v_next: FloatArray, mom_next: FloatArray, stated: _Stated
+        self,
+        start: _Start,
+        v_next: FloatArray,
+        mom_next: FloatArray,
+        stated: _Stated,
+        kick: FloatArray | None,
     ) -> FloatArray:
         """What damping took, external work and error of a step, ``Passes.energy``.
 
@@ -303,12 +363,16 @@ class VariationalPasses:
             return np.full(3, np.nan)
         scene, dofs = self.scene, self._dofs
         impulses = self.h * (stated.pushed(self.alpha, self.h) + step.F_ext)
+        impulses = impulses if kick is None else impulses + stated.kicked(kick)
         lost, mean = 0.0, 0.5 * (v_next + v)
         if not self._undamped:
             lost = -float((mom_next - mom - impulses) @ mean)
         torque = scene.bodies.torque.reshape(scene.nb, -1)
         applied = dofs.gather(np.hstack([scene.bodies.force, torque]))
         walls = self.h * float(solution.f @ stated.contacts.gap_rate)
+        if stated.drive is not None and solution.joint_forces is not None:
+            walls += self.h * float(solution.joint_forces @ stated.drive)
+            walls += 0.0 if kick is None else float(kick @ stated.drive)
         error = float(impulses @ mean) - float(step.F_ext @ solution.u) + walls
         error += 0.5 * float(v_next @ mom - v @ mom_next)
         return np.array([lost, float(applied @ solution.u) - walls, error])

@@ -29,11 +29,14 @@ from cdopt.formulations.stated_program import unpacked
 from cdopt.formulations.statement import InForces, InMotion, Statement
 from cdopt.problem import ContactProblem
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
+from cdopt.problem.cone_products import Product
+from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.delassus_step import ROUND_OFF, DelassusStep
 from cdopt.problem.existence import prove_infeasible
 from cdopt.problem.joint_elimination import Eliminated, eliminated
+from cdopt.problem.joints import Joints
 from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 from cdopt.problem.stacking import Stack
 from cdopt.problem.step import ContactNames, Step
@@ -54,6 +57,8 @@ class Formulation(ABC):
     form : which of the two dual statements ``problem`` is.
     step : the step, where the problem is that of one; in coordinates that keep its joints.
     joints : the joints of the step, eliminated from it; None where it has none.
+    springs : those of finite stiffness, where they are not eliminated: their rows are lines after
+        the contacts', in the coordinates of ``step``; None without.
     bodies : the data of a rigid step with joints, of all bodies, with the joints' rows as lines
         after the contacts'; its answers are certified by it.
     extended : whether constraints or an objective were added.
@@ -63,6 +68,7 @@ class Formulation(ABC):
     form: str
     step: Step | None = None
     joints: Eliminated | None = None
+    springs: Joints | None = None
     bodies: ContactProblem | None = None
     extended: bool = False
     _multipliers: tuple[Any, ...] = ()  # of the last answer, of each constraint of a user
@@ -113,7 +119,8 @@ class Formulation(ABC):
     @computed_once
     def forces(self) -> cp.Expression | None:
         """CVXPY expression of f (nc,), N; None where the form does not hold it."""
-        return self.statement.forces
+        forces = self.statement.forces
+        return forces if forces is None or self.springs is None else forces[: self._contact_rows]
 
     @computed_once
     def velocity(self) -> cp.Expression | None:
@@ -162,6 +169,17 @@ class Formulation(ABC):
         return not self.data.nc or (self.data.d == 1 and self._power == HOOKE)
 
     @property
+    def _contact_rows(self) -> int:
+        """Number of rows of contacts; those of joints that are springs come after them."""
+        return self.data.rows - (0 if self.springs is None else self.springs.count)
+
+    @property
+    def _contact_cones(self) -> Cones:
+        """The cones of the contacts."""
+        cones = self.data.cones
+        return cones.parts[0] if self.springs is not None and isinstance(cones, Product) else cones
+
+    @property
     def contact_ids(self) -> NDArray[Any] | None:
         """Names of the contacts whose forces a solution holds."""
         ids: NDArray[Any] | None = (self.step or self.data).contact_ids
@@ -174,6 +192,14 @@ class Formulation(ABC):
             return self.step.names
         ids = self.contact_ids
         return None if ids is None else ContactNames(ids.size, ids)
+
+    def _keep_joints(self, step: ContactStep) -> ContactStep:
+        """The step in coordinates that keep its rigid joints; ``springs`` are the others."""
+        self.joints = eliminated(step, springs=True)
+        if self.joints is None:
+            return step
+        self.springs = self.joints.kept
+        return self.joints.step
 
     @abstractmethod
     def latex(self) -> str:
@@ -193,24 +219,26 @@ class Formulation(ABC):
     def seed(self, start: WarmStart) -> None:
         """Write a previous solution, ``start``, into the CVXPY variables."""
         checks.instance("start", start, WarmStart)
-        self.statement.seed(start)
+        self.statement.seed(self._placed(start))
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        """v_next, u, gap, dual and what friction adds; f too where it is more than the iterate's.
+        """f, v_next, u, gap, dual, what friction adds, and forces of joints that are springs.
 
         Multipliers of the form in forces are the rates of a step or the displacement; those of the
         form in motions the impulses or forces.
         """
-        data, motion, f = self.data, iterate.motion, iterate.forces
-        gap = data.gap(motion, f)
-        fields: dict[str, FloatArray | None] = {"gap": gap}
+        data, motion, many = self.data, iterate.motion, self._contact_rows
+        f, gap = iterate.forces[:many], data.gap(motion, iterate.forces)[:many]
+        fields: dict[str, FloatArray | None] = {"f": f, "gap": gap}
+        if self.springs is not None:
+            fields["joint_forces"] = iterate.forces[many:]
         if data.is_static:
             fields |= {"u": motion, "dual": motion if self.in_forces else f}
         else:
             fields |= {"v_next": motion, "dual": gap if self.in_forces else f * data.dt}
         if data.d > 1:
-            forces, rates = data.cones.table(f), data.cones.table(gap)
-            last = 1 + data.cones.sliding
+            forces, rates = (self._contact_cones.table(x) for x in (f, gap))
+            last = 1 + self._contact_cones.sliding
             fields |= {"f": forces[:, 0].copy(), "f_t": forces[:, 1:last].copy()}
             fields |= {"gap": rates[:, 0].copy(), "slip": rates[:, 1:last].copy()}
             if last < data.d:
@@ -223,12 +251,12 @@ class Formulation(ABC):
         """What the ``joints`` change of the ``fields``: motions of all bodies, and reactions."""
         v_next = joints.full(fields["v_next"])
         moved = fields["f"], fields.get("f_t"), fields.get("f_r")
-        reactions = joints.reactions(v_next, *moved)
+        reactions = joints.reactions(v_next, *moved, springs=fields.get("joint_forces"))
         return {"v_next": v_next, "joint_forces": reactions}
 
     def _answer(self, iterate: Iterate) -> dict[str, Any]:
         """The arrays of a solution, of an answer that counts as one."""
-        fields: dict[str, Any] = {"f": iterate.forces, **self._fields(iterate)}
+        fields: dict[str, Any] = self._fields(iterate)
         if self.joints is not None:
             fields.update(self._with_joints(self.joints, fields))
         return fields
@@ -442,6 +470,7 @@ class Formulation(ABC):
         time_limit = checks.optional(checks.not_negative, "time_limit", time_limit)
         chosen = resolve(usual(self) if backend is None else backend, **options)
         start = warm_start.warm_start() if isinstance(warm_start, StepSolution) else warm_start
+        start = None if start is None else self._placed(start)
         require_capable(chosen, self, self.name)
         started = clock()
 
@@ -474,6 +503,18 @@ class Formulation(ABC):
     def _split(self, whole: StepSolution, stack: Stack, tol: float) -> list[StepSolution]:
         """The solution of each step of a ``stack``, certified with its own data at ``tol``."""
         return split_steps(self, whole, stack, tol)
+
+    def _placed(self, start: WarmStart) -> WarmStart:
+        """An earlier solution on the rows of ``data``; joints that are springs begin at zero."""
+        if self.springs is None or start.forces.size == self.data.rows:
+            return start
+        forces = start.forces_in(self._contact_cones, self._row_ids)
+        return WarmStart(np.append(forces, np.zeros(self.springs.count)), start.motion)
+
+    @property
+    def _row_ids(self) -> NDArray[Any] | None:
+        """Names of the contacts of ``data``."""
+        return self.contact_ids
 
     def _run(
         self, once: Solve, backend: Backend, start: WarmStart | None, time_limit: float | None

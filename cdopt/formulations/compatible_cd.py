@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
@@ -232,12 +233,11 @@ class CompatibleCD:
             if u is not None and self.joints is not None and u.size == self.joints.given.nv:
                 u = self.joints.coordinates(u)
             earlier = WarmStart(forces[network.contacts], u)
-        springs = self._springs()
-        truss = self.truss(network)
-        if springs is not None:  # their forces have no names to be matched by
-            truss, earlier = self._with_springs(springs, network, first), None
+        truss = self.elastic_network(network, first)
+        if self.springs is not None:  # their forces have no names to be matched by
+            earlier = None
         second = truss.solve(chosen, warm_start=earlier, time_limit=deadline.time_limit, **common)
-        return self._combine(first, _covering(second, truss, network), network, springs)
+        return self._combine(first, _covering(second, truss, network), network)
 
     def _solve_each(
         self, stack: Stack, backend: Any, *, tol: float = TOLERANCE, **options: Any
@@ -289,7 +289,7 @@ class CompatibleCD:
             record["closed"] = {"contacts": many, "tol": own_tol, "projected": network.projected}
             own = {"objective": objective, "classic": one, "provenance": record}
             each.append({"certificates": {**_as_classic(one), "forces": forces}, **own})
-        whole = self._combine(*answers, network, None)
+        whole = self._combine(*answers, network)
         fields = {name: getattr(whole, name) for name in ("f", "v_next", "u", "gap", "dual")}
         fields["joint_forces"] = whole.joint_forces
         dual = of_dof if self.form == "complementary" else stack.contact
@@ -297,21 +297,31 @@ class CompatibleCD:
         owners |= {"u": stack.dof if stack.dof.size else of_dof}
         return split(whole, stack, fields, owners, each)
 
-    def _springs(self) -> Eliminated | None:
-        """The step in coordinates that keep its rigid joints, where others are springs."""
+    @cached_property
+    def springs(self) -> Eliminated | None:
+        """The step in coordinates that keep its rigid joints alone; None where all are rigid."""
         if self.joints is None or not self.joints.soft.size:
             return None
         return eliminated(self.joints.given, springs=True)
 
-    def _with_springs(
-        self, springs: Eliminated, network: ClosedNetwork, classic: StepSolution
-    ) -> NoTensionTruss:
-        """Equation (36) on the closed contacts and the joints of finite stiffness."""
-        kept, contacts, step = springs.kept, network.contacts, springs.step
-        if kept is None or classic.joint_forces is None:
+    def elastic_network(self, network: ClosedNetwork, classic: StepSolution) -> NoTensionTruss:
+        """Equation (36) on the contacts of a closed ``network``, and on joints of finite stiffness.
+
+        The joints come last, ``classic`` has their forces. Without such joints it is ``truss``.
+
+        Raises
+        ------
+        InvalidInput : a classic solution without forces of joints.
+        """
+        springs = self.springs
+        if springs is None or springs.kept is None:
+            return self.truss(network)
+        reactions = checks.instance("classic", classic, StepSolution).joint_forces
+        if reactions is None:
             raise InvalidInput("classic", "no joint forces", "a classic solution of this step")
+        kept, contacts, step = springs.kept, network.contacts, springs.step
         rows = checks.freeze(sp.csr_array(sp.vstack([step.B[contacts], kept.J])))
-        forces = np.append(network.forces[contacts], classic.joint_forces[springs.soft])
+        forces = np.append(network.forces[contacts], reactions[springs.soft])
         stiffness = np.append(step.stiffness[contacts], kept.stiffness)
         truss = truss_data(
             rows,
@@ -503,7 +513,6 @@ class CompatibleCD:
         first: StepSolution,
         second: StepSolution,
         network: ClosedNetwork,
-        springs: Eliminated | None,
     ) -> StepSolution:
         """The second solution on all contacts, with motion and gap of the first."""
 
@@ -518,7 +527,7 @@ class CompatibleCD:
         iterate, dual, f = second.iterate, second.dual, everywhere(second.f)
         more: dict[str, Any] = {}
         if self.joints is not None and first.v_next is not None and f is not None:
-            joints = springs or self.joints
+            joints = self.springs or self.joints
             of_springs = np.asarray(second.f)[network.contacts.size :]
             more = {"joint_forces": joints.reactions(first.v_next, f, springs=of_springs)}
             more |= {"u": None if second.u is None else joints.motions.Z @ second.u}

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
@@ -25,9 +26,9 @@ from cdopt.formulations.friction_network import (
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.problem import Step, StepSolution
 from cdopt.problem.cones import SLIDING
-from cdopt.problem.joint_elimination import require_rigid_joints
+from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.scaling import delassus_root
-from cdopt.problem.step_problems import LAWS
+from cdopt.problem.step_problems import LAWS, frictional_data
 
 
 class CompatibleFriction:
@@ -47,7 +48,11 @@ class CompatibleFriction:
     Raises
     ------
     InvalidInput : a bad argument.
-    Unsupported : joints of finite stiffness.
+
+    Notes
+    -----
+    Joints of finite stiffness are springs of the network, relative to its contacts; with a history
+    they go on from the forces that it has of them.
     """
 
     def __init__(
@@ -63,8 +68,6 @@ class CompatibleFriction:
         law = checks.choice("law", law, LAWS)
         flow = checks.choice("flow", flow, LAWS)
         sliders = checks.choice("sliders", sliders, ("refuse", "haar-karman"))
-        if isinstance(step, Step):
-            require_rigid_joints(step, "CompatibleFriction")
         self.flow, self.sliders = flow, sliders
         self.problem, self.history = FrictionalCD(step, law), history
         step.require_no_moments("CompatibleFriction")
@@ -87,7 +90,56 @@ class CompatibleFriction:
         slides = (faces.status == SLIDING) & (faces.mu > 0.0)
         if slides.any() and flow == "coulomb" and self.sliders == "haar-karman":
             flow = "associated"
-        return answer, network_on(self.problem, faces, flow, trial=self._trial(faces))
+        trial = self._trial(faces)
+        if self.springs is None:
+            return answer, network_on(self.problem, faces, flow, trial=trial)
+        return answer, self._with_springs(self.springs, answer, faces, flow, trial)
+
+    @cached_property
+    def springs(self) -> Eliminated | None:
+        """The step in coordinates that keep its rigid joints alone; None where all are rigid."""
+        joints = self.problem.joints
+        if joints is None or not joints.soft.size:
+            return None
+        return eliminated(joints.given, springs=True)
+
+    @property
+    def joints(self) -> Eliminated | None:
+        """The joints of the step, the rigid ones eliminated from the network; None without any."""
+        return self.springs or self.problem.joints
+
+    def _with_springs(
+        self,
+        springs: Eliminated,
+        answer: StepSolution,
+        faces: Faces,
+        flow: str,
+        trial: FloatArray,
+    ) -> FrictionNetwork:
+        """The network with joints of finite stiffness among its springs."""
+        kept, step, reactions = springs.kept, springs.step, answer.joint_forces
+        if kept is None or reactions is None or step.friction is None:
+            raise InvalidInput("solution", "no joint forces", "a solution of this step")
+        data = frictional_data(step, self.problem.law)
+        normal, before = np.arange(data.rows) % data.d == 0, None
+        if self.history is not None and self.history.joint_forces is not None:
+            known = checks.vector("history", self.history.joint_forces, reactions.size, "N")
+            before = known[springs.soft]
+        load = data.B.T @ faces.forces.ravel() + kept.J.T @ reactions[springs.soft]
+        return FrictionNetwork(
+            sp.csr_array(data.B[normal]),
+            sp.csr_array(data.B[~normal]),
+            load,
+            faces.mu,
+            step.stiffness,
+            step.friction.stiffness_ratio,
+            faces,
+            trial,
+            flow,
+            dof_body=data.bodies.label,
+            joints=kept,
+            joint_trial=before,
+        )
 
     def solve(
         self, solution: str | Backend | StepSolution | None = None, *, tol: float = 1e-9
@@ -98,9 +150,10 @@ class CompatibleFriction:
         label = forces.label
         if forces.flow != self.flow:
             label += " in place of Coulomb micro-slip, because contacts slide"
-        joints, more = self.problem.joints, dict[str, Any]()
+        joints, more = self.joints, dict[str, Any]()
         if joints is not None and answer.v_next is not None:
-            reactions = joints.reactions(answer.v_next, forces.f, forces.f_t)
+            moved = answer.v_next, forces.f, forces.f_t
+            reactions = joints.reactions(*moved, springs=forces.joint_forces)
             more = {"joint_forces": reactions, "u": joints.motions.Z @ forces.u}
         ids = self.problem.step.contact_ids
         return replace(forces, label=label, contact_ids=ids, **more)

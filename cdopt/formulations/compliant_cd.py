@@ -15,19 +15,14 @@ relative stiffness, the error is O(ε).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.formulations.base import FORMS, Formulation
 from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import ContactStep, Step, elastic_data
-from cdopt.problem.contact_law import PowerLaw, TwoSidedLaw
-from cdopt.problem.joint_elimination import Eliminated, eliminated
-from cdopt.problem.solution import Iterate
+from cdopt.problem.contact_law import PowerLaw
 
 
 class ElasticStep(Formulation):
@@ -85,36 +80,15 @@ class CompliantCD(ElasticStep):
         power = checks.optional(checks.power, "power", power)
         kappa = checks.positive("kappa", kappa)
         form = checks.choice("form", form, FORMS)
-        step = self._take(step, form)
-        self.joints = eliminated(step, springs=True)
-        step = self.step = step if self.joints is None else self.joints.step
-        springs = None if self.joints is None else self.joints.kept
-        self.kappa = kappa
-        stiffness = step.stiffness * self.kappa
+        step = self._keep_joints(self._take(step, form))
+        self.step, self.kappa, springs = step, kappa, self.springs
         if springs is not None:
-            stiffness = np.append(stiffness, springs.stiffness * self.kappa)
-        if not np.all(np.isfinite(stiffness) & (stiffness > 0.0)):
+            springs = self.springs = springs.stiffer(kappa)
+        stiffness = step.stiffness * kappa
+        stated = stiffness if springs is None else np.append(stiffness, springs.stiffness)
+        if not np.all(np.isfinite(stated) & (stated > 0.0)):
             raise InvalidInput("kappa", f"{self.kappa:g}", "a factor that keeps stiffness finite")
-        law = PowerLaw(stiffness, power or step.power)
-        if springs is not None:
-            law = TwoSidedLaw(law.stiffness, law.power, np.arange(stiffness.size) >= step.nc)
-        self.data = elastic_data(step, law, springs=springs)
-
-    def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        """Those of the contacts; joints of finite stiffness come last in the iterate."""
-        fields, nc = super()._fields(iterate), self.step.nc
-        if iterate.forces.size > nc:
-            fields |= {"f": iterate.forces[:nc], "gap": np.asarray(fields["gap"])[:nc]}
-            fields |= {"dual": np.asarray(fields["dual"])[:nc]}
-            fields |= {"joint_forces": iterate.forces[nc:]}
-        return fields
-
-    def _with_joints(
-        self, joints: Eliminated, fields: dict[str, Any]
-    ) -> dict[str, FloatArray | None]:
-        v_next, springs = joints.full(fields["v_next"]), fields.get("joint_forces")
-        reactions = joints.reactions(v_next, fields["f"], springs=springs)
-        return {"v_next": v_next, "joint_forces": reactions}
+        self.data = elastic_data(step, PowerLaw(stiffness, power or step.power), springs=springs)
 
     def latex(self) -> str:
         """The problem as mathematics."""

@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
@@ -38,7 +38,9 @@ from cdopt.formulations.no_tension_truss import TRUSS_FORMS
 from cdopt.formulations.printing import align
 from cdopt.problem import ContactProblem, StepSolution, WarmStart
 from cdopt.problem.certificate import Certificate
-from cdopt.problem.cones import OPEN, RESTING, SLIDING, FixedFaces
+from cdopt.problem.cone_products import Product
+from cdopt.problem.cones import OPEN, RESTING, SLIDING, Cones, FixedFaces, Lines
+from cdopt.problem.joints import Joints
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale
 from cdopt.problem.step_problems import LAWS, friction_network_data, interleaved
@@ -166,7 +168,8 @@ class NetworkForces(Frozen):
     contact_ids : (nc,) names of the contacts, or None.
     tol : tolerance of the balance.
     solution : of the network, with its certificate; None of forces that no network gave.
-    joint_forces : (nj,) N, reactions of the joints of a step; None without joints.
+    joint_forces : (nj,) N, reactions of the joints of a step, or of those of a network; None
+        without joints.
     """
 
     f: FloatArray
@@ -180,6 +183,11 @@ class NetworkForces(Frozen):
     tol: float = 1e-9
     solution: StepSolution | None = None
     joint_forces: FloatArray | None = None
+
+    @property
+    def rows(self) -> FloatArray:
+        """(nc d,) N, the components of each contact's force in turn."""
+        return np.column_stack([self.f, self.f_t]).ravel()
 
     @property
     def certificate(self) -> Certificate | None:
@@ -215,6 +223,9 @@ class FrictionNetwork(Formulation):
     rays : (nc, d) force of sliding contacts per unit of normal force, with a ``status`` of
         numbers; other rows are not read.
     dof_body : (nv,) the body of each dof, for the scales of the certificate.
+    joints : ``cdopt.Joints`` of finite relative stiffness: springs that push and pull, whose rows
+        come after those of the contacts. ``contact_load`` has their reactions in it.
+    joint_trial : (nj,) N, forces of these springs at u = 0; default none.
 
     Raises
     ------
@@ -245,6 +256,8 @@ class FrictionNetwork(Formulation):
         form: str = "potential",
         rays: Any = None,
         dof_body: Any = None,
+        joints: Joints | None = None,
+        joint_trial: Any = None,
     ) -> None:
         flow = checks.choice("flow", flow, LAWS)
         form = checks.choice("form", form, TRUSS_FORMS)
@@ -262,7 +275,7 @@ class FrictionNetwork(Formulation):
         k_t = k_n * checks.per_contact("stiffness_ratio", stiffness_ratio, nc, positive=True)
         self.D = np.column_stack([k_n, *[k_t] * many])
         shape = (nc, self.d)
-        self.status, self.rays = _stated_faces(status, rays, shape)
+        faces = self.status, self.rays = _stated_faces(status, rays, shape)
         self.closed, self.slides = self.status != OPEN, self.status == SLIDING
         if self.flow == "coulomb" and (self.slides & (self.mu > 0.0)).any():
             why = "sliding contacts make compatibility and balance different matrices"
@@ -271,14 +284,23 @@ class FrictionNetwork(Formulation):
             np.zeros(shape) if trial is None else checks.numbers("trial", trial, shape, "N")
         )
         self.B = interleaved(normal, sliding)
+        cones: Cones = FixedFaces(self.mu, self.d, *faces)
+        springs, before = self.D.ravel(), self.trial.ravel()
+        if joints is not None:
+            self.springs = _sprung(joints, nv)
+            pulled = np.zeros(joints.count) if joint_trial is None else joint_trial
+            pulled = checks.vector("joint_trial", pulled, joints.count, "N")
+            self.B = freeze(sp.csr_array(sp.vstack([self.B, joints.J])))
+            cones = Product(cones, Lines(joints.count))
+            springs, before = np.append(springs, joints.stiffness), np.append(before, pulled)
+        self.k, self.before = read_only(springs), read_only(before)
         reach = column_scale(self.B)
         self.reach = np.where(reach > 0.0, reach, 1.0)
         self.scaled_B = sp.csr_array(self.B * (1.0 / self.reach)[None, :])
-        faces = FixedFaces(self.mu, self.d, self.status, self.rays)
         if dof_body is not None:
             dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
-        springs = read_only(self.D.ravel()), self.trial.ravel()
-        self.data = friction_network_data(self.B, self.load, faces, *springs, self.flow, dof_body)
+        each = self.k, self.before
+        self.data = friction_network_data(self.B, self.load, cones, *each, self.flow, dof_body)
 
     @property
     def _particulars(self) -> list[str]:
@@ -334,7 +356,7 @@ class FrictionNetwork(Formulation):
         tol, chosen, near = checks.positive("tol", tol), resolve(backend, **options), None
         if start is not None:
             self._fitting("start", start)
-            near = WarmStart(np.column_stack([start.f, start.f_t]).ravel(), start.u)
+            near = WarmStart(start.rows, start.u)
         if self.flow == "coulomb" and not chosen.capability.consumes(self.data):
             why = "Coulomb's micro-slip is not the optimality condition of a convex problem"
             raise Unsupported(f"{chosen.name} for {self.name}", why, ("backend='newton'",))
@@ -344,7 +366,8 @@ class FrictionNetwork(Formulation):
             raise SolveFailed(
                 "no forces of the network", backend=chosen.name, status=solution.status
             )
-        forces, u = self.data.cones.table(iterate.forces), iterate.motion
+        many, u = self.nc * self.d, iterate.motion
+        forces = iterate.forces[:many].reshape(self.nc, self.d)
         missed = np.abs(self.load - self.data.load(iterate.forces)) / self.reach
         unit = self.data.part_force[self.data.parts.dof]  # a heavy part hides no light one
         residual = float((missed / unit).max(initial=0.0))
@@ -356,11 +379,21 @@ class FrictionNetwork(Formulation):
                 problem=self.data,
             )
         label = "Haar–Kármán" if self.flow == "associated" else "network with Coulomb micro-slip"
-        y, trial = self._springs(u)[:, 0], forces.copy()
+        y, trial = self._tried(u)[:many].reshape(self.nc, self.d)[:, 0], forces.copy()
         pulled = self.closed if self.flow == "coulomb" else ~forces.any(axis=1)
         trial[pulled, 0] = np.where(forces[pulled, 0] > 0.0, forces[pulled, 0], y[pulled])
-        parts = forces[:, 0].copy(), forces[:, 1:].copy(), u
-        return NetworkForces(*parts, self.flow, label, residual, trial, tol=tol, solution=solution)
+        return NetworkForces(
+            forces[:, 0].copy(),
+            forces[:, 1:].copy(),
+            u,
+            self.flow,
+            label,
+            residual,
+            trial,
+            tol=tol,
+            solution=solution,
+            joint_forces=None if self.springs is None else iterate.forces[many:].copy(),
+        )
 
     # --- derivatives ---------------------------------------------------------------------
 
@@ -373,19 +406,19 @@ class FrictionNetwork(Formulation):
         return forces
 
     def linearised(self, forces: NetworkForces) -> tuple[FloatArray, FloatArray]:
-        """y = t − D B u (nc, d), N, and ∂f/∂y (nc, d, d) of a solution of this network."""
+        """y = t − D B u (nc, d), N, and ∂f/∂y (nc, d, d) of the contacts of a solution."""
         self._fitting("forces", forces)
-        y, cones = self._springs(forces.u), self.data.cones
+        y, cones = self._tried(forces.u)[: self.nc * self.d], self._contact_cones
+        table = y.reshape(self.nc, self.d)
         if forces.flow == "coulomb":
-            return y, cones.cut_derivative(y.ravel())
+            return table, cones.cut_derivative(y)
         root = np.sqrt(self.D)
-        scaled = cones.in_units(root.ravel())
-        slope = scaled.projection_derivative((y / root).ravel())
-        return y, slope * root[:, :, None] / root[:, None, :]
+        slope = cones.in_units(root.ravel()).projection_derivative((table / root).ravel())
+        return table, slope * root[:, :, None] / root[:, None, :]
 
-    def _springs(self, u: FloatArray) -> FloatArray:
-        """y = t − D B u (nc, d), N, what springs without friction would carry."""
-        return np.asarray(self.trial - self.D * (self.B @ u).reshape(self.nc, self.d))
+    def _tried(self, u: FloatArray) -> FloatArray:
+        """y = t − D B u (rows,), N, what springs without friction would carry."""
+        return np.asarray(self.before - self.k * (self.B @ u))
 
     def kinks(self, forces: NetworkForces, tol: float) -> IntArray:
         """Closed contacts within ``tol`` of the largest |y| from where f(y) has no derivative.
@@ -402,6 +435,15 @@ class FrictionNetwork(Formulation):
             normal += np.where(self.slides, along, self.mu * size) / ratio
         onset = ~self.slides & (y[:, 0] > -near) & (np.abs(size - self.mu * y[:, 0]) <= near)
         return np.flatnonzero(self.closed & ((np.abs(normal) <= near) | onset))
+
+
+def _sprung(joints: Joints, nv: int) -> Joints:
+    """The same joints, after a check that they are springs."""
+    checks.instance("joints", joints, Joints).on(nv)
+    if joints.rigid.size:
+        found = f"row {int(joints.rigid[0])} of infinite stiffness"
+        raise InvalidInput("joints", found, "finite ones; a step takes rigid joints")
+    return joints
 
 
 def _stated_faces(status: Any, rays: Any, shape: tuple[int, int]) -> tuple[IntArray, FloatArray]:

@@ -18,6 +18,7 @@ class RigidFormulation(Protocol):
     step: Any
     data: Any
     joints: Any
+    bodies: Any
 
     @property
     def name(self) -> str:
@@ -49,8 +50,7 @@ class Prepared:
     ------
     InvalidInput : no formulation.
     Unsupported : another formulation, one with constraints added, a step known by N and p alone
-        or with joints, or a form that is so large that the parameter would cost more than it
-        saves.
+        or a form that is so large that the parameter would cost more than it saves.
 
     >>> import cdopt
     >>> prepared = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step).prepare()
@@ -64,14 +64,13 @@ class Prepared:
         rigid = data.kind in ("rigid step", "frictional step")
         if not isinstance(step, ContactStep) or not rigid:
             raise Unsupported(what, f"{formulation.name}: no rigid step with matrices", _PREPARABLE)
-        if formulation.joints is not None:
-            raise Unsupported(what, "the step has joints", _PREPARABLE)
         if formulation.extended:
             raise Unsupported(what, "constraints were added", ("the formulation without them",))
         if not can_vary(data, formulation.in_forces):
             instead = "form='velocity'" if formulation.in_forces else "the formulation itself"
             raise Unsupported(what, f"{formulation.name} is large", (instead,))
-        self._step, self._first = step, formulation._restated(_varying=True, _like=None)
+        self._first, joints = formulation._restated(_varying=True, _like=None), formulation.joints
+        self._step = step if joints is None else joints.given
 
     def solve(
         self,
@@ -94,9 +93,13 @@ class Prepared:
         ------
         InvalidInput, BackendUnavailable, SolveFailed : as ``Formulation.solve``.
         """
-        step = self._step.moved(phi, v, F_ext)
-        data = on_same_network(self._first.data, step)
-        here = self._first._restated(step=step, data=data, _like=self._first)
+        step, first, more = self._step.moved(phi, v, F_ext), self._first, dict[str, Any]()
+        if first.joints is not None:
+            joints = first.joints.moved(step)
+            more = {"joints": joints, "bodies": on_same_network(first.bodies, step)}
+            step = joints.step
+        data = on_same_network(first.data, step)
+        here = first._restated(step=step, data=data, _like=first, **more)
         return here.solve(backend, **settings)
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
-from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.backends.base import Backend
 from cdopt.formulations.base import FORMS, Formulation
@@ -47,14 +47,14 @@ class SoftCD(Formulation):
 
     Attributes
     ----------
-    compliance : R (rows,).
+    compliance : R (rows,); rows of joints of finite stiffness k come last, with R = 1/(k Δt).
     order : (rows,) the place of each row of the engine among the rows; None where no engine wrote
         them.
 
     Raises
     ------
     InvalidInput : a bad argument.
-    Unsupported : a step with joints.
+    SolveFailed : no motion has the rates of the joints.
 
     Notes
     -----
@@ -77,10 +77,12 @@ class SoftCD(Formulation):
     ) -> None:
         self.form = checks.choice("form", form, FORMS)
         checks.instance("step", step, ContactStep, ConeStep)
-        if isinstance(step, ContactStep) and step.joints is not None:
-            why = "the step has joints, whose rows it would leave out"
-            raise Unsupported("SoftCD", why, ("a ConeStep with their rows as cdopt.problem.Lines",))
-        self.data = soft_data(step, compliance, bias)
+        if isinstance(step, ContactStep):
+            step = self._keep_joints(step)
+            if self.joints is not None and bias is not None:
+                moved = self.joints.rates
+                bias = checks.vector("bias", bias, moved.size, "m/s") + moved
+        self.data = soft_data(step, compliance, bias, self.springs)
         self.compliance = read_only(1.0 / (self.data.elastic_law.stiffness * self.data.dt))
         self.step = step if isinstance(step, ContactStep) else None
         self.order: IntArray | None = None

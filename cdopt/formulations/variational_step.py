@@ -29,6 +29,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
@@ -43,7 +44,7 @@ from cdopt.problem import Sliders, elastic_data
 from cdopt.problem.certificate import TOLERANCE, Certificate
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.joint_elimination import Eliminated, eliminated, require_rigid_joints
+from cdopt.problem.joint_elimination import Eliminated
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.residual import EPS, Condition, residuals_of
 from cdopt.problem.scaling import largest_by, rows_of, scaled
@@ -180,8 +181,8 @@ class VariationalStep(ElasticStep):
     Raises
     ------
     InvalidInput : a bad argument.
-    Unsupported : a step known by N and p alone, with restitution, or with joints of finite
-        stiffness (those are two-sided contacts); sliders with α = 0 or in force form.
+    Unsupported : a step known by N and p alone, or with restitution; sliders with α = 0 or in
+        force form; joints of finite stiffness with α = 0.
 
     Notes
     -----
@@ -192,6 +193,8 @@ class VariationalStep(ElasticStep):
       what the forces cancel in pairs they keep exactly; ``v_next`` = M⁻¹mom⁺;
     - ``gap`` = g₀ + αBΔq (nc,) m;
     - of a step with joints, J Δq/h + rate = 0, ``joint_forces`` (nj,) N at q_α, among the impulses;
+      those of finite stiffness have r = k|c|^(p−1) sign c with c = −α(J Δq + h rate), so that a
+      spring that is e longer than at rest at q has rate = e/(αh);
     - with sliders ``f_t`` (nc, d − 1) N, P(t − (α k_t + c/h) s) with s = B_tΔq + h rate;
       they are among the impulses;
     - ``dual`` of the one-sided contacts: p_α + N_αf in m/s (force form), αh f (velocity form).
@@ -225,7 +228,6 @@ class VariationalStep(ElasticStep):
         power = checks.optional(checks.power, "power", power)
         form = checks.choice("form", form, FORMS)
         step = self.step = self._take(step, form)
-        require_rigid_joints(step, "VariationalStep")
         if np.any(step.restitution):
             why = f"restitution {float(step.restitution.max()):g} is a law of rigid impact"
             raise Unsupported("VariationalStep", f"{why}; elastic contacts rebound by their energy")
@@ -243,12 +245,12 @@ class VariationalStep(ElasticStep):
         self._unknown = np.flatnonzero(~self.two_sided if self.alpha > 0.0 else [])
         law = PowerLaw(self.law.stiffness[self._unknown], self.law.power)
         self.sliders = sliders
-        compliant = self._compliant()
-        self.joints = eliminated(compliant)
-        if self.joints is not None:
-            compliant = self.joints.step
+        compliant = self._keep_joints(self._compliant())
+        if self.springs is not None and self.alpha == 0.0:
+            why = "they are without force at the start of the step, and would never have any"
+            raise Unsupported("joints of finite stiffness with alpha 0", why, ("alpha=0.5",))
         if sliders is None:
-            self.data = elastic_data(compliant, law)
+            self.data = elastic_data(compliant, law, springs=self.springs)
             return
         caps, columns, shape = sliders.cap.size, sliders.B_t.shape[1], (step.nc, step.nv)
         if (caps, columns) != shape:
@@ -261,7 +263,8 @@ class VariationalStep(ElasticStep):
             raise InvalidInput("cap", "a force at a two-sided contact", "zero there")
         if self.joints is not None:
             sliders = _kept(sliders, self.joints)
-        self.data = elastic_data(compliant, law, StepSliders(sliders, self.alpha, step.dt))
+        of_step = StepSliders(sliders, self.alpha, step.dt)
+        self.data = elastic_data(compliant, law, of_step, self.springs)
 
     @computed_once
     def displacement(self) -> cp.Expression | None:
@@ -274,7 +277,7 @@ class VariationalStep(ElasticStep):
         unknown = self.statement.forces
         if unknown is None or not isinstance(self.statement, InForces):
             return None
-        return self._all_forces(unknown, self.statement.w)
+        return self._all_forces(unknown[: self._contact_rows], self.statement.w)
 
     # --- the problem as compliant contact dynamics -------------------------------------
 
@@ -345,7 +348,7 @@ class VariationalStep(ElasticStep):
         u = checks.vector("u", u, self.mom.size, "m")
         h, alpha = self.step.dt, self.alpha
         moved = 0.5 * (u @ (self.step.M @ u)) - h * (self._impulse() @ u)
-        moved += 0.25 * h * (u @ (self.damping.matrix @ u))
+        moved += 0.25 * h * (u @ (self.damping.matrix @ u)) + self._spring_energy(u)
         if alpha == 0.0:
             return float(moved - h * h * (self._force(-self.gaps) @ (self.step.B @ u)))
         c = -self.gaps - alpha * (self.step.B @ u)
@@ -357,7 +360,7 @@ class VariationalStep(ElasticStep):
     def residual(self, u: Any) -> FloatArray:
         """R(Δq) = −∇Ψ/h (nv,) in kg m/s, for u = Δq (nv,) in m; zero at the answer.
 
-        Of a step with joints it is −h(1−α) Jᵀ times their reactions there.
+        Of a step with rigid joints it is −h(1−α) Jᵀ times their reactions there.
 
         Raises
         ------
@@ -369,7 +372,8 @@ class VariationalStep(ElasticStep):
     def _unbalanced(self, u: FloatArray, f: FloatArray) -> FloatArray:
         """R (nv,) at u = Δq (nv,) under contact forces f (nc,)."""
         h, alpha = self.step.dt, self.alpha
-        pushed = h * (1.0 - alpha) * (self.step.B.T @ f + self._slider_load(u)) + self._impulse()
+        load = self.step.B.T @ f + self._slider_load(u) + self._spring_load(u)
+        pushed = h * (1.0 - alpha) * load + self._impulse()
         return np.asarray(pushed - self.step.M @ u / h - 0.5 * (self.damping.matrix @ u))
 
     def _slider_load(self, u: FloatArray) -> FloatArray:
@@ -378,6 +382,27 @@ class VariationalStep(ElasticStep):
             return np.zeros_like(u)
         f_t = self.sliders.forces(u, self.alpha, self.step.dt)
         return np.asarray(self.sliders.B_t.T @ f_t.ravel())
+
+    def _spring_overlap(self, joints: Eliminated, u: FloatArray) -> FloatArray:
+        """−α (J Δq + h rate) (n,), m, of the ``joints`` of finite stiffness."""
+        soft, h = joints.all.rows(joints.soft), self.step.dt
+        return np.asarray(-self.alpha * (soft.J @ u + h * soft.rate))
+
+    def _spring_load(self, u: FloatArray) -> FloatArray:
+        """Jᵀr (nv,), N and N·m, of the joints of finite stiffness, for u = Δq (nv,)."""
+        if self.joints is None or self.springs is None:
+            return np.zeros_like(u)
+        law, n = self.data.elastic_law, self.springs.count
+        c = np.append(np.zeros(self._contact_rows), self._spring_overlap(self.joints, u))
+        return np.asarray(self.joints.all.J[self.joints.soft].T @ law.force(c)[-n:])
+
+    def _spring_energy(self, u: FloatArray) -> float:
+        """h²((1−α)/α) Σ w(c), J s², of the joints of finite stiffness, for u = Δq (nv,)."""
+        if self.joints is None or self.springs is None:
+            return 0.0
+        c = np.append(np.zeros(self._contact_rows), self._spring_overlap(self.joints, u))
+        share = self.step.dt**2 * (1.0 - self.alpha) / self.alpha
+        return share * float(self.data.elastic_law.energy(c).sum())
 
     # --- reading and writing -----------------------------------------------------------
 
@@ -419,11 +444,16 @@ class VariationalStep(ElasticStep):
             certificate, residuals=(*certificate.residuals, *residuals_of(found))
         )
 
+    @property
+    def _row_ids(self) -> NDArray[Any] | None:
+        ids = self.contact_ids
+        return None if ids is None else ids[self._unknown]
+
     def seed(self, start: WarmStart) -> None:
         """Write forces and the motion they cause into the variables."""
         checks.instance("start", start, WarmStart)
         f = start.forces_on(self.contact_ids, self.step.nc)
-        self.statement.seed(WarmStart(f[self._unknown]))
+        super().seed(WarmStart(f[self._unknown]))
 
     def _with_joints(
         self, joints: Eliminated, fields: dict[str, Any]
@@ -436,19 +466,18 @@ class VariationalStep(ElasticStep):
         motion = np.asarray(iterate.motion)
         u = h * (motion if joints is None else joints.full(motion))
         gap = self.gaps + self.alpha * (self.step.B @ u)
-        f = self._force(-gap)
-        f[self._unknown] = iterate.forces
+        known, reactions = super()._fields(iterate), None
+        f, unknown = self._force(-gap), iterate.forces[: self._contact_rows]
+        f[self._unknown] = unknown
         pushed = self.step.B.T @ f + self._slider_load(u) + self.step.F_ext
-        reactions = None
         if joints is not None:
-            missed = self._unbalanced(u, f) / (h * (1.0 - self.alpha))
-            reactions = -joints.motions.reactions(missed)
-            pushed = pushed + joints.joints.J.T @ reactions
+            loaded = joints.load(unknown) + self._slider_load(u)
+            reactions = joints.balance(u / h, loaded, known.get("joint_forces"))
+            pushed = pushed + joints.all.J.T @ reactions
         mom = self.mom + h * pushed + damping.minus(u, h)
         mom = mom + damping.past(self._velocity(self.mom), h) + damping.plus(u, h)
-        dual, v_next = super()._fields(iterate)["dual"], self._velocity(mom)
-        fields = {"f": f, "u": u, "mom": mom, "v_next": v_next, "gap": gap, "dual": dual}
-        fields |= {"joint_forces": reactions}
+        fields = {"f": f, "u": u, "mom": mom, "v_next": self._velocity(mom), "gap": gap}
+        fields |= {"dual": known["dual"], "joint_forces": reactions}
         if self.sliders is None:
             return fields
         return {**fields, "f_t": self.sliders.forces(u, self.alpha, h)}

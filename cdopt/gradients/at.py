@@ -25,7 +25,6 @@ from cdopt.problem import (
     frictional_data,
     rigid_data,
 )
-from cdopt.problem.joint_elimination import require_rigid_joints
 
 _TOL = 1e-7
 
@@ -128,7 +127,9 @@ def _compatible(formulation: CompatibleCD, answer: StepSolution, *how: Any) -> D
             ("CompliantCD",),
         )
     step, joints, first = _given(formulation), formulation.joints, answer.classic
-    require_rigid_joints(step, "derivatives of compatible forces")
+    if formulation.springs is not None:
+        why = "it takes the joints as rigid, and some have a finite stiffness"
+        raise Unsupported("derivatives of compatible forces", why, ("cdopt.sensitivity",))
     if first is None or answer.f is None or answer.u is None:
         raise InvalidInput("solution", repr(answer), "a solution of CompatibleCD")
     motion = _classic(formulation.classic_cd, first, *how)

@@ -30,12 +30,17 @@ class FrictionTangent(Tangent):
 
     def __init__(self, network: FrictionNetwork, solution: NetworkForces, tol: float) -> None:
         self.network, self.solution = network, solution
-        self.nc, self.d, self.nv = network.nc, network.d, int(network.B.shape[1])
-        self.forces = np.column_stack([solution.f, solution.f_t]).ravel()
-        self.loaded = np.asarray(solution.f > 0.0)
-        self.stiffness = network.D[:, 0]
+        self.d, self.nv = network.d, int(network.B.shape[1])
+        self.joints = 0 if network.springs is None else network.springs.count
+        self.nc, many = network.nc + self.joints, network.nc * network.d
+        springs = np.zeros(0) if not self.joints else np.asarray(solution.joint_forces)
+        self.forces = np.append(solution.rows, springs)
+        self.loaded = np.append(solution.f > 0.0, np.ones(self.joints, dtype=bool))
+        self.stiffness = np.append(network.D[:, 0], network.k[many:])
         self._kinks = network.kinks(solution, tol)
-        self.parameters = {name: e.ravel() for name, e in self._by.items()}
+        idle = np.zeros(self.joints)
+        self.parameters = {name: np.append(e.ravel(), idle) for name, e in self._by.items()}
+        self.parameters["log_stiffness"][many:] = springs - network.before[many:]
         slides = np.flatnonzero(self._slides)
         self.refused = {}
         if slides.size:
@@ -53,7 +58,7 @@ class FrictionTangent(Tangent):
         return self._kinks
 
     def push(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:
-        """df (nc d, …) N; of loads that the contacts do not bear, the nearest that they do."""
+        """df (rows, …) N; of loads that the contacts do not bear, the nearest that they do."""
         B, bent, inverse = self._linear
         flat = e.reshape(e.shape[0], -1)
         scaled = 0.0 if load is None else (load.T / self.network.reach).T.reshape(self.nv, -1)
@@ -61,7 +66,7 @@ class FrictionTangent(Tangent):
         return np.asarray(change.reshape(e.shape))
 
     def pull(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By e (nc d, …) and by F̃ (nv, …)."""
+        """By e (rows, …) and by F̃ (nv, …)."""
         B, bent, inverse = self._linear
         flat = weights.reshape(weights.shape[0], -1)
         motion = inverse.T @ (bent.T @ flat)
@@ -70,7 +75,7 @@ class FrictionTangent(Tangent):
         return np.asarray(flat - B @ motion).reshape(weights.shape), by_load.reshape(shape)
 
     def along(self, e: FloatArray, load: FloatArray | None) -> FloatArray:
-        """df (nc d,) N."""
+        """df (rows,) N."""
         result = self.push(e, load)
         if load is not None:
             scaled = load / self.network.reach
@@ -86,13 +91,15 @@ class FrictionTangent(Tangent):
 
     @cached_property
     def _linear(self) -> tuple[sp.csr_array, FloatArray, FloatArray]:
-        """B (nc d, nv) in units of its levers, S D B, and the pseudo-inverse of Bᵀ S D B."""
-        B, D = self.network.scaled_B, self.network.D / self.network.D.max()
+        """B (rows, nv) in units of its levers, S D B, and the pseudo-inverse of Bᵀ S D B."""
+        network = self.network
+        B, D, many = network.scaled_B, network.k / network.k.max(), network.nc * network.d
         self.require_smooth()
         if B.shape[1] > LARGEST:
             raise Unsupported("the derivative", f"a network of {B.shape[1]} dofs")
-        places = (np.arange(self.nc), np.arange(self.nc + 1))
-        bent = (sp.bsr_array((self._state[1], *places)) @ (B * D.reshape(-1, 1))).toarray()
+        places = (np.arange(network.nc), np.arange(network.nc + 1))
+        bent = (B * D[:, None]).toarray()  # joints bear what their springs do
+        bent[:many] = sp.bsr_array((self._state[1], *places)) @ bent[:many]
         return B, bent, np.linalg.pinv(B.T @ bent, rcond=ZERO)
 
     @property
@@ -114,7 +121,7 @@ class FrictionTangent(Tangent):
         sideways[:, 0] = 0.0
         by_ratio = np.einsum("ikl,il->ik", slope, sideways)
         slips, way = self._slipping
-        by_mu = np.column_stack([np.zeros(self.nc), f[:, None] * way])
+        by_mu = np.column_stack([np.zeros(f.size), f[:, None] * way])
         if self.network.flow == "associated":
             ratio, capped = self.network.D[:, 1] / self.network.D[:, 0], mu[:, None] * way
             ray = np.where(self._slides[:, None], self.network.rays, 0.0)
@@ -123,7 +130,7 @@ class FrictionTangent(Tangent):
             by_ratio += np.where(f > 0.0, pull, 0.0)[:, None] * ray
             gain = (np.linalg.norm(y[:, 1:], axis=1) - 2.0 * mu * f) / (ratio + mu**2)
             gain = np.where(slips, gain, 0.0)
-            by_mu += gain[:, None] * np.column_stack([np.ones(self.nc), capped])
+            by_mu += gain[:, None] * np.column_stack([np.ones(f.size), capped])
         return {"log_stiffness": by_stiffness, "log_ratio": by_ratio, "mu": by_mu}
 
     @cached_property

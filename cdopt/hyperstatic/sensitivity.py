@@ -23,7 +23,8 @@ from cdopt.hyperstatic.tangent import Tangent
 from cdopt.hyperstatic.truss_tangent import TOUCHING, TrussTangent
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.joint_elimination import Eliminated, require_rigid_joints
+from cdopt.problem.joint_elimination import Eliminated
+from cdopt.problem.scaling import total_by
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step import Step
 from cdopt.problem.step_problems import LAWS
@@ -37,10 +38,11 @@ class Gradient(Frozen):
 
     Attributes
     ----------
-    log_stiffness : (nc,) with respect to log k, in units of the number.
+    log_stiffness : (n,) with respect to log k of the contacts, then of joints of finite stiffness,
+        in units of the number.
     load : (nv,) to F̃, per N and per N·m; not-a-number for a step known by N and p alone.
     power : to p; not-a-number with friction.
-    log_ratio, mu : (nc,) to log(k_t/k_n) and to μ; None without friction; not-a-number to μ where
+    log_ratio, mu : (n,) to log(k_t/k_n) and to μ; None without friction; not-a-number to μ where
         contacts slide in the motion.
     """
 
@@ -56,12 +58,14 @@ class Sensitivity(Frozen):
     """First derivatives of compatible forces, at one solution.
 
     Rows are the d components of each contact's force in turn, the normal one first: d is 1 without
-    friction, 2 in the plane, 3 in space.
+    friction, 2 in the plane, 3 in space. After them comes the reaction of each joint of finite
+    stiffness, and columns of parameters have one more for each of these: n is the number of
+    contacts and such joints.
 
     Attributes
     ----------
     tangent : of the network at its solution.
-    joints : of the step, eliminated from the network; None without any.
+    joints : of the step, the rigid ones eliminated from the network; None without any.
 
     Notes
     -----
@@ -79,7 +83,7 @@ class Sensitivity(Frozen):
     @property
     def nc(self) -> int:
         """Number of contacts."""
-        return self.tangent.nc
+        return self.tangent.nc - self.tangent.joints
 
     @property
     def d(self) -> int:
@@ -89,18 +93,23 @@ class Sensitivity(Frozen):
     @property
     def f(self) -> FloatArray:
         """(nc,) N, compatible normal forces."""
-        return read_only(self.tangent.forces[:: self.d].copy())
+        return read_only(self._of_contacts[:, 0].copy())
+
+    @property
+    def _of_contacts(self) -> FloatArray:
+        """(nc, d) N."""
+        return self.tangent.forces[: self.nc * self.d].reshape(self.nc, self.d)
 
     @property
     def f_t(self) -> FloatArray | None:
         """(nc, d − 1) N, tangential forces; None without friction."""
         if self.d == 1:
             return None
-        return read_only(self.tangent.forces.reshape(self.nc, self.d)[:, 1:].copy())
+        return read_only(self._of_contacts[:, 1:].copy())
 
     @property
     def loaded(self) -> BoolArray:
-        """(nc,) contacts that carry force."""
+        """(n,) contacts that carry force; joints always do."""
         return self.tangent.loaded
 
     @property
@@ -117,7 +126,7 @@ class Sensitivity(Frozen):
 
     @cached_property
     def log_stiffness(self) -> FloatArray:
-        """(nc d, nc) N: ∂f_i/∂log k_j, of normal and tangential stiffness together.
+        """(rows, n) N: ∂f_i/∂log k_j, of normal and tangential stiffness together.
 
         Rows sum to zero without prescribed displacements.
         """
@@ -125,27 +134,27 @@ class Sensitivity(Frozen):
 
     @property
     def stiffness(self) -> FloatArray:
-        """(nc d, nc): ∂f_i/∂k_j, N per unit of the stiffness that was given."""
+        """(rows, n): ∂f_i/∂k_j, N per unit of the stiffness that was given."""
         return self.log_stiffness / self.tangent.stiffness
 
     @cached_property
     def log_ratio(self) -> FloatArray:
-        """(nc d, nc) N: ∂f_i/∂log(k_t/k_n)_j, at constant normal stiffness; refused without one."""
+        """(rows, n) N: ∂f_i/∂log(k_t/k_n)_j, at constant normal stiffness; refused without one."""
         return self._matrix("log_ratio")
 
     @cached_property
     def mu(self) -> FloatArray:
-        """(nc d, nc) N: ∂f_i/∂μ_j; refused without friction, and where contacts slide."""
+        """(rows, n) N: ∂f_i/∂μ_j; refused without friction, and where contacts slide."""
         return self._matrix("mu")
 
     @property
     def on_active_set(self) -> FloatArray:
-        """(nc d, nc) N: ∂f_i/∂log k_j, loaded contacts staying loaded."""
+        """(rows, n) N: ∂f_i/∂log k_j, loaded contacts staying loaded."""
         return self.tangent.push(self._each("log_stiffness"))
 
     @cached_property
     def load(self) -> FloatArray:
-        """(nc d, nv): ∂f_i/∂F̃_j, N per N and per N·m; Σ_j ∂f_i/∂F̃_j F̃_j = f_i for u = 0 walls.
+        """(rows, nv): ∂f_i/∂F̃_j, N per N and per N·m; Σ_j ∂f_i/∂F̃_j F̃_j = f_i for u = 0 walls.
 
         For changes of load that the loaded contacts bear; others are projected on those that
         they do (``along`` takes them as they are). Zero for dofs that no contact acts on, refused
@@ -153,11 +162,11 @@ class Sensitivity(Frozen):
         """
         self.tangent.require_smooth()
         self.tangent.require("load")
-        return read_only(self._of_bodies(self.tangent.pull(np.eye(self.nc * self.d))[1]).T)
+        return read_only(self._of_bodies(self.tangent.pull(np.eye(self._rows))[1]).T)
 
     @cached_property
     def power(self) -> FloatArray:
-        """(nc d,) N: ∂f_i/∂p at constant ratios of k.
+        """(rows,) N: ∂f_i/∂p at constant ratios of k.
 
         Raises
         ------
@@ -178,11 +187,11 @@ class Sensitivity(Frozen):
         log_ratio: Any = None,
         mu: Any = None,
     ) -> FloatArray:
-        """(nc d,) N: the derivative from one side, for a small step t ≥ 0 along a direction.
+        """(rows,) N: the derivative from one side, for a small step t ≥ 0 along a direction.
 
         Parameters
         ----------
-        log_stiffness, log_ratio, mu : (nc,) changes. load : (nv,) change of F̃, N and N·m.
+        log_stiffness, log_ratio, mu : (n,) changes. load : (nv,) change of F̃, N and N·m.
         power : change of p. Default none.
 
         Raises
@@ -193,12 +202,12 @@ class Sensitivity(Frozen):
             that slides in the motion while μ changes.
         SolveFailed : the shares of the touching contacts are not certified.
         """
-        change = np.zeros(self.nc * self.d)
+        change = np.zeros(self._rows)
         stated = {"log_stiffness": log_stiffness, "log_ratio": log_ratio, "mu": mu}
         for name, values in stated.items():
             if values is not None:
-                vector = checks.vector(name, values, self.nc)
-                change += self._change(name) * vector.repeat(self.d)
+                vector = checks.vector(name, values, self.tangent.nc)
+                change += self._change(name) * vector[self.tangent.contact]
         rate = checks.scalar("power", power)
         if self.tangent.power is not None:
             change += rate * self.tangent.power
@@ -217,7 +226,7 @@ class Sensitivity(Frozen):
 
         Parameters
         ----------
-        change : (nc d,) N, such as ``along`` gives. load : (nv,) change of F̃ behind it, N and N·m.
+        change : (rows,) N, such as ``along`` gives. load : (nv,) change of F̃ behind it, N and N·m.
 
         Raises
         ------
@@ -225,52 +234,59 @@ class Sensitivity(Frozen):
         """
         if self.joints is None:
             raise InvalidInput("step", "one without joints", "ContactStep(..., joints=...)")
-        rows = checks.vector("change", change, self.nc * self.d, "N").reshape(self.nc, self.d)
+        change, many = checks.vector("change", change, self._rows, "N"), self.nc * self.d
+        rows = change[:many].reshape(self.nc, self.d)
         nv = self.joints.given.nv
         push = np.zeros(nv) if load is None else checks.vector("load", load, nv, "N")
         f_t = rows[:, 1:] if self.d > 1 else None
-        return self.joints.motions.reactions(push - self.joints.load(rows[:, 0], f_t))
+        return self.joints.bearing(push - self.joints.load(rows[:, 0], f_t), change[many:])
 
     def gradient(self, weights: Any) -> Gradient:
         """Derivatives of Σ weights f by one adjoint solve.
 
         Parameters
         ----------
-        weights : (nc d,) of a number Σ weights f; for another function of f, its gradient at f.
+        weights : (rows,) of a number Σ weights f; for another function of f, its gradient at f.
 
         Raises
         ------
         InvalidInput : another number of weights.
         Unsupported : derivatives depend on the direction.
         """
-        factors = checks.vector("weights", weights, self.nc * self.d)
+        factors, many = checks.vector("weights", weights, self._rows), self.tangent.nc
         self.tangent.require_smooth()
         rows, load = self.tangent.pull(factors)
         by = {
-            name: np.sum((rows * e).reshape(self.nc, self.d), axis=1)
+            name: total_by(self.tangent.contact, rows * e, many)
             for name, e in self.tangent.parameters.items()
         }
-        by |= {name: np.full(self.nc, np.nan) for name in self.tangent.refused if name in by}
+        by |= {name: np.full(many, np.nan) for name in self.tangent.refused if name in by}
         power = np.nan if self.tangent.power is None else float(rows @ self.tangent.power)
         return Gradient(load=self._of_bodies(load), power=power, **by)
 
     # --- pieces ------------------------------------------------------------------------
+
+    @property
+    def _rows(self) -> int:
+        """Number of rows."""
+        return int(self.tangent.forces.size)
 
     def _of_bodies(self, load: FloatArray) -> FloatArray:
         """Derivatives (nv, …) by loads on the bodies, of those by loads that joints leave."""
         return load if self.joints is None else np.asarray(self.joints.motions.Z @ load)
 
     def _change(self, name: str) -> FloatArray:
-        """e (nc d,) of a parameter."""
+        """e (rows,) of a parameter."""
         if name not in self.tangent.parameters:
             raise Unsupported(f"the derivative by {name}", "the network has no friction")
         self.tangent.require(name)
         return self.tangent.parameters[name]
 
     def _each(self, name: str) -> FloatArray:
-        """(nc d, nc): e of the parameter of each contact."""
-        change = self._change(name).reshape(self.nc, self.d)
-        return np.asarray((np.eye(self.nc)[:, None] * change[:, :, None]).reshape(-1, self.nc))
+        """(rows, n): e of the parameter of each contact."""
+        result = np.zeros((self._rows, self.tangent.nc))
+        result[np.arange(self._rows), self.tangent.contact] = self._change(name)
+        return result
 
     def _matrix(self, name: str) -> FloatArray:
         self.tangent.require_smooth()
@@ -278,7 +294,7 @@ class Sensitivity(Frozen):
 
     def __repr__(self) -> str:
         kind = "two-sided" if self.two_sided else f"one-sided at {self.touching.size:,} contacts"
-        loaded = int(np.count_nonzero(self.loaded))
+        loaded = int(np.count_nonzero(self.loaded[: self.nc]))
         return f"Sensitivity({self.nc:,} contacts, {loaded:,} loaded, {self.tangent.label}: {kind})"
 
 
@@ -349,19 +365,20 @@ def sensitivity(
             step = CompatibleFriction(problem, law or "", chosen)
             network = step.network(backend)
             rough = FrictionTangent(network, network.solve(), near)
-            return Sensitivity(rough, step.problem.joints)
+            return Sensitivity(rough, step.joints)
         return Sensitivity(FrictionTangent(problem, problem.solve(), near))
     if chosen != "coulomb":
         raise InvalidInput(
             "flow", checks.describe(flow), "a law with it: there is no micro-slip without one"
         )
-    require_rigid_joints(problem, "derivatives of compatible forces")
     compatible = CompatibleCD(problem, exponent)
-    closed = compatible.network(certified(compatible.classic_cd.solve(backend)))
-    truss, known = compatible.truss(closed), isinstance(problem, ContactStep)
-    solution = certified(truss.solve(backend))
-    tangent = TrussTangent(truss, solution, closed.contacts, problem.nc, near, known)
-    return Sensitivity(tangent, compatible.joints)
+    classic = certified(compatible.classic_cd.solve(backend))
+    closed, joints = compatible.network(classic), compatible.springs or compatible.joints
+    truss, known = compatible.elastic_network(closed, classic), isinstance(problem, ContactStep)
+    springs = truss.data.nc - closed.contacts.size
+    rows = np.append(closed.contacts, problem.nc + np.arange(springs))
+    solution, many = certified(truss.solve(backend)), problem.nc + springs
+    return Sensitivity(TrussTangent(truss, solution, rows, many, near, known, springs), joints)
 
 
 def certified(solution: StepSolution) -> StepSolution:

@@ -14,6 +14,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+import numpy as np
+
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import Unsupported
 
@@ -25,16 +27,18 @@ LARGEST = 3000  # contacts or dofs, for dense algebra
 class Tangent(ABC):
     """df of changes e of forces at fixed motion and of loads, and its adjoint.
 
-    Rows are the d components of each contact's force, in turn.
+    Rows are the d components of each contact's force, in turn, and then joints of finite stiffness,
+    of one row each: these count as contacts.
 
     Attributes
     ----------
     nc, d, nv : numbers of contacts, of components, and of degrees of freedom.
-    forces : (nc d,) N.
+    joints : how many of the contacts are joints, the last ones.
+    forces : (rows,) N.
     stiffness : (nc,) as it was given; one at open contacts.
     loaded : (nc,) contacts that carry force.
-    parameters : e (nc d,) N of a change of each contact's own parameter, by name.
-    power : e (nc d,) N of a change of the power of all contacts; None where there is none but 2.
+    parameters : e (rows,) N of a change of each contact's own parameter, by name.
+    power : e (rows,) N of a change of the power of all contacts; None where there is none but 2.
     refused : why there is no derivative with respect to a parameter or "load", by name.
     why : what kinks are, in words. instead : what there is at kinks.
     """
@@ -42,6 +46,7 @@ class Tangent(ABC):
     nc: int
     d: int
     nv: int
+    joints: int = 0
     forces: FloatArray
     stiffness: FloatArray
     loaded: BoolArray
@@ -50,6 +55,12 @@ class Tangent(ABC):
     refused: dict[str, str]
     why: str
     instead: tuple[str, ...]
+
+    @property
+    def contact(self) -> IntArray:
+        """(rows,) the contact of each row."""
+        n = self.nc - self.joints
+        return np.append(np.arange(n).repeat(self.d), np.arange(n, self.nc))
 
     @property
     @abstractmethod
@@ -79,15 +90,15 @@ class Tangent(ABC):
 
     @abstractmethod
     def push(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:
-        """df (nc d, …) N of changes e (nc d, …) and of loads dF̃ (nv, …)."""
+        """df (rows, …) N of changes e (rows, …) and of loads dF̃ (nv, …)."""
 
     @abstractmethod
     def pull(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The adjoint: derivatives of weightsᵀf by e (nc d, …) and by F̃ (nv, …)."""
+        """The adjoint: derivatives of weightsᵀf by e (rows, …) and by F̃ (nv, …)."""
 
     @abstractmethod
     def along(self, e: FloatArray, load: FloatArray | None) -> FloatArray:
-        """df (nc d,) for a small step along e and dF̃ (nv,), which the contacts must bear.
+        """df (rows,) for a small step along e and dF̃ (nv,), which the contacts must bear.
 
         Raises
         ------

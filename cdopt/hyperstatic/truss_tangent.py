@@ -45,6 +45,7 @@ class TrussTangent(Tangent):
     contacts : (n,) the closed contacts among all ``nc``; open ones keep f = 0.
     tol : overlap or force, over the network's, within which a contact just touches.
     known_load : whether F̃ is that of the bodies; not so for steps known by N and p alone.
+    joints : how many of the contacts are joints, the last ones.
     """
 
     d = 1
@@ -59,9 +60,10 @@ class TrussTangent(Tangent):
         nc: int,
         tol: float = TOUCHING,
         known_load: bool = True,
+        joints: int = 0,
     ) -> None:
         self.truss, self.solution, self.contacts, self.nc = truss, solution, contacts, nc
-        self.tol, self.known_load = tol, known_load
+        self.tol, self.known_load, self.joints = tol, known_load, joints
         self.nv = int(truss.data.B.shape[1])
         self.forces = self._on_all(np.asarray(solution.f))
         self.loaded = self._on_all(self._loaded)
@@ -71,7 +73,7 @@ class TrussTangent(Tangent):
         why = "the step is known by N and p alone"
         self.refused = {} if known_load else {"load": why}
         self.parameters = {"log_stiffness": self.forces}
-        logs = np.log(self._c)
+        logs = np.log(np.abs(self._c))
         if np.any(truss.data.p):  # a common factor of k matters there, and so do metres
             logs = np.where(self._loaded, logs + np.log(truss.data.speed), 0.0)
         self.power = self._on_all(np.asarray(solution.f) * logs)
@@ -163,17 +165,21 @@ class TrussTangent(Tangent):
     def _loaded(self) -> BoolArray:
         """(n,) closed contacts that carry force; soft ones carry little."""
         least = max(self.tol, self.tol ** (self._scaled_law.power - 1.0))
-        return (self._f > least) | (self.overlap > self.tol)
+        both = self.truss.data.cones.bilateral  # members that also pull
+        return both | (self._f > least) | (self.overlap > self.tol)
 
     @cached_property
     def _c(self) -> FloatArray:
         """(n,) overlap of the loaded contacts by the law; one elsewhere."""
-        return np.where(self._loaded, self._scaled_law.overlap(self._f), 1.0)
+        overlap = self._scaled_law.overlap(self._f)
+        return np.where(self._loaded & (overlap != 0.0), overlap, 1.0)
 
     @cached_property
     def _springs(self) -> FloatArray:
         """(n,) D; zero where a contact carries nothing."""
-        return np.where(self._loaded, (self._scaled_law.power - 1.0) * self._f / self._c, 0.0)
+        law, idle = self._scaled_law, self._loaded & (self._f == 0.0)
+        D = np.where(self._loaded, (law.power - 1.0) * self._f / self._c, 0.0)
+        return np.where(idle, law.tangent(law.overlap(self._f)), D) if idle.any() else D
 
     def _push(self, source: FloatArray, load: FloatArray | float = 0.0) -> FloatArray:
         """df (n, …) of changes e (n, …) and of loads (m, …), scaled."""

@@ -16,7 +16,7 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import with_prefix
 from cdopt.dynamics import Trajectory
-from cdopt.dynamics.records import is_tangential
+from cdopt.dynamics.records import is_normal
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots import canvas
 from cdopt.plots.bodies import (
@@ -330,7 +330,7 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     title = checks.text("title", title)
     shown, scene = trajectory[checks.index("frame", frame, len(trajectory))], trajectory.scene
     state, dim = shown.state, scene.dim
-    forces = {n: np.nan_to_num(f) for n, f in shown.forces.items() if not is_tangential(n)}
+    forces = {n: np.nan_to_num(f) for n, f in shown.forces.items() if is_normal(n)}
     forces = dict(reversed(forces.items()))  # the compatible forces last
     count, top = len(forces), canvas.largest(list(forces.values()))
     scale, unit = with_prefix(top, "N")

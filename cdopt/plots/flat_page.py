@@ -18,7 +18,7 @@ from cdopt._util import documents
 from cdopt._util.checks import FloatArray
 from cdopt.collision import PairFriction
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.dynamics.records import is_tangential
+from cdopt.dynamics.records import is_normal
 from cdopt.plots import canvas
 from cdopt.plots.bodies import Solids
 from cdopt.plots.palette import BODY, EDGE, FIXED, FRICTION, SLIDING
@@ -108,7 +108,7 @@ class _Grid:
 def _frame(frame: Frame, grid: _Grid, friction: PairFriction | None) -> dict[str, Any]:
     """A frame: bodies, walls, and of the loaded contacts the lines, what slides, and the forces."""
     solids, state = grid.solids, frame.state
-    forces = {n: np.nan_to_num(f) for n, f in frame.forces.items() if not is_tangential(n)}
+    forces = {n: np.nan_to_num(f) for n, f in frame.forces.items() if is_normal(n)}
     peak = np.max([np.zeros(frame.nc), *forces.values()], axis=0)
     top = float(peak.max(initial=0.0))
     loaded = peak > canvas.IDLE * top

@@ -22,7 +22,7 @@ from cdopt._util import checks, documents
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import Unsupported
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.dynamics.records import in_space, is_tangential
+from cdopt.dynamics.records import in_space, is_normal
 from cdopt.plots import flat_page
 from cdopt.plots.bodies import Solids
 from cdopt.plots.canvas import IDLE
@@ -64,7 +64,7 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     title = checks.text("title", title) or scene.title or scene.name or "A run"
     begin = checks.index("frame", frame, count) % count
     called = {"f": trajectory.method.removesuffix("-cd"), "f_classic": "classic"}
-    names = [n for n in trajectory.final.forces if not is_tangential(n)]
+    names = [n for n in trajectory.final.forces if is_normal(n)]
     labels = {n: called.get(n, n) for n in names}
     draw = flat_page.render if scene.dim == 2 else _in_space
     return draw(trajectory, begin, title, labels)
@@ -170,7 +170,7 @@ class _Store:
     def frame(self, frame: Frame) -> dict[str, Any]:
         """Store the positions and forces of a frame."""
         solids, state, x = self._solids, frame.state, in_space(frame.state.position)
-        forces = {n: np.nan_to_num(f) for n, f in frame.forces.items() if not is_tangential(n)}
+        forces = {n: np.nan_to_num(f) for n, f in frame.forces.items() if is_normal(n)}
         peak = np.max([np.zeros(frame.nc), *forces.values()], axis=0)
         top = float(peak.max(initial=0.0))
         self.top = max(self.top, top)

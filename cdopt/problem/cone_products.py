@@ -167,6 +167,14 @@ class Product(Cones):
             at += p.nc
         return result
 
+    def frictional_cut(self, tried: FloatArray) -> FloatArray:
+        """That of each part, of forces ``tried`` (rows,)."""
+        return self._of_each("frictional_cut", tried)
+
+    def cut_derivative(self, tried: FloatArray) -> FloatArray:
+        """An element (nc, d, d) of its generalised derivative, filled with zeros."""
+        return self._blocks("cut_derivative", tried, (self.d, self.d))
+
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
         """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
         pieces = zip(self.parts, self._split(y), self._split(change), strict=True)
@@ -282,6 +290,14 @@ class Filled(Cones):
     def margin(self, y: FloatArray) -> FloatArray:
         """(nc,) that of the cones, of y (rows,)."""
         return self.cones.margin(y[self.rows_there])
+
+    def frictional_cut(self, tried: FloatArray) -> FloatArray:
+        """That of the cones, of forces ``tried`` (rows,)."""
+        return self.fill(self.cones.frictional_cut(tried[self.rows_there]))
+
+    def cut_derivative(self, tried: FloatArray) -> FloatArray:
+        """An element (nc, d, d) of its generalised derivative at ``tried`` (rows,)."""
+        return self.cones.cut_derivative(tried[self.rows_there])
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
         """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""

@@ -354,6 +354,14 @@ class Lines(SingleRows):
         """Infinite, at y (rows,)."""
         return np.full(y.size, np.inf)
 
+    def frictional_cut(self, tried: FloatArray) -> FloatArray:
+        """What is ``tried`` (rows,): nothing cuts it."""
+        return tried.copy()
+
+    def cut_derivative(self, tried: FloatArray) -> FloatArray:
+        """Ones, (rows, 1, 1) at ``tried`` (rows,)."""
+        return np.ones((tried.size, 1, 1))
+
 
 class Frictional(Cones):
     """Cones that limit the rows after the normal one in proportion to its force."""

@@ -192,6 +192,11 @@ class Friction(Frozen):
         return int(np.size(self.mu))
 
     @property
+    def matrices(self) -> tuple[sp.csr_array, ...]:
+        """B_t, and B_r where there are moments; none of friction without rows."""
+        return tuple(B for B in (self.B_t, self.B_r) if B is not None)
+
+    @property
     def d(self) -> int:
         """Rows of forces a contact: 2 in the plane, 3 in space."""
         return 1 + int(np.shape(self.rate)[1])

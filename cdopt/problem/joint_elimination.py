@@ -20,14 +20,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
-from cdopt._util.errors import InfeasibilityProof, Unsupported
+from cdopt._util.errors import InfeasibilityProof
 from cdopt._util.frozen import Frozen
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.friction import Friction
 from cdopt.problem.joints import JointedMotion, Joints
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import components, rows_of
-from cdopt.problem.step import Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +69,21 @@ class Eliminated(Frozen):
             load = load + step.friction.B_r.T @ f_r.ravel()
         return load
 
+    def moved(self, given: ContactStep) -> Eliminated:
+        """The same for a step that differs in gaps, velocity and loads alone."""
+        changes = _state(given, self.motions, self.step.mass)
+        there = type(given)._of(**{**self.step.__getstate__(), **changes})
+        return dataclasses.replace(self, given=given, step=there)
+
+    @property
+    def rates(self) -> FloatArray:
+        """(nc d,) m/s: the rates of the contacts where the coordinates are zero."""
+        step, offset = self.given, self.motions.offset
+        rows, friction = [np.asarray(step.B @ offset)[:, None]], step.friction
+        if friction is not None:
+            rows += [np.asarray(B @ offset).reshape(step.nc, -1) for B in friction.matrices]
+        return np.hstack(rows).ravel()
+
     def proof(self, found: InfeasibilityProof) -> InfeasibilityProof:
         """The proof that the step has no solution, of one in coordinates: joints come last."""
         nc, friction = self.given.nc, self.given.friction
@@ -92,8 +106,20 @@ class Eliminated(Frozen):
 
         ``springs`` (n,) are the forces of those that are kept.
         """
+        return self.balance(v_next, self.load(f, f_t, f_r), springs)
+
+    def balance(
+        self, v_next: FloatArray, load: FloatArray, springs: FloatArray | None = None
+    ) -> FloatArray:
+        """The same under a ``load`` (nv,) of the contacts, N and N·m."""
         step = self.given
-        needed = step.mass.times(v_next - step.v_star) / step.dt - self.load(f, f_t, f_r)
+        return self.bearing(step.mass.times(v_next - step.v_star) / step.dt - load, springs)
+
+    def bearing(self, needed: FloatArray, springs: FloatArray | None = None) -> FloatArray:
+        """(nj,) N, the least reactions that do to the bodies what is ``needed`` (nv,), N and N·m.
+
+        ``springs`` (n,) N are the forces of those that are kept.
+        """
         if self.kept is None or springs is None:
             return self.motions.reactions(needed)
         result = np.empty(self.all.count)
@@ -110,19 +136,6 @@ class Eliminated(Frozen):
     def soft(self) -> IntArray:
         """(n,) indices of the joints that are springs."""
         return np.flatnonzero(np.isfinite(self.all.stiffness))
-
-
-def require_rigid_joints(step: Step, what: str) -> None:
-    """Refuse joints of finite stiffness, for ``what`` has no springs, such as "derivatives".
-
-    Raises
-    ------
-    Unsupported : the step has some.
-    """
-    joints = step.joints
-    if joints is not None and joints.rigid.size < joints.count:
-        why = "it takes the joints as rigid, and some have a finite stiffness"
-        raise Unsupported(what, why, ("cdopt.Joints(J, stiffness=np.inf)",))
 
 
 def _moved(B: sp.csr_array, offset: FloatArray, rate: FloatArray) -> FloatArray:
@@ -153,11 +166,6 @@ def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
     if not Z.nnz:  # nothing moves
         M = sp.csr_array(np.eye(1))
     mass = MassMatrix(freeze(sp.csr_array((M + M.T) * 0.5)))
-    rates, phi, rebound = np.asarray(step.B @ offset), step.phi, step.restitution
-    gap_rate = step.gap_rate + rates
-    if step.impacting.any():  # the rebound is that of the step
-        phi, gap_rate = step.dt * (step.bias + rates), np.zeros(step.nc)
-        rebound = gap_rate
     if friction is not None:
         friction = Friction(
             friction.mu,
@@ -178,17 +186,30 @@ def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
     changes: dict[str, Any] = {
         "M": mass,
         "B": freeze(sp.csr_array(step.B @ Z)),
-        "phi": phi,
-        "gap_rate": gap_rate,
-        "restitution": rebound,
-        "v": mass.solve(np.asarray(Z.T @ step.mass.times(step.v - offset))),
-        "F_ext": np.asarray(Z.T @ step.F_ext),
+        **_state(step, motions, mass),
         "dof_body": None if step.dof_body is None else _assemblies(step)[motions.free],
         "friction": friction,
         "joints": None,
     }
     there = type(step)._of(**{**step.__getstate__(), **changes})
     return Eliminated(step, joints, kept, motions, there)
+
+
+def _state(step: ContactStep, motions: JointedMotion, mass: MassMatrix) -> dict[str, Any]:
+    """Gaps, velocity and loads in coordinates, in which bodies have this ``mass``."""
+    Z, offset = motions.Z, motions.offset
+    rates, phi, rebound = np.asarray(step.B @ offset), step.phi, step.restitution
+    gap_rate = step.gap_rate + rates
+    if step.impacting.any():  # the rebound is that of the step
+        phi, gap_rate = step.dt * (step.bias + rates), np.zeros(step.nc)
+        rebound = gap_rate
+    return {
+        "phi": phi,
+        "gap_rate": gap_rate,
+        "restitution": rebound,
+        "v": mass.solve(np.asarray(Z.T @ step.mass.times(step.v - offset))),
+        "F_ext": np.asarray(Z.T @ step.F_ext),
+    }
 
 
 def _assemblies(step: ContactStep) -> IntArray:

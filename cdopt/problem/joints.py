@@ -101,6 +101,11 @@ class Joints(Frozen):
         J = freeze(sp.csr_array(self.J[index]))
         return Joints._of(J=J, rate=self.rate[index], stiffness=self.stiffness[index], names=names)
 
+    def stiffer(self, factor: float) -> Joints:
+        """The same joints with their stiffness times a positive ``factor``."""
+        stiffness = read_only(self.stiffness * checks.positive("factor", factor))
+        return Joints._of(**{**self.__getstate__(), "stiffness": stiffness})
+
     def __repr__(self) -> str:
         return f"Joints({self.count:,} rows, {self.rigid.size:,} of them rigid)"
 

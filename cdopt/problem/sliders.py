@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.cached import cached_property
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray, IntArray, freeze
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.problem.scaling import Parts
@@ -67,6 +67,19 @@ class Sliders(Frozen):
             rate=rate,
         )
         super().__post_init__()
+
+    def and_without(self, n: int) -> Sliders:
+        """The same, and after them ``n`` contacts without friction."""
+        n, many = checks.whole("n", n, 0), self.rate.shape[1]
+        none = sp.csr_array((n * many, self.B_t.shape[1]))
+        return Sliders(
+            freeze(sp.csr_array(sp.vstack([self.B_t, none]))),
+            np.append(self.stiffness, np.ones(n)),
+            np.append(self.cap, np.zeros(n)),
+            np.vstack([self.trial, np.zeros((n, many))]),
+            np.append(self.damping, np.zeros(n)),
+            np.vstack([self.rate, np.zeros((n, many))]),
+        )
 
     def growth(self, alpha: float, h: float) -> FloatArray:
         """K = α k_t + c/h (nc,), N/m: the force that a metre of sliding adds, at q_α.

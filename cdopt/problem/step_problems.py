@@ -14,7 +14,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import frozen_rows
 from cdopt.problem.cone_products import Product
 from cdopt.problem.cone_step import ConeStep
-from cdopt.problem.cones import Cones, FrictionCones, HalfLines, Lines
+from cdopt.problem.cones import Cones, HalfLines, Lines
 from cdopt.problem.contact_law import PowerLaw, RowSprings, TwoSidedLaw
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.contact_step import ContactStep
@@ -56,8 +56,7 @@ def frictional_data(step: Step, law: str) -> ContactProblem:
     if isinstance(step, DelassusStep):
         return _with_delassus("frictional step", cones, step, step.N_rows, step.p_rows, law)
     step = _with_bodies(step)
-    more = () if friction.B_r is None else (friction.B_r,)
-    B = interleaved(step.B, friction.B_t, *more)
+    B = interleaved(step.B, *friction.matrices)
     bias, rate = (_with_tangents(x, friction) for x in (step.bias, step.gap_rate))
     return _with_matrices("frictional step", cones, step, B, bias, rate, law=law)
 
@@ -107,9 +106,11 @@ def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
         raise TypeError(f"the units of a {data.kind} depend on its rates")
     if data.d > 1 and friction is not None:
         bias, rate = (_with_tangents(x, friction) for x in (bias, rate))
+    lines = data.bias[bias.size :]  # of joints, whose rates stay
+    bias, rate = (np.append(x, lines) if lines.size else x for x in (bias, rate))
     moved = data.entries.times(step.v_star)
-    rates = {"p": moved + bias, "bias": bias, "free_rates": moved + rate}
-    rates = {name: read_only(x) for name, x in rates.items()}
+    new_rates = {"p": moved + bias, "bias": bias, "free_rates": moved + rate}
+    rates: dict[str, Any] = {name: read_only(x) for name, x in new_rates.items()}
     motions = {"rest": step.v_star, "start": step.v, "applied": step.F_ext}
     new = dataclasses.replace(data, **motions, **rates)
     known = {name: getattr(data, name) for name in ("entries", "products", "row_part")}
@@ -128,20 +129,35 @@ def elastic_data(
     """The problem of a step on elastic contacts.
 
     ``compliance`` has the stiffness (nc,) in N/m^(p−1), ``sliders`` are its springs with caps.
-    ``springs`` are joints of finite stiffness, whose rows come after the contacts'; the stiffness
-    then has their entries, too.
+    ``springs`` are joints of finite stiffness, in the same unit, whose rows come after the
+    contacts': they push and pull with the same power.
     """
     checks.instance("step", step, ContactStep)
     checks.instance("compliance", compliance, PowerLaw)
+    if springs is not None:
+        compliance = _with_springs(compliance, springs)
     if sliders is not None:
         checks.instance("sliders", sliders, StepSliders)
     kind = "elastic step" if sliders is None else "elastic step with sliders"
     cones, more = HalfLines(step.nc), {"compliance": compliance, "sliders": sliders}
     data = _with_matrices(kind, cones, step, step.B, step.bias, step.gap_rate, **more)
-    return data if springs is None else with_lines(data, springs.J, springs.rate)
+    if springs is None:
+        return data
+    if sliders is not None:
+        padded = sliders.sliders.and_without(springs.count)
+        data = dataclasses.replace(data, sliders=dataclasses.replace(sliders, sliders=padded))
+    return with_lines(data, springs.J, springs.rate)
 
 
-def soft_data(step: ContactStep | ConeStep, compliance: Any, bias: Any = None) -> ContactProblem:
+def _with_springs(law: PowerLaw, springs: Joints) -> TwoSidedLaw:
+    """The law of contacts, then of joints of finite stiffness, which also pull."""
+    stiffness = read_only(np.append(law.stiffness, springs.stiffness))
+    return TwoSidedLaw(stiffness, law.power, np.arange(stiffness.size) >= law.stiffness.size)
+
+
+def soft_data(
+    step: ContactStep | ConeStep, compliance: Any, bias: Any = None, springs: Joints | None = None
+) -> ContactProblem:
     """The problem of a step under the associated law with R f added to its rates.
 
     Parameters
@@ -149,6 +165,8 @@ def soft_data(step: ContactStep | ConeStep, compliance: Any, bias: Any = None) -
     step : with friction or without, or with rows of any cones.
     compliance : R, m/(s·N), positive: one number or (rows,).
     bias : (rows,) m/s; by default that of the step.
+    springs : joints of finite stiffness k, N/m, whose rows come after those of the contacts: they
+        have R = 1/(k Δt).
 
     Raises
     ------
@@ -169,6 +187,9 @@ def soft_data(step: ContactStep | ConeStep, compliance: Any, bias: Any = None) -
     bias = data.bias if bias is None else checks.vector("bias", bias, cones.rows, "m/s")
     p = read_only(np.asarray(data.B @ data.rest + bias))
     soft = dataclasses.replace(data, kind="soft step", bias=bias, p=p)
+    if springs is not None:
+        soft = with_lines(soft, springs.J, springs.rate)
+        compliance = np.append(compliance, 1.0 / (springs.stiffness * soft.dt))
     return soft.softened(compliance)
 
 
@@ -238,7 +259,7 @@ def _runs(both: BoolArray) -> Cones:
 def friction_network_data(
     B: sp.csr_array,
     contact_load: FloatArray,
-    cones: FrictionCones,
+    cones: Cones,
     stiffness: FloatArray,
     trial: FloatArray,
     law: str,
@@ -248,8 +269,9 @@ def friction_network_data(
 
     Parameters
     ----------
-    B : (nc d, nv). contact_load : F̃ (nv,), N and N·m. cones : of the contacts.
-    stiffness : (nc d,) N/m, of the rows. trial : (nc d,) N, forces of the springs at u = 0.
+    B : (rows, nv). contact_load : F̃ (nv,), N and N·m. cones : of the contacts, and of joints of
+        finite stiffness after them.
+    stiffness : (rows,) N/m. trial : (rows,) N, forces of the springs at u = 0.
     law : of the micro-slip, "associated" (Haar & Kármán) or "coulomb".
     dof_body : (nv,) the body of each dof; by default each is by itself.
     """

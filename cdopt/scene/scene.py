@@ -295,7 +295,7 @@ class Scene(Frozen):
         """
         if self.joints:
             why = f"the scene has joints, such as {self.placed_joints[0].name}"
-            raise Unsupported(what, why, ("contact dynamics",))
+            raise Unsupported(what, why, ("contact dynamics", 'VariationalSteps(path="cvxpy")'))
 
     def with_box(self, box: PeriodicBox | None, state: State | None = None) -> Scene:
         """The same scene in another ``box``, with the bodies where a ``state`` has them.

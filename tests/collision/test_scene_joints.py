@@ -169,6 +169,7 @@ def test_methods_that_hold_no_joints_say_so() -> None:
     ball = Body(Sphere(0.1), (1.0, 0.0), mass=1.0, name="bob", material="steel")
     pin = Joint(kind="pin", bodies=("bob", "world"), point=(0.0, 0.0))
     scene = Scene([ball], dim=2, joints=[pin], materials=[steel])
-    for method in ("variational", "velocity-verlet", "quasi-static"):
+    native = cdopt.dynamics.VariationalSteps(path="native")
+    for method in (native, "velocity-verlet", "quasi-static"):
         with pytest.raises(cdopt.Unsupported, match="the scene has joints, such as bob–world"):
             cdopt.simulate(scene, 1e-4, 1e-3, method)

@@ -89,9 +89,6 @@ def test_what_cannot_be_prepared_is_refused() -> None:
         cd.with_constraints(cd.velocity[0] <= 0.0).prepare()
     with pytest.raises(cdopt.problem.InvalidInput, match="phi"):
         cd.prepare().solve(phi=[0.0])
-    held = BEAM.replace(joints=cdopt.Joints([[0.0, 1.0]]))
-    with pytest.raises(cdopt.problem.Unsupported, match="joints"):
-        cdopt.ClassicCD(held).prepare()
     eye, none = np.eye(800), np.zeros(800)
     large = cdopt.ClassicCD(cdopt.ContactStep(eye, eye, none, none, none, 1e-3))
     with pytest.raises(cdopt.problem.Unsupported, match="form='velocity'"):

@@ -363,19 +363,137 @@ def test_comparisons_and_own_constraints_keep_joints() -> None:
     cd = cdopt.ClassicCD(step, form="velocity")
     driven = cd.with_constraints(cd.velocity[0] >= 0.01).solve("clarabel").v_next
     assert np.allclose(driven[[0, 3]], 0.01, atol=1e-6)  # the pin takes the other bar along
-    with pytest.raises(cdopt.Unsupported, match="the step has joints, whose rows it would leave"):
-        cdopt.SoftCD(step, 1e-9)
 
 
-def test_springs_are_refused_where_joints_are_rigid() -> None:
+def tilted(rough: bool = False, stiffness: object = np.inf, **changes: object) -> cdopt.ContactStep:
+    """The bars under uneven loads, on uneven supports."""
+    step, push = bars(rough), np.array([0.8, -3.0, 0.3, 0.4, 2.0, 0.5])
+    push = push if rough else push * [0, 1, 1, 0, 1, 1]
+    given = {"F_ext": step.F_ext + push, "stiffness": np.array([1.0, 2.0, 3.0, 1.5]), **changes}
+    return step.replace(joints=cdopt.Joints(step.joints.J, stiffness=stiffness), **given)
+
+
+def slope_of(stiffness: list[float], errors: list[float]) -> float:
+    """The exponent by which errors change with the stiffness."""
+    return float(np.polyfit(np.log(stiffness), np.log(errors), 1)[0])
+
+
+STIFF = [1e2, 1e3, 1e4]
+
+
+@pytest.mark.parametrize("flow", ["coulomb", "associated"])
+def test_springs_of_joints_in_networks_with_friction(flow: str) -> None:
+    """They follow r = −k J u, balance the bodies, and tend to rigid joints with slope −1."""
+    rigid, errors = cdopt.CompatibleFriction(tilted(True), flow=flow).solve(), []
+    for k in STIFF:
+        step = tilted(True, [k, 2.0 * k])
+        forces = cdopt.CompatibleFriction(step, flow=flow).solve()
+        assert forces.ok
+        pulled = step.joints.stiffness * (step.joints.J @ forces.u)
+        assert np.abs(forces.joint_forces + pulled).max() < 1e-9
+        load = step.B.T @ forces.f + step.friction.B_t.T @ forces.f_t.ravel()
+        balance = load + step.joints.J.T @ forces.joint_forces + step.F_ext
+        assert np.abs(balance).max() < 1e-9
+        errors.append(np.abs(forces.joint_forces - rigid.joint_forces).max())
+    assert slope_of(STIFF, errors) == pytest.approx(-1.0, abs=0.02)
+    soft = cdopt.CompatibleFriction(tilted(True, [2.0, np.inf]), flow="associated")
+    dual = soft.network().solve("clarabel")
+    assert np.allclose(dual.rows, soft.solve().rows, atol=1e-5)
+
+
+def test_ten_increments_of_a_network_with_springs_are_one() -> None:
+    step, history = tilted(True, [2.0, 5.0]), None
+    for share in np.linspace(0.1, 1.0, 10):
+        part = cdopt.CompatibleFriction(step.replace(F_ext=share * step.F_ext), history=history)
+        history = part.solve()
+    whole = cdopt.CompatibleFriction(step).solve()
+    assert np.allclose(history.rows, whole.rows, atol=1e-9)
+    assert np.allclose(history.joint_forces, whole.joint_forces, atol=1e-9)
+
+
+@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_soft_laws_take_joints_rigid_or_as_springs(rough: bool, form: str) -> None:
+    """With R = 1/(k Δt) in the row of a spring; slope −1 to rigid joints; by hand the balance."""
+    step, errors = tilted(rough), []
+    rigid = cdopt.SoftCD(step, 1e-6, form=form).solve()
+    for k in (1e11, 1e12, 1e13):
+        sprung = cdopt.SoftCD(tilted(rough, [k, 2.0 * k]), 1e-6, form=form).solve()
+        assert sprung.ok
+        rate = step.joints.J @ sprung.v_next
+        expected = -sprung.joint_forces / (np.array([1.0, 2.0]) * k * step.dt)
+        assert np.allclose(rate, expected, rtol=1e-2, atol=1e-17)
+        load = step.B.T @ sprung.f + step.joints.J.T @ sprung.joint_forces + step.F_ext
+        load += step.friction.B_t.T @ sprung.f_t.ravel() if rough else 0.0
+        assert np.abs(step.M @ sprung.v_next / step.dt - load).max() < 1e-6
+        errors.append(np.abs(sprung.joint_forces - rigid.joint_forces).max())
+    assert slope_of([1e11, 1e12, 1e13], errors) == pytest.approx(-1.0, abs=0.05)
+
+
+def test_soft_laws_without_friction_are_compliant_contact_dynamics() -> None:
+    step = tilted(stiffness=[2e7, 5e7]).replace(stiffness=1e9)
+    soft, elastic = cdopt.SoftCD(step, 1e-9 / step.dt), cdopt.CompliantCD(step)
+    first, second = soft.solve(), elastic.solve()
+    assert np.allclose(first.f, second.f, atol=1e-9)
+    assert np.allclose(first.joint_forces, second.joint_forces, atol=1e-9)
+    driven = step.replace(joints=cdopt.Joints(step.joints.J, rate=[0.0, 1e-3]))
+    bias = np.array([1e-3, 0.0, -1e-3, 0.0])
+    by_gaps = cdopt.SoftCD(driven.replace(gap_rate=bias), 1e-6).solve()
+    by_bias = cdopt.SoftCD(driven, 1e-6, bias=bias).solve()
+    assert np.allclose(by_gaps.f, by_bias.f, atol=1e-9)  # the bias is that of the given step
+
+
+@pytest.mark.parametrize("power", [2.0, 2.5])
+@pytest.mark.parametrize("form", FORMS)
+def test_variational_steps_have_springs_as_joints(power: float, form: str) -> None:
+    """r = w′(c) at c = −α (J Δq + h rate), Ψ has that gradient, and stiff springs are rigid."""
+    rate, k, errors = np.array([0.0, 0.1]), [1e8, 1e9, 1e10], []
+    base = bars().replace(stiffness=1e4, dt=1e-2, F_ext=[0.3, -10, 0, 0, -12, 0.1])
+    J, mom = base.joints.J, np.array([0, -1, 0, 0, -1, 0.1])
+
+    def step(stiffness: object) -> cdopt.VariationalStep:
+        joints = cdopt.Joints(J, rate, stiffness)
+        return cdopt.VariationalStep(base.replace(joints=joints), mom, form=form, power=power)
+
+    rigid = step(np.inf).solve()
+    for stiffness in k:
+        integrator = step([stiffness, np.inf])
+        hit = integrator.solve()
+        assert hit.ok
+        c = -0.5 * (J @ hit.u + base.dt * rate)[0]
+        by_law = stiffness * abs(c) ** (power - 1.0) * np.sign(c)
+        assert hit.joint_forces[0] == pytest.approx(by_law, rel=1e-8)
+        left = integrator.residual(hit.u) + 0.5 * base.dt * J[[1]].T @ hit.joint_forces[[1]]
+        assert np.abs(left).max() < 1e-9
+        errors.append(np.abs(hit.joint_forces - rigid.joint_forces).max())
+    assert slope_of(k, errors) == pytest.approx(-1.0 / (power - 1.0), abs=0.06)
+    u, way, eps = np.full(6, 1e-3), np.arange(1.0, 7.0), 1e-6
+    rise = (integrator.potential(u + eps * way) - integrator.potential(u - eps * way)) / (2 * eps)
+    assert rise == pytest.approx(-base.dt * integrator.residual(u) @ way, rel=1e-6)
+    again = integrator.solve(warm_start=hit)
+    assert np.allclose(again.joint_forces, hit.joint_forces, rtol=1e-8)
+
+
+def test_springs_without_a_force_to_take_are_refused() -> None:
     step = bars().replace(joints=cdopt.Joints(bars().joints.J, stiffness=5.0))
-    for call in (
-        lambda: cdopt.VariationalStep(step, np.zeros(6)),
-        lambda: cdopt.sensitivity(step),
-        lambda: cdopt.CompatibleFriction(bars(rough=True).replace(joints=step.joints)),
-    ):
-        with pytest.raises(cdopt.Unsupported, match="some have a finite stiffness"):
-            call()
+    with pytest.raises(cdopt.Unsupported, match="without force at the start of the step"):
+        cdopt.VariationalStep(step, np.zeros(6), alpha=0.0)
+    with pytest.raises(cdopt.InvalidInput, match="joints: found row 0 of infinite stiffness"):
+        cdopt.FrictionNetwork([[1.0]], [[1.0]], [1.0], 0.5, joints=cdopt.Joints([[1.0]]))
+
+
+@pytest.mark.parametrize("rough", [False, True])
+def test_a_prepared_step_with_joints_is_the_step_itself(rough: bool) -> None:
+    rng, step = np.random.default_rng(3), bars(rough)
+    kind = cdopt.FrictionalCD if rough else cdopt.ClassicCD
+    for form in FORMS:
+        prepared = kind(step, form=form).prepare()
+        for backend in ("newton", "clarabel"):
+            other = {"phi": np.abs(rng.standard_normal(4)) * 1e-3, "v": rng.standard_normal(6)}
+            found, plain = prepared.solve(backend, **other), kind(step.replace(**other), form=form)
+            expected = plain.solve(backend)
+            assert np.allclose(found.v_next, expected.v_next, atol=1e-9)
+            assert np.allclose(found.joint_forces, expected.joint_forces, atol=1e-6)
 
 
 # --- derivatives, ensembles, audit -------------------------------------------------------------
@@ -395,6 +513,59 @@ def test_derivatives_with_joints_are_those_of_differences() -> None:
     assert np.allclose(derivatives.gradient([1, 0, 0, 0]).load @ change, slope[0], atol=1e-7)
     reactions = (sides[0].joint_forces - sides[1].joint_forces) / (2.0 * eps)
     assert np.allclose(derivatives.reactions(along, change), reactions, atol=1e-7)
+
+
+@pytest.mark.parametrize("stiffness", [[2.0, 5.0], [3.0, np.inf]])
+@pytest.mark.parametrize("law", [None, "coulomb"])
+def test_derivatives_with_springs_are_those_of_differences(
+    stiffness: list[float], law: str | None
+) -> None:
+    """By log k of contacts and joints, by load and by power; reactions of rigid joints, too."""
+    step, h, rng = tilted(law is not None, stiffness), 1e-5, np.random.default_rng(0)
+    soft = np.isfinite(stiffness)
+    way, change = rng.standard_normal(4 + soft.sum()), np.array([0.1, -1.0, 0.3, 0.1, 0.5, -0.1])
+    change = change if law else change * [0, 1, 1, 0, 1, 1]
+
+    def compatible(t: float, moved: float = 0.0) -> object:
+        k = np.array(stiffness)
+        k[soft] *= np.exp(t * way[4:])
+        joints = cdopt.Joints(step.joints.J, stiffness=k)
+        k = step.stiffness * np.exp(t * way[:4])
+        other = step.replace(stiffness=k, joints=joints, F_ext=step.F_ext - moved * change)
+        return (cdopt.CompatibleFriction if law else cdopt.CompatibleCD)(other).solve()
+
+    def rows(answer: object) -> np.ndarray:
+        return np.append(answer.rows if law else answer.f, answer.joint_forces[soft])
+
+    derivatives = cdopt.sensitivity(step, law=law)
+    by_stiffness = (rows(compatible(h)) - rows(compatible(-h))) / (2.0 * h)
+    assert np.allclose(derivatives.log_stiffness @ way, by_stiffness, atol=1e-7)
+    assert np.allclose(derivatives.along(log_stiffness=way), by_stiffness, atol=1e-7)
+    assert np.abs(derivatives.log_stiffness.sum(axis=1)).max() < 1e-9
+    ends = [compatible(0.0, t) for t in (h, -h)]
+    by_load = (rows(ends[0]) - rows(ends[1])) / (2.0 * h)
+    along = derivatives.along(load=change)
+    assert np.allclose(along, by_load, atol=1e-7)
+    reactions = (ends[0].joint_forces - ends[1].joint_forces) / (2.0 * h)
+    assert np.allclose(derivatives.reactions(along, change), reactions, atol=1e-7)
+    weights = rng.standard_normal(along.size)
+    gradient = derivatives.gradient(weights)
+    assert gradient.log_stiffness @ way == pytest.approx(weights @ by_stiffness, abs=1e-6)
+    assert gradient.load @ change == pytest.approx(weights @ by_load, abs=1e-6)
+
+
+def test_derivatives_of_a_truss_count_members_that_pull() -> None:
+    """A member in tension yields like one in compression, which a no-tension member does not."""
+    B, load, h = np.array([[1.0, 0.5], [-0.5, 1.0], [0.3, 1.0]]), np.array([1.0, -2.0]), 1e-6
+    both, way = np.ones(3, bool), np.array([0.3, -0.2, 0.5])
+
+    def forces(t: float) -> np.ndarray:
+        return cdopt.NoTensionTruss(B, load, np.exp(t * way), two_sided=both).solve().f
+
+    truss = cdopt.NoTensionTruss(B, load, np.ones(3), two_sided=both)
+    assert truss.solve().f.min() < 0.0
+    slope = (forces(h) - forces(-h)) / (2.0 * h)
+    assert np.allclose(cdopt.sensitivity(truss).along(log_stiffness=way), slope, atol=1e-8)
 
 
 def test_samples_of_the_ensemble_balance_with_their_reactions() -> None:
