@@ -29,6 +29,7 @@ def limit(
     supports: output.Supports = None,
     density: output.Density = None,
     unit: output.Unit = None,
+    strength: output.StrengthOfJoints = None,
     law: Annotated[
         str, option("associated (exact), or coulomb: an upper estimate.")
     ] = "associated",
@@ -50,7 +51,10 @@ def limit(
     live = live or ["1" + ",0" * (dim - 1)]
     load = _load(live, dim)
     with output.solving("limit load", as_json, scene=structure):
-        result = cdopt.limit_load(placed, load, law, friction=friction, solver=solver)
+        strong = output.strength(strength)
+        result = cdopt.limit_load(
+            placed, load, law, friction=friction, strength=strong, solver=solver
+        )
     if as_json:
         output.print_json({"scene": structure, **result.as_dict()})
     else:

@@ -81,6 +81,14 @@ Supports = Annotated[
 ]
 Density = Annotated[float | None, option("Of all blocks, kg/m³.")]
 Unit = Annotated[float | None, option("Length of the file's unit, m.")]
+StrengthOfJoints = Annotated[
+    str | None,
+    option(
+        "Of joints beyond friction, Pa (N of each contact of a scene): "
+        "cohesion=1e5,tension=0,compression=5e6.",
+        metavar="VALUES",
+    ),
+]
 Json = Annotated[bool, option("Print JSON and nothing else.", "--json")]
 Quiet = Annotated[
     bool,
@@ -110,6 +118,25 @@ def split(texts: list[str] | None) -> list[str]:
 def blocks(texts: list[str] | None) -> list[str | int] | None:
     """Names or numbers of blocks in the values of ``--supports``; None without any."""
     return [int(word) if word.isdecimal() else word for word in split(texts)] or None
+
+
+def strength(text: str | None) -> cdopt.Strength | None:
+    """What ``--strength`` states."""
+    if text is None:
+        return None
+    values: dict[str, float] = {}
+    for word in split([text]):
+        name, _, value = word.partition("=")
+        try:
+            values[name] = float(value)
+        except ValueError:
+            expected = "cohesion=…,tension=…,compression=… with numbers"
+            raise cdopt.InvalidInput("--strength", repr(text), expected) from None
+    known = ("cohesion", "tension", "compression")
+    for name in values:
+        if name not in known:
+            raise cdopt.InvalidInput("--strength", repr(name), f"some of {', '.join(known)}")
+    return cdopt.Strength(**values)
 
 
 # --- what is printed ----------------------------------------------------------------------

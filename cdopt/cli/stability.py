@@ -26,6 +26,7 @@ def stability(
     supports: output.Supports = None,
     density: output.Density = None,
     unit: output.Unit = None,
+    strength: output.StrengthOfJoints = None,
     plot: output.Picture = None,
     as_json: output.Json = False,
 ) -> None:
@@ -35,8 +36,10 @@ def stability(
     code: 0 where it stands, 1 where it does not or the input is bad.
     """
     with output.solving("stability", as_json, structure=structure):
-        fixed = output.blocks(supports)
-        found = cdopt.stability(structure, friction, supports=fixed, density=density, unit=unit)
+        fixed, strong = output.blocks(supports), output.strength(strength)
+        found = cdopt.stability(
+            structure, friction, supports=fixed, density=density, unit=unit, strength=strong
+        )
     if as_json:
         output.print_json({"structure": structure, **found.as_dict()})
     else:

@@ -21,7 +21,9 @@ from cdopt.hyperstatic.selection import (
     place_solutions,
 )
 from cdopt.hyperstatic.sensitivity import Gradient, Sensitivity, sensitivity
+from cdopt.hyperstatic.settlement import Settlement, settlement
 from cdopt.hyperstatic.stability import StabilityVerdict, stability
+from cdopt.hyperstatic.strength import Strength
 from cdopt.hyperstatic.structures import touching_step
 from cdopt.hyperstatic.thrusts import Thrusts, thrusts
 
@@ -38,7 +40,9 @@ __all__ = [
     "Selected",
     "Selection",
     "Sensitivity",
+    "Settlement",
     "StabilityVerdict",
+    "Strength",
     "Thrusts",
     "UnboundedForces",
     "analytic_centre",
@@ -51,6 +55,7 @@ __all__ = [
     "recover_stiffness",
     "same_answer",
     "sensitivity",
+    "settlement",
     "stability",
     "thrusts",
     "touching_step",

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed
 from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
+from cdopt.hyperstatic.strength import JointStrength, Strength, in_cones
 from cdopt.hyperstatic.structures import Structure
 from cdopt.problem import ContactStep, frictional_data
 from cdopt.problem import friction_cone as cone
@@ -112,6 +113,11 @@ class LimitLoad(Frozen):
         return np.column_stack([self.step.B @ self.mechanism, tangential])
 
     @property
+    def captions(self) -> tuple[str, str]:
+        """What the two panels of its picture show."""
+        return f"forces at {self.value:.5g} times the live load", "mechanism, magnified"
+
+    @property
     def moving(self) -> int:
         """Number of bodies that the mechanism moves; of degrees of freedom without bodies."""
         if self.mechanism is None:
@@ -171,6 +177,7 @@ def limit_load(
     law: str = "associated",
     *,
     friction: float | None = None,
+    strength: Strength | None = None,
     solver: str | None = None,
     tol: float = 1e-6,
 ) -> LimitLoad:
@@ -187,6 +194,7 @@ def limit_load(
         bodies by name or number, (dim,) N at the centre of mass, with torques (3,) in the plane
         and (6,) in space.
     friction : μ of all contacts, where the structure states none.
+    strength : cohesion, tension and crushing of the joints; by default friction alone.
     law : "associated", for which the result is exact; or "coulomb", for which the same number is an
         upper estimate, and is named so.
     solver : of CVXPY; by default HiGHS in the plane, where the cones are polyhedral, and Clarabel.
@@ -209,21 +217,33 @@ def limit_load(
     law, tol = checks.choice("law", law, LAWS), checks.positive("tol", tol)
     solver = checks.optional(checks.text, "solver", solver)
     found = Structure.of(structure, friction)
-    step, load = found.step, found.live(live)
+    found.step.require_no_moments("limit_load")
+    return limit_of(found, found.live(live), law, found.strength(strength), solver, tol)
+
+
+def limit_of(
+    found: Structure,
+    load: FloatArray,
+    law: str,
+    strength: JointStrength,
+    solver: str | None,
+    tol: float,
+) -> LimitLoad:
+    """``limit_load`` of arguments that are checked."""
+    step = found.step
     bodies = None if found.scene is None else (found.scene, found.scene.initial)
-    step.require_no_moments("limit_load")
-    if not load.any():
-        raise InvalidInput("live", "no load", "a load that is not zero")
     joints, may_be_open = eliminated(step), bodies is None and found.model is None
     if joints is None:
-        program = _ConeProgram(step, law, load, solver, may_be_open)
+        program = BalanceProgram(step, law, load, solver, may_be_open, strength)
     else:
         live_there = np.asarray(joints.motions.Z.T @ load)
         if not np.any(np.abs(live_there) > _ROUND_OFF * np.abs(load).max()):
             raise InvalidInput("live", "a load that the joints bear alone", "one that moves bodies")
-        program = _ConeProgram(joints.step, law, live_there, solver, may_be_open, joints)
+        program = BalanceProgram(
+            joints.step, law, live_there, solver, may_be_open, strength, joints
+        )
     value, f, motion = program.solved()
-    bound = np.inf if motion is None else -float(program.dead @ motion)
+    bound = np.inf if motion is None else program.power(motion)
     residuals = program.residuals(value, bound, f, motion)
     reactions = None
     if joints is not None:
@@ -235,7 +255,7 @@ def limit_load(
                      reactions, found.model)  # fmt: skip
 
 
-class _ConeProgram:
+class BalanceProgram:
     """The cone program in units of the step: forces of the largest load, lengths of its columns."""
 
     def __init__(
@@ -245,9 +265,10 @@ class _ConeProgram:
         live: FloatArray,
         solver: str | None,
         may_be_open: bool,
+        strength: JointStrength,
         joints: Eliminated | None = None,
     ) -> None:
-        self.joints = joints
+        self.joints, self.strength = joints, strength
         data = self.data = frictional_data(step, law)
         self.live, self.dead = live, np.asarray(step.F_ext)
         self.mu, self.shape = data.cones.mu, (data.nc, data.d)
@@ -278,20 +299,29 @@ class _ConeProgram:
     def solved(self) -> tuple[float, FloatArray, FloatArray | None]:
         """λ, the forces (nc, d), and the mechanism (nv,), None where λ is infinite."""
         load = cp.Variable(name="λ")
-        status, f, velocity = self._run(cp.Maximize(load), 1.0, load)
+        status, f, velocity = self.run(lambda _: cp.Maximize(load), 1.0, load)
         if status in ("infeasible_or_unbounded", "infeasible"):  # solvers mistake one for the other
-            some = self._run(cp.Maximize(cp.Constant(0.0)), 1.0, load)[0]
+            some = self.run(lambda _: cp.Maximize(cp.Constant(0.0)), 1.0, load)[0]
             status = "unbounded" if some == "optimal" else "infeasible"
         if status == "infeasible":
             raise self._proof()
         if status == "unbounded":
-            status, f, _ = self._run(None, 0.0, cp.Constant(1.0))
+            status, f, _ = self.run(None, 0.0, cp.Constant(1.0))
             if status != "optimal":
                 raise self._failed(f"{self.solver} says {status} of the live load alone", status)
-            return np.inf, cone.project(f / self.multiple, self.mu), None
+            return np.inf, self.in_strength(f / self.multiple), None
         motion = velocity / self.length
         value = float(load.value) * self.multiple
-        return value, cone.project(f, self.mu), motion / float(self.live @ motion)
+        return value, self.in_strength(f), motion / float(self.live @ motion)
+
+    def in_strength(self, f: FloatArray) -> FloatArray:
+        """Forces that the joints bear."""
+        return cone.project(f, self.mu) if self.strength.plain else self.strength.nearest(f)
+
+    def power(self, motion: FloatArray) -> float:
+        """W that the live load must have at least for a motion: its bound."""
+        rates = (self.data.B @ motion).reshape(self.shape)
+        return float(self.strength.power(rates * self.closed[:, None]).sum() - self.dead @ motion)
 
     def stands(self, value: float) -> bool:
         """Whether forces balance the dead load alone; none do where λ, its ``value``, is negative.
@@ -301,16 +331,17 @@ class _ConeProgram:
         if value < 0.0:
             return False
         with contextlib.suppress(SolveFailed):  # then λ alone tells
-            return self._run(None, 1.0, cp.Constant(0.0))[0] == "optimal"
+            return self.run(None, 1.0, cp.Constant(0.0))[0] == "optimal"
         return True
 
-    def _run(
-        self, objective: cp.Maximize | None, dead: float, load: cp.Expression
+    def run(
+        self, aim: Callable[[cp.Variable], Any] | None, dead: float, load: cp.Expression
     ) -> tuple[str, FloatArray, FloatArray]:
         """The solver's verdict, and forces in their cones that balance loads.
 
         The loads are ``dead`` times the dead load and the live one. Also the multipliers of the
-        balance. Without an ``objective`` normal forces are least. Each balance is in units of the
+        balance. ``aim`` is the objective as a function of the forces in ``unit``; without it normal
+        forces are least. Each balance is in units of the
         loads of its body, so that a light body next to a heavy one counts as much.
         """
         f = cp.Variable(self.shape, name="f")
@@ -319,9 +350,8 @@ class _ConeProgram:
         rows = sp.csr_array(self.rows * (1.0 / self.row)[None, :])
         rows = sp.csr_array(rows * np.repeat(self.unit, self.shape[1])[:, None])
         balance = rows.T @ cp.vec(f, order="C") + fixed + load * live == 0
-        cones = _in_cones(cp.multiply(self.mu, f[:, 0]), f[:, 1:])
-        objective = objective or cp.Minimize(cp.sum(f[:, 0]))
-        problem = cp.Problem(objective, [balance, cones, f[:, 0] >= 0])
+        objective = cp.Minimize(cp.sum(f[:, 0])) if aim is None else aim(f)
+        problem = cp.Problem(objective, [balance, *self.strength.constraints(f, self.unit)])
         options = _ACCURACY if self.solver == "CLARABEL" else {}
         failure = ""
         try:
@@ -354,7 +384,7 @@ class _ConeProgram:
         errors = {"balance": float((np.abs(missed) / scale).max(initial=0.0))}
         if motion is not None:
             rates = (self.rows @ (motion * self.length)).reshape(f.shape)
-            outside = np.linalg.norm(cone.project(-rates, self.mu), axis=1)
+            outside = self.strength.violation(rates)
             size = float(np.linalg.norm(rates, axis=1).max(initial=0.0)) or 1.0
             errors["mechanism"] = float(outside.max(initial=0.0)) / size
             power = float(np.abs(self.dead) @ np.abs(motion))  # W, at one of the live load
@@ -368,8 +398,11 @@ class _ConeProgram:
         such a motion nothing is said of the structure.
         """
         speed = cp.Variable(self.dead.size, name="v")
+        if not self.strength.plain:
+            why = "no multiple is balanced within the strength of the joints"
+            return self._failed(f"{self.solver} finds that {why}", "infeasible")
         rates = cp.reshape(self.rows @ speed, self.shape, order="C")
-        cones = _in_cones(rates[:, 0], cp.multiply(self.mu[:, None], rates[:, 1:]))
+        cones = in_cones(rates[:, 0], cp.multiply(self.mu[:, None], rates[:, 1:]))
         loads = (self.dead / self.length / self.row, self.live / self.length)
         still = (loads[1] / np.abs(loads[1]).max()) @ speed == 0
         problem = cp.Problem(cp.Maximize(loads[0] @ speed), [still, cones, cp.abs(speed) <= 1])
@@ -391,13 +424,6 @@ class _ConeProgram:
         return SolveFailed(
             message, backend=self.solver, status="infeasible", problem=self.data, proof=proof
         )
-
-
-def _in_cones(most: cp.Expression, tangential: cp.Expression) -> cp.Constraint:
-    """‖tangential‖ ≤ most, row by row; linear in the plane."""
-    if tangential.shape[1] == 1:
-        return cp.abs(tangential[:, 0]) <= most
-    return cp.SOC(most, tangential, axis=1)
 
 
 def _without_noise(B: sp.csr_array, mass: FloatArray, closed: BoolArray) -> sp.csr_array:

@@ -20,7 +20,7 @@ program.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,8 @@ from cdopt._util.formatting import count, plain, short
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import FrictionalCD, FrictionNetwork
 from cdopt.formulations.friction_network import NetworkForces
-from cdopt.hyperstatic.limit_load import LimitLoad, limit_load
+from cdopt.hyperstatic.limit_load import LimitLoad, limit_of
+from cdopt.hyperstatic.strength import JointStrength, Strength
 from cdopt.hyperstatic.structures import Structure
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
@@ -42,6 +43,7 @@ from cdopt.scene.block_model import BlockModel
 
 STANDS, PRESSED, FALLS = "stands", "stands only if pressed beforehand", "falls"
 UNKNOWN = "not decided"
+_TOL = 1e-6  # of limit loads, and of strengths
 _MOVES = 1e-5  # of its free fall: a body slower than this stays
 _SHOWN = 6  # names of bodies that fall
 
@@ -58,6 +60,8 @@ class StabilityVerdict(Frozen):
     elastic : forces of elastic contacts loaded from rest, certified; None where they find none.
     limits : limit loads by the name of the live load: each body's weight along "+x", "-x", "+y",
         "-y", or "live".
+    bears : where joints have a strength beyond friction, how many times its loads the structure
+        bears, which then says whether admissible forces exist; None otherwise.
     """
 
     step: ContactStep
@@ -66,11 +70,25 @@ class StabilityVerdict(Frozen):
     coulomb: StepSolution | None
     elastic: NetworkForces | None
     limits: Mapping[str, LimitLoad]
+    bears: LimitLoad | None = None
 
     @property
     def admissible(self) -> bool | None:
-        """Whether forces in the cones balance the loads; None if that is not certified."""
+        """Whether admissible forces balance the loads; None if that is not certified."""
+        if self.bears is not None:
+            return self.bears.value >= 1.0 - self.bears.tol if self.bears.ok else None
         return not self.moving.any() if self.associated.ok else None
+
+    @property
+    def forces(self) -> tuple[FloatArray, FloatArray] | None:
+        """f (nc,) and f_t (nc, d − 1) N, admissible forces that balance the loads; or None."""
+        if not self.admissible:
+            return None
+        if self.bears is None:
+            f, f_t = self.associated.f, self.associated.f_t
+            return None if f is None or f_t is None else (f, f_t)
+        share = 1.0 / self.bears.value if np.isfinite(self.bears.value) else 1.0
+        return share * self.bears.f, share * self.bears.f_t
 
     @property
     def finds(self) -> bool | None:
@@ -79,6 +97,8 @@ class StabilityVerdict(Frozen):
             return True
         if self.admissible is False:
             return False
+        if self.bears is not None:
+            return None
         falls = self.coulomb is not None and self.coulomb.ok
         return False if falls and _moves(self.step, self.coulomb).any() else None
 
@@ -94,6 +114,12 @@ class StabilityVerdict(Frozen):
     @property
     def moving(self) -> FloatArray:
         """(nb,) bodies that fall, of those that can move: where no admissible forces exist."""
+        if self.bears is not None:
+            body = np.unique(np.asarray(self.step.dof_body), return_inverse=True)[1]
+            motion = self.bears.mechanism if not self.admissible else None
+            motion = np.zeros(body.size) if motion is None else np.asarray(motion)
+            speed = np.sqrt(np.bincount(body, self.step.mass.diagonal * motion**2))
+            return np.asarray(speed > _MOVES * speed.max(initial=0.0))
         return _moves(self.step, self.associated)
 
     @property
@@ -107,6 +133,8 @@ class StabilityVerdict(Frozen):
         bodies = count(self.moving.size, "body") if self.moving.size != 1 else "one body"
         text = f"The structure {self.verdict}" if self.verdict != UNKNOWN else "Not decided"
         text += f" ({bodies} that can move, {count(self.step.nc, 'contact')})."
+        if self.bears is not None and self.bears.ok and np.isfinite(self.bears.value):
+            text += f" It bears {short(self.bears.value, 5)} times its loads."
         if self.admissible is None:
             text += " Whether admissible forces exist is not certified."
         elif self.admissible:
@@ -188,6 +216,7 @@ def stability(
     density: float | None = None,
     unit: float | None = None,
     live: Any = None,
+    strength: Strength | None = None,
     limits: bool = True,
 ) -> StabilityVerdict:
     """Whether a structure of blocks stands, stands only if pressed beforehand, or falls.
@@ -200,6 +229,9 @@ def stability(
     supports, density, unit : of a block model, as in ``cdopt.scene.load_blocks``.
     live : (nv,) a live load, or of a scene as in ``limit_load``; by default each body's weight
         along ±x and, in space, ±y.
+    strength : cohesion, tension and crushing of the joints, for the first statement and limit
+        loads; by default friction alone. Elastic contacts have friction alone: where their forces
+        exceed the strength, or there are none, that statement is not decided.
     limits : whether to compute limit loads.
 
     Raises
@@ -218,24 +250,37 @@ def stability(
     step = stated.step
     loads = stated.sideways() if live is None else {"live": stated.live(live)}
     associated = FrictionalCD(step, "associated").solve("newton", check=False)
-    if not associated.ok:
+    if not associated.ok and strength is None:
         message = f"the associated step is not certified: {associated.certificate}"
         raise SolveFailed(
             message, backend=associated.backend, status=associated.status, raw=associated
         )
+    strong, bears = stated.strength(strength), None
+    if strength is not None:
+        alone = replace(stated, step=step.replace(F_ext=np.zeros(step.nv)))
+        bears = limit_of(alone, step.F_ext, "associated", strong, None, _TOL)
+    found = StabilityVerdict(step, stated.model, associated, None, None, {}, bears)
     elastic, coulomb = None, None
-    if not _moves(step, associated).any():
+    if found.admissible:
         elastic = _elastic(step)
-        if elastic is None:
+        if elastic is None and strength is None:
             coulomb = FrictionalCD(step).solve("newton", check=False)
-    found: dict[str, LimitLoad] = {}
-    for name, load_ in loads.items() if limits else ():
+        if elastic is not None and not _bears(strong, elastic):
+            elastic = None
+    limits_found: dict[str, LimitLoad] = {}
+    for name, load in loads.items() if limits else ():
         try:
-            found[name] = limit_load(stated.scene or stated.model or step, load_, friction=friction)
+            limits_found[name] = limit_of(stated, load, "associated", strong, None, _TOL)
         except SolveFailed as error:
             if error.proof is None and elastic is not None:
                 raise
-    return StabilityVerdict(step, stated.model, associated, coulomb, elastic, found)
+    return replace(found, coulomb=coulomb, elastic=elastic, limits=limits_found)
+
+
+def _bears(strength: JointStrength, elastic: NetworkForces) -> bool:
+    """Whether joints bear the forces of elastic contacts."""
+    forces = np.column_stack([elastic.f, elastic.f_t])
+    return strength.outside(forces) <= _TOL * float(np.abs(forces).max(initial=0.0))
 
 
 def _moves(step: ContactStep, solution: StepSolution | None) -> Any:

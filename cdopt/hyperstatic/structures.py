@@ -15,6 +15,7 @@ from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.collision import Contacts, detect
 from cdopt.collision import step as contact_step
+from cdopt.hyperstatic.strength import JointStrength, Strength, friction_alone, in_newtons
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.friction import Friction
 from cdopt.problem.step import Step
@@ -86,25 +87,61 @@ class Structure:
         """Each body's weight along ±x and, in space, ±y, by name; none of a step alone."""
         if self.scene is None and self.model is None:
             return {}
-        across = np.eye(self._dim)[: self._dim - 1]
+        across = np.eye(self.dim)[: self.dim - 1]
         ways = [sign * axis for axis in across for sign in (1.0, -1.0)]
         return {name: self.live(way) for name, way in zip(_NAMES, ways, strict=False)}
 
+    def strength(self, stated: Strength | None) -> JointStrength:
+        """In N of each contact; friction alone if none is stated."""
+        friction = self.step.friction
+        if friction is None:
+            raise TypeError("a step without friction")
+        if stated is None:
+            return friction_alone(friction.mu)
+        checks.instance("strength", stated, Strength)
+        areas = np.ones(self.step.nc) if self.model is None else self.model.contact_areas
+        return in_newtons(stated, areas, friction.mu)
+
     @property
-    def _dim(self) -> int:
+    def dim(self) -> int:
+        """2 or 3."""
         return 3 if self.scene is None else self.scene.dim
+
+    @property
+    def names(self) -> list[str]:
+        """Of all bodies of a scene or a block model."""
+        if self.scene is not None:
+            return list(self.scene.bodies.names)
+        return [] if self.model is None else [block.name for block in self.model.blocks]
+
+    @property
+    def centres(self) -> FloatArray:
+        """(nb, dim) m, of mass."""
+        if self.scene is not None:
+            return self.scene.initial.position
+        return np.array([] if self.model is None else [block.centre for block in self.model.blocks])
+
+    def body(self, argument: str, body: Any) -> int:
+        """The number of a body given by name or number.
+
+        Raises
+        ------
+        InvalidInput : an unknown one, naming ``argument``.
+        """
+        names = self.names
+        number = names.index(body) if body in names else body
+        if isinstance(number, str | bool):
+            raise InvalidInput(argument, f"the body {body!r}", "names or numbers of its bodies")
+        return checks.index(argument, number, len(names))
 
     def _of_bodies(self, load: Any) -> FloatArray:
         """(nv,) a direction of all weights, or loads by body."""
-        dim = self._dim
-        names, weight = _weights(self.scene, self.model)
+        dim = self.dim
+        weight = _weights(self.scene, self.model)
         table = np.zeros((len(weight), dim + (1 if dim == 2 else 3)))
         if isinstance(load, Mapping):
             for body, one in load.items():
-                number = names.index(body) if body in names else body
-                if isinstance(number, str | bool):
-                    raise InvalidInput("live", f"the body {body!r}", "names or numbers of bodies")
-                number = checks.index("live", number, len(weight))
+                number = self.body("live", body)
                 size = np.size(one)
                 if size not in (dim, table.shape[1]):
                     expected = f"{dim} entries, or {table.shape[1]} with torques"
@@ -119,15 +156,14 @@ class Structure:
         return table[np.unique(np.asarray(self.step.dof_body))].ravel()
 
 
-def _weights(scene: Scene | None, model: BlockModel | None) -> tuple[list[str], FloatArray]:
-    """Names and weights in N of the bodies, none of fixed ones."""
+def _weights(scene: Scene | None, model: BlockModel | None) -> FloatArray:
+    """(nb,) N, weights of the bodies, none of fixed ones."""
     if scene is not None:
-        b, pull = scene.bodies, float(np.linalg.norm(scene.gravity))
-        return list(b.names), np.where(b.fixed, 0.0, b.mass) * pull
+        pull = float(np.linalg.norm(scene.gravity))
+        return np.where(scene.bodies.fixed, 0.0, scene.bodies.mass) * pull
     if model is None:
         raise TypeError("neither a scene nor a block model")
-    pull = float(np.linalg.norm(model.gravity))
-    return [block.name for block in model.blocks], np.where(model.fixed, 0.0, model.masses) * pull
+    return np.where(model.fixed, 0.0, model.masses) * float(np.linalg.norm(model.gravity))
 
 
 def touching_step(scene: Scene) -> ContactStep:

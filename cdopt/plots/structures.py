@@ -11,7 +11,7 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.collision import move
 from cdopt.geometry.blocks import Block
-from cdopt.hyperstatic import LimitLoad, StabilityVerdict, Thrusts, thrusts
+from cdopt.hyperstatic import LimitLoad, Settlement, StabilityVerdict, Thrusts, thrusts
 from cdopt.plots import canvas
 from cdopt.plots.bodies import Camera, Solids, box_of, draw_bodies
 from cdopt.plots.judged import WRONG
@@ -62,18 +62,17 @@ def structure(
     figure, (axes,) = canvas.panels_of(1, box, foot=0.2, caption=0.1)
     numbers = np.unique(np.asarray(found.step.dof_body))
     _draw_blocks(axes, model, camera, falls=set(numbers[found.moving].tolist()))
-    f, f_t = found.associated.f, found.associated.f_t
-    if found.admissible and f is not None and f_t is not None:
-        _draw_thrusts(axes, thrusts(found.step, f, f_t), camera, box, FRICTION)
+    if found.forces is not None:
+        _draw_thrusts(axes, thrusts(found.step, *found.forces), camera, box, FRICTION)
     canvas.without_ticks(axes, box)
     canvas.emphasise(axes, False)
     return canvas.headline(figure, title, found.summary if subtitle is None else subtitle)
 
 
 def collapse(
-    limit: LimitLoad, *, view: str = "side", title: str = "", subtitle: str = ""
+    limit: LimitLoad | Settlement, *, view: str = "side", title: str = "", subtitle: str = ""
 ) -> Figure:
-    """Two panels: forces at the limit load, and the mechanism, magnified.
+    """Two panels: forces at the limit load or after a settlement, and the mechanism, magnified.
 
     A line through the centre of pressure of each joint is the force between its two bodies, as
     long as it is large. Thrust lines pass through the bodies between two joints that carry
@@ -81,22 +80,21 @@ def collapse(
 
     Parameters
     ----------
-    limit : of a scene or a block model, with a mechanism.
+    limit : limit load with a mechanism, or settlement, of a scene or a block model.
     view : of structures in space: "side", "isometric" or "perspective".
 
     Raises
     ------
     InvalidInput : a limit load of a step without its scene, or an infinite one.
     """
-    checks.instance("limit", limit, LimitLoad)
+    checks.instance("limit", limit, LimitLoad, Settlement)
     if limit.bodies is None and limit.model is None:
         raise InvalidInput("limit", "of a step without its scene", "limit_load(scene, ...)")
     if limit.mechanism is None:
         raise InvalidInput("limit", "infinite, without a mechanism", "a finite limit load")
     draw = _of_model if limit.model is not None else _of_scene
     figure, axes, camera, box = draw(limit, limit.mechanism, view)
-    names = f"forces at {limit.value:.5g} times the live load", "mechanism, magnified"
-    for panel, name in zip(axes, names, strict=True):
+    for panel, name in zip(axes, limit.captions, strict=True):
         canvas.without_ticks(panel, box)
         canvas.emphasise(panel, False)
         panel.set_title(name, fontsize=canvas.TEXT, loc="left")
@@ -104,7 +102,7 @@ def collapse(
     return canvas.headline(figure, title, subtitle)
 
 
-def _of_scene(limit: LimitLoad, mechanism: FloatArray, view: str) -> Any:
+def _of_scene(limit: LimitLoad | Settlement, mechanism: FloatArray, view: str) -> Any:
     """A figure of a scene, its two panels with bodies, the camera and the box."""
     scene, state = limit.bodies or (None, None)
     if scene is None or state is None:
@@ -114,6 +112,8 @@ def _of_scene(limit: LimitLoad, mechanism: FloatArray, view: str) -> Any:
     centres = state.position[bounded]
     size = float(np.ptp(centres, axis=0).max() + 2.0 * reach[bounded].max())
     velocity = scene.full_dofs.scatter(mechanism, still)
+    if isinstance(limit, Settlement):
+        velocity = velocity + limit.supports
     fastest = _fastest(limit, velocity[:, : scene.dim])
     moved = State(0.0, move(state, velocity, _FAR * size / fastest), still)
     solids = Solids.of(scene, np.stack([state.position, moved.position]))
@@ -126,7 +126,7 @@ def _of_scene(limit: LimitLoad, mechanism: FloatArray, view: str) -> Any:
     return figure, axes, camera, box
 
 
-def _of_model(limit: LimitLoad, mechanism: FloatArray, view: str) -> Any:
+def _of_model(limit: LimitLoad | Settlement, mechanism: FloatArray, view: str) -> Any:
     """The same of a block model; blocks that move are red in the second panel."""
     model = limit.model
     if model is None:
@@ -134,6 +134,8 @@ def _of_model(limit: LimitLoad, mechanism: FloatArray, view: str) -> Any:
     velocity = np.zeros((len(model.blocks), 6))
     free = np.unique(np.asarray(limit.step.dof_body))
     velocity[free] = mechanism.reshape(-1, 6)
+    if isinstance(limit, Settlement):
+        velocity += limit.supports
     corners = [block.vertices for block in model.blocks]
     speeds = [v[:3] + np.cross(v[3:], x - block.centre)
               for v, x, block in zip(velocity, corners, model.blocks, strict=True)]  # fmt: skip
@@ -151,7 +153,7 @@ def _of_model(limit: LimitLoad, mechanism: FloatArray, view: str) -> Any:
     return figure, axes, camera, box
 
 
-def _fastest(limit: LimitLoad, speeds: FloatArray) -> float:
+def _fastest(limit: LimitLoad | Settlement, speeds: FloatArray) -> float:
     """m/s, of all rates and of the bodies."""
     return max(float(np.abs(limit.rates).max(initial=0.0)) or 1.0, float(np.abs(speeds).max()))
 

@@ -86,6 +86,11 @@ class BlockModel(Frozen):
         return self.density * [block.volume for block in self.blocks]
 
     @property
+    def contact_areas(self) -> FloatArray:
+        """(nc,) m², the share of each contact in its interface."""
+        return np.concatenate([np.zeros(0), *(_shares(face) for face in self.interfaces)])
+
+    @property
     def contacts(self) -> int:
         """Number of contact points, the corners of all interfaces."""
         return sum(len(face.points) for face in self.interfaces)
@@ -207,6 +212,13 @@ def load_blocks(
         checks.read_only(gravity),
         friction,
     )
+
+
+def _shares(face: Interface) -> FloatArray:
+    """(n,) m², of the area of an interface: half of the two triangles at each corner."""
+    arms = face.points - face.points.mean(axis=0)
+    after = np.abs(np.cross(arms, np.roll(arms, -1, axis=0)) @ face.normal) / 4.0
+    return np.asarray(after + np.roll(after, 1))
 
 
 def _supports(supports: Any, names: list[str]) -> BoolArray:

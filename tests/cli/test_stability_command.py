@@ -41,3 +41,15 @@ def test_the_limit_load_of_a_block_model(tmp_path) -> None:
     found = run_json("stability", FOLDER / "concave-short.json", *stated[:3], "0")
     assert concave["value"] == found["limits"]["+y"]
     refuses("friction", "limit", FOLDER / "type-c.json", *stated[2:])
+
+
+def test_joints_with_a_strength_of_their_own() -> None:
+    stated = ("--friction", 0.84, "--supports", "0,1", "--strength")
+    path = FOLDER / "type-c.json"
+    weak = run_json("stability", path, *stated, "compression=1e-3", code=1)
+    assert weak["verdict"] == "falls"
+    plain = run_json("limit", path, *stated[:-1], "--live", "0,1,0")["value"]
+    glued = run_json("limit", path, *stated, "cohesion=1e3", "--live", "0,1,0")["value"]
+    assert glued > plain
+    refuses("--strength", "limit", path, *stated, "cohesion=much")
+    refuses("--strength", "stability", path, *stated, "glue=1")

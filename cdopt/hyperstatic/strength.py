@@ -1,0 +1,132 @@
+"""Strength of joints beyond friction: cohesion, tension and crushing, as a convex set of forces.
+
+A contact with area A carries ‖f_T‖ ≤ μ f_n + c A and −t A ≤ f_n ≤ s A. What it does at most in a
+motion with rates g, the support function of that set, bounds limit loads from above:
+
+    D(g) = sup −f·g = c A ‖g_T‖ + max( s A (μ‖g_T‖ − g_n),  t A (g_n − μ‖g_T‖) )
+
+With c = t = 0 and s = ∞ that is the cone, and D is zero in the dual cone and infinite elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from cdopt._util import checks
+from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import Frozen
+
+
+@dataclass(frozen=True, eq=False)
+class Strength(Frozen):
+    """What joints bear beyond friction.
+
+    Parameters
+    ----------
+    cohesion : c, Pa: friction is at most μ f_n + c A.
+    tension : t, Pa, no more than c/μ, which is where friction is nothing.
+    compression : s, Pa; infinite by default, stone that does not crush.
+
+    In a block model contacts are corners of interfaces, and each has a share of the area, so that
+    crushing is that of forces at the corners. In steps and scenes A is 1 and the numbers are N, of
+    each contact or one for all.
+
+    Raises
+    ------
+    InvalidInput : negative or undefined numbers.
+    """
+
+    cohesion: Any = 0.0
+    tension: Any = 0.0
+    compression: Any = np.inf
+
+    def __post_init__(self) -> None:
+        expected = "numbers of zero or more"
+        for name in ("cohesion", "tension", "compression"):
+            value = checks.real(name, getattr(self, name), expected)
+            if value.ndim > 1 or not (value >= 0.0).all():
+                raise InvalidInput(name, checks.describe(getattr(self, name)), expected)
+            self.__dict__[name] = value.astype(np.float64)
+        super().__post_init__()
+
+
+@dataclass(frozen=True, eq=False)
+class JointStrength(Frozen):
+    """Strength in N of nc contacts with coefficients ``mu``."""
+
+    mu: FloatArray
+    cohesion: FloatArray
+    tension: FloatArray
+    compression: FloatArray
+
+    def constraints(self, f: cp.Variable, unit: FloatArray) -> list[cp.Constraint]:
+        """Of forces (nc, d) in these units of N."""
+        most = cp.multiply(self.mu, f[:, 0]) + self.cohesion / unit
+        result = [in_cones(most, f[:, 1:]), f[:, 0] >= -self.tension / unit]
+        weak = np.flatnonzero(np.isfinite(self.compression))
+        if weak.size:
+            result.append(f[weak, 0] <= (self.compression / unit)[weak])
+        return result
+
+    def nearest(self, f: FloatArray) -> FloatArray:
+        """Forces (nc, d) within the strength, equal to those that are."""
+        normal = np.clip(f[:, 0], -self.tension, self.compression)
+        most = np.maximum(self.mu * normal + self.cohesion, 0.0)
+        size = np.linalg.norm(f[:, 1:], axis=1)
+        share = np.minimum(1.0, most / np.where(size > 0.0, size, 1.0))
+        return np.asarray(np.column_stack([normal, share[:, None] * f[:, 1:]]))
+
+    def outside(self, f: FloatArray) -> float:
+        """N, how far forces (nc, d) are from it at most."""
+        return float(np.linalg.norm(f - self.nearest(f), axis=1).max(initial=0.0))
+
+    def power(self, rates: FloatArray) -> FloatArray:
+        """(nc,) W, D of rates (nc, d); of contacts that never crush without their violation."""
+        sliding = np.linalg.norm(rates[:, 1:], axis=1)
+        closing = self.mu * sliding - rates[:, 0]
+        crushed = np.where(np.isfinite(self.compression), self.compression, 0.0) * closing
+        return np.asarray(self.cohesion * sliding + np.maximum(crushed, -self.tension * closing))
+
+    def violation(self, rates: FloatArray) -> FloatArray:
+        """(nc,) m/s, how far rates of contacts that never crush are from the dual cone."""
+        closing = self.mu * np.linalg.norm(rates[:, 1:], axis=1) - rates[:, 0]
+        outside = np.maximum(closing, 0.0) / np.sqrt(1.0 + self.mu**2)
+        return np.where(np.isfinite(self.compression), 0.0, outside)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is friction alone."""
+        endless = not np.isfinite(self.compression).any()
+        return bool(endless and not self.cohesion.any() and not self.tension.any())
+
+
+def in_newtons(strength: Strength, areas: FloatArray, mu: FloatArray) -> JointStrength:
+    """The strength of contacts with areas (nc,) in m² and coefficients (nc,)."""
+    parts = []
+    for name in ("cohesion", "tension", "compression"):
+        value = np.asarray(getattr(strength, name), dtype=np.float64)
+        if value.size not in (1, areas.size):
+            raise InvalidInput(name, f"{value.size:,} numbers", f"one, or {areas.size:,}")
+        parts.append(value * areas)
+    cohesion, tension, compression = parts
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apex = np.where(mu > 0.0, cohesion / mu, np.inf)
+    return JointStrength(mu, cohesion, np.minimum(tension, apex), compression)
+
+
+def friction_alone(mu: FloatArray) -> JointStrength:
+    """No cohesion and no tension, and stone that does not crush."""
+    zero = read_only(np.zeros(mu.size))
+    return JointStrength(mu, zero, zero, read_only(np.full(mu.size, np.inf)))
+
+
+def in_cones(most: cp.Expression, tangential: cp.Expression) -> cp.Constraint:
+    """‖tangential‖ ≤ most, row by row; linear in the plane."""
+    if tangential.shape[1] == 1:
+        return cp.abs(tangential[:, 0]) <= most
+    return cp.SOC(most, tangential, axis=1)
