@@ -48,6 +48,7 @@ class SoftCD(Formulation):
     Attributes
     ----------
     compliance : R (rows,); rows of joints of finite stiffness k come last, with R = 1/(k Δt).
+    own_bias : whether b was given, and is not that of the step.
     order : (rows,) the place of each row of the engine among the rows; None where no engine wrote
         them.
 
@@ -77,6 +78,7 @@ class SoftCD(Formulation):
     ) -> None:
         self.form = checks.choice("form", form, FORMS)
         checks.instance("step", step, ContactStep, ConeStep)
+        self.own_bias = bias is not None
         if isinstance(step, ContactStep):
             step = self._keep_joints(step)
             if self.joints is not None and bias is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,24 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD
-from cdopt.gradients.compatible import CompatibleDerivatives
+from cdopt.formulations import (
+    ClassicCD,
+    CompatibleCD,
+    CompatibleFriction,
+    CompliantCD,
+    FrictionalCD,
+    NoTensionTruss,
+    SoftCD,
+    VariationalStep,
+)
+from cdopt.gradients.compatible import frictionless, with_friction
 from cdopt.gradients.derivatives import KINKS, Derivatives, StepDerivatives
+from cdopt.gradients.elastic import VariationalDerivatives, compliant, soft
 from cdopt.gradients.parameters import StepParameters
+from cdopt.gradients.static import TrussDerivatives
 from cdopt.gradients.step_tangent import StepTangent
+from cdopt.hyperstatic.indeterminacy import resting_inside
 from cdopt.hyperstatic.sensitivity import certified
-from cdopt.hyperstatic.truss_tangent import TrussTangent
 from cdopt.problem import (
     ContactProblem,
     ContactStep,
@@ -27,6 +38,7 @@ from cdopt.problem import (
 )
 
 _TOL = 1e-7
+_ZERO = 1e-9  # of the local load, below which forces are zero
 
 
 def rows_of(solution: StepSolution, joints: bool) -> FloatArray:
@@ -52,8 +64,11 @@ def of(
 
     Parameters
     ----------
-    formulation : ``ClassicCD``, ``FrictionalCD`` of either law, or ``CompatibleCD``.
-    solution : of it, certified; by default it is solved here.
+    formulation : ``ClassicCD``, ``FrictionalCD`` of either law, ``CompatibleCD``,
+        ``CompatibleFriction``, ``CompliantCD``, ``SoftCD``, ``VariationalStep``,
+        ``NoTensionTruss`` or ``QuasiStatic``.
+    solution : of it, certified; of ``CompatibleFriction`` that of its motion. By default it is
+        solved here.
     on_kink : what ``jvp`` does where derivatives depend on the direction, as at a contact that just
         touches: "refuse", or "one-sided" for the derivative along the direction.
     tol : share of the local speed within which a contact is at a kink.
@@ -80,9 +95,12 @@ def of(
     """
     on_kink = checks.choice("on_kink", on_kink, KINKS)
     tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
-    checks.instance("formulation", formulation, *_KINDS)
-    answer = certified(formulation.solve() if solution is None else solution)
-    if not isinstance(formulation.step, ContactStep):
+    checks.instance("formulation", formulation, *_KINDS, NoTensionTruss)
+    stated = formulation.problem if isinstance(formulation, CompatibleFriction) else formulation
+    answer = certified(stated.solve() if solution is None else solution)
+    if isinstance(formulation, NoTensionTruss):
+        return TrussDerivatives(formulation, answer, on_kink)
+    if not isinstance(stated.step, ContactStep):
         why = "the step is known by N and p alone"
         raise Unsupported("derivatives", why, ("a ContactStep with its matrices",))
     return next(make for kind, make in _KINDS.items() if isinstance(formulation, kind))(
@@ -100,52 +118,59 @@ def _rigid(
     formulation: Any, data: ContactProblem, answer: StepSolution, *how: Any
 ) -> StepDerivatives:
     """Derivatives of a rigid step on ``data``, those of its contacts."""
-    on_kink, tol = how
+    on_kink, tol, *more = how
     step = _given(formulation)
     J = None if step.joints is None else step.joints.J
     motion = np.asarray(answer.v_next)
     if motion.shape != (step.nv,):
         raise InvalidInput("solution", repr(answer), "a solution of this step")
-    tangent = StepTangent(data, motion, rows_of(answer, J is not None), J, tol)
+    tangent = StepTangent(data, motion, rows_of(answer, J is not None), J, tol, *more)
     return StepDerivatives(tangent, StepParameters(tangent, step), step, on_kink)
+
+
+def _require_rigid(formulation: CompatibleCD | CompatibleFriction) -> None:
+    if formulation.springs is not None:
+        why = "it takes the joints as rigid, and some have a finite stiffness"
+        raise Unsupported("derivatives of compatible forces", why, ("cdopt.sensitivity",))
 
 
 def _classic(formulation: ClassicCD, answer: StepSolution, *how: Any) -> StepDerivatives:
     return _rigid(formulation, rigid_data(_given(formulation)), answer, *how)
 
 
-def _frictional(formulation: FrictionalCD, answer: StepSolution, *how: Any) -> Derivatives:
-    data = frictional_data(_given(formulation), formulation.law)
-    return _rigid(formulation, data, answer, *how)
+def _frictional(formulation: FrictionalCD, answer: StepSolution, *how: Any) -> StepDerivatives:
+    step, law = _given(formulation), formulation.law
+    inside: Any = None
+    if step.friction is not None and not step.friction.moments:
+        inside = partial(resting_inside, step, law, answer, _ZERO)
+    return _rigid(formulation, frictional_data(step, law), answer, *how, inside)
 
 
 def _compatible(formulation: CompatibleCD, answer: StepSolution, *how: Any) -> Derivatives:
     if formulation.epsilon is not None:
-        raise Unsupported(
-            "derivatives of the one-step method",
-            "it is a step of elastic contacts",
-            ("CompliantCD",),
-        )
-    step, joints, first = _given(formulation), formulation.joints, answer.classic
-    if formulation.springs is not None:
-        why = "it takes the joints as rigid, and some have a finite stiffness"
-        raise Unsupported("derivatives of compatible forces", why, ("cdopt.sensitivity",))
-    if first is None or answer.f is None or answer.u is None:
+        why = "it is a step of elastic contacts"
+        raise Unsupported("derivatives of the one-step method", why, ("CompliantCD",))
+    _require_rigid(formulation)
+    if answer.classic is None or answer.f is None or answer.u is None:
         raise InvalidInput("solution", repr(answer), "a solution of CompatibleCD")
-    motion = _classic(formulation.classic_cd, first, *how)
-    closed = formulation.network(first)
-    truss = formulation.truss(closed)
-    u = answer.u if joints is None else answer.u[joints.motions.free]
-    second = dataclasses.replace(answer, f=answer.f[closed.contacts], u=u)
-    tangent = TrussTangent(truss, second, closed.contacts, step.nc)
-    reactions = np.zeros(0) if answer.joint_forces is None else answer.joint_forces
-    return CompatibleDerivatives(motion, tangent, joints, answer.u, reactions)
+    return frictionless(formulation, answer, _classic(formulation.classic_cd, answer.classic, *how))
+
+
+def _rough(formulation: CompatibleFriction, answer: StepSolution, *how: Any) -> Derivatives:
+    _require_rigid(formulation)
+    return with_friction(
+        formulation, answer, _frictional(formulation.problem, answer, *how), how[1]
+    )
 
 
 _KINDS: dict[Any, Callable[..., Derivatives]] = {
     ClassicCD: _classic,
     FrictionalCD: _frictional,
     CompatibleCD: _compatible,
+    CompatibleFriction: _rough,
+    CompliantCD: compliant,
+    SoftCD: soft,
+    VariationalStep: VariationalDerivatives,
 }
 
 

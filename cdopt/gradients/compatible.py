@@ -1,33 +1,44 @@
 """Derivatives of compatible forces: those of the motion and the loads, and then of the network.
 
-The network of closed contacts has Bᵀf = F̃, f = w′(−B u). With dF̃ from the motion and df = dw′ for
-changes of stiffness and power, equation (36) of Olsen & Kamrin (2018) is differentiated once more:
+The network of closed contacts has Bᵀf = F̃ and forces f that follow B u. With dF̃ from the motion,
+e from changes of stiffness, power and friction, and K = −∂f/∂(B u),
 
-    Bᵀ df = dF̃ − dBᵀ f,    df = e − w″(c) (B du + dB u).
+    Bᵀ df = dF̃ − dBᵀ f,    df = e − K (B du + dB u),
+
+which differentiates equation (36) of Olsen & Kamrin (2018), or the network with friction, once
+more (``hyperstatic.tangent``).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import FloatArray
+from cdopt._util.errors import Unsupported
+from cdopt.formulations import CompatibleCD, CompatibleFriction
 from cdopt.gradients.derivatives import Derivatives, Kink, StepDerivatives
 from cdopt.gradients.parameters import Parameter
-from cdopt.gradients.step_tangent import Change, Result
+from cdopt.gradients.step_tangent import Result
+from cdopt.hyperstatic.friction_tangent import FrictionTangent
+from cdopt.hyperstatic.tangent import Tangent
 from cdopt.hyperstatic.truss_tangent import TrussTangent
+from cdopt.problem import StepSolution
 from cdopt.problem.joint_elimination import Eliminated
 
 
 class CompatibleDerivatives(Derivatives):
-    """Those of the motion, the loads and the compatible forces of a step without friction.
+    """Those of the motion, the loads and the compatible forces of a step.
 
     Parameters
     ----------
-    motion : of the classic step. tangent : of the network of closed contacts.
+    motion : of the step that determines motion and loads.
+    tangent : of the network of closed contacts.
     joints : rigid ones, which the coordinates of the network keep; or None.
     u : (nv,) micro-displacement of all bodies. reactions : (nj,) N, compatible ones.
     """
@@ -35,39 +46,38 @@ class CompatibleDerivatives(Derivatives):
     def __init__(
         self,
         motion: StepDerivatives,
-        tangent: TrussTangent,
+        tangent: Tangent,
         joints: Eliminated | None,
         u: FloatArray,
         reactions: FloatArray,
     ) -> None:
         self.motion, self.network, self.joints, self.u = motion, tangent, joints, u
         self.on_kink, self.step = motion.on_kink, motion.step
-        core, nc = motion.tangent, motion.step.nc
+        core = motion.tangent
+        self._rows = np.arange(core.rows)
+        self.B = sp.csr_array(core.G[self._rows])
         self._differs = core.forces.copy()  # of the classic forces from the compatible ones
-        self._differs[:nc] -= tangent.forces
+        self._differs[self._rows] -= tangent.forces
         self._differs[core.rows :] -= reactions
-        law, contacts = tangent.truss.data.elastic_law, tangent.contacts
-        f = tangent.forces[contacts]
-        loaded = tangent.loaded[contacts]
-        slope = np.where(loaded, law.tangent(np.where(loaded, law.overlap(f), 1.0)), 0.0)
-        self._springs = np.zeros(nc)
-        self._springs[contacts] = slope
-        rows, each = np.arange(nc), tangent.forces / motion.step.stiffness
-        logs = np.asarray(tangent.power)
-        self._of_network = {
-            "stiffness": Parameter(
-                "stiffness",
-                (nc,),
-                lambda d: Change(forces=motion.parameters.on_rows(rows, each * d)),
-                lambda pull: each * pull.forces[rows],
-            ),
-            "power": Parameter(
-                "power",
-                (),
-                lambda d: Change(forces=motion.parameters.on_rows(rows, logs * d)),
-                lambda pull: float(logs @ pull.forces[rows]),
-            ),
-        }
+        self._of_network = dict(self._parameters())
+
+    def _parameters(self) -> list[tuple[str, Parameter]]:
+        """Data that change forces of the network at motions as they are."""
+        network, step, d = self.network, self.step, self.network.d
+        given = {"log_stiffness": ("stiffness", step.stiffness), "mu": ("mu", 1.0)}
+        if step.friction is not None:
+            given["log_ratio"] = ("stiffness_ratio", step.friction.stiffness_ratio)
+        found = []
+        for known, e in network.parameters.items():
+            if known in network.refused:
+                continue
+            name, value = given[known]
+            each = (e.reshape(-1, d).T / value).T
+            found.append((name, self.motion.parameters.of_contacts(name, self._rows, each)))
+        if network.power is not None:
+            of_forces = self.motion.parameters.of_forces
+            found.append(("power", of_forces("power", (), self._rows, network.power)))
+        return found
 
     @property
     def inputs(self) -> Mapping[str, tuple[int, ...]]:
@@ -76,74 +86,108 @@ class CompatibleDerivatives(Derivatives):
 
     @property
     def outputs(self) -> Mapping[str, tuple[int, ...]]:
-        """``v_next`` and ``load`` (nv,), and ``f`` (nc,), the compatible forces, N."""
-        nv = (self.step.nv,)
-        return {"v_next": nv, "load": nv, "f": (self.step.nc,)}
+        """``v_next`` and ``load`` (nv,), and the compatible forces ``f`` and ``f_t``, N."""
+        nv, nc, d = (self.step.nv,), self.step.nc, self.network.d
+        forces = {"f": (nc,)} if d == 1 else {"f": (nc,), "f_t": (nc, d - 1)}
+        return {"v_next": nv, "load": nv, **forces}
 
     @cached_property
     def kinks(self) -> tuple[Kink, ...]:
         """Contacts at a kink of the motion, or of the network."""
-        network, found = self.network, {k.contact: k for k in self.motion.kinks}
-        if not network.smooth:
-            place = {int(c): i for i, c in enumerate(network.contacts)}
-            for i in network.kinks.tolist():
-                found.setdefault(i, Kink(i, abs(float(network.overlap[place[i]]))))
+        found = {k.contact: k for k in self.motion.kinks}
+        if not self.network.smooth:
+            for i in self.network.kinks.tolist():
+                found.setdefault(i, Kink(i, 0.0))
         return tuple(found[i] for i in sorted(found))
 
     def _checked(self, name: str, value: Any) -> Any:
         return (self._of_network.get(name) or self.motion.parameters.known[name]).checked(value)
 
-    @property
-    def _rows(self) -> IntArray:
-        return np.arange(self.step.nc)
-
-    def _of_bodies(self, load: FloatArray) -> FloatArray:
-        """A load in the coordinates of the network."""
-        return load if self.joints is None else np.asarray(self.joints.motions.Z.T @ load)
+    # --- both directions -----------------------------------------------------------------------
 
     def _pushed(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
-        known = self._of_network
-        own = {k: v for k, v in directions.items() if k in known}
-        change = self.motion.change({k: v for k, v in directions.items() if k not in known})
+        known, of_step = self._of_network, self.motion.parameters.known
+        change = self.motion.change({k: v for k, v in directions.items() if k in of_step})
         result = self.motion.push_change(change)
-        rows, e, load = (
-            self._rows,
-            np.zeros(self.step.nc),
-            self.step.B.T @ result.forces[self._rows],
-        )
-        for name, value in own.items():
-            e = e + np.asarray(known[name].push(value).forces)[rows]
+        e, load = np.zeros(self._rows.size), self.B.T @ result.forces[self._rows]
+        for name, value in directions.items():
+            if name in known:
+                e = e + np.asarray(known[name].push(value).forces)[self._rows]
         if change.G is not None:
             load = load + change.G.T @ self._differs
-            moved = (change.G @ self.u)[rows]
+            moved = change.G @ self.u
+            rates = moved[self._rows]
             if self.joints is not None:
-                turned = (change.G @ self.u)[self.motion.tangent.rows :]
-                moved = moved - self.step.B @ (self.joints.motions.lift.T @ turned)
-            e = e - self._springs * moved
-        load = self._of_bodies(load)
+                turned = moved[self._rows.size :]
+                rates = rates - self.B @ (self.joints.motions.lift.T @ turned)
+            e = e - self.network.springs @ rates
+        if self.joints is not None:
+            load = np.asarray(self.joints.motions.Z.T @ load)
         if self.kinks:
             df = self.network.along(e, load if load.any() else None)
         else:
             df = self.network.push(e, load)
-        return {"v_next": result.v_next, "load": result.load, "f": np.asarray(df)}
+        table = np.asarray(df).reshape(self.step.nc, self.network.d)
+        found = {"v_next": result.v_next, "load": result.load, "f": table[:, 0]}
+        return found if self.network.d == 1 else {**found, "f_t": table[:, 1:]}
 
     def _pulled(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
-        core, nv, nc = self.motion.tangent, self.step.nv, self.step.nc
-        weights = cotangents.get("f", np.zeros(nc))
-        e, load = self.network.pull(weights)
+        core, nv, shape = self.motion.tangent, self.step.nv, (self.step.nc, self.network.d)
+        weights, many = np.zeros(shape), core.G.shape[0]
+        weights[:, 0] = cotangents.get("f", 0.0)
+        weights[:, 1:] = cotangents.get("f_t", 0.0)
+        e, load = self.network.pull(weights.ravel())
         if self.joints is not None:
             load = np.asarray(self.joints.motions.Z @ load)
-        forces = np.zeros(core.G.shape[0])
-        forces[:nc] = self.step.B @ load
+        forces, sprung = np.zeros(many), np.zeros(many)
+        forces[self._rows] = self.B @ load
         nothing = np.zeros(nv)
         given = cotangents.get("v_next", nothing), cotangents.get("load", nothing), forces
         pull = core.pull(Result(*given))
         pull.G.add(self._differs, load)
-        sprung = np.zeros_like(forces)
-        sprung[:nc] = -self._springs * e
+        sprung[self._rows] = -(self.network.springs.T @ e)
         if self.joints is not None:
-            sprung[core.rows :] = -(self.joints.motions.lift @ (self.step.B.T @ sprung[:nc]))
+            turned = self.joints.motions.lift @ (self.B.T @ sprung[self._rows])
+            sprung[self._rows.size :] = -turned
         pull.G.add(sprung, self.u)
         found = {name: p.pull(pull) for name, p in self.motion.parameters.known.items()}
         pull.forces = self.motion.parameters.on_rows(self._rows, e)
-        return found | {name: p.pull(pull) for name, p in self._of_network.items()}
+        for name, parameter in self._of_network.items():
+            found[name] = found.get(name, 0.0) + parameter.pull(pull)
+        return found
+
+
+def frictionless(
+    formulation: CompatibleCD, answer: StepSolution, motion: StepDerivatives
+) -> CompatibleDerivatives:
+    """Those of ``CompatibleCD``, whose motion is that of its classic step."""
+
+    joints, first = formulation.joints, answer.classic
+    if first is None or answer.f is None or answer.u is None:
+        raise TypeError("a solution without forces")
+    closed = formulation.network(first)
+    u = answer.u if joints is None else answer.u[joints.motions.free]
+    second = dataclasses.replace(answer, f=answer.f[closed.contacts], u=u)
+    truss = formulation.truss(closed)
+    tangent = TrussTangent(truss, second, closed.contacts, motion.step.nc)
+    reactions = np.zeros(0) if answer.joint_forces is None else answer.joint_forces
+    return CompatibleDerivatives(motion, tangent, joints, answer.u, reactions)
+
+
+def with_friction(
+    formulation: CompatibleFriction, answer: StepSolution, motion: StepDerivatives, tol: float
+) -> CompatibleDerivatives:
+    """Those of ``CompatibleFriction``, where no contact slides in the motion, its ``answer``."""
+    network = formulation.network(answer)
+    slides = np.flatnonzero(network.slides & (network.mu > 0.0))
+    if slides.size:
+        why = f"contacts slide in the motion, such as {slides[0]}, which turns their forces"
+        ways = ("v_next and load, by FrictionalCD",)
+        raise Unsupported("derivatives of compatible forces", why, ways)
+    joints, forces = formulation.problem.joints, network.solve()
+    reactions, u = np.zeros(0), forces.u
+    if joints is not None and answer.v_next is not None:
+        reactions = joints.reactions(answer.v_next, forces.f, forces.f_t)
+        u = joints.motions.Z @ u
+    tangent = FrictionTangent(network, forces, tol)
+    return CompatibleDerivatives(motion, tangent, joints, u, reactions)

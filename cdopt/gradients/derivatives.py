@@ -11,11 +11,15 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt.gradients import one_sided
 from cdopt.gradients.parameters import StepParameters
-from cdopt.gradients.step_tangent import Change, Result, StepTangent
+from cdopt.gradients.step_tangent import Change, NotTogether, Result, StepTangent
 from cdopt.problem import ContactStep
 
-KINKS = ("refuse",)
+KINKS = ("refuse", "one-sided")
+
+
+_MOTION = ("v_next", "load")  # results that are always determined
 
 
 class Kink(NamedTuple):
@@ -192,9 +196,7 @@ class StepDerivatives(Derivatives):
             if friction.moments:
                 rows = table[:, friction.d :]
                 found["f_r"] = rows.ravel(), rows.shape
-        last = np.arange(
-            normal.size * max(tangent.data.d if friction else 1, 1), tangent.G.shape[0]
-        )
+        last = self.parameters.joint_rows
         if last.size:
             found["joint_forces"] = last, (last.size,)
         return found
@@ -215,8 +217,15 @@ class StepDerivatives(Derivatives):
         return total
 
     def push_change(self, change: Change) -> Result:
-        """The change of results for one of the equations."""
-        return self.tangent.push(change)
+        """The change of results for one of the equations, one-sided where need be."""
+        if self.on_kink == "refuse":
+            return self.tangent.push(change)
+        if self.tangent.kinks.size:
+            return one_sided.pushed(self.tangent, change)
+        try:
+            return self.tangent.push(change)
+        except NotTogether:
+            return one_sided.pushed(self.tangent, change)
 
     def _pushed(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
         result = self.push_change(self.change(directions))
@@ -237,9 +246,9 @@ class StepDerivatives(Derivatives):
         }
         others = {name: value for name, value in cotangents.items() if name not in partly}
         for name, value in others.items():
-            if name not in self.outputs:
+            if name not in _MOTION:
                 raise self._refused_output(name)
-            others[name] = checks.numbers(name, value, self.outputs[name])
+            others[name] = checks.vector(name, value, self.tangent.data.nv)
         self._require_smooth("vjp")
         return self._pulled({**others, **partly})
 

@@ -82,7 +82,7 @@ def linear_law(data: ContactProblem, f: FloatArray, g: FloatArray, held: BoolArr
         y = weight * f - g
         presses = np.asarray(cones.bilateral) | (y > 0.0) | held
         return _of_rows(presses, np.zeros(g.size), np.where(held, np.inf, cones.margin(y)))
-    return _of_cones(data, weight, f, g)
+    return _of_cones(data, weight, f, g, held)
 
 
 def _of_rows(presses: BoolArray, springs: FloatArray, margin: FloatArray) -> LinearLaw:
@@ -95,11 +95,15 @@ def _of_rows(presses: BoolArray, springs: FloatArray, margin: FloatArray) -> Lin
     return LinearLaw(T, sp.csr_array(T.T), D, margin, no_forces, no_rates, True)
 
 
-def _of_cones(data: ContactProblem, weight: FloatArray, f: FloatArray, g: FloatArray) -> LinearLaw:
-    """Rigid contacts in cones of several rows, by the eigenvalues of S."""
+def _of_cones(
+    data: ContactProblem, weight: FloatArray, f: FloatArray, g: FloatArray, rests: BoolArray
+) -> LinearLaw:
+    """Rigid contacts in cones of several rows, by the eigenvalues of S; some (nc,) rest."""
     cones, coulomb = data.scaled_cones, data.law == "coulomb"
     y = weight * f - (cones.shifted(g) if coulomb else g)
-    values, vectors = np.linalg.eigh(cones.projection_derivative(y))
+    S = cones.projection_derivative(y)
+    S[rests] = np.eye(cones.d)
+    values, vectors = np.linalg.eigh(S)
     held = values > 1.0 - _HELD
     give = np.where(held, 0.0, 1.0 / np.where(held, 1.0, 1.0 - values)) / cones.table(weight)[:, :1]
     follow = np.einsum("iab,ib,icb->iac", vectors, values * give, vectors)
@@ -110,13 +114,21 @@ def _of_cones(data: ContactProblem, weight: FloatArray, f: FloatArray, g: FloatA
         _directions(cones, vectors, held),
         _directions(cones, bend.transpose(0, 2, 1) @ vectors, held),
     )
-    law = LinearLaw(T, sp.csr_array(R.T), _sparse(cones, follow @ bend), cones.margin(y))
+    law = LinearLaw(
+        T,
+        sp.csr_array(R.T),
+        _sparse(cones, follow @ bend),
+        np.where(rests, np.inf, cones.margin(y)),
+    )
     kick = _by_mu(cones, y, data.force)
     if kick is None:
         return law
+    kick = np.where(rests[cones.contact], 0.0, kick)
     rate = np.zeros(g.size)
     if coulomb:
-        rate[cones.first] = cones.shift_by_mu(g) * _ratio(cones, data.force)
+        rate[cones.first] = np.where(held.sum(axis=1) > 1, 0.0, cones.shift_by_mu(g)) * _ratio(
+            cones, data.force
+        )
     kicked, shifted = _columns(cones, kick), _columns(cones, rate)
     yields = _sparse(cones, np.einsum("iab,ib,icb->iac", vectors, give, vectors))
     forces = sp.csr_array(yields @ kicked - _sparse(cones, follow) @ shifted)

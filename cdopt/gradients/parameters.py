@@ -53,11 +53,19 @@ class Parameter:
 class StepParameters:
     """The parameters of a step whose equations a tangent has.
 
-    ``tangent`` : of the step. ``step`` : the step as it was given.
+    Parameters
+    ----------
+    tangent : of the step. step : the step as it was given.
+    joint_rows : (nj,) the rows of its joints; by default those after the contacts, in turn.
     """
 
-    def __init__(self, tangent: StepTangent, step: ContactStep) -> None:
+    def __init__(
+        self, tangent: StepTangent, step: ContactStep, joint_rows: IntArray | None = None
+    ) -> None:
         self.tangent, self.step = tangent, step
+        self.joint_rows = np.arange(tangent.rows, tangent.G.shape[0])
+        if joint_rows is not None:
+            self.joint_rows = joint_rows
         cones = tangent.data.cones
         self.normal = np.arange(tangent.rows)[cones.first][: step.nc]
         self.known = {
@@ -159,18 +167,22 @@ class StepParameters:
                 lambda d: Change(bias=self.on_rows(normal, hits * approach * d)),
                 lambda pull: hits * approach * pull.bias[normal],
             ),
-            self._of_time(-step.phi * rests / step.dt),
+            self.of_time(-step.phi * rests / step.dt),
         ]
 
-    def _of_time(self, opening: FloatArray) -> Parameter:
-        """Δt, which changes the bias by ``opening`` (nc,), and the overlaps of springs."""
-        data, tangent = self.tangent.data, self.tangent
-        springs = np.zeros(self._many)
+    @property
+    def stretch(self) -> FloatArray:
+        """(rows + nj,) N/s, how forces of springs grow with Δt at rates as they are."""
+        data, tangent, result = self.tangent.data, self.tangent, np.zeros(self._many)
         law = data.compliance
         if law is not None and not law.pulls:
             g = data.gap(tangent.motion, tangent.forces[: tangent.rows])
-            springs[: tangent.rows] = -g * law.tangent(-data.dt * g)
-        bias = self.on_rows(self.normal, opening)
+            result[: tangent.rows] = -g * law.tangent(-data.dt * g)
+        return result
+
+    def of_time(self, opening: FloatArray) -> Parameter:
+        """Δt, which changes the bias by ``opening`` (nc,), and the overlaps of springs."""
+        springs, bias = self.stretch, self.on_rows(self.normal, opening)
         return Parameter(
             "dt",
             (),
@@ -199,9 +211,9 @@ class StepParameters:
 
     def _of_joints(self) -> list[Parameter]:
         joints = self.step.joints
-        if joints is None or not self.tangent.J.shape[0]:
+        rows = self.joint_rows
+        if joints is None or not rows.size:
             return []
-        rows = np.arange(self.tangent.rows, self._many)
         return [
             self.of_matrix("J", joints.J, rows),
             self.of_rates("joint_rate", joints.rate.shape, rows),
@@ -209,35 +221,36 @@ class StepParameters:
 
     # --- elastic contacts ----------------------------------------------------------------------
 
-    def elastic(self, law: PowerLaw, kappa: float) -> None:
-        """Add the stiffness and the power of contacts with this law, κ times the step's."""
+    def elastic(self, law: PowerLaw, stiffness: FloatArray) -> None:
+        """Add the ``stiffness`` (nc,) that the step states, and the power of the law."""
         tangent, nc = self.tangent, self.step.nc
         f = tangent.forces[: tangent.rows]
         c = np.abs(tangent.data.overlap(tangent.motion, f))
         logs = np.where(f != 0.0, f * np.log(np.where(c > 0.0, c, 1.0)), 0.0)
-        each = f[:nc] / self.step.stiffness
-        rows = np.arange(nc)
-
-        def forces(rows: IntArray, values: Any) -> Change:
-            return Change(forces=self.on_rows(rows, values))
-
         self.add(
-            Parameter(
-                "stiffness",
-                (nc,),
-                lambda d: forces(rows, each * d),
-                lambda pull: each * pull.forces[rows],
-            ),
-            Parameter(
-                "power",
-                (),
-                lambda d: forces(np.arange(f.size), logs * d),
-                lambda pull: float(logs @ pull.forces[: f.size]),
-            ),
-            Parameter(
-                "kappa",
-                (),
-                lambda d: forces(np.arange(f.size), f / kappa * d),
-                lambda pull: float(f @ pull.forces[: f.size]) / kappa,
-            ),
+            self.of_forces("stiffness", (nc,), np.arange(nc), f[:nc] / stiffness),
+            self.of_forces("power", (), np.arange(f.size), logs),
         )
+
+    def of_contacts(self, name: str, rows: IntArray, each: FloatArray) -> Parameter:
+        """A number of each contact that changes its rows by ``each`` (nc, d), rates as they are."""
+        shape = each.shape
+
+        def pull(found: Pull) -> FloatArray:
+            return np.asarray(np.sum(each * found.forces[rows].reshape(shape), axis=1))
+
+        def push(d: FloatArray) -> Change:
+            return Change(forces=self.on_rows(rows, each * d[:, None]))
+
+        return Parameter(name, (shape[0],), push, pull)
+
+    def of_forces(
+        self, name: str, shape: tuple[int, ...], rows: IntArray, each: FloatArray
+    ) -> Parameter:
+        """A parameter that changes forces on these rows by ``each`` (n,), at rates as they are."""
+
+        def pull(found: Pull) -> Any:
+            product = each * found.forces[rows]
+            return product if shape else float(product.sum())
+
+        return Parameter(name, shape, lambda d: Change(forces=self.on_rows(rows, each * d)), pull)

@@ -23,11 +23,16 @@ from cdopt.backends.linalg import ContactNetwork, network
 from cdopt.backends.linalg.factorisation import sparse_solve
 from cdopt.gradients.linear_law import LinearLaw
 
-_STRONG, _MILD = 1e8, 1e3  # σ of directions with a factorisation, and with an iteration
-_PASSES = 60
+_STRONG = 1e8  # σ of directions, over the mobility of each
+_STRONGEST = 1e11  # where an iteration takes it
+_PASSES, _FEW = 60, 4
+_NEAR = 1e-10  # what may be left of an equation that an iteration solves
+_MOST = 400  # iterations; then a factorisation
 _DONE = 1e-14  # of the terms of an equation: what is left of it is round-off
 _FALLS = 0.7  # what is left of s falls by this at least while it still can
 _TIGHT = 1e-11  # of iterated systems
+
+Step = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,16 +68,24 @@ class Saddle:
         other = np.sqrt(np.asarray(self.pushed.multiply(self.pushed) @ (1.0 / inertia)).ravel())
         own = np.maximum(np.abs(own), 1e-3 * size * other)
         self.unit = 1.0 / np.where(own > 0.0, own, 1.0)
-        self.strength = _STRONG
 
     def solve(self, q: FloatArray, s: FloatArray) -> SaddlePoint:
         """The solution for loads q (m,) and rates s (n,)."""
-        step = self._step
-        sigma = self.strength * self.unit
+        if self._iterates:
+            point, left = self._refined(q, s, self._iterated, _STRONGEST * self.unit, _FEW)
+            if left <= _NEAR:
+                return point
+            self._iterates = False
+        return self._refined(q, s, self._step, _STRONG * self.unit, _PASSES)[0]
+
+    def _refined(
+        self, q: FloatArray, s: FloatArray, step: Step, sigma: FloatArray, passes: int
+    ) -> tuple[SaddlePoint, float]:
+        """The solution by ``step``, and the larger share that is left of the two equations."""
         x, a = np.zeros(q.size), np.zeros(s.size)
-        left_q, left_s, last = q, s, np.inf
+        left_q, left_s, last, of_s = q, s, np.inf, 0.0
         size_s = max(_largest(s), self._reach(q)) or 1.0
-        for _ in range(_PASSES):
+        for _ in range(passes):
             change = step(left_q + self.pushed.T @ (sigma * left_s))
             x = x + change
             a = a + sigma * (left_s - self.held @ change)
@@ -86,28 +99,44 @@ class Saddle:
                 terms.append(springs)
             of_q = _largest(left_q) / (max(map(_largest, terms)) or 1.0)
             of_s = _largest(left_s) / size_s
-            if of_q <= _DONE and of_s <= _DONE:
-                break
             worst = max(of_q, of_s)
-            if worst > _FALLS * last and (worst <= 1e-11 or of_s > of_q or worst >= last):
+            if worst <= _DONE:
+                break
+            if worst > _FALLS * last and (worst <= _NEAR or of_s > of_q or worst >= last):
                 break
             last = worst
-        return SaddlePoint(x, a, left_s, of_s if s.size else 0.0)
+        return SaddlePoint(x, a, left_s, of_s), worst
 
     def _reach(self, q: FloatArray) -> float:
         """The largest rate of the motion that q causes where nothing is held."""
         return _largest(abs(self.held) @ (np.abs(q) / self.S.diagonal()))
 
     @cached_property
-    def _step(self) -> Callable[[FloatArray], FloatArray]:
-        """The solution of S + Gᵀ(D + σ T R) G."""
+    def _net(self) -> ContactNetwork:
+        return network(self.G, self.body, self.S)
+
+    @cached_property
+    def _iterates(self) -> bool:
+        """Whether conjugate gradients are tried first: large networks of pairs of bodies."""
+        return self.law.by_rows and not self._net.small and self._net.pairs is not None
+
+    def _weights(self, strength: float) -> FloatArray:
+        return np.asarray(self.law.D.diagonal() + self.law.T @ (strength * self.unit))
+
+    @cached_property
+    def _iterated(self) -> Step:
+        net = self._net
+        system = net.system(self._weights(_STRONGEST))
+        return lambda rhs: np.asarray(system.solve(net.arranged(rhs), _TIGHT, _MOST)[net.position])
+
+    @cached_property
+    def _step(self) -> Step:
+        """The solution of S + Gᵀ(D + σ T R) G, by factors."""
         if self.law.by_rows:
-            net = network(self.G, self.body, self.S)
-            weights = self.law.D.diagonal() + self.law.T @ (self.strength * self.unit)
-            return _of_network(net, weights)
-        H = self.law.D + self.law.T @ sp.csr_array(
-            self.law.R * (self.strength * self.unit)[:, None]
-        )
+            net = self._net
+            factors = net.factored(self._weights(_STRONG))
+            return lambda rhs: np.asarray(factors.solve(net.arranged(rhs), _TIGHT)[net.position])
+        H = self.law.D + self.law.T @ sp.csr_array(self.law.R * (_STRONG * self.unit)[:, None])
         return sparse_solve(sp.csr_array(self.S + self.G.T @ (H @ self.G)))
 
     @cached_property
@@ -117,20 +146,14 @@ class Saddle:
         Its zeros are the directions whose rates are independent of all others.
         """
         probe = np.random.default_rng(47).standard_normal(self.unit.size) / np.sqrt(self.unit)
+        step, strength = self._step, _STRONG
+        if self._iterates:
+            step, strength = self._iterated, _STRONGEST
         x = np.zeros(self.S.shape[0])
         for _ in range(3):
             left = probe - self.held @ x
-            x = x + self._step(self.pushed.T @ (self.strength * self.unit * left))
+            x = x + step(self.pushed.T @ (strength * self.unit * left))
         return np.asarray(self.unit * (probe - self.held @ x))
-
-
-def _of_network(net: ContactNetwork, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    system = net.system(weights) if net.small else net.factored(weights)
-
-    def step(rhs: FloatArray) -> FloatArray:
-        return np.asarray(system.solve(net.arranged(rhs), _TIGHT)[net.position])
-
-    return step
 
 
 def _largest(x: FloatArray) -> float:

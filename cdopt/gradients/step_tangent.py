@@ -13,6 +13,7 @@ its adjoint, and those of the data from these.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,10 @@ from cdopt.problem.scaling import scaled
 CONSISTENT = 1e-8  # share of rates, or of forces, that may be left over
 _IDLE = 1e-6  # of a random direction: what its projection on forces without effect must exceed
 _RANK = 1e-9  # singular values below this share of the largest are zero
+
+
+class NotTogether(Unsupported):
+    """A change sets contacts apart that hold the same motion."""
 
 
 @dataclass
@@ -60,6 +65,7 @@ class Change:
     ----------
     M, G : (nv, nv) and (rows, nv); or None. bias : (rows,) m/s. v : (nv,) m/s. F : (nv,) N.
     dt : s. forces : (rows,) N, of f at rates as they are. mu : (nc,).
+    impulse : (nv,) N s, of what moves the bodies apart from contacts.
     """
 
     M: sp.csr_array | None = None
@@ -70,6 +76,7 @@ class Change:
     dt: float = 0.0
     forces: FloatArray | float = 0.0
     mu: FloatArray | None = None
+    impulse: FloatArray | float = 0.0
 
     def __add__(self, other: Change) -> Change:
         """Both changes."""
@@ -108,6 +115,7 @@ class Pull:
     dt: float
     forces: FloatArray
     mu: FloatArray | None
+    impulse: FloatArray
 
 
 class StepTangent:
@@ -118,6 +126,8 @@ class StepTangent:
     data : of the contacts. motion : v⁺ (nv,), m/s. forces : (rows + nj,) N, of contacts and joints.
     J : (nj, nv) rigid joints, or None. tol : share of the local speed within which a contact is at
         a kink.
+    inside : says which contacts (nc,) rest inside their cones in some admissible answer; asked
+        where this one has some on the boundary. None where that is not known.
     """
 
     def __init__(
@@ -127,11 +137,13 @@ class StepTangent:
         forces: FloatArray,
         J: sp.csr_array | None = None,
         tol: float = 1e-7,
+        inside: Callable[[], BoolArray] | None = None,
     ) -> None:
         if data.inertia is None or data.start is None:
             raise TypeError(f"a {data.kind} without bodies")
         self.data, self.motion, self.forces, self.tol = data, motion, forces, tol
         self.mass, self.start, self.rows = data.inertia, data.start, data.rows
+        self._inside = inside
         self.J = sp.csr_array((0, data.nv)) if J is None else J
         self.G = data.B if J is None else sp.csr_array(sp.vstack([data.B, J], format="csr"))
         self.jump = motion - data.start
@@ -166,8 +178,11 @@ class StepTangent:
         free = np.zeros(self.data.nc, dtype=bool)
         law = self._law(free)
         weak = law.margin / self._local_speed <= self.tol
-        if not (weak.any() and law.by_rows and self.data.compliance is None):
+        if not weak.any() or self.data.compliance is not None:
             return law
+        if not law.by_rows:
+            rests = free if self._inside is None else self._inside() & weak
+            return self._law(rests) if rests.any() else law
         presses = np.zeros(self.data.nc, dtype=bool)
         presses[law.T.indices] = True
         near = np.flatnonzero((presses & ~weak) | weak)
@@ -274,6 +289,29 @@ class StepTangent:
 
     # --- changes -----------------------------------------------------------------------------
 
+    def loads_of(self, change: Change, forces: FloatArray) -> FloatArray:
+        """q (nv,) N s of a change, at forces (rows + nj,) in N."""
+        dt = self.data.dt
+        q = dt * np.broadcast_to(np.asarray(change.F, dtype=float), self.start.shape)
+        q = q + change.dt * (self.data.applied + self.load) + change.impulse
+        if np.ndim(change.v):
+            q = q + self.mass.times(np.asarray(change.v))
+        if change.M is not None:
+            q = q - change.M @ self.jump
+        return q if change.G is None else np.asarray(q + dt * (change.G.T @ forces))
+
+    def rates_of(self, change: Change) -> FloatArray:
+        """r (rows + nj,) m/s of a change, without that of μ."""
+        rates = np.broadcast_to(np.asarray(change.bias, dtype=float), (self.G.shape[0],))
+        return rates if change.G is None else np.asarray(rates + change.G @ self.motion)
+
+    def result_of(
+        self, change: Change, forces: FloatArray, motion: FloatArray, df: FloatArray
+    ) -> Result:
+        """Results of dv⁺ = ``motion`` (nv,) and df (rows + nj,) at ``forces`` (rows + nj,)."""
+        load = self.G.T @ df
+        return Result(motion, load if change.G is None else load + change.G.T @ forces, df)
+
     def push(self, change: Change) -> Result:
         """The change of results for one of data.
 
@@ -282,27 +320,16 @@ class StepTangent:
         Unsupported : rates that contacts which do the same cannot follow together.
         """
         dt, G = self.data.dt, self.G
-        q = dt * np.broadcast_to(np.asarray(change.F, dtype=float), self.start.shape)
-        q = q + change.dt * (self.data.applied + self.load)
-        rates = np.broadcast_to(np.asarray(change.bias, dtype=float), (G.shape[0],)).copy()
         forces = np.broadcast_to(np.asarray(change.forces, dtype=float), (G.shape[0],)).copy()
-        if np.ndim(change.v):
-            q = q + self.mass.times(np.asarray(change.v))
-        if change.M is not None:
-            q = q - change.M @ self.jump
         if change.G is not None:
-            q = q + dt * (change.G.T @ self.forces)
-            rates = rates + change.G @ self.motion
             self._require_unmoved(dt * (change.G.T @ self._idle_forces), change.G)
         if change.mu is not None and self._slides.any():
             self._require_unmoved(dt * (G.T @ self._idle_slip(change.mu)), G)
+        q, rates = self.loads_of(change, self.forces), self.rates_of(change)
         motion, df, missed = self._solved(q, rates, forces, change.mu)
         if missed > CONSISTENT:
             raise self._inconsistent()
-        load = G.T @ df
-        if change.G is not None:
-            load = load + change.G.T @ self.forces
-        return Result(motion, np.asarray(load), df)
+        return self.result_of(change, self.forces, motion, df)
 
     def _solved(
         self, q: FloatArray, rates: FloatArray, forces: FloatArray, mu: FloatArray | None
@@ -367,7 +394,7 @@ class StepTangent:
             "them open depends on its sign"
         )
         ways = ("on_kink='one-sided'", "changes that keep them together, such as a body's motion")
-        return Unsupported("the derivative", why, ways)
+        return NotTogether("the derivative", why, ways)
 
     # --- cotangents --------------------------------------------------------------------------
 
@@ -404,6 +431,7 @@ class StepTangent:
             float(q @ (self.data.applied + self.load) - load @ self.mass.times(jump) / dt**2),
             forces,
             mu,
+            q,
         )
 
     def undetermined(self) -> Unsupported:

@@ -57,6 +57,15 @@ class FrictionTangent(Tangent):
         """Closed contacts at the onset of slip, or with neither force nor gap."""
         return self._kinks
 
+    @cached_property
+    def springs(self) -> sp.csr_array:
+        """S D (rows, rows)."""
+        network = self.network
+        places = (np.arange(network.nc), np.arange(network.nc + 1))
+        blocks = sp.bsr_array((self._state[1] * network.D[:, None, :], *places))
+        of_joints = sp.diags_array(network.k[network.nc * network.d :])
+        return sp.csr_array(sp.block_diag([blocks, of_joints], format="csr"))
+
     def push(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """df (rows, …) N; of loads that the contacts do not bear, the nearest that they do."""
         B, bent, inverse = self._linear

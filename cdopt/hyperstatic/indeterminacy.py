@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.progress import ProgressCallback, progress_bar
@@ -170,6 +170,17 @@ def indeterminacy(
         seconds=dict(zip(_STAGES, np.diff(times).tolist(), strict=True)),
         **_forces(less.free, determined, bounds, asked, (nc, d), found.uncertain),
     )
+
+
+def resting_inside(step: Step, law: str, solution: StepSolution, tol: float) -> BoolArray:
+    """(nc,) contacts with friction that rest inside their cone in some admissible answer.
+
+    ``solution`` is certified, of the step under the law. Forces are zero within ``tol`` of the
+    local load.
+    """
+    found = admissible_forces(step, law, solution, None, tol, Deadline.after(None))
+    nc, d = found.force.shape
+    return np.asarray(_status(reduce(parts_of(found), tol), nc, d) == RESTING)
 
 
 def _forces(

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 import numpy as np
+import scipy.sparse as sp
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import Unsupported
@@ -87,6 +88,11 @@ class Tangent(ABC):
     @abstractmethod
     def label(self) -> str:
         """What the forces are, in words."""
+
+    @property
+    @abstractmethod
+    def springs(self) -> sp.csr_array:
+        """S D (rows, rows), N per unit of B u: by how much forces fall with it."""
 
     @abstractmethod
     def push(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:

@@ -88,6 +88,14 @@ class TrussTangent(Tangent):
         """For p > 2 contacts that just touch have no stiffness, and do no harm."""
         return self._law.power > HOOKE or self.kinks.size == 0
 
+    @cached_property
+    def springs(self) -> sp.csr_array:
+        """S D (nc, nc), diagonal."""
+        f, slope = np.asarray(self.solution.f), np.zeros(self.nc)
+        c = np.where(self._loaded, self._law.overlap(f), 1.0)
+        slope[self.contacts] = np.where(self._loaded, self._law.tangent(c), 0.0)
+        return sp.csr_array(sp.diags_array(slope))
+
     def push(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """df (nc, …) N."""
         unit = self.truss.data.force

@@ -98,7 +98,12 @@ def solve(
             out.append(sum(J[i, j] * v[j] for j in range(nv)) + data["joint_rate"][i])
         return out
 
-    z = mp.matrix([*v, *f])
+    z, slope = newton(equations, mp.matrix([*v, *f]), slope)
+    return z[:nv], z[nv:], slope
+
+
+def newton(equations: Any, z: Any, slope: Any = None) -> tuple[Any, Any]:
+    """A zero of ``equations`` near z, and their slope there; a given ``slope`` is kept."""
     known, h = slope, mp.mpf(10) ** (-(mp.mp.dps // 2))
     for _ in range(60):
         value = mp.matrix(equations(z))
@@ -111,10 +116,16 @@ def solve(
         change = mp.lu_solve(slope, value)
         z = z - change
         if mp.norm(change) <= mp.mpf(10) ** (5 - mp.mp.dps) * (1 + mp.norm(z)):
-            break
-    else:
-        raise AssertionError("Newton's method on the reference did not converge")
-    return z[:nv], z[nv:], slope
+            return z, slope
+    raise AssertionError("Newton's method on the reference did not converge")
+
+
+def slope_along(equations: Any, z: Any, t: Any) -> tuple[Any, Any]:
+    """A zero of ``equations(z, 0)`` near z, and the central difference of those at ±t."""
+    at, slope = newton(lambda x: equations(x, mp.mpf(0)), mp.matrix(z))
+    ahead = newton(lambda x: equations(x, t), at, slope)[0]
+    behind = newton(lambda x: equations(x, -t), at, slope)[0]
+    return at, (ahead - behind) / (2 * t)
 
 
 def enumerated(data: dict[str, Any]) -> tuple[Any, Any]:

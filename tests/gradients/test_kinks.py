@@ -1,0 +1,158 @@
+"""What is not unique is refused by name; at kinks there are one-sided derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt import gradients
+
+FEET = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+B = np.column_stack([np.ones(4), FEET[:, 1], -FEET[:, 0]])
+
+
+def table(phi: Any = 0.0, F_ext: Any = (-20.0, 1.0, 2.0), **more: Any) -> cdopt.ContactStep:
+    """A plate on four legs."""
+    gaps = np.broadcast_to(phi, 4)
+    return cdopt.ContactStep(np.diag([2.0, 1.0, 1.5]), B, gaps, np.zeros(3), F_ext, 1e-2, **more)
+
+
+def ball(phi: Any = (0.0, 0.0), **more: Any) -> cdopt.ContactStep:
+    """A ball on the floor that just touches a wall."""
+    return cdopt.ContactStep(np.eye(2), [[0, 1], [1, 0]], phi, [0, 0], [0, -10.0], 1e-2, **more)
+
+
+def test_forces_of_a_table_are_refused_and_their_sum_is_not() -> None:
+    derivatives = gradients.of(cdopt.ClassicCD(table()))
+    assert derivatives.loose.tolist() == [0, 1, 2, 3]
+    assert set(derivatives.outputs) == {"v_next", "load"}
+    with pytest.raises(cdopt.Unsupported, match=r"contacts 0, 1, 2, 3 .*CompatibleCD"):
+        derivatives.vjp(f=[1.0, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(derivatives.vjp(f=np.ones(4))["F_ext"], [-1, 0, 0], atol=1e-12)
+    with pytest.raises(cdopt.InvalidInput, match="no such result"):
+        derivatives.vjp(speed=[1.0])
+    with pytest.raises(cdopt.InvalidInput, match="no such data"):
+        derivatives.jvp(speed=[1.0])
+
+
+def test_the_motion_of_a_table_has_its_derivatives() -> None:
+    step = table()
+    derivatives = gradients.of(cdopt.ClassicCD(step))
+    tilted = np.array([1.0, 1.0, 0.0, 0.0])  # the gaps of a tilt about one side
+    np.testing.assert_allclose(
+        derivatives.jvp(phi=tilted)["v_next"], [-50.0, 0.0, 50.0], atol=1e-10
+    )
+    for name in ("M", "F_ext", "v"):
+        way = np.eye(3) if name == "M" else np.ones(3)
+        assert np.abs(derivatives.jvp(**{name: way})["v_next"]).max() < 1e-12
+    with pytest.raises(cdopt.Unsupported, match="hold the same motion"):
+        derivatives.jvp(phi=[1.0, 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_leg_longer_than_the_others(seed: int) -> None:
+    way, h = np.random.default_rng(seed).standard_normal(4), 1e-7
+    sided = gradients.of(cdopt.ClassicCD(table()), on_kink="one-sided").jvp(phi=way)
+    moved = cdopt.ClassicCD(table(h * way)).solve("newton", accuracy=1e-14)
+    np.testing.assert_allclose(sided["v_next"], moved.v_next / h, rtol=1e-6, atol=1e-5)
+
+
+def test_a_touching_wall_is_listed_and_one_sided() -> None:
+    problem = cdopt.ClassicCD(ball())
+    refusing = gradients.of(problem)
+    assert [k.contact for k in refusing.kinks] == [1]
+    assert refusing.kinks[0].margin < 1e-12
+    for product in (refusing.jvp, refusing.vjp):
+        name = "F_ext" if product == refusing.jvp else "v_next"
+        with pytest.raises(cdopt.Unsupported, match=r"contacts 1 \(margin"):
+            product(**{name: [1.0, 0.0]})
+    sided = gradients.of(problem, on_kink="one-sided")
+    away, into = sided.jvp(F_ext=[1.0, 0.0]), sided.jvp(F_ext=[-1.0, 0.0])
+    np.testing.assert_allclose(away["v_next"], [1e-2, 0.0], atol=1e-14)
+    np.testing.assert_allclose(into["v_next"], [0.0, 0.0], atol=1e-14)
+    np.testing.assert_allclose(into["load"], [1.0, 0.0], atol=1e-12)
+    with pytest.raises(cdopt.Unsupported, match="vjp"):
+        sided.vjp(v_next=[1.0, 0.0])
+
+
+def test_an_elastic_wall_that_just_touches() -> None:
+    step = ball(stiffness=100.0)
+    sided = gradients.of(cdopt.CompliantCD(step), on_kink="one-sided")
+    for way in ([1.0, 0.0], [-1.0, 0.0]):
+        h = 1e-6
+        there = step.moved(F_ext=step.F_ext + h * np.array(way))
+        rates = [cdopt.CompliantCD(s).solve("newton", accuracy=1e-14).v_next for s in (there, step)]
+        expected = (rates[0] - rates[1]) / h
+        np.testing.assert_allclose(sided.jvp(F_ext=way)["v_next"], expected, atol=1e-7)
+
+
+def test_a_contact_that_presses_in_another_answer_is_no_kink() -> None:
+    step = table()
+    forces = np.array([10.0, 1.0, 0.0, 9.0])  # admissible? made so by the load it delivers
+    step = step.moved(F_ext=-(B.T @ forces))
+    solution = cdopt.ClassicCD(step).solve()
+    at_vertex = cdopt.ClassicCD(step)
+    answer = at_vertex.solve("lcp")
+    assert solution.ok
+    assert answer.ok
+    for one in (solution, answer):
+        derivatives = gradients.of(cdopt.ClassicCD(step), one)
+        assert derivatives.kinks == ()
+        assert np.abs(derivatives.jvp(F_ext=[1.0, 2.0, 3.0])["v_next"]).max() < 1e-10
+
+
+def test_compatible_forces_share_the_derivatives_of_sensitivity() -> None:
+    step = cdopt.bank.load("pyramid-hooke:n=3").step
+    derivatives = gradients.of(cdopt.CompatibleCD(step))
+    matrix = cdopt.sensitivity(step).stiffness
+    way = np.random.default_rng(0).standard_normal(step.nc)
+    found = derivatives.jvp(stiffness=way)["f"]
+    np.testing.assert_allclose(found, matrix @ way, atol=1e-10 * np.abs(matrix).max())
+    shorter = gradients.jvp(cdopt.CompatibleCD(step), stiffness=way)["f"]
+    np.testing.assert_allclose(shorter, found, atol=1e-12)
+
+
+@pytest.mark.parametrize("flow", ["coulomb", "associated"])
+def test_compatible_friction(flow: str) -> None:
+    step = cdopt.bank.load("rough-pile:n=2").step
+    problem = cdopt.CompatibleFriction(step, flow=flow)
+    derivatives, h = gradients.of(problem), 1e-5
+    way = np.random.default_rng(1).standard_normal(step.nc)
+
+    def forces(t: float) -> np.ndarray[Any, Any]:
+        other = step.replace(stiffness=step.stiffness + t * way)
+        return np.asarray(cdopt.CompatibleFriction(other, flow=flow).solve().f)
+
+    slope = (forces(h) - forces(-h)) / (2 * h)
+    found = derivatives.jvp(stiffness=way)
+    np.testing.assert_allclose(found["f"], slope, atol=1e-6 * np.abs(slope).max())
+    across = np.random.default_rng(2).standard_normal(found["f_t"].shape)
+    weights = {"f": np.ones(step.nc), "f_t": across}
+    pull = derivatives.vjp(**weights)
+    ahead = np.sum(found["f"]) + np.sum(found["f_t"] * across)
+    np.testing.assert_allclose(pull["stiffness"] @ way, ahead, rtol=1e-9)
+
+
+def test_steps_by_n_and_p_alone_are_refused() -> None:
+    step = cdopt.ContactStep.from_delassus(np.eye(1), [-1.0])
+    with pytest.raises(cdopt.Unsupported, match="N and p alone"):
+        gradients.of(cdopt.ClassicCD(step))
+    with pytest.raises(cdopt.InvalidInput, match="formulation"):
+        gradients.of(step)
+
+
+def test_a_large_network_is_iterated_and_agrees_with_a_small_one() -> None:
+    step = cdopt.bank.load("pyramid-hooke:n=8").step
+    problem = cdopt.ClassicCD(step)
+    derivatives = gradients.of(problem)
+    weights = np.random.default_rng(2).standard_normal(step.nv)
+    pull = derivatives.vjp(load=weights)
+    way = np.random.default_rng(3).standard_normal(step.nv)
+    ahead = derivatives.jvp(F_ext=way)
+    np.testing.assert_allclose(pull["F_ext"] @ way, ahead["load"] @ weights, rtol=1e-8)
+    supported = step.B.T @ np.ones(step.nc)
+    held = derivatives.jvp(F_ext=-supported)  # the contacts bear it, and nothing moves
+    np.testing.assert_allclose(held["load"], supported, atol=1e-8 * np.abs(supported).max())
