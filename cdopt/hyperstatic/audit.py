@@ -54,7 +54,8 @@ _SAME = 10.0  # motions within this many tolerances of each other are one
 _LEAST = 1e-7  # share of local speeds below which rates of a reference are zero, at least
 _RESOLVED = 10.0  # errors of at most this many times their round-off are none
 _BOUNDED = 500  # contacts up to which bounds are computed unasked,
-_LARGE = 5000  # contacts up to which the nearest admissible forces are searched
+_LARGE = 5000  # contacts with friction up to which compatible forces are computed
+_PATIENCE = 20.0  # s, for the nearest admissible forces of larger networks with friction
 _ASKED = 40  # and of how many, those farthest from admissible forces
 _ROWS = 12  # bodies and contacts that printing shows
 
@@ -571,8 +572,8 @@ def _nearest(
 ) -> _Nearest:
     """The nearest admissible forces to ``forces`` (nc, d), and the compatible ones.
 
-    In the largest networks they are not searched: forces that balance, on their faces, are taken
-    for admissible themselves.
+    In large networks with friction forces that balance, on their faces, are taken for admissible
+    themselves, the search for the nearest has a limit of time, and no compatible ones are sought.
     """
     data, step = problem.data, problem.step
     known = np.zeros(data.rows)
@@ -593,21 +594,21 @@ def _nearest(
     if step.friction is not None:
         ratio = step.friction.stiffness_ratio
     beyond = np.linalg.norm(forces - _on_face(faces, forces), axis=1)
-    if data.nc > _LARGE:
-        far = np.full(data.nc, np.nan)
-        if balanced and bool((beyond <= tol * acting).all()):
-            return _Nearest(_on_face(faces, forces), None, beyond, beyond, acting, "")
-        why = f"networks of more than {_LARGE:,} contacts are not searched"
-        return _Nearest(None, None, far, beyond, acting, why)
+    large = data.d > 1 and data.nc > _LARGE
+    if large and balanced and bool((beyond <= tol * acting).all()):
+        return _Nearest(_on_face(faces, forces), None, beyond, beyond, acting, "")
     try:
-        nearest = _on_faces(data, faces, load, forces, ones, 1.0, HOOKE)
+        elastic = _Elastic(forces, ones, 1.0, HOOKE, _PATIENCE if large else None)
+        nearest = _on_faces(data, faces, load, elastic)
     except SolveFailed as error:
-        far = np.full(data.nc, np.nan)
-        return _Nearest(None, None, far, beyond, acting, f"no forces have this motion: {error}")
+        far, why = np.full(data.nc, np.nan), f"no forces have this motion: {error}"
+        if large:
+            why = f"the nearest admissible forces were not found in {_PATIENCE:g} s"
+        return _Nearest(None, None, far, beyond, acting, why)
     compatible: FloatArray | None = None
     with contextlib.suppress(SolveFailed):
-        none = np.zeros_like(forces)
-        compatible = _on_faces(data, faces, load, none, step.stiffness, ratio, step.power)
+        elastic = _Elastic(np.zeros_like(forces), step.stiffness, ratio, step.power)
+        compatible = None if large else _on_faces(data, faces, load, elastic)
     far = np.linalg.norm(forces - nearest, axis=1)
     return _Nearest(nearest, compatible, far, beyond, acting, "")
 
@@ -621,29 +622,34 @@ def _on_face(faces: Faces, forces: FloatArray) -> FloatArray:
     return cones.table(cones.project(forces.ravel()))
 
 
+class _Elastic(NamedTuple):
+    """Contacts that start from ``trial`` forces (nc, d), N, and their search's limit of time, s."""
+
+    trial: FloatArray
+    stiffness: FloatArray
+    ratio: Any
+    power: float
+    time_limit: float | None = None
+
+
 def _on_faces(
-    data: ContactProblem,
-    faces: Faces,
-    load: FloatArray,
-    trial: FloatArray,
-    stiffness: FloatArray,
-    ratio: Any,
-    power: float,
+    data: ContactProblem, faces: Faces, load: FloatArray, elastic: _Elastic
 ) -> FloatArray:
-    """(nc, d) N, of elastic contacts on the faces that start from trial forces (nc, d)."""
-    B, label = data.B, data.bodies.label
+    """(nc, d) N, of elastic contacts on the faces."""
+    B, label, trial, limit = data.B, data.bodies.label, elastic.trial, elastic.time_limit
     if data.d > 1:
         normal = np.arange(data.rows) % data.d == 0
         sides = sp.csr_array(B[normal]), sp.csr_array(B[~normal])
+        stiffness = elastic.stiffness, elastic.ratio
         network = FrictionNetwork(
-            *sides, load, faces.mu, stiffness, ratio, faces, trial, "associated", dof_body=label
-        ).solve()
+            *sides, load, faces.mu, *stiffness, faces, trial, "associated", dof_body=label
+        ).solve(time_limit=limit)
         return np.column_stack([network.f, network.f_t])
     closed = np.flatnonzero(faces.status != OPEN)
-    law = PowerLaw(read_only(stiffness[closed]), power)
+    law = PowerLaw(read_only(elastic.stiffness[closed]), elastic.power)
     gaps = read_only(-law.overlap(trial[closed, 0]))
     truss = truss_data(freeze(sp.csr_array(B[closed])), load, law, gaps, dof_body=label)
-    solution = NoTensionTruss.of(truss, "potential").solve("newton")
+    solution = NoTensionTruss.of(truss, "potential").solve("newton", time_limit=limit)
     if solution.f is None or not solution.ok:
         message = "the network of closed contacts is not certified"
         raise SolveFailed(message, backend=solution.backend, status=solution.status, problem=truss)

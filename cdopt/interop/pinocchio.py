@@ -125,7 +125,8 @@ def contact_step(
     if held:
         if not floating:
             raise InvalidInput("locked", "True", "a model with a floating base")
-        hold = Joints(sp.eye_array(nv, format="csr")[_FREE:], names=_names(model)[_FREE:])
+        if nv > _FREE:
+            hold = Joints(sp.eye_array(nv, format="csr")[_FREE:], names=_names(model)[_FREE:])
     return ContactStep(
         M=M,
         B=sp.csr_array(np.einsum("cx,cxv->cv", n, linear)),
