@@ -61,7 +61,7 @@ class ADMM(NativeBackend):
     """
 
     name: ClassVar[str] = "admm"
-    kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"frictional step", "soft step"})
     limit: ClassVar[str] = "max_iterations"
 
     max_iterations: int = 20_000

@@ -78,6 +78,8 @@ class Capability:
         checks.instance("data", data, ContactProblem)
         if data.law not in self.laws:
             return f"the {data.law} law"
+        if data.kind == "soft step" and data.d == 1 and "rigid step" not in self.structured:
+            return "contacts of one row"
         return " and ".join(self.unknown_cones(data.cones))
 
     def unknown_cones(self, cones: Cones) -> list[str]:

@@ -63,7 +63,7 @@ class NSGS(PGS):
 
     name: ClassVar[str] = "nsgs"
     cones: ClassVar[frozenset[str]] = frozenset({RULED})
-    kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"frictional step", "soft step"})
     _orders: ClassVar[tuple[str, ...]] = ("given", "reversed", "shuffled")
 
     memory: int = 15

@@ -93,7 +93,7 @@ class PGS(NativeBackend):
 
     name: ClassVar[str] = "pgs"
     cones: ClassVar[frozenset[str]] = frozenset({HalfLines.name, Lines.name})
-    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "soft step"})
     limit: ClassVar[str] = "max_sweeps"
     _orders: ClassVar[tuple[str, ...]] = ORDERS
 

@@ -79,7 +79,7 @@ class Homotopy(NativeBackend):
     """
 
     name: ClassVar[str] = "homotopy"
-    kinds: ClassVar[frozenset[str]] = frozenset({"frictional step"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"frictional step", "soft step"})
     cones: ClassVar[frozenset[str]] = frozenset({SYMMETRIC})
     limit: ClassVar[str] = "max_steps"
     warm_starts: ClassVar[bool] = False  # the method prescribes its start

@@ -58,7 +58,7 @@ class LCP(NativeBackend):
     """
 
     name: ClassVar[str] = "lcp"
-    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"rigid step", "soft step"})
     cones: ClassVar[frozenset[str]] = frozenset({HalfLines.name})
     warm_starts: ClassVar[bool] = False  # the method prescribes its start
 

@@ -116,9 +116,24 @@ def test_both_statements_and_newton_agree(seed: int, rough: bool):
     assert motion_conic.objective == pytest.approx(-DT * conic.objective, rel=1e-6)
 
 
-@pytest.mark.parametrize("backend", ["interior-point", "apgd", "auto"])
-@pytest.mark.parametrize("kind", ["rough", "smooth", "tied", "mixed"])
-def test_native_solvers_without_springs_take_them_as_masses(backend: str, kind: str):
+EVERY = ("interior-point", "apgd", "auto")
+TAKEN = {
+    "rough": (*EVERY, "nsgs", "admm", "homotopy"),
+    "mixed": (*EVERY, "nsgs", "admm", "homotopy"),
+    "smooth": (*EVERY, "pgs", "lcp"),
+    "tied": (*EVERY, "pgs"),
+}
+
+
+def test_soft_steps_of_single_rows_are_not_those_of_cones():
+    soft = cdopt.SoftCD(table(np.random.default_rng(7)).without_friction(), 1e-4)
+    for backend in ("nsgs", "admm", "homotopy"):
+        with pytest.raises(Unsupported, match="does not take contacts of one row"):
+            soft.solve(backend)
+
+
+@pytest.mark.parametrize(("kind", "backend"), [(k, b) for k, each in TAKEN.items() for b in each])
+def test_native_solvers_without_springs_take_them_as_masses(kind: str, backend: str):
     """Half-lines, cones of one size, lines, and cones of different sizes."""
     rng = np.random.default_rng(7)
     step = table(rng)
