@@ -6,9 +6,10 @@ its contacts, the normal component first in each contact's block of ``spacedim``
 - local: u = W r + q, with W the Delassus matrix of impulses;
 - global: M v = H r + G l + f, u = Hᵀ v + w, and Gᵀ v + b = 0 where there are joints.
 
-Files with rolling friction (``fclib_local_rolling``, ``fclib_global_rolling``) have the rows of
-moments as well, ``spacedim`` 5 in space, n, t₁, t₂, r₁, r₂, or 3 in the plane, and the
-coefficients ``mu_r`` in m; the cone is the product cone.
+Files with rolling friction have the rows of moments as well, ``spacedim`` 5 in space, n, t₁, t₂,
+r₁, r₂, or 3 in the plane, and the coefficients ``mu_r`` in m; the cone is the product cone. They
+are ``fclib_global_rolling`` of fclib.h, and ``fclib_local_rolling``, which is the same by W and q
+and which fclib.h does not have.
 
 ``FclibProblem.frictional_step`` is the stored problem, for ``FrictionalCD``; ``step`` its normal
 rows alone, for the frictionless formulations. With a time step of one, forces are impulses: N = W

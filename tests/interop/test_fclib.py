@@ -355,6 +355,44 @@ def test_equality_constraints_are_joints(tmp_path: Path, scheme: str) -> None:
         assert np.array_equal(file["solution/l"][:], solution.joint_forces)
 
 
+@pytest.mark.parametrize("rolling", [False, True])
+def test_the_sign_of_multipliers_is_that_of_fclib(tmp_path: Path, rolling: bool) -> None:
+    """fclib.h: M v = H r + G λ + f and Gᵀ v + b = 0, with files as its ``write_global`` has them.
+
+    A mass of 2 kg pushed by f = 3 N s, held at v = −b = −0.5 m/s: λ = 2 · (−0.5) − 3 = −4. Its
+    contact, along the other dof of 1 kg, bears the impulse of 7 N s.
+    """
+    name, d = ("fclib_global_rolling", 5) if rolling else ("fclib_global", 3)
+    columns = {"M": np.diag([2.0, 1.0]), "H": np.zeros((2, d)), "G": np.array([[1.0], [0.0]])}
+    columns["H"][1, 0] = 1.0
+    path = tmp_path / "theirs.hdf5"
+    with h5py.File(path, "w") as file:
+        root = file.create_group(name)
+        root["spacedim"] = np.array([d], dtype=np.int32)
+        for key, dense in columns.items():
+            matrix = sp.csc_array(dense)
+            numbers = {"nzmax": matrix.nnz, "m": matrix.shape[0], "n": matrix.shape[1], "nz": -1}
+            arrays = {"p": matrix.indptr, "i": matrix.indices, "x": matrix.data}
+            for part, number in numbers.items():
+                root[f"{key}/{part}"] = np.array([number], dtype=np.int32)
+            for part, values in arrays.items():
+                root[f"{key}/{part}"] = values
+        vectors = {"f": [3.0, -7.0], "w": np.zeros(d), "mu": [0.3], "b": [0.5]}
+        vectors |= {"mu_r": [0.1]} if rolling else {}
+        for key, values in vectors.items():
+            root[f"vectors/{key}"] = np.array(values)
+    step = fclib.read(path).frictional_step
+    solution = cdopt.FrictionalCD(step).solve()
+    assert solution.v_next == pytest.approx([-0.5, 0.0], abs=1e-9)
+    assert solution.joint_forces == pytest.approx([-4.0])
+    assert solution.f == pytest.approx([7.0])
+    fclib.write(tmp_path / "ours.hdf5", step, solution)
+    with h5py.File(tmp_path / "ours.hdf5") as file:
+        assert set(file[f"{name}/vectors"]) == set(vectors)
+        assert file["solution/l"][:] == pytest.approx([-4.0])
+        assert set(file["solution"]) == {"v", "l", "u", "r"}
+
+
 def test_damaged_joints_and_exchanged_triplets_are_refused(tmp_path: Path) -> None:
     path = write_global(tmp_path / "a.hdf5", *matrices(3))
     with h5py.File(path, "r+") as file:
