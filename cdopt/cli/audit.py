@@ -63,7 +63,7 @@ def audit(
         if forces is None:
             raise cdopt.InvalidInput("--forces", "none", "a file of forces")
         f, f_t = cdopt.interop.contact_lists.read_forces(forces, step)
-    rest = [0.0] * step.nv if at_rest and isinstance(step, cdopt.ContactStep) else None
+    rest = [0.0] * step.nv if at_rest and step.nv else None
     with output.solving("audit", as_json, problem=name):
         verdict = cdopt.audit(step, f, f_t, rest, law, tol=tol, time_limit=time_limit)
     if as_json:

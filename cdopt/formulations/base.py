@@ -33,7 +33,7 @@ from cdopt.problem.cone_products import Product
 from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.delassus_step import ROUND_OFF, DelassusStep
+from cdopt.problem.delassus_step import ROUND_OFF
 from cdopt.problem.existence import prove_infeasible
 from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.joints import Joints
@@ -681,7 +681,7 @@ def keeping_joints(step: Step) -> tuple[Step, Eliminated | None]:
 
 def possible_form(form: str, step: Step) -> str:
     """The same form; velocities of a step that holds none are refused."""
-    if form == "velocity" and isinstance(step, DelassusStep):
+    if form == "velocity" and not step.nv:
         why = "the step is known by N and p alone, which hold no velocity"
         raise Unsupported("velocity form", why, ("form='force'",))
     return form

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.errors import InvalidInput
 from cdopt.formulations.base import FORMS, Formulation
 from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import ContactStep, Step, elastic_data
@@ -38,8 +38,7 @@ class ElasticStep(Formulation):
     def _take(self, step: Step, form: str) -> ContactStep:
         """The step, after a check; refuse what is not a ContactStep. Keep the form asked for."""
         checks.instance("step", step, Step)
-        if not isinstance(step, ContactStep):
-            raise Unsupported(type(self).__name__, "the step is known by N and p alone")
+        step = step.require_matrices(type(self).__name__)
         step.require_frictionless(type(self).__name__)
         self.form = form
         return step

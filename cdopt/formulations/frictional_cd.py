@@ -41,7 +41,6 @@ from cdopt.formulations.extension import ExtendedIterate
 from cdopt.formulations.printing import align
 from cdopt.formulations.statement import can_vary
 from cdopt.problem import (
-    DelassusStep,
     Step,
     WarmStart,
     frictional_data,
@@ -101,7 +100,7 @@ class FrictionalCD(Formulation):
             raise InvalidInput(
                 "step", "a step without friction", "ContactStep(..., friction=cdopt.Friction(...))"
             )
-        usual = "force" if isinstance(step, DelassusStep) else "velocity"
+        usual = "velocity" if step.nv else "force"
         self.law, self.form = law, possible_form(form or usual, step)
         self.step, self.joints = keeping_joints(step)
         self.data = frictional_data(self.step, law)

@@ -100,9 +100,7 @@ def of(
     answer = certified(stated.solve() if solution is None else solution)
     if isinstance(formulation, NoTensionTruss):
         return TrussDerivatives(formulation, answer, on_kink)
-    if not isinstance(stated.step, ContactStep):
-        why = "the step is known by N and p alone"
-        raise Unsupported("derivatives", why, ("a ContactStep with its matrices",))
+    stated.step.require_matrices("derivatives")
     return next(make for kind, make in _KINDS.items() if isinstance(formulation, kind))(
         formulation, answer, on_kink, tol
     )

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
-from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
+from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.formatting import count, plain, short
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import Deadline
@@ -453,9 +453,7 @@ class _Nearest(NamedTuple):
 
 def _stated(step: Any, law: Any) -> tuple[ContactStep, str | None]:
     """A step with matrices, and the law of its friction."""
-    checks.instance("step", step, Step)
-    if not isinstance(step, ContactStep):
-        raise Unsupported("audit", "the step is known by N and p alone", ("ContactStep",))
+    step = checks.instance("step", step, Step).require_matrices("audit")
     step.require_no_moments("audit")
     if law is not None:
         checks.choice("law", law, LAWS)

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray
-from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.errors import InvalidInput
 from cdopt.collision import Contacts, detect
 from cdopt.collision import step as contact_step
 from cdopt.hyperstatic.strength import JointStrength, Strength, friction_alone, in_newtons
@@ -57,8 +57,7 @@ class Structure:
             return Structure(touching_step(scene), scene)
         if isinstance(structure, BlockModel):
             return Structure(structure.step(friction), None, structure)
-        if not isinstance(structure, ContactStep):
-            raise Unsupported("limit load", "the step is known by N and p alone", ("ContactStep",))
+        structure = structure.require_matrices("limit load")
         rough = structure.friction
         if rough is None:
             expected = "a step with friction: ContactStep(..., friction=cdopt.Friction(...))"

@@ -325,7 +325,7 @@ def of_step(
     """
     checks.instance("step", step, Step)
     name, title = checks.text("name", name), checks.text("title", title)
-    check_size(step.nc, step.nv if isinstance(step, ContactStep) else 0)
+    check_size(step.nc, step.nv)
     network = closed(step)[1]
     posed, i, names = CompatibleCD(step, power), network.contacts, step.contact_names
     truss, platform, up = posed.truss(network).data, None, _upward(step, i, np.array([], bool))

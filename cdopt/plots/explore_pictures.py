@@ -12,7 +12,6 @@ from scipy.spatial import ConvexHull, cKDTree
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt.plots.bodies import Solids, contact_segments
-from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.step import Step
 from cdopt.scene import Scene, State
 
@@ -88,7 +87,7 @@ def own_shapes(step: Step) -> list[dict[str, Any]]:
     """
     x, normals = np.asarray(step.points), np.asarray(step.normals)
     dim = x.shape[1]
-    one = not isinstance(step, ContactStep) or step.nv <= 3 * (dim - 1)
+    one = step.nv <= 3 * (dim - 1)
     if step.bodies is None and not one:
         return []
     pairs = np.tile([-1, 0], (step.nc, 1)) if step.bodies is None else step.bodies

@@ -233,6 +233,10 @@ class ContactStep(Step):
         """Number of free degrees of freedom."""
         return int(self.B.shape[1])
 
+    def require_matrices(self, what: str) -> ContactStep:
+        """The step itself, for ``what`` needs matrices."""
+        return self
+
     @cached_property
     def mass(self) -> MassMatrix:
         """M, with its inverse as an operator."""

@@ -36,7 +36,7 @@ def rigid_data(step: Step) -> ContactProblem:
     cones = HalfLines(step.nc)
     if isinstance(step, DelassusStep):
         return _with_delassus("rigid step", cones, step, step.N, step.p_vec)
-    step = _with_bodies(step)
+    step = step.require_matrices("a step with bodies")
     return _with_matrices("rigid step", cones, step, step.B, step.bias, step.gap_rate)
 
 
@@ -55,7 +55,7 @@ def frictional_data(step: Step, law: str) -> ContactProblem:
     cones = friction.cones
     if isinstance(step, DelassusStep):
         return _with_delassus("frictional step", cones, step, step.N_rows, step.p_rows, law)
-    step = _with_bodies(step)
+    step = step.require_matrices("a step with bodies")
     B = interleaved(step.B, *friction.matrices)
     bias, rate = (_with_tangents(x, friction) for x in (step.bias, step.gap_rate))
     return _with_matrices("frictional step", cones, step, B, bias, rate, law=law)
@@ -82,12 +82,6 @@ def with_lines(data: ContactProblem, J: sp.csr_array, rate: FloatArray) -> Conta
         contact_ids=None,
         points=None,
     )
-
-
-def _with_bodies(step: Step) -> ContactStep:
-    if not isinstance(step, ContactStep):
-        raise TypeError(type(step).__name__)
-    return step
 
 
 def _with_tangents(normal: FloatArray, friction: Friction) -> FloatArray:

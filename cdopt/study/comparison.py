@@ -23,7 +23,6 @@ from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionT
 from cdopt.problem import LAWS
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step import Step
 from cdopt.study.named_problem import NamedProblem, open_problem
@@ -109,11 +108,7 @@ def compare(
         compatible_cd = CompatibleCD(step, power, classic_form=posed.form)
         title = "Classic contact dynamics"
     answers = _answers(posed, backends, progress, finished, **options)
-    dofs = (
-        f"{count(step.nv, 'degree')} of freedom"
-        if isinstance(step, ContactStep)
-        else "N and p only"
-    )
+    dofs = f"{count(step.nv, 'degree')} of freedom" if step.nv else "N and p only"
     result = Comparison(
         answers,
         step=step,

@@ -80,7 +80,7 @@ class NamedProblem:
         """Number of degrees of freedom; None for a step known by N and p alone."""
         if self.truss is not None:
             return int(self.truss.B.shape[1])
-        return self.step.nv if isinstance(self.step, ContactStep) else None
+        return None if self.step is None else self.step.nv or None
 
     @property
     def contact_names(self) -> list[str]:

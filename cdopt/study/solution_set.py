@@ -19,7 +19,6 @@ from cdopt.hyperstatic.network import DENSE_LIMIT, equilibrated, rank_of
 from cdopt.problem import ContactProblem, rigid_data
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step import Step
 from cdopt.study.claims import is_false, missed_by
@@ -439,7 +438,7 @@ class Comparison(SolutionSet):
         failed, compatible = self.compatible_failure, None
         if self.compatible is not None:
             compatible = _content(self.rows()[-1], self.compatible, forces)
-        dofs = self.step.nv if isinstance(self.step, ContactStep) else None
+        dofs = self.step.nv or None
         content: dict[str, Any] = plain(
             {
                 "step": {"contacts": self.step.nc, "dofs": dofs, "dt": self.step.dt},
