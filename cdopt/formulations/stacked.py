@@ -99,3 +99,32 @@ def split(
 
 
 _ALWAYS = ("f", "v_next", "u", "gap", "dual")  # arrays that every solution has, or None
+
+
+def joined(solutions: Sequence[StepSolution]) -> StepSolution:
+    """The solution of steps side by side, from one of each; its certificates are the worst."""
+    first = solutions[0]
+    arrays = dict[str, Any]()
+    for name in (*_OF_CONTACTS, *_OF_DOFS, "joint_forces"):
+        pieces = [getattr(solution, name) for solution in solutions]
+        arrays[name] = None if pieces[0] is None else np.concatenate(pieces)
+    worst = {
+        name: max((s.certificates[name] for s in solutions), key=lambda c: c.worst)
+        for name in first.certificates
+    }
+    each = [solution.iterate or Iterate(None, np.zeros(0)) for solution in solutions]
+    motions = [np.asarray(iterate.motion) for iterate in each if iterate.motion is not None]
+    motion = np.concatenate(motions) if motions else None
+    classic = [solution.classic for solution in solutions if solution.classic is not None]
+    return dataclasses.replace(
+        first,
+        **arrays,
+        dual=None,
+        certificates=worst,
+        objective=sum(solution.objective or 0.0 for solution in solutions),
+        iterate=Iterate(motion, np.concatenate([iterate.forces for iterate in each])),
+        classic=joined(classic) if classic else None,
+        contact_ids=None,
+        names=None,
+        raw=None,
+    )

@@ -1,10 +1,11 @@
 """Derivatives of contact steps that know what is unique.
 
 ``of`` differentiates the conditions of one answer once; ``jvp`` and ``vjp`` of it are the two
-directions, in NumPy.
+directions, in NumPy. ``torch`` and ``jax`` have the same as functions of tensors and arrays.
 """
 
+from cdopt.gradients import jax, torch
 from cdopt.gradients.at import jvp, of, vjp
 from cdopt.gradients.derivatives import Derivatives, Kink
 
-__all__ = ["Derivatives", "Kink", "jvp", "of", "vjp"]
+__all__ = ["Derivatives", "Kink", "jax", "jvp", "of", "torch", "vjp"]
