@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cdopt._util.errors import InvalidInput
-from cdopt.gradients.step_function import Solved, StepFunction, needed
+from cdopt.gradients.step_function import SolvedSteps, StepFunction, needed
 from cdopt.problem import ContactStep
 
 _KEPT = 16  # batches whose solutions are kept for the backward pass
@@ -58,7 +58,7 @@ class _Host:
 
     def __init__(self, function: StepFunction) -> None:
         self.function = function
-        self._kept: OrderedDict[tuple[Any, ...], Solved] = OrderedDict()
+        self._kept: OrderedDict[tuple[Any, ...], SolvedSteps] = OrderedDict()
 
     def differentiable(self, names: tuple[str, ...]) -> Any:
         """The results as a function of the data of these names, which JAX differentiates."""
@@ -104,7 +104,7 @@ class _Host:
         results.defvjp(forward, backward)
         return results
 
-    def _solved(self, names: tuple[str, ...], arrays: Sequence[Any]) -> tuple[Any, Solved]:
+    def _solved(self, names: tuple[str, ...], arrays: Sequence[Any]) -> tuple[Any, SolvedSteps]:
         """The results of arrays with leading axes; the steps of the last batches are kept."""
         values = {n: np.asarray(a) for n, a in zip(names, arrays, strict=True)}
         rows, axes = self.function.batched(values)

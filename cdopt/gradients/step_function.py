@@ -176,7 +176,7 @@ class StepFunction:
             for name, value in arrays.items()
         }, together
 
-    def solve(self, values: Mapping[str, FloatArray]) -> Solved:
+    def solve(self, values: Mapping[str, FloatArray]) -> SolvedSteps:
         """The results at data (n, …) each, by name.
 
         Raises
@@ -185,10 +185,10 @@ class StepFunction:
         """
         many = len(next(iter(values.values()))) if values else 1
         steps = [self._at({name: rows[k] for name, rows in values.items()}) for k in range(many)]
-        return Solved(self, steps, solve_batch(steps, self.formulation, self.backend))
+        return SolvedSteps(self, steps, solve_batch(steps, self.formulation, self.backend))
 
 
-class Solved:
+class SolvedSteps:
     """Steps at their solutions.
 
     Attributes

@@ -69,7 +69,7 @@ def _differentiable() -> Any:
     """The solution of steps as a function that PyTorch differentiates."""
     torch = needed("torch")
 
-    class Step(torch.autograd.Function):  # type: ignore[misc,name-defined]
+    class OfTensors(torch.autograd.Function):  # type: ignore[misc,name-defined]
         """The solution of steps, and its cotangents."""
 
         @staticmethod
@@ -110,4 +110,4 @@ def _differentiable() -> Any:
                 found.append(tensor.sum_to_size(shape))
             return tuple(found)
 
-    return Step
+    return OfTensors
