@@ -25,7 +25,8 @@ Judged = tuple[ContactProblem, FloatArray | None, FloatArray]
 
 def of_bodies(bodies: ContactProblem, fields: Mapping[str, Any]) -> Judged:
     """The data of a step with joints, of all ``bodies``, and the motion and forces of its rows."""
-    rows = [fields["f"][:, None], *([] if fields.get("f_t") is None else [fields["f_t"]])]
+    tables = (fields.get(name) for name in ("f_t", "f_r"))
+    rows = [fields["f"][:, None], *(table for table in tables if table is not None)]
     forces = np.concatenate([np.hstack(rows).ravel(), fields["joint_forces"]])
     return bodies, fields["v_next"], forces
 
