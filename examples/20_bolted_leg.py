@@ -123,7 +123,7 @@ print(f"together: {both.lower[0]:.4g} to {both.upper[0]:.4g} N")
 #
 # The page on joints in the guide has pins, hinges and welds between moving bodies.
 #
-# You have come to the last lesson. The first is `00_counting.py`.
+# Next: `21_wheel_on_a_slope.py`, where a contact also resists rolling.
 
 
 # %%

@@ -567,3 +567,28 @@ def test_bolted_leg_what_if() -> None:
     middle = what_if(20, "x = y = 0.6  # m", "x = y = 0.0  # m")
     near(middle["report"].joints.lower, [0.0])
     near(middle["report"].joints.upper, [5.0])
+
+
+# --- 21: a wheel on a slope ------------------------------------------------------------
+
+
+def test_wheel_on_a_slope() -> None:
+    """A disc holds up to tan θ = μ_r/r, and starts with 2/3 g (sin θ − μ_r/r cos θ) beyond."""
+    it = lesson(21)
+    near(it.free.v_next[0] / it.dt, 2.0 / 3.0 * it.g * np.sin(it.slope))
+    assert abs(it.held.v_next[0]) < 1e-12
+    near(it.held.f_r[0, 0], it.held.f_t[0, 0] * it.r)
+    near(it.accelerations, it.by_hand)
+    assert np.count_nonzero(np.abs(it.accelerations) > 1e-9) == 14  # beyond tan θ = 0.03
+    near(it.power, it.mu_r * it.rolling.spin[0, 0] * it.m * it.g)
+    near(0.5 / it.brake, it.energy / (it.mu_r / it.r * it.m * it.g))
+
+
+def test_wheel_on_a_slope_what_if() -> None:
+    ice = what_if(21, "cdopt.Friction(0.8, ", "cdopt.Friction(0.01, ")
+    assert ice["held"].v_next[0] > 1e-6  # it slides, and does not turn
+    assert abs(ice["held"].spin[0, 0]) < 1e-9
+    large = what_if(21, "r, m, g = 0.3, 10.0, 9.81", "r, m, g = 0.6, 10.0, 9.81")
+    assert large["held"].v_next[0] > 1e-6
+    heavy = what_if(21, "r, m, g = 0.3, 10.0, 9.81", "r, m, g = 0.3, 20.0, 9.81")
+    near(heavy["accelerations"], heavy["by_hand"])

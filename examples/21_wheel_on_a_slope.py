@@ -1,0 +1,155 @@
+# %% [markdown]
+# # A wheel on a slope that holds by rolling friction
+#
+# A box stays on a slope as long as friction holds it. A wheel rolls, however rough the slope is.
+# And yet a cart left on a gentle slope stands still. **What holds a wheel, and up to which slope?**
+#
+# You need lesson 15 for friction.
+
+# %%
+import numpy as np
+
+import cdopt
+from cdopt import plots
+
+r, m, g = 0.3, 10.0, 9.81  # m, kg, m/s²
+dt = 1e-3  # s
+
+# %% [markdown]
+# ## A wheel without rolling friction
+#
+# The degrees of freedom are along the slope (down), off it, and the angle, positive as it rolls
+# down. The row of sliding is the speed of the wheel's lowest point down the slope, $v - r\omega$.
+
+
+# %%
+def wheel(slope: float, rolling: float, speed: float = 0.0) -> cdopt.ContactStep:
+    """A disc on a slope (rad) with a coefficient of rolling in m, which rolls at a speed in m/s."""
+    friction = cdopt.Friction(0.8, B_t=[[1.0, 0.0, -r]], rolling=rolling, B_r=[[0.0, 0.0, 1.0]])
+    return cdopt.ContactStep(
+        M=np.diag([m, m, 0.5 * m * r**2]),
+        B=[[0.0, 1.0, 0.0]],
+        phi=[0.0],
+        v=[speed, 0.0, speed / r],
+        F_ext=[m * g * np.sin(slope), -m * g * np.cos(slope), 0.0],
+        dt=dt,
+        friction=friction,
+    )
+
+
+slope = np.arctan(0.02)  # a fall of 2 cm in 1 m
+free = cdopt.FrictionalCD(wheel(slope, rolling=0.0)).solve("newton")
+print(f"it starts with {free.v_next[0] / dt:.4f} m/s²; by hand 2/3 g sin θ = "
+      f"{2.0 / 3.0 * g * np.sin(slope):.4f} m/s²")  # fmt: skip
+print(f"friction {-free.f_t[0, 0]:.4f} N, of {0.8 * free.f[0]:.1f} N that it could have")
+
+# %% [markdown]
+# Friction is far from its limit, and more of it would not help: it acts at the point that does not
+# move. It only makes the wheel turn.
+#
+# ## A moment that resists
+#
+# A real wheel and its ground are pressed flat. When the wheel rolls, the ground presses more in
+# front than behind, so that the normal force acts ahead of the centre, by at most a length
+# $\mu_r$. That is a moment $m_r$ against rolling, with a limit like that of friction:
+#
+# $$ |m_r| \le \mu_r f_n , $$
+#
+# $\mu_r$ in metres: `Friction(..., rolling=0.009, B_r=...)`, where the row `B_r` is the speed at
+# which the wheel turns. (Acary & Bourrier, European Journal of Mechanics A/Solids 85, 2021.)
+
+# %%
+mu_r = 0.009  # m: 9 mm, so that μ_r / r = 0.03
+held = cdopt.FrictionalCD(wheel(slope, mu_r)).solve("newton")
+print(f"speed after a millisecond: {abs(held.v_next[0]):.1e} m/s")
+print(f"moment {held.f_r[0, 0]:.4f} N·m of at most {mu_r * held.f[0]:.4f} N·m")
+print(f"friction {held.f_t[0, 0]:.4f} N, all of the weight along the slope")
+
+# %% [markdown]
+# It stands. Two things hold it: friction keeps its lowest point, and the moment $f_T r$ of friction
+# is what rolling friction must resist. So it holds as long as $m g \sin\theta\, r \le \mu_r m g
+# \cos\theta$, or
+#
+# $$ \tan\theta \le \mu_r / r . $$
+#
+# A larger wheel rolls more easily, a heavier one as easily.
+#
+# ## Steeper and steeper
+
+# %%
+falls = np.linspace(0.0, 0.1, 21)  # tan θ
+accelerations = []
+for fall in falls:
+    step = wheel(np.arctan(fall), mu_r)
+    accelerations.append(cdopt.FrictionalCD(step).solve("newton").v_next[0] / dt)
+angle = np.arctan(falls)
+by_hand = 2.0 / 3.0 * g * np.maximum(np.sin(angle) - mu_r / r * np.cos(angle), 0.0)
+for k in (4, 6, 8, 20):
+    print(f"tan θ = {falls[k]:.3f}: {accelerations[k]:.6f} m/s², by hand {by_hand[k]:.6f}")
+
+# %% [markdown]
+# Up to $\tan\theta = 0.03$ it holds, and beyond it starts slowly, as less than all of its weight
+# along the slope is left over.
+#
+# ## Where the energy goes
+#
+# On level ground the wheel rolls at 1 m/s. Its moment is at the limit, against the turning, and
+# takes the power $\mu_r\, \omega f_n$. How far does it come?
+
+# %%
+rolling = cdopt.FrictionalCD(wheel(0.0, mu_r, speed=1.0)).solve("newton")
+power = -float(rolling.f_r[0, 0] * rolling.spin[0, 0])
+print(f"power lost {power:.4f} W, by the formula {mu_r * rolling.spin[0, 0] * rolling.f[0]:.4f} W")
+brake = (1.0 - rolling.v_next[0]) / dt
+energy = 0.75 * m * 1.0**2  # of a disc that rolls at 1 m/s
+print(f"it brakes with {brake:.4f} m/s², and comes to rest after {0.5 / brake:.3f} m")
+print(f"by energy: {energy:.1f} J / {mu_r / r * m * g:.3f} N = {energy / (mu_r / r * m * g):.3f} m")
+
+# %% [markdown]
+# The ground brakes it as a force $\mu_r / r$ times the weight would. That ratio, 0.03 here, is what
+# tables give: 0.001 for a railway, 0.01 for a car, 0.3 for loose sand.
+#
+# ## How well is the moment known?
+#
+# One wheel has one contact, and its three forces follow from balance. A cart on two wheels has six
+# forces and, with a body and two axles, too few equations for them. Lesson 19 shows what that means
+# for friction, and it is the same for moments.
+#
+# ## What happens if…
+#
+# 1. … the ground is ice, `Friction(0.01, ...)`? Does rolling friction hold the wheel on this slope?
+# 2. … the wheel has twice the radius, `r = 0.6`? Twice the mass, `m = 20.0`?
+# 3. … it is a hoop, whose inertia is $m r^2$? Which of the numbers above change?
+#
+# The page on cones in the guide has rolling and spinning in space, and the page on laws shows which
+# engines hold a wheel. You have come to the last lesson. The first is `00_counting.py`.
+
+
+# %%
+def draw():
+    """How a wheel starts, by the slope, with rolling friction and without."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    axes = figure.subplots()
+    axes.axvspan(0.0, mu_r / r, color="#cfe0f0")
+    axes.text(0.5 * mu_r / r, 0.4, "the wheel\nstands", ha="center")
+    axes.plot(falls, 2.0 / 3.0 * g * np.sin(angle), "--", color="#777777",
+              label="without rolling friction")  # fmt: skip
+    axes.plot(falls, by_hand, color="#1a1a1a", label="with rolling friction, by hand")
+    axes.plot(falls, accelerations, "o", color="#1a1a1a", clip_on=False,
+              label="contact dynamics")  # fmt: skip
+    axes.axvline(mu_r / r, color="#1a1a1a", linewidth=0.8)
+    axes.annotate(r"$\tan\theta = \mu_r / r$", (mu_r / r, 0.4), xytext=(6, 0),
+                  textcoords="offset points")  # fmt: skip
+    axes.set(xlabel=r"slope $\tan\theta$", ylabel="acceleration of the wheel [m/s²]")
+    axes.set_xlim(0.0, falls[-1])
+    axes.set_ylim(bottom=0.0)
+    axes.legend(loc="upper left", bbox_to_anchor=(0.31, 1.02), frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+if __name__ == "__main__":
+    plots.save(draw(), "21_wheel_on_a_slope.png")
+    print("\nThe picture is in 21_wheel_on_a_slope.png")
