@@ -87,12 +87,25 @@ def blocks_of(
 
 
 def last_digit(texts: Iterable[str]) -> float:
-    """The unit of the last digit of numbers, as they are written."""
-    digits = 0
+    """The unit of the last digit of numbers, as they are written.
+
+    Numbers with as many digits after the point are known to the last of these. Those with as many
+    significant digits, whatever their size, are known to the last one of the largest.
+    """
+    after, significant = 0, dict[int, int]()  # digits, the latter by power of ten
     for text in texts:
         mantissa, _, power = text.lower().partition("e")
-        digits = max(digits, len(mantissa.partition(".")[2]) - int(power or 0))
-    return float(10.0 ** -min(digits, 300))
+        whole, _, fraction = mantissa.lstrip("+-").partition(".")
+        whole, shift = whole.lstrip("0"), int(power or 0)
+        digits = (whole + fraction).lstrip("0")
+        after = max(after, len(fraction) - shift)
+        if digits:
+            size = len(digits) - len(fraction) + shift
+            significant[size] = max(significant.get(size, 0), len(digits))
+    most = max(significant.values(), default=1)
+    if sum(many == most for many in significant.values()) > 1:
+        after = min(after, most - max(significant))
+    return float(10.0 ** -max(min(after, 300), 0))
 
 
 def round_off(digit: float, corners: FloatArray) -> float:
@@ -106,7 +119,7 @@ def _obj(text: str, place: Path) -> Meshes:
     """The groups of a Wavefront OBJ file."""
     vertices: list[tuple[float, ...]] = []
     groups: dict[str, list[list[int]]] = {}
-    name, triangles, digit = place.stem, 0, 1.0
+    name, triangles, written = place.stem, 0, list[str]()
     for number, line in enumerate(_lines(text), 1):
         if len(line) > _LINE:
             found = f"line {number} of {len(line):,} characters"
@@ -116,7 +129,7 @@ def _obj(text: str, place: Path) -> Meshes:
             if kind == "v":
                 x, y, z = map(float, words[:3])
                 vertices.append((x, y, z))
-                digit = min(digit, last_digit(words[:3]))
+                written += words[:3]
             elif kind in ("o", "g"):
                 name = " ".join(words) or name
             elif kind == "f":
@@ -134,7 +147,7 @@ def _obj(text: str, place: Path) -> Meshes:
         raise InvalidInput(str(place), "no faces", "groups with faces")
     corner = np.array(vertices)
     polygons = {title: [corner[loop] for loop in faces] for title, faces in groups.items()}
-    return Meshes(polygons, round_off(digit, corner))
+    return Meshes(polygons, round_off(last_digit(written), corner))
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -164,8 +177,7 @@ def _stl(content: bytes, place: Path) -> Meshes:
         numbers = np.frombuffer(content, record, facets, 84)["numbers"].astype(float)
         triangles = numbers.reshape(-1, 4, 3)[:, 1:]
         return Meshes({place.stem: list(triangles)}, round_off(0.0, triangles))
-    solids: dict[str, Polygons] = {}
-    digit = 1.0
+    solids, written = dict[str, Polygons](), list[str]()
     _require_size(place, content.count(b"vertex") // 3, content.count(b"solid") // 2)
     for part in re.split(r"(?m)^\s*solid\b", content.decode("ascii", "replace"))[1:]:
         name = part.partition("\n")[0].strip()
@@ -174,13 +186,13 @@ def _stl(content: bytes, place: Path) -> Meshes:
         found = re.findall(r"(?m)^\s*vertex\s+(\S+)\s+(\S+)\s+(\S+)", part)
         try:
             solids[name] = list(np.array(found, dtype=float).reshape(-1, 3, 3))
-            digit = min(digit, last_digit(word for vertex in found for word in vertex))
+            written += [word for vertex in found for word in vertex]
         except ValueError as error:
             raise InvalidInput(str(place), f"{name}: {error}", "triangles of STL") from error
     if not solids:
         raise InvalidInput(str(place), "no solid", "an STL file of text, or a whole binary one")
     corners = np.concatenate([face for faces in solids.values() for face in faces])
-    return Meshes(solids, round_off(digit, corners))
+    return Meshes(solids, round_off(last_digit(written), corners))
 
 
 def _connected(name: str, polygons: Polygons) -> dict[str, Polygons]:

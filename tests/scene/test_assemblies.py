@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import run_json
+from masonry_models import dome, write_obj
 
 import cdopt
 
@@ -111,3 +112,20 @@ def test_what_is_missing_or_not_convex_is_named(tmp_path: Path) -> None:
         cdopt.scene.load(bad)
     with pytest.raises(cdopt.InvalidInput, match="inside the hull"):
         cdopt.scene.load(f"{bad}:density=1")
+
+
+@pytest.mark.parametrize("digits", [4, 15])
+def test_lists_of_blocks_with_few_digits(tmp_path: Path, digits: int) -> None:
+    """Corners alone, rounded: the same contacts and limit load as of the mesh."""
+    model = dome(3, 8, 3.0, 0.5, 20.0)
+    rounded = [
+        {"name": name, "vertices": x.round(digits).tolist(), "fixed": name.startswith("fixed")}
+        for name, x in model.items()
+    ]
+    path = tmp_path / "dome.json"
+    path.write_text(json.dumps({"blocks": rounded, "density": 1.0, "friction": 0.6}))
+    mesh = write_obj(tmp_path / "dome.obj", model, 9)
+    exact = cdopt.limit_load(mesh, [1, 0, 0], friction=0.6)
+    found = cdopt.limit_load(cdopt.scene.load(path), [1, 0, 0])
+    assert found.step.nc == exact.step.nc == 192
+    assert found.value == pytest.approx(exact.value, rel=1e-3)

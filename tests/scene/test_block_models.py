@@ -12,6 +12,7 @@ import cdopt
 from cdopt._util.files import problems_folder
 from cdopt.geometry.blocks import Block, shared_faces
 from cdopt.scene import load_blocks
+from cdopt.scene.meshes import last_digit
 
 L_SHAPE = [(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)]
 
@@ -127,6 +128,21 @@ def test_a_corner_on_an_edge_of_another_face_is_no_hole() -> None:
     top.insert(first, 8)
     block = Block.of("box", x, faces, 1e-9)
     assert block.volume == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "unit"),
+    [
+        (["0.0000", "-12.3456", "3.1000"], 1e-4),
+        (["12.5", "3.1416", "0.25"], 1e-4),  # zeros left out
+        (["12.3457", "3.14159", "0.0271828"], 1e-4),  # six significant digits
+        (["1.23457e+01", "2.71828e-02"], 1e-4),
+        (["1000", "250", "-3"], 1.0),
+        ([repr(x) for x in (np.pi, 10 * np.e, 1 / 30)], 1e-14),
+    ],
+)
+def test_the_last_digit_of_numbers_as_they_are_written(texts, unit) -> None:
+    assert last_digit(texts) == pytest.approx(unit, rel=1e-9)
 
 
 def test_levelled_blocks_are_flat_and_meet(tmp_path) -> None:
