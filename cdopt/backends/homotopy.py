@@ -23,39 +23,36 @@ Newton's method on multipliers is tried, which ends at round-off.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
 from cdopt.backends import proximal_newton
 from cdopt.backends.cone_algebra import SmoothProjection
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.interior_point import Units
-from cdopt.backends.linalg.factorisation import dense_solve
+from cdopt.backends.linalg.factorisation import Solve, dense_solve
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.problem.cones import SYMMETRIC
 
 _FAR = 100.0  # t at the start, over the largest rate without forces
-_STARTING = 30  # Newton steps to the start of the curve
+_STARTING, _STARTED = 30, 1e-8  # Newton steps to the start of the curve, and what is left there
 _AWAY = 1e3  # t over the first one, where the curve leads back
 _FIRST, _LONGEST, _LEAST = 0.3, 8.0, 1e-6  # lengths of a step,
 _SHORTER = 0.4  # when it fails,
 _EASIER = {1: 2.0, 2: 2.0, 3: 1.3, 4: 1.0}  # and after so many corrections; else
 _HARDER = 0.7
-_CORRECTIONS = 6  # Newton steps back to the curve
+_CORRECTIONS = 8  # Newton steps back to the curve,
+_CHORD = 0.1  # with the system of the step before, if that left so little
 _ON_CURVE, _ROUND_OFF = 1e-6, 1e-13  # what the equation leaves there, over t, or at all
 _SLOWER = 0.9  # of what the step before left: no way back to the curve
 _NEAR, _AGAIN = 3e-3, 0.1  # natural map at which Newton's method ends it, and share till it retries
 _ENDING, _OUTER = 100, 25  # Newton steps and proximal steps then
 _FORCES, _FINE = 1_500, 1e-4  # rows up to which, and natural map at which systems are of forces
-
-
-# what solves a linear system, and the sign of its determinant
-Linear = tuple[Callable[[FloatArray], FloatArray], float]
 
 
 @listed
@@ -136,7 +133,7 @@ class Path:
         self.over = self.a / problem.weight[:, None]  # forces are these times y
         self.steps = self.systems = self.turns = self.newton_steps = 0
         self.history: list[float] = []
-        self.of_forces, self.sign = False, 1.0
+        self.of_forces = False
         self.best, self.least = np.zeros(shape), np.inf
 
     def __str__(self) -> str:
@@ -156,11 +153,10 @@ class Path:
             f = self.problem.project(self.over * at.y)
             error = self._kept(f)
             if error <= trial:
-                self._end(f)
+                if self._end(f):
+                    break
                 trial = _AGAIN * error
                 self.of_forces |= error <= _FINE and self.problem.rows <= _FORCES
-            if self.least <= self.accuracy:
-                break
         return self.best
 
     def _kept(self, f: FloatArray) -> float:
@@ -172,17 +168,17 @@ class Path:
             self.best, self.least = f, error
         return error
 
-    def _end(self, f: FloatArray) -> None:
-        """Newton's method on multipliers, from forces f (nc, d) near an answer."""
+    def _end(self, f: FloatArray) -> bool:
+        """Newton's method on multipliers, from forces f (nc, d) near an answer; if it met it."""
         newton = proximal_newton.Proximal(self.problem, self.deadline, self.accuracy, _ENDING)
         end, worst, errors = newton.phase(f, _OUTER)
         self.newton_steps += newton.newton_steps
         error = min(errors)
-        if error < self.least:
-            self.best, self.least = end, error
+        met = worst <= max(self.accuracy, proximal_newton.REACHABLE)
+        if met or error < self.least:
+            self.best, self.least = end, 0.0 if met else error
             self.history.append(error)
-        if worst <= proximal_newton.REACHABLE:  # the certificate is what counts
-            self.least = 0.0
+        return met
 
     # --- along the curve ---------------------------------------------------------------
 
@@ -192,21 +188,30 @@ class Path:
         y[:, 0] = 1.0
         rates = self.a * self.problem.table(self.problem.p)
         log_t = float(np.log(_FAR * max(float(np.abs(rates).max(initial=0.0)), 1.0)))
-        slope = y
+        system = self._system(_Equation(self, y, log_t))
         for _ in range(_STARTING):
-            left, step, slope = self._newton(y, log_t)
-            if np.linalg.norm(left) <= 1e-8 * np.sqrt(y.size):
+            here = _Equation(self, y, log_t)
+            if np.linalg.norm(here.left) <= _STARTED * np.sqrt(y.size):
                 break
-            y = y + step
-        return self._point(y, log_t, slope)
+            system = self._system(here)
+            y = y + system.solve(-here.left)
+        return self._point(y, log_t, system)
 
-    def _point(self, y: FloatArray, log_t: float, slope: FloatArray) -> CurvePoint:
-        """The point of these forces, where the curve has the ``slope`` dy/d log t.
+    def _point(
+        self, y: FloatArray, log_t: float, system: _System, before: CurvePoint | None = None
+    ) -> CurvePoint:
+        """The point of these forces, after another one.
 
-        t grows after every change of the sign of the determinant, which the last system has.
+        t grows where the sign of the determinant is negative. If that turns the curve back, the
+        last system may be that of the other side of a turn of t, so it is made once more.
         """
+        if before is not None:
+            ahead = before.towards(system.slope / before.unit, 1.0) < 0.0
+            if ahead != (system.sign > 0.0):
+                system = self._system(_Equation(self, y, log_t))
+        slope, falls = system.slope, system.sign > 0.0
         unit = np.sqrt(y.size) * (1.0 + np.linalg.norm(y, axis=1))[:, None]
-        size = -self.sign * float(np.sqrt(np.sum((slope / unit) ** 2) + 1.0))
+        size = (-1.0 if falls else 1.0) * float(np.sqrt(np.sum((slope / unit) ** 2) + 1.0))
         return CurvePoint(y, log_t, unit, slope / unit / size, 1.0 / size)
 
     def _stepped(self, at: CurvePoint, length: float) -> tuple[CurvePoint | None, float]:
@@ -216,7 +221,10 @@ class Path:
         """
         length = min(length, _LONGEST)
         while length > _LEAST:
-            ahead, corrections = self._corrected(at, length)
+            try:
+                ahead, corrections = self._corrected(at, length)
+            except ArithmeticError:  # a singular system
+                ahead = None
             if ahead is not None:
                 return ahead, length * _EASIER.get(corrections, _HARDER)
             length *= _SHORTER
@@ -228,19 +236,17 @@ class Path:
     def _corrected(self, at: CurvePoint, length: float) -> tuple[CurvePoint | None, int]:
         """The point of the curve at so much along the tangent, and the corrections it took."""
         y, log_t = at.y + length * at.unit * at.along, at.log_t + length * at.up
-        before = np.inf
+        before, system = np.inf, None
         for corrections in range(_CORRECTIONS):
-            try:
-                left, step, slope = self._newton(y, log_t)
-            except ArithmeticError:  # a singular system
-                break
-            size = float(np.linalg.norm(left)) / np.sqrt(y.size)
-            near = max(_ON_CURVE * min(np.exp(log_t), 1.0), _ROUND_OFF)
-            if corrections and size <= near:
-                return self._point(y, log_t, slope), corrections
+            here = _Equation(self, y, log_t)
+            size = float(np.linalg.norm(here.left)) / np.sqrt(y.size)
+            if system and size <= max(_ON_CURVE * min(here.t, 1.0), _ROUND_OFF):
+                return self._point(y, log_t, system, at), corrections
             if not np.isfinite(size) or (corrections > 1 and size > _SLOWER * before):
                 break
-            before = size
+            if system is None or corrections == 1 or size > _CHORD * before:
+                system = self._system(here)
+            before, step, slope = size, system.solve(-here.left), system.slope
             moved = at.towards((y - at.y) / at.unit, log_t - at.log_t) - length
             to_curve, by_log_t = at.towards(step / at.unit, 0.0), at.towards(slope / at.unit, 1.0)
             change = -(moved + to_curve) / by_log_t
@@ -249,20 +255,13 @@ class Path:
 
     # --- the equation ------------------------------------------------------------------
 
-    def _newton(self, y: FloatArray, log_t: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What is left of y − P(y − s) (nc, d), Newton's step at this t, and dy/d log t."""
+    def _system(self, at: _Equation) -> _System:
+        """Newton's system there."""
         self.systems += 1
-        t = float(np.exp(log_t))
-        s, turn, by_t = self._law(y, t)
-        smooth = SmoothProjection(y - s, t, self.units.lines)
-        left = y - smooth.value
-        make = self._forces_system if self.of_forces else self._motions_system
-        solve, self.sign = make(smooth, turn)
-        up = np.zeros_like(y)
-        up[:, 0] = by_t
-        return left, solve(-left), solve(t * (smooth.by_t - smooth.times(up)))
+        solve, sign = (self._of_forces if self.of_forces else self._of_motions)(at)
+        return _System(solve, sign, solve(-at.by_log_t))
 
-    def _law(self, y: FloatArray, t: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def law(self, y: FloatArray, t: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """s (nc, d), the derivative (nc, d) of its normal row by ĝ, and that by t (nc,)."""
         g = self._rates((self.over * y).ravel()) + self.a * self.problem.table(self.problem.p)
         turn, raised, by_t = np.zeros_like(g), np.full(len(g), t), np.ones(len(g))
@@ -280,10 +279,10 @@ class Path:
         """What scaled forces (rows,) add to ĝ (nc, d)."""
         return self.a * self.problem.table(self.net.gap(self.net.motion(self.net.load(forces))))
 
-    def _motions_system(self, smooth: SmoothProjection, turn: FloatArray) -> Linear:
+    def _of_motions(self, at: _Equation) -> tuple[Solve, float]:
         """(1 − D) dy + D T a G dw = r for r (nc, d), by S dw = Gᵀ (a/w) dy."""
-        odds = smooth.odds()
-        H = odds + odds[:, :, :1] * turn[:, None, :]
+        smooth, odds = at.smooth, at.smooth.odds()
+        H = odds + odds[:, :, :1] * at.turn[:, None, :]
         inner = self.over[:, :, None] * H * self.a[:, None, :]
         ones = np.broadcast_to(np.eye(self.problem.d), inner.shape)
         system = self.net.block_system(ones, inner, True)
@@ -296,14 +295,50 @@ class Path:
 
         return solve, system.sign
 
-    def _forces_system(self, smooth: SmoothProjection, turn: FloatArray) -> Linear:
+    def _of_forces(self, at: _Equation) -> tuple[Solve, float]:
         """The same by the dense matrix 1 − D + D T a N (a/w)."""
-        D, (nc, d) = smooth.slope(), turn.shape
-        N = self.problem.factors.dense()
-        J = ((D + D[:, :, :1] * turn[:, None, :]) * self.a[:, None, :]) @ N.reshape(nc, d, nc * d)
-        J = J.reshape(nc * d, nc * d) * self.over.ravel()
-        at = np.arange(nc)
-        blocks = J.reshape(nc, d, nc, d)
-        blocks[at, :, at, :] += np.eye(d) - D
+        D, (nc, d) = at.smooth.slope(), at.turn.shape
+        DT = D + D[:, :, :1] * at.turn[:, None, :]
+        J = (DT @ self.products).reshape(nc * d, nc * d)
+        each = np.arange(nc)
+        J.reshape(nc, d, nc, d)[each, :, each, :] += np.eye(d) - D
         factors = dense_solve(J)
         return lambda r: factors(r.ravel()).reshape(nc, d), factors.sign
+
+    @cached_property
+    def products(self) -> FloatArray:
+        """a N (a/w), (nc, d, rows)."""
+        N = self.problem.factors.dense()
+        return np.asarray(self.a[:, :, None] * N.reshape(*self.a.shape, -1) * self.over.ravel())
+
+
+class _Equation:
+    """y − P(y − s) at one point.
+
+    Attributes
+    ----------
+    left, by_log_t : (nc, d) it, and its derivative by log t at the same y.
+    turn : (nc, d) the derivative of the normal row of s by ĝ. smooth : P.
+    """
+
+    def __init__(self, path: Path, y: FloatArray, log_t: float) -> None:
+        self.t = t = float(np.exp(log_t))
+        s, self.turn, by_t = path.law(y, t)
+        self.smooth = SmoothProjection(y - s, t, path.units.lines)
+        self.left = y - self.smooth.value
+        self._by_t = by_t
+
+    @property
+    def by_log_t(self) -> FloatArray:
+        """Its derivative by log t at the same y."""
+        up = np.zeros_like(self.left)
+        up[:, 0] = self._by_t
+        return np.asarray(self.t * (self.smooth.times(up) - self.smooth.by_t))
+
+
+class _System(NamedTuple):
+    """What solves Newton's system, the sign of its determinant, and dy/d log t of the curve."""
+
+    solve: Solve
+    sign: float
+    slope: FloatArray

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import cdopt
 from cdopt.backends import Homotopy
 from cdopt.backends.cone_algebra import SmoothProjection
-from cdopt.backends.homotopy import Path
+from cdopt.backends.homotopy import Path, _Equation
 from cdopt.backends.linalg.factorisation import dense_solve, factorised
 from cdopt.backends.network_problem import NetworkProblem, network_problem
 from cdopt.bank import generators
@@ -85,13 +85,12 @@ def test_both_linear_systems_are_newtons(index: int, law: str) -> None:
     h, log_t = 1e-6, -1.0
 
     def left(forces: np.ndarray, at: float) -> np.ndarray:
-        s, _, _ = path._law(forces, float(np.exp(at)))
-        return forces - SmoothProjection(forces - s, float(np.exp(at)), None).value
+        return _Equation(path, forces, at).left
 
     signs = []
     for path.of_forces in (False, True):
-        value, step, slope = path._newton(y, log_t)
-        np.testing.assert_allclose(value, left(y, log_t), atol=1e-12)
+        system, value = path._system(_Equation(path, y, log_t)), left(y, log_t)
+        step, slope = system.solve(-value), system.slope
         scale = np.abs(step).max()
         moved = (left(y + h * step / scale, log_t) - left(y - h * step / scale, log_t)) * scale
         np.testing.assert_allclose(moved / (2 * h), -value, atol=1e-5 * scale)
@@ -99,7 +98,7 @@ def test_both_linear_systems_are_newtons(index: int, law: str) -> None:
         h_t = h / scale
         moved = left(y + h_t * slope, log_t + h_t) - left(y - h_t * slope, log_t - h_t)
         np.testing.assert_allclose(moved / (2 * h_t), 0.0, atol=1e-5 * scale)
-        signs.append(path.sign)
+        signs.append(system.sign)
     assert signs[0] == signs[1]
 
 
