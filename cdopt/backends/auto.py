@@ -3,9 +3,11 @@
 No method solves every step with friction, and which one will is not known beforehand. So they take
 turns, each within a budget that the problem's size fixes: never the clock, so that answers repeat.
 Each starts from the best forces so far, and the best are kept; but the interior point starts far
-from the boundary of the cones, where forces of another method are of no use to it. First are the
-two whose answers do not depend on the order of the contacts, then what solves most of the steps
-that are left (``benchmarks/friction_population.md``).
+from the boundary of the cones, where forces of another method are of no use to it, and a path to
+Coulomb's law has a start of its own. Gauss–Seidel is quick, but its answers depend on the order of
+the contacts; so first are those whose answers do not: accelerated gradients, which need a few
+milliseconds, solve most steps, and what they leave is a start for Newton's method
+(``benchmarks/friction_population.md``).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt.backends.admm import ADMM
+from cdopt.backends.apgd import APGD
 from cdopt.backends.block_gauss_seidel import NSGS
 from cdopt.backends.homotopy import Homotopy
 from cdopt.backends.native import BREAKDOWN, NativeBackend, Outcome, Run, listed
@@ -25,14 +28,16 @@ from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.problem.solution import WarmStart
 
-_STEPS, _NEWTON_STEPS = 60, 40  # proximal and Newton steps of the first turn
+_GRADIENTS = 400  # iterations of the first turn
+_STEPS, _NEWTON_STEPS = 60, 40  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 80  # steps of the interior point, Newton steps that end it
 _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later
 _PATH_WORK, _PATH_LEAST, _PATH_MOST = 4e10, 50, 3_000  # of a path: products, and steps along it
 _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
 _REACHABLE = 1e-10  # worst residual that counts as solved, whatever accuracy beyond it is asked for
 _ENOUGH = 1e-8  # and at which no further method is tried
-_UNSOLVED = 1e-4  # worst residual after the first turn from which the step may have no solution
+_CHEAP = 2  # turns before it is tried to prove that there is no solution,
+_UNSOLVED = 1e-4  # where the worst residual is still above this
 
 
 @listed
@@ -43,11 +48,11 @@ class Auto(Newton):
     dofs, which stays near the forces it starts from; the interior point above, whose number of
     systems hardly depends on the step. If the first does not converge, the other one is tried.
 
-    Steps with friction: Newton's method on multipliers, the interior point, of Coulomb's law a path
-    to it (``homotopy``) where systems are not large, splitting (``admm``), Gauss–Seidel (``nsgs``),
-    and Newton's method again in turn, until the certificate's residuals are within ``accuracy``, or
-    1e-10 where that is more; or within 1e-8 after a turn. A step that the first one leaves far from
-    solved may have no solution; that is tried to prove before the second.
+    Steps with friction, in turn until the certificate's residuals are within 1e-8, or ``accuracy``
+    where that is more: accelerated gradients (``apgd``) and Newton's method on multipliers, at
+    which 1e-10 is asked for; the interior point; of Coulomb's law a path to it (``homotopy``) where
+    systems are not large; splitting (``admm``); Gauss–Seidel (``nsgs``); and Newton's method again.
+    A step that the first two leave far from solved may have no solution; that is tried to prove.
     """
 
     name: ClassVar[str] = "auto"
@@ -67,9 +72,9 @@ class Auto(Newton):
         for method in self._methods(problem):
             if method.capability.unknown_cones(problem.K):
                 continue
-            if best is not None and len(story) == 1 and least > _UNSOLVED and problem.infeasible():
-                proven = "infeasible: proven"
-                return replace(best, how=story[0], status=proven, claim="infeasible")
+            if best is not None and _hopeless(problem, len(story), least):
+                how, status = " → ".join(story), "infeasible: proven"
+                return replace(best, how=how, status=status, claim="infeasible")
             cold = method.name == InteriorPoint.name and best is not None
             turn = replace(run, start=None if cold else start)
             try:
@@ -87,7 +92,7 @@ class Auto(Newton):
             if best is None or worst < least:
                 best, least = outcome, worst
                 start = WarmStart(outcome.iterate.forces, None, problem.contact_ids)
-            if least <= enough or run.deadline.passed:
+            if least <= (goal if len(story) < _CHEAP else enough) or run.deadline.passed:
                 break
         if best is None:
             raise trouble[-1]
@@ -102,6 +107,7 @@ class Auto(Newton):
         many = int(np.clip(_WORK / entries, _LEAST, _MOST))
         accuracy, most = self.accuracy, self.max_steps
         loose = max(accuracy, _REACHABLE)
+        yield APGD(max_iterations=_GRADIENTS, accuracy=loose)
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         yield InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         if problem.coulomb:
@@ -111,3 +117,8 @@ class Auto(Newton):
         yield ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose)
         yield NSGS(max_sweeps=many, accuracy=loose)
         yield Newton(accuracy, most, newton_steps=_LAST)
+
+
+def _hopeless(problem: NetworkProblem, turns: int, least: float) -> bool:
+    """Whether a step that so many turns left with this residual is proven to have no solution."""
+    return turns == _CHEAP and least > _UNSOLVED and problem.infeasible()

@@ -57,22 +57,31 @@ def test_the_default_certifies_every_problem_with_friction(law: str) -> None:
         assert worst(cdopt.FrictionalCD(cdopt.bank.load(name).step, law)) <= 1e-8, name
 
 
-@pytest.mark.parametrize("index", [24, 33, 38, 51, 62, 88])
+@pytest.mark.parametrize("index", [24, 33, 38, 50, 51, 62, 88, 127, 221])
 def test_steps_that_newton_alone_leaves_unsolved_or_takes_long(index: int) -> None:
-    """Rocks, domes, capsules and cards of the population, in several forms."""
+    """Rocks, domes, capsules, walls and cards of the population, in several forms."""
     _, step = friction_population.member(index)
     assert worst(cdopt.FrictionalCD(step)) <= 1e-8
 
 
 @pytest.mark.slow
 def test_a_share_of_the_population() -> None:
-    """Of every kind, form and state; nothing solves one of the steps left."""
+    """Of every kind, form and state."""
     left = []
     for index in range(0, 400, 4):
         name, step = friction_population.member(index)
         solution = cdopt.FrictionalCD(step).solve(tol=1e-8, check=False)
         left += [] if solution.ok else [name]
-    assert len(left) <= 2, left
+    assert left == []
+
+
+def test_forces_do_not_depend_on_the_order_of_the_contacts() -> None:
+    """Where they are not unique either: the two feet of a box, and a wall."""
+    for name in ("rough-wall", "rough-pile:n=3"):
+        step = cdopt.bank.load(name).step
+        order = np.random.default_rng(0).permutation(step.nc)
+        first, second = (cdopt.FrictionalCD(s).solve().f for s in (step, step.select(order)))
+        np.testing.assert_allclose(second, first[order], atol=1e-6 * first.max())
 
 
 def test_it_says_what_ran_and_repeats_to_the_bit() -> None:
@@ -88,15 +97,15 @@ def test_a_method_that_breaks_down_is_passed_over(monkeypatch: pytest.MonkeyPatc
     def broken(*_: object) -> None:
         raise ArithmeticError("no digits left")
 
-    step = cdopt.bank.load("rough-wall").step
+    _, step = friction_population.member(38)
     monkeypatch.setattr(proximal_newton, "solve_cones", broken)
     solution = cdopt.FrictionalCD(step).solve()
     assert solution.ok
-    assert solution.provenance["how"].startswith("newton: ArithmeticError → interior-point: ")
+    assert " → newton: ArithmeticError → interior-point: " in solution.provenance["how"]
 
 
 @pytest.mark.parametrize("law", ["associated", "coulomb"])
-def test_a_step_without_solution_is_proven_after_the_first_method(law: str) -> None:
+def test_a_step_without_solution_is_proven_after_the_first_methods(law: str) -> None:
     """A wedge that overlaps; and a sphere between walls that close in, which no law permits."""
     if law == "associated":
         step = cdopt.bank.generators.pose(cdopt.bank.generators.wedge(gap=-1e-4))
