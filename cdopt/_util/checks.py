@@ -322,6 +322,8 @@ def unmasked(value: object) -> NDArray[Any]:
 
 def array(name: str, value: object, expected: str) -> NDArray[Any]:
     """Whatever numpy makes an array of, without masked entries."""
+    if type(value) is np.ndarray:
+        return value
     try:
         if _endless(value):
             raise OverflowError("a range that memory cannot hold")

@@ -237,7 +237,7 @@ class CompatibleCD:
         if self.springs is not None:  # their forces have no names to be matched by
             earlier = None
         second = truss.solve(chosen, warm_start=earlier, time_limit=deadline.time_limit, **common)
-        return self._combine(first, _covering(second, truss, network), network)
+        return self._combine(first, second, network, _covered(second, truss, network))
 
     def _solve_each(
         self, stack: Stack, backend: Any, *, tol: float = TOLERANCE, **options: Any
@@ -289,7 +289,7 @@ class CompatibleCD:
             record["closed"] = {"contacts": many, "tol": own_tol, "projected": network.projected}
             own = {"objective": objective, "classic": one, "provenance": record}
             each.append({"certificates": {**_as_classic(one), "forces": forces}, **own})
-        whole = self._combine(*answers, network)
+        whole = self._combine(*answers, network, {})
         fields = {name: getattr(whole, name) for name in ("f", "v_next", "u", "gap", "dual")}
         fields["joint_forces"] = whole.joint_forces
         dual = of_dof if self.form == "complementary" else stack.contact
@@ -513,8 +513,12 @@ class CompatibleCD:
         first: StepSolution,
         second: StepSolution,
         network: ClosedNetwork,
+        covered: dict[str, Certificate],
     ) -> StepSolution:
-        """The second solution on all contacts, with motion and gap of the first."""
+        """The second solution on all contacts, with motion and gap of the first.
+
+        ``covered`` takes the place of its certificate.
+        """
 
         def everywhere(forces: Any) -> Any:
             """Forces on the closed contacts, zero elsewhere."""
@@ -540,7 +544,7 @@ class CompatibleCD:
             v_next=first.v_next,
             gap=first.gap,
             dual=everywhere(dual) if self.form == "potential" else dual,
-            certificates={**_as_classic(first), **second.certificates},
+            certificates={**_as_classic(first), **second.certificates, **covered},
             claimed=first.claimed and second.claimed,
             formulation=self.name,
             timings={**classic_timings, **second.timings},
@@ -576,14 +580,15 @@ def _first_step(iterate: Iterate, truss: NoTensionTruss, network: ClosedNetwork)
     return Condition("first step", "N", missed, at, uncertain, True)
 
 
-def _covering(second: StepSolution, truss: NoTensionTruss, network: ClosedNetwork) -> StepSolution:
-    """The second solution, whose certificate covers what the first step did to its forces."""
+def _covered(
+    second: StepSolution, truss: NoTensionTruss, network: ClosedNetwork
+) -> dict[str, Certificate]:
+    """The certificate of the second solution, with what the first step did to its forces."""
     iterate, certificate = second.iterate, second.certificate
     if iterate is None or iterate.motion is None or certificate is None:
-        return second
+        return {}
     more = residuals_of(_first_step(iterate, truss, network))
-    full = dataclasses.replace(certificate, residuals=(*certificate.residuals, *more))
-    return dataclasses.replace(second, certificates={**second.certificates, "forces": full})
+    return {"forces": dataclasses.replace(certificate, residuals=(*certificate.residuals, *more))}
 
 
 def _as_classic(first: StepSolution) -> dict[str, Certificate]:

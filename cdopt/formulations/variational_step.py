@@ -107,7 +107,6 @@ class StepDamping:
 
     def minus(self, u: FloatArray, h: float) -> FloatArray:
         """Q⁻ = −½ C Δq + ½ h drive (nv,), N s, for u = Δq (nv,) and ``h`` in s."""
-
         u, h = checks.vector("u", u, self.drive.size), checks.positive("h", h)
         return np.asarray(0.5 * (h * self.drive - self.matrix @ u))
 

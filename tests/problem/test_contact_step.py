@@ -183,3 +183,12 @@ def test_delassus_matrices_must_be_what_they_claim() -> None:
     assert isinstance(rows, cdopt.DelassusStep)
     with pytest.raises(cdopt.Unsupported, match="velocity"):
         cdopt.ClassicCD(rows, form="velocity")
+
+
+def test_a_step_known_by_its_rows_has_no_dofs_and_is_refused_where_matrices_are_needed() -> None:
+    step = beam()
+    rows = cdopt.ContactStep.from_delassus(step.N, step.p_vec)
+    assert (step.nv, rows.nv) == (2, 0)
+    assert step.require_matrices("this") is step
+    with pytest.raises(cdopt.Unsupported, match=r"this.*N and p alone"):
+        rows.require_matrices("this")
