@@ -7,5 +7,16 @@ directions, in NumPy. ``torch`` and ``jax`` have the same as functions of tensor
 from cdopt.gradients import jax, torch
 from cdopt.gradients.at import jvp, of, vjp
 from cdopt.gradients.derivatives import Derivatives, Kink
+from cdopt.gradients.trajectory import TrajectoryGradients, trajectory
 
-__all__ = ["Derivatives", "Kink", "jax", "jvp", "of", "torch", "vjp"]
+__all__ = [
+    "Derivatives",
+    "Kink",
+    "TrajectoryGradients",
+    "jax",
+    "jvp",
+    "of",
+    "torch",
+    "trajectory",
+    "vjp",
+]

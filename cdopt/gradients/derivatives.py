@@ -175,8 +175,26 @@ class StepDerivatives(Derivatives):
     @property
     def kinks(self) -> tuple[Kink, ...]:
         """Contacts at which derivatives depend on the direction."""
-        margin = self.tangent.margin
-        return tuple(Kink(int(i), float(margin[i])) for i in self.tangent.kinks)
+        found = dict.fromkeys(self.tangent.kinks.tolist(), self.tangent.margin)
+        found |= {i: self._approach for i in self._rebounds.tolist() if i not in found}
+        return tuple(Kink(i, float(found[i][i])) for i in sorted(found))
+
+    @property
+    def _approach(self) -> FloatArray:
+        """(nc,) how far contacts are from the speed at which restitution begins."""
+        step = self.step
+        speed = step.B @ step.v + step.gap_rate + step.v_min
+        return np.asarray(np.abs(speed) / self.tangent.local_speed[: step.nc])
+
+    @property
+    def _rebounds(self) -> IntArray:
+        """(n,) contacts that press, at the onset of restitution."""
+        step = self.step
+        if not step.restitution.any():
+            return np.zeros(0, dtype=np.int64)
+        presses = self.tangent.forces[self.parameters.normal] > 0.0
+        near = (step.restitution > 0.0) & presses & (self._approach <= self.tangent.tol)
+        return np.flatnonzero(near & (self.tangent.data.compliance is None))
 
     @property
     def loose(self) -> IntArray:
@@ -220,6 +238,9 @@ class StepDerivatives(Derivatives):
         """The change of results for one of the equations, one-sided where need be."""
         if self.on_kink == "refuse":
             return self.tangent.push(change)
+        if self._rebounds.size:
+            why = f"contact {self._rebounds[0]} is at the onset of restitution"
+            raise Unsupported("the one-sided derivative", why, ("v_min above zero",))
         if self.tangent.kinks.size:
             return one_sided.pushed(self.tangent, change)
         try:

@@ -100,7 +100,7 @@ class Saddle:
             of_q = _largest(left_q) / (max(map(_largest, terms)) or 1.0)
             of_s = _largest(left_s) / size_s
             worst = max(of_q, of_s)
-            if worst <= _DONE:
+            if worst <= (_NEAR if passes == _FEW else _DONE):
                 break
             if worst > _FALLS * last and (worst <= _NEAR or of_s > of_q or worst >= last):
                 break

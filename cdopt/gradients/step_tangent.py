@@ -158,12 +158,15 @@ class StepTangent:
         return np.asarray(scaled_data.B @ w + scaled_data.p)
 
     @cached_property
+    def local_speed(self) -> FloatArray:
+        """(nc,) m/s, the speed at each contact that counts there."""
+        local = self.data.scales.local(self.motion, self.forces[: self.rows]).speed
+        return np.where(local > 0.0, local, self.data.speed[self.data.cones.first])
+
+    @cached_property
     def _local_speed(self) -> FloatArray:
-        """(nc,) the speed at each contact, in the units of its rates."""
-        data = self.data
-        local = data.scales.local(self.motion, self.forces[: self.rows]).speed
-        unit = data.speed[data.cones.first]
-        return np.asarray(np.where(local > 0.0, local, unit) / unit)
+        """The same in the units of rates."""
+        return np.asarray(self.local_speed / self.data.speed[self.data.cones.first])
 
     def _law(self, held: BoolArray) -> LinearLaw:
         f = self.forces[: self.rows] / self.data.force
