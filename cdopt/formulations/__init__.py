@@ -9,6 +9,7 @@ from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.friction_network import FrictionNetwork, NetworkForces
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import NoTensionTruss
+from cdopt.formulations.parametrised import Parametrised
 from cdopt.formulations.prepared import Prepared
 from cdopt.formulations.quasi_static import QuasiStatic
 from cdopt.formulations.reduced import ReducedTruss, Representatives, reduced
@@ -28,6 +29,7 @@ __all__ = [
     "FrictionalCD",
     "NetworkForces",
     "NoTensionTruss",
+    "Parametrised",
     "Prepared",
     "QuasiStatic",
     "ReducedTruss",

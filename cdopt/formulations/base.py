@@ -23,6 +23,7 @@ from cdopt.backends.newton import Newton
 from cdopt.backends.selection import require_capable, resolve, usual
 from cdopt.formulations.conflicts import conflict
 from cdopt.formulations.extension import Addition, ExtendedIterate
+from cdopt.formulations.parametrised import Parametrised, StatedData
 from cdopt.formulations.prepared import Prepared
 from cdopt.formulations.stacked import of_bodies, split_steps
 from cdopt.formulations.stated_program import unpacked
@@ -73,6 +74,7 @@ class Formulation(ABC):
     extended: bool = False
     _multipliers: tuple[Any, ...] = ()  # of the last answer, of each constraint of a user
     _varying: bool = False  # the statement is compiled once for several rates of the free motion
+    _stated_data: StatedData | None = None  # CVXPY parameters in place of constants
     _like: Formulation | None = None  # one of the same network, whose statement serves this one too
 
     @computed_once
@@ -81,7 +83,7 @@ class Formulation(ABC):
         if self._like is not None:
             return self._like.statement.with_rates(self.data, self._shift)
         stated = InForces if self.in_forces else InMotion
-        return stated(self.data, self._shift, self._varying)
+        return stated(self.data, self._shift, self._varying, self._stated_data)
 
     def _restated(self, **changes: Any) -> Self:
         """A copy with other attributes, and without what CVXPY made of this formulation."""
@@ -100,6 +102,15 @@ class Formulation(ABC):
             ``Prepared``.
         """
         return Prepared(self)
+
+    def parametrised(self) -> Parametrised:
+        """The problem with loads, gaps, velocities and 1/k as CVXPY parameters, for CvxpyLayers.
+
+        Raises
+        ------
+        Unsupported : as in ``Parametrised``.
+        """
+        return Parametrised(self)
 
     @property
     def in_forces(self) -> bool:

@@ -37,6 +37,7 @@ from cdopt.formulations.extension import (
     with_loads,
     with_rates,
 )
+from cdopt.formulations.parametrised import StatedData
 from cdopt.formulations.printing import PrintedProblem, Term, raised
 from cdopt.problem import ContactProblem, HalfLines, ScaledProblem, WarmStart
 from cdopt.problem.contact_law import HOOKE, PowerLaw
@@ -69,13 +70,19 @@ class Statement(ABC):
     no variable, so each may count in its own units. ``shift`` (nc,) is added to the normal rates.
 
     Where it is ``varying``, the rates of the free motion are a CVXPY parameter: the problem is
-    compiled once and serves all statements that ``with_rates`` makes of this one.
+    compiled once and serves all statements that ``with_rates`` makes of this one. With ``stated``
+    data these are its parameters.
     """
 
     def __init__(
-        self, data: ContactProblem, shift: FloatArray | None = None, varying: bool = False
+        self,
+        data: ContactProblem,
+        shift: FloatArray | None = None,
+        varying: bool = False,
+        stated: StatedData | None = None,
     ) -> None:
         self.data, self.scaled, self.varying = data, data.scaled(), varying
+        self.stated = stated
         self._cones = self.scaled.cones or data.cones
         if not data.nc:
             self.scaled, self._cones = _with_a_contact(self.scaled), HalfLines(1)
@@ -253,6 +260,8 @@ class Statement(ABC):
 
     def _free_rates(self, name: str) -> cp.Expression:
         """``_given_rates`` as a constant, or as a parameter where they vary."""
+        if self.stated is not None:
+            return self.stated.rates
         value = self._given_rates()
         kind = cp.Parameter(value.shape, value=value) if self.varying else cp.Constant(value, name)
         self._rates = kind
@@ -418,7 +427,9 @@ class InForces(Statement):
         linear = [Term(f"{name}ᵀ f{shifted}", self._free_rates(name) @ self.f)]
         elastic = []
         if problem.compliance is not None:
+            energy = None if self.stated is None else self.stated.elastic(self.f)
             elastic = [conjugate_energy(problem.compliance, self.f, weight)]
+            elastic = elastic if energy is None else [Term("½ Σ k⁻¹ f²", energy)]
         if problem.S is not None:
             return [self._half(self.w, problem.S, self.dof_weight, "M"), *linear, *elastic]
         if problem.N is not None:
