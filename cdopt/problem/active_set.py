@@ -23,8 +23,10 @@ import scipy.sparse as sp
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
+from cdopt.problem.residual import Condition
 
 _MOST = 100  # contacts of one part, and three times as many dofs, that are solved again
+_MAGNIFIED = 1e3  # times as far as the gaps' own share the motion may be off
 _DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
 _PASSES = 6  # of refinement
 _CHANGES = 12  # of the set of contacts that press
@@ -73,6 +75,48 @@ def resolved(
         answer = _Part(data, contacts, dofs).solved(forces[contacts], presses, *scales)
         forces[contacts], uncertain[contacts] = answer
     return Resolved(forces, uncertain)
+
+
+def motion_condition(
+    data: ContactProblem,
+    f: FloatArray,
+    local: LocalScales,
+    kept: BoolArray,
+    taken: BoolArray,
+    small: BoolArray,
+) -> tuple[Condition, ...]:
+    """How far bodies are from where closed gaps have them: √m δv of each dof, over 10³ √E_b.
+
+    A gap of a heavy body on a light one that others hold is small against what moves the light one,
+    and yet the heavy one moves all of it. So the answer with forces f (rows,) is corrected once:
+    forces of the rows ``taken`` (rows,) vanish, as they push across open gaps, and those of the
+    rows ``kept`` (rows,), A, make rates zero, as contacts press and stick,
+
+        δv = −Δt M⁻¹Bᵀf₀ − M^(−1/2) (B_A M^(−1/2))⁺ (g − Δt B M⁻¹Bᵀf₀)_A.
+
+    Gaps within the tolerance may be magnified, as by supports close together: so δv counts a
+    thousandth. Nothing without inertia, or where no error is beyond round-off; zero in large parts,
+    and in those in which not all residuals are ``small`` (nc,).
+    """
+    if data.inertia is None or not local.body_energy.size:
+        return ()
+    gap, part, count = local.rates, data.row_part, data.parts.count
+    beyond = np.sign(gap) * np.maximum(np.abs(gap) - local.gap_round_off, 0.0)
+    beyond, pushes = np.where(kept, beyond, 0.0), np.where(taken, f, 0.0)
+    wrong = (beyond != 0.0) | (pushes != 0.0)
+    many, errors = (np.bincount(part[some], minlength=count) for some in (kept, wrong))
+    error = np.zeros(data.nv)
+    errors[data.parts.contact[~small]] = 0
+    for k in np.flatnonzero((many > 1) & (many <= _MOST) & (errors > 0)):
+        rows, dofs = np.flatnonzero(part == k), np.flatnonzero(data.parts.dof == k)
+        if dofs.size <= 3 * _MOST:
+            moved = _Part(data, rows, dofs).closed(kept[rows], beyond[rows], pushes[rows])
+            error[dofs] = np.abs(moved)
+    if not error.any():
+        return ()
+    scale = _MAGNIFIED * np.sqrt(local.body_energy)[data.bodies.label]
+    zero, part = np.zeros(data.nv), data.parts.dof
+    return (Condition("motion", "m/s √kg", error, scale, zero, part=part),)
 
 
 def amplified(
@@ -219,6 +263,23 @@ class _Part:
             given = np.where(presses, np.maximum(found.astype(np.float64), 0.0), 0.0)
         error = np.abs(self._gap(np.where(first, f, 0.0))).astype(np.float64)
         return f, self._spread(self._inverse(first), first, error + self.noise)
+
+    def closed(self, presses: BoolArray, gap: FloatArray, pushes: FloatArray) -> FloatArray:
+        """(m,) m/s √kg, √m δv that closes the ``gap`` (n,) of contacts that press.
+
+        The forces that others ``pushes`` (n,) in N with are taken away before.
+        """
+        taken = -self.dt * (self.root.T @ pushes)
+        rows = self.root[presses]
+        length = np.linalg.norm(rows, axis=1)
+        length = np.where(length > 0.0, length, 1.0)
+        left = (gap[presses] + rows @ taken) / length
+        inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT)
+        moved = taken - inverse @ left
+        if self.factor is None:
+            return np.asarray(moved)
+        turned = scipy.linalg.solve_triangular(self.factor, moved, lower=True, trans="T")
+        return np.asarray(np.sqrt(np.diag(self.factor @ self.factor.T)) * turned)
 
     def _inverse(self, presses: BoolArray) -> FloatArray:
         """N_A⁻¹ (a, a) on the contacts that press; of dependent ones the generalised inverse."""

@@ -21,6 +21,7 @@ from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import against
+from cdopt.problem.active_set import motion_condition
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, same
 from cdopt.problem.existence import attainment
 from cdopt.problem.residual import (
@@ -39,6 +40,8 @@ from cdopt.problem.step import Step
 from cdopt.problem.step_problems import LAWS, frictional_data, loaded_by_sliders, rigid_data
 
 TOLERANCE = 1e-6
+_MOTION = "motion"
+_DOUBT = 1e-2  # answers with larger residuals are wrong anyway
 
 
 @dataclass(frozen=True)
@@ -233,7 +236,9 @@ def _certificates(
 ) -> list[Certificate]:
     """The certificate of each problem of ``groups``; None is one problem."""
     found = residuals(data, motion, f)
-    each = [found] if groups is None else residuals_of_each(_conditions(data, motion, f), groups)
+    each = [found]
+    if groups is not None:
+        each = list(map(_in_doubt, residuals_of_each(_conditions(data, motion, f), groups)))
     bounds = _motion_errors(data, motion, f, groups)
     certificates = [
         Certificate(data.kind, one, tol, None, *bound)
@@ -321,10 +326,16 @@ def residuals(
     kept: Any = data.__dict__.get("_residuals")
     answer: Any = np.array(f), None if motion is None else np.array(motion)
     if kept is None or not all(map(same, kept, answer)):
-        found = residuals_of(*_conditions(data, motion, f))
+        found = _in_doubt(residuals_of(*_conditions(data, motion, f)))
         kept = data.__dict__["_residuals"] = *answer, found
     known: tuple[Residual, ...] = kept[2]
     return known
+
+
+def _in_doubt(found: tuple[Residual, ...]) -> tuple[Residual, ...]:
+    """Residuals, ``motion`` only where it is the largest and others are small."""
+    worst = max((r.value for r in found if r.name != _MOTION), default=0.0)
+    return tuple(r for r in found if r.name != _MOTION or (worst <= _DOUBT and r.value > worst))
 
 
 def worst_residual(data: ContactProblem, f: FloatArray) -> float:
@@ -356,6 +367,8 @@ def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Con
     - ``complementarity``  max min(N_ii f_i, g_i)₊ / S_i
     - ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b), where bodies are known
     - ``duality gap``      |primal + Δt · dual| / E, the largest of all parts
+    - ``motion``           where it is the largest, and others are small: what closing the gaps of
+      contacts that press would change of the motion of a body, over 10³ √E_b
 
     A bilateral row has the penetration |g_i|, and its force is free.
     """
@@ -364,12 +377,15 @@ def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Con
     both, pull = positive(np.minimum(push, gap)), positive(-push)
     if lines.any():
         both, pull = np.where(lines, 0.0, both), np.where(lines, 0.0, pull)
+    presses, short = (push > gap) | lines, positive(-data.cones.opening(gap))
+    small = np.maximum(np.maximum(both, pull), short) <= _DOUBT * speed
     return (
-        Condition("penetration", "m/s", positive(-data.cones.opening(gap)), speed, round_off),
+        Condition("penetration", "m/s", short, speed, round_off),
         Condition("tension", "m/s", pull, speed, zero),
         Condition("complementarity", "m/s", both, speed, round_off),
         *local.balance,
         _duality_gap(data, local, data.dt * f * gap, data.dt * np.abs(f) * round_off, zero),
+        *motion_condition(data, f, local, presses, ~presses, small),
     )
 
 
@@ -384,29 +400,35 @@ def _with_friction(
     - ``friction cone``  w_i times the distance of f_i from K, over S_i
     - ``natural map``    ‖min(w f_n, g_n), w f_T − P(w f_T − g_T)‖ / S_i with P on the disc of
       radius μ w f_n; for the associated law ‖w_i f_i − P_K(w_i f_i − g_i)‖ / S_i
-    - ``momentum``, ``duality gap`` : as of a rigid step, the latter with fᵀg̃
+    - ``momentum``, ``duality gap``, ``motion`` : as of a rigid step, the gap with fᵀg̃
 
     A moment over its arm counts as a force, and an angular velocity times the arm as a speed.
     """
     w, speed, arm, gap = data.mobility, local.speed, data.scales.lever, local.rates
-    cones, slack = data.cones, local.gap_round_off
+    cones, slack, given = data.cones, local.gap_round_off, f
     if isinstance(arm, np.ndarray):
         cones, f, gap, slack = cones.in_units(arm), f / arm, arm * gap, arm * slack
     coulomb, size, force = data.law == "coulomb", cones.sizes(slack), cones.sizes(f)
     rates = cones.shifted(gap) if coulomb else gap
     if coulomb:
         outside, round_off = positive(-cones.opening(gap)), size
-        natural = cones.sizes(cones.coulomb_map(f, gap, w))
+        natural = cones.coulomb_map(f, gap, w)
     else:
         outside, round_off = cones.dual_distance(rates), cones.sensitivity * size
-        natural = cones.sizes(cones.natural_map(f, rates, w))
+        natural = cones.natural_map(f, rates, w)
+    push = cones.on_rows(w) * f
+    same_size = EPS * (np.abs(push) + np.abs(gap))
+    kept = np.abs(natural - gap) <= same_size
+    taken = ~kept & (np.abs(natural - push) <= same_size)
+    off = cones.sizes(natural)
     work, noise = data.dt * cones.total(f * rates), data.dt * force * cones.sensitivity * size
     return (
         Condition("penetration", "m/s", outside, speed, round_off),
         Condition("friction cone", "m/s", w * cones.distance(f), speed, 0.0 * speed),
-        Condition("natural map", "m/s", natural, speed, round_off),
+        Condition("natural map", "m/s", off, speed, round_off),
         *local.balance,
         _duality_gap(data, local, work, noise, np.zeros(data.nc)),
+        *motion_condition(data, given, local, kept, taken, off <= _DOUBT * speed),
     )
 
 

@@ -26,8 +26,9 @@ from cdopt._util.linear_program import linprog
 from cdopt.problem.cone_products import Filled
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.residual import EPS, Groups, Residual, largest_places, positive
-from cdopt.problem.scales import StaticScales, step_scales
+from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale
+from cdopt.problem.static_scales import StaticScales
 
 _PROOF = {"time_limit": 60.0}  # seconds
 _CLEAR = 1e-7  # the proof's value must be this clear of zero, in scaled units

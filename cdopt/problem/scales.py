@@ -1,4 +1,4 @@
-"""The units and local scales of a problem: of a step with matrices, a step by N and p, statics.
+"""The units and local scales of a step: what all steps share, and those of a step with matrices.
 
 Each residual of a certificate is an error over the load, speed or energy at that contact or on that
 body, so that a light body next to a heavy one is judged as sharply as by itself.
@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt.problem.contact_law import PowerLaw, RowSprings
+from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, ScaledProblem, Scales
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.residual import EPS, Condition, positive
@@ -26,24 +26,18 @@ from cdopt.problem.scaling import (
     Parts,
     column_scale,
     contact_rows,
-    largest_by,
-    matrix_parts,
     network_parts,
     scaled,
-    smallest_by,
     total_by,
 )
 
-_NEGLIGIBLE = 1e-12  # below this share of opening speeds a closing one is round-off; a load is
+NEGLIGIBLE = 1e-12  # below this share of opening speeds a closing one is round-off; a load is
 _ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancelled to make it
-_NEIGHBOUR = 1e-2  # a body without load takes this share of the loads next to it,
+NEIGHBOUR = 1e-2  # a body without load takes this share of the loads next to it,
 _STOPPED = 1e-1  # any body takes this share of the speed at which it meets its neighbours,
 _MEETS = 1e-6  # which is none below this share of what acts on those,
 BACKGROUND = 1e-6  # or this share of the speed of its part, where there is no load next to it
 _RESOLVED = 1e7  # times round-off: the least scale where there is no load, so that noise is none
-_STATIC_ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
-_FLOOR = 1e-3  # of the energy of the local load of a contact, where it stores less
-_LENT = 1e-3  # of the smallest load, where there is no load
 _OF_NETWORK = (
     "parts",
     "bodies",
@@ -52,13 +46,6 @@ _OF_NETWORK = (
     "_contact_bodies",
     "_normal",
 )  # of B and M alone
-_NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
-_NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
-_DRIVEN = 1e-13  # of what a displacement makes by itself: the least force that counts
-_NOISE = 1e-14  # loads below this share of the largest are round-off
-
-
-# --- steps -------------------------------------------------------------------------------
 
 
 class StepScales(Scales):
@@ -267,7 +254,7 @@ class MatrixScales(StepScales):
             force = np.minimum(self._forces(acting, energy), closing)
         return LocalScales(
             gap_round_off,
-            np.maximum(parts.total(parts.dof, motion_energy), _NEIGHBOUR**2 * least),
+            np.maximum(parts.total(parts.dof, motion_energy), NEIGHBOUR**2 * least),
             parts.total(parts.dof, 0.5 * imbalance * self._mass.solve(imbalance)),
             parts.total(parts.dof, round_off**2),
             (
@@ -333,13 +320,13 @@ class MatrixScales(StepScales):
         pairs, count = self._contact_bodies, self.bodies.count
         acts = np.sqrt(pairs.mobility * energy[pairs.body])
         loads = np.sqrt(pairs.mobility * self._load_energy[pairs.body])
-        busy = loads > _NEGLIGIBLE * acts.max(initial=0.0)  # most often all of them
+        busy = loads > NEGLIGIBLE * acts.max(initial=0.0)  # most often all of them
         if not busy.all():
             others = pairs.largest_elsewhere(acts)
-            busy = (meeting > _MEETS * others) | (loads > _NEGLIGIBLE * others)
+            busy = (meeting > _MEETS * others) | (loads > NEGLIGIBLE * others)
         idle_bodies = np.bincount(pairs.body[busy], minlength=count) == 0
         rigid = self.problem.compliance is None  # elastic contacts stop little of it in a step
-        shares = _STOPPED if rigid else _NEIGHBOUR, _NEIGHBOUR
+        shares = _STOPPED if rigid else NEIGHBOUR, NEIGHBOUR
         energy = pairs.least_energies(energy, idle_bodies, meeting, shares, background)
         speeds = pairs.speeds(energy)
         if self.problem.compliance is None:
@@ -415,8 +402,8 @@ class MatrixScales(StepScales):
         p, parts, size_of = self.problem.p, self.parts, self.opening_size
         each = (self._closing_rate, size_of(p), size_of(self.problem.free_rates), self._free_terms)
         closing, size, rate, terms = (parts.largest(parts.contact, values) for values in each)
-        opening = np.where(rate > _NEGLIGIBLE * size, rate, size)
-        speed = np.where(closing > _NEGLIGIBLE * size, closing, opening)
+        opening = np.where(rate > NEGLIGIBLE * size, rate, size)
+        speed = np.where(closing > NEGLIGIBLE * size, closing, opening)
         return np.maximum(speed, _ROUND_OFF * terms)
 
     def _diagonal(self) -> FloatArray:
@@ -507,316 +494,3 @@ def _inertia_of(problem: ContactProblem) -> tuple[MassMatrix, FloatArray, FloatA
     if problem.inertia is None or problem.start is None:
         raise TypeError("a problem without inertia")
     return problem.inertia, problem.rest, problem.start
-
-
-class DelassusScales(StepScales):
-    """A step known by N and p alone.
-
-    The local speed S_i is the largest of −p_i and of the speed that forces make at the contact,
-    Σ_j |N_ij||f_j| or, if less, √(N_ii fᵀN f): that bounds |N f|_i by Cauchy and Schwarz and does
-    not count forces that cancel. The energy of a part is Δt fᵀN f; where nothing closes, at least
-    Δt Σ S_i²/N_ii, so that forces of round-off are not measured by themselves.
-    """
-
-    def __init__(self, problem: ContactProblem) -> None:
-        super().__init__(problem)
-        self._N: sp.csr_array = problem.products
-
-    @cached_property
-    def parts(self) -> Parts:
-        """Independent parts of the contact network."""
-        return matrix_parts(self._N, self.problem.cones.contact)
-
-    @cached_property
-    def bodies(self) -> BodyBlocks:
-        """None."""
-        return BodyBlocks(np.zeros(0, dtype=np.int64), 0)
-
-    @cached_property
-    def dof_speed(self) -> FloatArray:
-        """Without entries: there are no degrees of freedom."""
-        return np.zeros(0)
-
-    def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
-        """The local scales of forces f (rows,) in N; there is no ``motion`` (nv,).
-
-        With friction at least a small share of the speed of the part: forces of round-off on an
-        open contact must not be measured by themselves.
-        """
-        problem, N, parts, at = self.problem, self._N, self.parts, self.problem.row_part
-        terms, pushed, unit = Entries(N).times_size(f), np.asarray(N @ f), self.part_speed[at]
-        work = f * pushed
-        of_part = parts.total(at, work)[at]
-        bound = np.sqrt(positive(N.diagonal() * of_part)) * self.lever
-        summed = terms * self.lever
-        closing = problem.cones.on_rows(positive(-self.opening(problem.p)))
-        speed = np.maximum(closing, np.minimum(np.minimum(summed, bound), unit))
-        speed = np.where(self.idle_parts[at], unit, speed)
-        energy, mobility = parts.total(at, problem.dt * work), problem.cones.on_rows(self.mobility)
-        least = parts.total(at, problem.dt * speed**2 / mobility)
-        moved = (energy > 0.0) & ~self.idle_parts  # forces of round-off move idle parts
-        if problem.d > 1:
-            speed = np.maximum(speed, BACKGROUND * unit)
-        zero = np.zeros(parts.count)
-        return LocalScales(
-            EPS * (np.abs(problem.p) + terms),
-            np.where(moved, energy, np.maximum(energy, least)),
-            zero,
-            zero,
-            speed=problem.cones.largest(speed),
-            rates=pushed + problem.p,
-        )
-
-    def acting_force(self, local: LocalScales) -> FloatArray:
-        """(nc,) N, the local load of each contact: the force that stops its local speed."""
-        return local.speed / self.mobility
-
-    def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
-        """(parts,) J: of the motion that forces f (rows,) make; there is no ``motion`` (nv,)."""
-        return self.local(motion, f).part_energy
-
-    @property
-    def effect(self) -> sp.csr_array:
-        """N, each row over √w of its contact."""
-        root = np.sqrt(self.problem.cones.on_rows(self.mobility))
-        return sp.csr_array(self._N * (self.lever / root)[:, None])
-
-    @cached_property
-    def idle_parts(self) -> BoolArray:
-        """(parts,) those in which no contact closes in free motion."""
-        closing = (self.opening(self.problem.p) < 0.0).astype(np.float64)
-        return self.parts.largest(self.parts.contact, closing) == 0.0
-
-    def _closing_speeds(self) -> FloatArray:
-        p, parts = self.problem.p, self.parts
-        closing = parts.largest(parts.contact, -self.opening(p))
-        largest = parts.largest(parts.contact, self.opening_size(p))
-        return np.where(closing > _NEGLIGIBLE * largest, closing, largest)
-
-    def _diagonal(self) -> FloatArray:
-        return np.asarray(self._N.diagonal())
-
-    def scaled(self) -> ScaledProblem:
-        """The step in units of the forces and speeds of its parts."""
-        problem = self.problem
-        N = scaled(self._N, problem.force, 1.0 / problem.speed)
-        N = sp.csr_array((N + N.T) * 0.5)
-        p, cones = problem.p / problem.speed, problem.scaled_cones
-        return ScaledProblem(problem.B, np.zeros(0), p, N=N, cones=cones)
-
-
-# --- statics -----------------------------------------------------------------------------
-
-
-class StaticScales(Scales):
-    """A static network of elastic contacts.
-
-    The local load of a body, Y_b, is the largest max(|B|ᵀ|f|, |F̃|)_j / β_j of its dofs, with the
-    lever β_j of each; that of a contact, F_i, the smaller Y_b of its bodies.
-    """
-
-    def __init__(self, problem: ContactProblem) -> None:
-        super().__init__(problem)
-        if problem.compliance is None:
-            raise TypeError("a static network of rigid contacts")
-        self._law: PowerLaw = problem.compliance
-        self._normal = PowerLaw(problem.cones.normal(self._law.stiffness), self._law.power)
-        every = np.ones(problem.nv, dtype=bool)
-        self._free: BoolArray = every if problem.free is None else problem.free
-
-    @cached_property
-    def bodies(self) -> BodyBlocks:
-        """The bodies that the dofs belong to."""
-        body = self.problem.dof_body
-        if self.problem.step_bodies is not None:
-            return self.problem.step_bodies
-        return BodyBlocks.stated(np.arange(self.problem.nv) if body is None else body)
-
-    @cached_property
-    def parts(self) -> Parts:
-        """Independent parts of the network; prescribed dofs tie nothing together."""
-        return network_parts(contact_rows(self.problem.B, self.problem.cones.ends), tied=self._free)
-
-    @cached_property
-    def dof_lever(self) -> FloatArray:
-        """β_j (nv,): gap per unit of the dof; the largest one where a dof touches no contact."""
-        beta = column_scale(self.problem.B)
-        longest = float(beta.max(initial=0.0)) or 1.0
-        return read_only(np.where(beta > 0.0, beta, longest))
-
-    @cached_property
-    def in_play(self) -> BoolArray:
-        """(nv,) free dofs that enter equilibrium: those that contacts act on, and loaded ones.
-
-        A column of B whose levers are all round-off compared with the largest of B acts on nothing,
-        provided that its load is round-off too.
-        """
-        beta, load = column_scale(self.problem.B), np.abs(self.problem.contact_load)
-        touched, most = beta > 0.0, load.max(where=self._free, initial=0.0)
-        noise = (beta <= _NO_LEVER * beta.max(initial=0.0)) & (load <= _NO_LOAD * most)
-        return read_only(self._free & np.where(touched, ~noise, load != 0.0))
-
-    @cached_property
-    def _driven(self) -> FloatArray:
-        """(nc,) N, forces that gaps and prescribed displacements make by themselves."""
-        return self.problem.cones.sizes(self._driven_rows)
-
-    @cached_property
-    def _driven_rows(self) -> FloatArray:
-        """(rows,) N, the same of each row."""
-        return np.abs(self.problem.contact_forces(-self.problem.p))
-
-    # --- the local scales of an answer -----------------------------------------------------
-
-    def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
-        """The local scales of an answer u (nv,) in m and f (nc,) in N."""
-        problem, parts, free, used = self.problem, self.parts, self._free, self.in_play
-        u = np.asarray(problem.rest if motion is None else motion)
-        acting, exchanged, force = self._loads(f, problem.contact_forces(problem.overlap(u, f)))
-        load = problem.load(f)
-        work = np.where(free, (problem.contact_load - load) * u, 0.0)
-        sizes = problem.entries.load_size(f) + np.abs(problem.contact_load)
-        round_off = EPS * parts.total(parts.dof, np.where(free, sizes, 0.0) * np.abs(u))
-        error = np.abs(load - problem.contact_load) / self.dof_lever
-        scale = exchanged[self.bodies.label]
-        pressed = positive(-problem.cones.normal(problem.p))  # m, by gaps and displacements
-        balance = Condition(
-            "equilibrium",
-            "N",
-            error[used],
-            scale[used],
-            EPS * acting[used],
-            part=parts.dof[used],
-        )
-        return LocalScales(
-            _STATIC_ROUND_OFF * (problem.entries.times_size(u) + np.abs(problem.bias)),
-            np.zeros(parts.count),
-            parts.total(parts.dof, work),
-            round_off,
-            (balance,),
-            force=force,
-            least_stored=_FLOOR * np.maximum(self._normal.conjugate(force), force * pressed),
-        )
-
-    def _loads(
-        self, f: FloatArray, by_law: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Local loads of dofs, bodies and contacts under forces f (rows,), in N at a contact.
-
-        ``by_law`` (rows,) are the forces that the law makes of the answer's motion. A prescribed
-        displacement that makes a large force by itself may make a small one, as others yield: what
-        counts is the force that the law makes there, at most that by itself.
-
-        Returns
-        -------
-        (nv,) max(|B|ᵀ|f|, |B|ᵀ|w′(c)|, |F̃|)_j / β_j of each dof, or its load in the step; (bodies,)
-        the largest over the body's dofs; (nc,) the smallest of the contact's bodies. A body on
-        which hardly anything acts takes a small share of the smallest load of its part; without any
-        load it is one newton. Contacts that no free body moves have the force of their overlap.
-        """
-        problem, bodies, used = self.problem, self.bodies, self.in_play
-        contact = problem.cones.contact[problem.entries.row]
-        body = bodies.label[problem.entries.column]
-        loads = np.where(used, np.abs(problem.contact_load), 0.0)
-        if problem.step_acting is not None:
-            loads = np.maximum(loads, problem.step_acting)
-        size = np.maximum(np.abs(f), np.minimum(np.abs(by_law), self._driven_rows))
-        acting = np.maximum(problem.entries.load_size(size), loads) / self.dof_lever
-        applied, exchanged = bodies.largest(loads / self.dof_lever), bodies.largest(acting)
-        floor = self._least_loads(applied, exchanged)
-        exchanged = np.maximum(exchanged, floor)
-        free = bodies.largest(used.astype(np.float64)) > 0.0
-        acts = problem.entries.value != 0.0
-        contact, body = contact[acts], body[acts]
-        force = smallest_by(contact, np.where(free, exchanged, np.inf)[body], problem.nc)
-        if not np.all(force > 0.0):  # of contacts that no free body moves
-            fixed, least = np.full((2, problem.nc), np.inf)
-            np.minimum.at(fixed, contact, exchanged[body])
-            np.minimum.at(least, contact, floor[body])
-            own = problem.cones.sizes(size)
-            fixed = np.where(own > least, own, np.where(fixed < np.inf, fixed, 0.0))
-            force = np.where(force > 0.0, force, fixed)
-        return acting, exchanged, force
-
-    def _least_loads(self, applied: FloatArray, exchanged: FloatArray) -> FloatArray:
-        """(bodies,) N, below which nothing acts on a body; zero for loaded ones.
-
-        A small share of the smallest of the ``applied`` loads (bodies,) in the body's part, and of
-        what bodies without load exchange, ``exchanged`` (bodies,), where displacements drive the
-        part and it is no round-off.
-        """
-        parts, bodies = self.parts, self.bodies
-        part = np.zeros(bodies.count, dtype=np.int64)
-        part[bodies.label] = parts.dof
-        most = largest_by(part, exchanged, parts.count)[part]
-        loaded = applied > _NOISE * most
-        counts = np.where(loaded, np.maximum(applied, _NO_LOAD * most), exchanged)
-        driven = parts.largest(parts.contact, self._driven)[part]
-        counts = np.where(loaded, counts, np.maximum(counts, _DRIVEN * driven))
-        some = loaded | ((driven > 0.0) & (exchanged > _NO_LOAD * most))
-        least = smallest_by(part[some], counts[some], parts.count)
-        overall = float(np.min(least, where=least > 0.0, initial=np.inf))
-        floor = _LENT * np.where(least > 0.0, least, overall)[part]
-        return np.where(loaded, 0.0, np.where(floor < np.inf, floor, 1.0))
-
-    # --- units -----------------------------------------------------------------------------
-
-    @cached_property
-    def part_force(self) -> FloatArray:
-        """(parts,) N: the largest load as a contact would feel it.
-
-        With gaps or prescribed displacements that press, the force that they would cause if larger.
-        Parts without load take the largest of the others.
-        """
-        parts = self.parts
-        loads = np.where(self.in_play, np.abs(self.problem.contact_load / self.dof_lever), 0.0)
-        caused = parts.largest(parts.contact, self._driven)
-        force = np.maximum(parts.largest(parts.dof, loads), caused)
-        return read_only(np.where(force > 0.0, force, float(force.max(initial=0.0)) or 1.0))
-
-    @cached_property
-    def _part_stiffness(self) -> FloatArray:
-        """(parts,) N/m^(p−1): geometric mean of the contact stiffness."""
-        return read_only(self.parts.geometric_mean(self._normal.stiffness))
-
-    @property
-    def row_unit(self) -> FloatArray | float:
-        """(rows,) √(k/k̄), by which springs of friction have stiffness one; else one."""
-        if self.problem.d == 1:
-            return 1.0
-        mean = self._part_stiffness[self.problem.row_part]
-        return np.sqrt(self._law.stiffness / mean)
-
-    @cached_property
-    def part_speed(self) -> FloatArray:
-        """(parts,) m: overlap of a contact of mean stiffness under the part's force."""
-        return read_only(PowerLaw(self._part_stiffness, self._law.power).overlap(self.part_force))
-
-    @cached_property
-    def mobility(self) -> FloatArray:
-        """(nc,) m/N, the part's overlap over its force."""
-        return read_only((self.part_speed / self.part_force)[self.parts.contact])
-
-    @cached_property
-    def dof_speed(self) -> FloatArray:
-        """(nv,) m or rad: what moves a gap by the part's overlap."""
-        return read_only(self.part_speed[self.parts.dof] / self.dof_lever)
-
-    def scaled(self) -> ScaledProblem:
-        """The network in units of each part's force and overlap."""
-        problem, used = self.problem, np.flatnonzero(self.in_play)
-        lever, part = self.dof_lever[used], self.parts.dof[used]
-        ratio = self._normal.stiffness / self._part_stiffness[self.parts.contact]
-        law, cones, rows = dataclasses.replace(self._law, stiffness=ratio), None, None
-        if problem.d > 1:
-            rows = np.asarray(self.row_unit)
-            law, cones = RowSprings(np.ones(problem.rows)), problem.cones.in_units(rows)
-        return ScaledProblem(
-            B=scaled(problem.B[:, used], rows, 1.0 / lever),
-            load=problem.contact_load[used] / (lever * self.part_force[part]),
-            p=problem.p / problem.speed,
-            compliance=law,
-            used=used,
-            unit=self.dof_speed[used],
-            cones=cones,
-        )

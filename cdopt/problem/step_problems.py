@@ -18,12 +18,14 @@ from cdopt.problem.cones import Cones, HalfLines, Lines
 from cdopt.problem.contact_law import PowerLaw, RowSprings, TwoSidedLaw
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.delassus_scales import DelassusScales
 from cdopt.problem.delassus_step import DelassusStep
 from cdopt.problem.friction import Friction
 from cdopt.problem.joints import Joints
-from cdopt.problem.scales import DelassusScales, MatrixScales, StaticScales
+from cdopt.problem.scales import MatrixScales
 from cdopt.problem.scaling import rows_of, total_by
 from cdopt.problem.sliders import StepSliders
+from cdopt.problem.static_scales import StaticScales
 from cdopt.problem.step import Step
 
 LAWS = ("coulomb", "associated")

@@ -1,10 +1,11 @@
 """Problems in which a body, a contact or a frame may set the scale of another: answers in doubt.
 
-Families: fast next to slow bodies, near-duplicate rows, large friction coefficients, prescribed
-displacements, idle bodies, unconnected heavy and light ones, thin wedges, moving frames, contacts
-that move nothing, and stiff bonds. Each has its truth from elsewhere: rational numbers, a formula,
-or the same body alone. An answer is judged on each body by the load of that body itself. A refusal
-is counted where the answer was right; what a solver does not find at all is counted apart.
+Families: fast next to slow bodies, heavy on light ones, N and p alone, near-duplicate rows, large
+friction coefficients, prescribed displacements, idle bodies, unconnected heavy and light ones, thin
+wedges, moving frames, contacts that move nothing, and stiff bonds. Each has its truth from
+elsewhere: rational numbers, a formula, or the same body alone. An answer is judged on each body by
+the load of that body itself. A refusal is counted where the answer was right; what a solver does
+not find at all is counted apart.
 """
 
 from __future__ import annotations
@@ -121,22 +122,58 @@ def step_judged(step: Any, rng: np.random.Generator, found: Counter[str]) -> Non
             judged(error(step, motion, solution.v_next), solution.ok, found)
 
 
-def fast_beside_slow(rng: np.random.Generator, found: Counter[str]) -> None:
-    """A column of bodies, the lowest stopped by a ledge; the others rest on one another."""
+def column(rng: np.random.Generator, decades: int) -> Any:
+    """A column of bodies, the lowest stopped by a ledge; the others rest on one another.
+
+    Masses are powers of two, 2^±decades; at times two contacts do the same.
+    """
     n = int(rng.integers(2, 5))
-    B = np.zeros((n, n))
-    B[0, 0] = -1.0
-    for i in range(1, n):
-        B[i, i - 1 : i + 1] = -1.0, 1.0
-    mass = 2.0 ** rng.integers(-4, 5, n)
+    twice = rng.integers(1, 3, n) if rng.random() < 0.5 else np.ones(n, dtype=int)
+    B = np.repeat(np.eye(n) - np.eye(n, k=-1), twice, axis=0)
+    B[: twice[0], 0] = -1.0
+    mass = 2.0 ** rng.integers(-decades, decades + 1, n)
     v, load = np.zeros(n), np.zeros(n)
     v[0] = 2.0 ** rng.integers(0, 10)
     load[1:] = -10.0 * mass[1:]
-    step = cdopt.ContactStep(
-        np.diag(mass), B, np.zeros(n), v, load, 2.0 ** -float(rng.integers(6, 21)),
-        dof_body=np.arange(n),
-    )  # fmt: skip
-    step_judged(step, rng, found)
+    dt = 2.0 ** -float(rng.integers(6, 21))
+    return cdopt.ContactStep(
+        np.diag(mass), B, np.zeros(B.shape[0]), v, load, dt, dof_body=np.arange(n)
+    )
+
+
+def fast_beside_slow(rng: np.random.Generator, found: Counter[str]) -> None:
+    """A column of bodies on one that a ledge stops."""
+    step_judged(column(rng, 4), rng, found)
+
+
+def heavy_on_light(rng: np.random.Generator, found: Counter[str]) -> None:
+    """The same with masses far apart: what a light body moves by, a heavy one must not."""
+    step_judged(column(rng, 12), rng, found)
+
+
+def known_by_N(rng: np.random.Generator, found: Counter[str]) -> None:
+    """The column given as N and p, masses up to 4 times apart: answers judged on its bodies."""
+    step = column(rng, 1)
+    exact = truth(step)
+    if exact is None:
+        found["no exact truth"] += 1
+        return
+    motion, f = exact
+    N = step.dt * (step.B / step.M.diagonal()) @ step.B.T
+    problem = cdopt.ClassicCD(cdopt.ContactStep.from_delassus(N, step.p_vec, step.dt))
+    found["exact refused"] += refused(cdopt.certify(problem.data, None, f))
+
+    def off(g: np.ndarray) -> float:
+        return error(step, motion, step.v_star + step.dt * (step.B.T @ g) / step.M.diagonal())
+
+    for _ in range(8):
+        g = f * np.where(rng.random(f.size) < 0.5, 1.0, 10.0 ** rng.uniform(-6, 6, f.size))
+        g = np.where(rng.random(f.size) < 0.3, 0.0, g)
+        judged(off(g), cdopt.certify(problem.data, None, g).ok, found)
+    for solver in rng.choice(SOLVERS, 2, replace=False):
+        solution = solved(lambda s=solver: problem.solve(s, check=False), found)
+        if solution is not None:
+            judged(off(solution.f), solution.ok, found)
 
 
 def idle_bodies(rng: np.random.Generator, found: Counter[str]) -> None:
@@ -373,6 +410,7 @@ def bonds(rng: np.random.Generator, found: Counter[str]) -> None:
 
 
 FAMILIES = (
-    fast_beside_slow, near_duplicates, large_mu, prescribed, idle_bodies, unconnected,
-    thin_wedges, moving_frames, moving_nothing, heavy_and_light_with_friction, bonds,
+    fast_beside_slow, heavy_on_light, known_by_N, near_duplicates, large_mu, prescribed,
+    idle_bodies, unconnected, thin_wedges, moving_frames, moving_nothing,
+    heavy_and_light_with_friction, bonds,
 )  # fmt: skip

@@ -2,16 +2,64 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from campaigns import lent_scales
+
+import cdopt
 
 
 def test_exact_answers_of_hard_families_are_certified_and_wrong_ones_are_not() -> None:
     """``python -m tests.campaigns lent_scales --count 2000`` is the long run."""
-    table = lent_scales.run(30, seed=5)
-    for family in ("fast_beside_slow", "near_duplicates", "unconnected", "thin_wedges"):
+    table = lent_scales.run(39, seed=5)
+    stiff = "fast_beside_slow", "heavy_on_light", "known_by_N", "near_duplicates"
+    for family in (*stiff, "unconnected", "thin_wedges"):
         assert table[f"{family}: exact refused"] == 0
         assert table[f"{family}: not ok"] > 0  # answers of which most are wrong
-    for family in ("fast_beside_slow", "unconnected", "large_mu", "idle_bodies"):
+    for family in (*stiff[:3], "unconnected", "large_mu", "idle_bodies"):
         assert table[f"{family}: false ok"] == 0
     assert table["other residual in a moving frame"] == 0
     assert table["false infeasible"] == 0
+
+
+def test_a_fast_body_gives_its_speed_to_no_other_where_n_alone_is_known() -> None:
+    """One body stopped by a ledge at 100 m/s, another at rest on it: 9.81 N between them."""
+    dt = 1e-6
+    N, p = dt * np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([-100.0, -100.0 - 9.81 * dt])
+    data = cdopt.ClassicCD(cdopt.ContactStep.from_delassus(N, p, dt)).data
+    assert cdopt.certify(data, None, [1e8 - 9.81, 9.81]).ok
+    for wrong in (0.0, 10.08, 23.95, 28.8):
+        assert not cdopt.certify(data, None, [1e8 - wrong, wrong]).ok
+    still = cdopt.ClassicCD(cdopt.ContactStep.from_delassus(N, [-100.0, -100.0], dt)).data
+    assert cdopt.certify(still, None, [1e8, 0.0]).ok  # nothing acts on the other:
+    assert cdopt.certify(still, None, [1e8 - 0.1, 0.1]).ok  # noise there does not count
+    twice = cdopt.ContactStep.from_delassus(N[[0, 1, 1]][:, [0, 1, 1]], p[[0, 1, 1]], dt)
+    data = cdopt.ClassicCD(twice).data
+    assert cdopt.certify(data, None, [1e8 - 9.81, 4.0, 5.81]).ok
+    assert not cdopt.certify(data, None, [1e8 - 9.0, 4.0, 5.0]).ok
+
+
+@pytest.mark.parametrize("law", [None, "coulomb", "associated"])
+def test_the_gap_of_a_heavy_body_on_a_light_one_is_judged_by_the_heavy_one(law) -> None:
+    """The light one is held by a ledge, so that a gap moves the heavy one alone."""
+    light, heavy, dt, g = 2.0**-12, 2.0, 2.0**-19, 10.0
+    B = np.array([[-1.0, 0.0], [-1.0, 1.0]])
+    v, load = np.array([4.0, 0.0]), np.array([0.0, -g * heavy])
+    friction = None if law is None else cdopt.Friction(0.5, np.zeros((2, 2)))
+    step = cdopt.ContactStep(
+        np.diag([light, heavy]), B, [0, 0], v, load, dt, dof_body=[0, 1], friction=friction
+    )
+    data = (cdopt.ClassicCD(step) if law is None else cdopt.FrictionalCD(step, law)).data
+
+    def certificate(weight):
+        f = np.zeros(data.rows)
+        f[:: data.d] = 4.0 * light / dt - weight, weight
+        return cdopt.certify(data, data.velocity(f), f)
+
+    right = certificate(g * heavy)
+    assert right.ok
+    assert "motion" not in {r.name for r in right}
+    wrong = certificate(g * heavy * (1.0 + 2e-3))
+    assert max(r.value for r in wrong if r.name != "motion") < 1e-6
+    np.testing.assert_allclose(wrong["motion"], 2e-6, rtol=1e-2)  # a thousandth of the error
+    assert not wrong.ok

@@ -1,0 +1,239 @@
+"""The units and local scales of a static network of elastic contacts."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from cdopt._util.cached import cached_property
+from cdopt._util.checks import BoolArray, FloatArray, read_only
+from cdopt.problem.contact_law import PowerLaw, RowSprings
+from cdopt.problem.contact_problem import ContactProblem, LocalScales, ScaledProblem, Scales
+from cdopt.problem.residual import EPS, Condition, positive
+from cdopt.problem.scaling import (
+    BodyBlocks,
+    Parts,
+    column_scale,
+    contact_rows,
+    largest_by,
+    network_parts,
+    scaled,
+    smallest_by,
+)
+
+_ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
+_FLOOR = 1e-3  # of the energy of the local load of a contact, where it stores less
+_LENT = 1e-3  # of the smallest load, where there is no load
+_NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
+_NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
+_DRIVEN = 1e-13  # of what a displacement makes by itself: the least force that counts
+_NOISE = 1e-14  # loads below this share of the largest are round-off
+
+
+class StaticScales(Scales):
+    """A static network of elastic contacts.
+
+    The local load of a body, Y_b, is the largest max(|B|ᵀ|f|, |F̃|)_j / β_j of its dofs, with the
+    lever β_j of each; that of a contact, F_i, the smaller Y_b of its bodies.
+    """
+
+    def __init__(self, problem: ContactProblem) -> None:
+        super().__init__(problem)
+        if problem.compliance is None:
+            raise TypeError("a static network of rigid contacts")
+        self._law: PowerLaw = problem.compliance
+        self._normal = PowerLaw(problem.cones.normal(self._law.stiffness), self._law.power)
+        every = np.ones(problem.nv, dtype=bool)
+        self._free: BoolArray = every if problem.free is None else problem.free
+
+    @cached_property
+    def bodies(self) -> BodyBlocks:
+        """The bodies that the dofs belong to."""
+        body = self.problem.dof_body
+        if self.problem.step_bodies is not None:
+            return self.problem.step_bodies
+        return BodyBlocks.stated(np.arange(self.problem.nv) if body is None else body)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Independent parts of the network; prescribed dofs tie nothing together."""
+        return network_parts(contact_rows(self.problem.B, self.problem.cones.ends), tied=self._free)
+
+    @cached_property
+    def dof_lever(self) -> FloatArray:
+        """β_j (nv,): gap per unit of the dof; the largest one where a dof touches no contact."""
+        beta = column_scale(self.problem.B)
+        longest = float(beta.max(initial=0.0)) or 1.0
+        return read_only(np.where(beta > 0.0, beta, longest))
+
+    @cached_property
+    def in_play(self) -> BoolArray:
+        """(nv,) free dofs that enter equilibrium: those that contacts act on, and loaded ones.
+
+        A column of B whose levers are all round-off compared with the largest of B acts on nothing,
+        provided that its load is round-off too.
+        """
+        beta, load = column_scale(self.problem.B), np.abs(self.problem.contact_load)
+        touched, most = beta > 0.0, load.max(where=self._free, initial=0.0)
+        noise = (beta <= _NO_LEVER * beta.max(initial=0.0)) & (load <= _NO_LOAD * most)
+        return read_only(self._free & np.where(touched, ~noise, load != 0.0))
+
+    @cached_property
+    def _driven(self) -> FloatArray:
+        """(nc,) N, forces that gaps and prescribed displacements make by themselves."""
+        return self.problem.cones.sizes(self._driven_rows)
+
+    @cached_property
+    def _driven_rows(self) -> FloatArray:
+        """(rows,) N, the same of each row."""
+        return np.abs(self.problem.contact_forces(-self.problem.p))
+
+    # --- the local scales of an answer -----------------------------------------------------
+
+    def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
+        """The local scales of an answer u (nv,) in m and f (nc,) in N."""
+        problem, parts, free, used = self.problem, self.parts, self._free, self.in_play
+        u = np.asarray(problem.rest if motion is None else motion)
+        acting, exchanged, force = self._loads(f, problem.contact_forces(problem.overlap(u, f)))
+        load = problem.load(f)
+        work = np.where(free, (problem.contact_load - load) * u, 0.0)
+        sizes = problem.entries.load_size(f) + np.abs(problem.contact_load)
+        round_off = EPS * parts.total(parts.dof, np.where(free, sizes, 0.0) * np.abs(u))
+        error = np.abs(load - problem.contact_load) / self.dof_lever
+        scale = exchanged[self.bodies.label]
+        pressed = positive(-problem.cones.normal(problem.p))  # m, by gaps and displacements
+        part, noise = parts.dof[used], EPS * acting[used]
+        balance = Condition("equilibrium", "N", error[used], scale[used], noise, part=part)
+        return LocalScales(
+            _ROUND_OFF * (problem.entries.times_size(u) + np.abs(problem.bias)),
+            np.zeros(parts.count),
+            parts.total(parts.dof, work),
+            round_off,
+            (balance,),
+            force=force,
+            least_stored=_FLOOR * np.maximum(self._normal.conjugate(force), force * pressed),
+        )
+
+    def _loads(
+        self, f: FloatArray, by_law: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Local loads of dofs, bodies and contacts under forces f (rows,), in N at a contact.
+
+        ``by_law`` (rows,) are the forces that the law makes of the answer's motion. A prescribed
+        displacement that makes a large force by itself may make a small one, as others yield: what
+        counts is the force that the law makes there, at most that by itself.
+
+        Returns
+        -------
+        (nv,) max(|B|ᵀ|f|, |B|ᵀ|w′(c)|, |F̃|)_j / β_j of each dof, or its load in the step; (bodies,)
+        the largest over the body's dofs; (nc,) the smallest of the contact's bodies. A body on
+        which hardly anything acts takes a small share of the smallest load of its part; without any
+        load it is one newton. Contacts that no free body moves have the force of their overlap.
+        """
+        problem, bodies, used = self.problem, self.bodies, self.in_play
+        contact = problem.cones.contact[problem.entries.row]
+        body = bodies.label[problem.entries.column]
+        loads = np.where(used, np.abs(problem.contact_load), 0.0)
+        if problem.step_acting is not None:
+            loads = np.maximum(loads, problem.step_acting)
+        size = np.maximum(np.abs(f), np.minimum(np.abs(by_law), self._driven_rows))
+        acting = np.maximum(problem.entries.load_size(size), loads) / self.dof_lever
+        applied, exchanged = bodies.largest(loads / self.dof_lever), bodies.largest(acting)
+        floor = self._least_loads(applied, exchanged)
+        exchanged = np.maximum(exchanged, floor)
+        free = bodies.largest(used.astype(np.float64)) > 0.0
+        acts = problem.entries.value != 0.0
+        contact, body = contact[acts], body[acts]
+        force = smallest_by(contact, np.where(free, exchanged, np.inf)[body], problem.nc)
+        if not np.all(force > 0.0):  # of contacts that no free body moves
+            fixed, least = np.full((2, problem.nc), np.inf)
+            np.minimum.at(fixed, contact, exchanged[body])
+            np.minimum.at(least, contact, floor[body])
+            own = problem.cones.sizes(size)
+            fixed = np.where(own > least, own, np.where(fixed < np.inf, fixed, 0.0))
+            force = np.where(force > 0.0, force, fixed)
+        return acting, exchanged, force
+
+    def _least_loads(self, applied: FloatArray, exchanged: FloatArray) -> FloatArray:
+        """(bodies,) N, below which nothing acts on a body; zero for loaded ones.
+
+        A small share of the smallest of the ``applied`` loads (bodies,) in the body's part, and of
+        what bodies without load exchange, ``exchanged`` (bodies,), where displacements drive the
+        part and it is no round-off.
+        """
+        parts, bodies = self.parts, self.bodies
+        part = np.zeros(bodies.count, dtype=np.int64)
+        part[bodies.label] = parts.dof
+        most = largest_by(part, exchanged, parts.count)[part]
+        loaded = applied > _NOISE * most
+        counts = np.where(loaded, np.maximum(applied, _NO_LOAD * most), exchanged)
+        driven = parts.largest(parts.contact, self._driven)[part]
+        counts = np.where(loaded, counts, np.maximum(counts, _DRIVEN * driven))
+        some = loaded | ((driven > 0.0) & (exchanged > _NO_LOAD * most))
+        least = smallest_by(part[some], counts[some], parts.count)
+        overall = float(np.min(least, where=least > 0.0, initial=np.inf))
+        floor = _LENT * np.where(least > 0.0, least, overall)[part]
+        return np.where(loaded, 0.0, np.where(floor < np.inf, floor, 1.0))
+
+    # --- units -----------------------------------------------------------------------------
+
+    @cached_property
+    def part_force(self) -> FloatArray:
+        """(parts,) N: the largest load as a contact would feel it.
+
+        With gaps or prescribed displacements that press, the force that they would cause if larger.
+        Parts without load take the largest of the others.
+        """
+        parts = self.parts
+        loads = np.where(self.in_play, np.abs(self.problem.contact_load / self.dof_lever), 0.0)
+        caused = parts.largest(parts.contact, self._driven)
+        force = np.maximum(parts.largest(parts.dof, loads), caused)
+        return read_only(np.where(force > 0.0, force, float(force.max(initial=0.0)) or 1.0))
+
+    @cached_property
+    def _part_stiffness(self) -> FloatArray:
+        """(parts,) N/m^(p−1): geometric mean of the contact stiffness."""
+        return read_only(self.parts.geometric_mean(self._normal.stiffness))
+
+    @property
+    def row_unit(self) -> FloatArray | float:
+        """(rows,) √(k/k̄), by which springs of friction have stiffness one; else one."""
+        if self.problem.d == 1:
+            return 1.0
+        mean = self._part_stiffness[self.problem.row_part]
+        return np.sqrt(self._law.stiffness / mean)
+
+    @cached_property
+    def part_speed(self) -> FloatArray:
+        """(parts,) m: overlap of a contact of mean stiffness under the part's force."""
+        return read_only(PowerLaw(self._part_stiffness, self._law.power).overlap(self.part_force))
+
+    @cached_property
+    def mobility(self) -> FloatArray:
+        """(nc,) m/N, the part's overlap over its force."""
+        return read_only((self.part_speed / self.part_force)[self.parts.contact])
+
+    @cached_property
+    def dof_speed(self) -> FloatArray:
+        """(nv,) m or rad: what moves a gap by the part's overlap."""
+        return read_only(self.part_speed[self.parts.dof] / self.dof_lever)
+
+    def scaled(self) -> ScaledProblem:
+        """The network in units of each part's force and overlap."""
+        problem, used = self.problem, np.flatnonzero(self.in_play)
+        lever, part = self.dof_lever[used], self.parts.dof[used]
+        ratio = self._normal.stiffness / self._part_stiffness[self.parts.contact]
+        law, cones, rows = dataclasses.replace(self._law, stiffness=ratio), None, None
+        if problem.d > 1:
+            rows = np.asarray(self.row_unit)
+            law, cones = RowSprings(np.ones(problem.rows)), problem.cones.in_units(rows)
+        return ScaledProblem(
+            B=scaled(problem.B[:, used], rows, 1.0 / lever),
+            load=problem.contact_load[used] / (lever * self.part_force[part]),
+            p=problem.p / problem.speed,
+            compliance=law,
+            used=used,
+            unit=self.dof_speed[used],
+            cones=cones,
+        )
