@@ -10,6 +10,7 @@ import pytest
 from cdopt.backends.registry import SOLVERS
 
 README = Path(__file__).parents[1] / "README.md"
+SOLVERS_PAGE = README.parent / "docs" / "choose-solver.md"
 
 
 def test_the_examples_say_what_the_readme_says(
@@ -25,6 +26,8 @@ def test_the_examples_say_what_the_readme_says(
     assert "Trajectory(compatible-cd: 21 frames, 20 steps to t=0.02 s, ok)" in printed
     assert "[[-0.5  1.  -0.5]]" in printed
     assert re.search(r"106 contacts.* 45 self-stress states. 34 of 106 forces determined", printed)
+    assert "coulomb: it rises by 0 mm" in printed
+    assert 0.9 * 294 < float(re.search(r"associated: it rises by (\d+) mm", printed)[1]) < 1.1 * 294
     assert (tmp_path / "pile.vtkhdf").stat().st_size > 0
 
 
@@ -37,5 +40,14 @@ def test_the_commands_are_marked_for_continuous_integration(marker: str) -> None
 
 
 def test_the_table_of_backends_is_the_registry() -> None:
-    table = README.read_text().partition("## Backends")[2].partition("\n## ")[0]
+    table = SOLVERS_PAGE.read_text().partition("## All backends")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)) == set(SOLVERS)
+
+
+def test_the_readme_is_short_and_its_files_are_there() -> None:
+    text = README.read_text()
+    assert len(text.splitlines()) <= 160
+    links = re.findall(r"\]\(((?!http)[^)#]+)", text)
+    assert len(links) > 20
+    for link in links:
+        assert (README.parent / link).exists(), link

@@ -55,7 +55,7 @@ _LEAST = 1e-7  # share of local speeds below which rates of a reference are zero
 _RESOLVED = 10.0  # errors of at most this many times their round-off are none
 _BOUNDED = 500  # contacts up to which bounds are computed unasked,
 _LARGE = 5000  # contacts with friction up to which compatible forces are computed
-_PATIENCE = 20.0  # s, for the nearest admissible forces of larger networks with friction
+_LARGEST = 20_000  # and up to which the nearest admissible forces are searched
 _ASKED = 40  # and of how many, those farthest from admissible forces
 _ROWS = 12  # bodies and contacts that printing shows
 
@@ -571,7 +571,7 @@ def _nearest(
     """The nearest admissible forces to ``forces`` (nc, d), and the compatible ones.
 
     In large networks with friction forces that balance, on their faces, are taken for admissible
-    themselves, the search for the nearest has a limit of time, and no compatible ones are sought.
+    themselves and no compatible ones are sought; in the largest, no nearest ones either.
     """
     data, step = problem.data, problem.step
     known = np.zeros(data.rows)
@@ -595,14 +595,15 @@ def _nearest(
     large = data.d > 1 and data.nc > _LARGE
     if large and balanced and bool((beyond <= tol * acting).all()):
         return _Nearest(_on_face(faces, forces), None, beyond, beyond, acting, "")
+    unknown = np.full(data.nc, np.nan)
+    if large and data.nc > _LARGEST:
+        why = f"networks of more than {_LARGEST:,} contacts with friction are not searched"
+        return _Nearest(None, None, unknown, beyond, acting, why)
     try:
-        elastic = _Elastic(forces, ones, 1.0, HOOKE, _PATIENCE if large else None)
-        nearest = _on_faces(data, faces, load, elastic)
+        nearest = _on_faces(data, faces, load, _Elastic(forces, ones, 1.0, HOOKE))
     except SolveFailed as error:
-        far, why = np.full(data.nc, np.nan), f"no forces have this motion: {error}"
-        if large:
-            why = f"the nearest admissible forces were not found in {_PATIENCE:g} s"
-        return _Nearest(None, None, far, beyond, acting, why)
+        why = f"no forces have this motion: {error}"
+        return _Nearest(None, None, unknown, beyond, acting, why)
     compatible: FloatArray | None = None
     with contextlib.suppress(SolveFailed):
         elastic = _Elastic(np.zeros_like(forces), step.stiffness, ratio, step.power)
@@ -621,33 +622,32 @@ def _on_face(faces: Faces, forces: FloatArray) -> FloatArray:
 
 
 class _Elastic(NamedTuple):
-    """Contacts that start from ``trial`` forces (nc, d), N, and their search's limit of time, s."""
+    """Contacts that start from ``trial`` forces (nc, d), N."""
 
     trial: FloatArray
     stiffness: FloatArray
     ratio: Any
     power: float
-    time_limit: float | None = None
 
 
 def _on_faces(
     data: ContactProblem, faces: Faces, load: FloatArray, elastic: _Elastic
 ) -> FloatArray:
     """(nc, d) N, of elastic contacts on the faces."""
-    B, label, trial, limit = data.B, data.bodies.label, elastic.trial, elastic.time_limit
+    B, label, trial = data.B, data.bodies.label, elastic.trial
     if data.d > 1:
         normal = np.arange(data.rows) % data.d == 0
         sides = sp.csr_array(B[normal]), sp.csr_array(B[~normal])
         stiffness = elastic.stiffness, elastic.ratio
         network = FrictionNetwork(
             *sides, load, faces.mu, *stiffness, faces, trial, "associated", dof_body=label
-        ).solve(time_limit=limit)
+        ).solve()
         return np.column_stack([network.f, network.f_t])
     closed = np.flatnonzero(faces.status != OPEN)
     law = PowerLaw(read_only(elastic.stiffness[closed]), elastic.power)
     gaps = read_only(-law.overlap(trial[closed, 0]))
     truss = truss_data(freeze(sp.csr_array(B[closed])), load, law, gaps, dof_body=label)
-    solution = NoTensionTruss.of(truss, "potential").solve("newton", time_limit=limit)
+    solution = NoTensionTruss.of(truss, "potential").solve("newton")
     if solution.f is None or not solution.ok:
         message = "the network of closed contacts is not certified"
         raise SolveFailed(message, backend=solution.backend, status=solution.status, problem=truss)

@@ -10,7 +10,7 @@ import typer
 
 from cdopt.cli import output
 
-PROGRAMS = ("robots", "masonry", "grains", "engines")
+PROGRAMS = ("robots", "masonry", "grains", "engines", "people")
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 

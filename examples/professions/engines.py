@@ -300,35 +300,38 @@ def table(found: Verdicts) -> str:
     return "\n".join(lines)
 
 
-def picture(all_found: list[Verdicts]) -> Any:
-    """Normal forces of each engine on the certified intervals, a panel for each case."""
-    from matplotlib.figure import Figure
-
+def draw(axes: Any, found: Verdicts) -> None:
+    """Normal forces of each engine on the certified intervals."""
     from cdopt.plots.palette import BAND, EDGE, INK
 
+    looks = (("o", "#0072B2"), ("s", "#D55E00"), ("^", "#009E73"), ("D", INK))
+    report, places = found.report, np.arange(found.case.step.nc)
+    axes.bar(places, report.upper - report.lower, 0.8, report.lower, color=BAND, edgecolor=EDGE)
+    for k, (name, f) in enumerate(found.forces.items()):
+        marker, colour = looks[k]
+        style: dict[str, Any] = {"color": colour, "markersize": 4, "linestyle": "none"}
+        axes.plot(places + 0.16 * (k - 1.5), f[:, 0], marker=marker, label=name, **style)
+    names = found.case.step.contact_names
+    short = [name.removesuffix("_foot").replace("_", "\n") for name in names]
+    axes.set_xticks(places, short, rotation=90 if len(names) > 8 else 0, fontsize=7)
+    weight = report.quantity("total").lower[0]
+    axes.set_title(f"{found.case.name}: weight {weight:.1f} N", fontsize=10, loc="left")
+    axes.set_ylabel("normal force [N]")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def picture(all_found: list[Verdicts]) -> Any:
+    """A panel for each case."""
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(9.0, 3.6), layout="constrained", facecolor="white")
-    looks = dict(zip(ENGINES, (("o", "#0072B2"), ("s", "#D55E00"), ("^", "#009E73"), ("D", INK)),
-                     strict=True))  # fmt: skip
-    for axes, found in zip(figure.subplots(1, len(all_found), squeeze=False)[0], all_found,
-                           strict=True):  # fmt: skip
-        report, places = found.report, np.arange(found.case.step.nc)
-        axes.bar(places, report.upper - report.lower, 0.8, report.lower, color=BAND, edgecolor=EDGE)
-        for k, (name, f) in enumerate(found.forces.items()):
-            marker, colour = looks[name]
-            at = places + 0.16 * (k - 1.5)
-            style: dict[str, Any] = {"color": colour, "markersize": 4, "linestyle": "none"}
-            axes.plot(at, f[:, 0], marker=marker, label=name, **style)
-        names = found.case.step.contact_names
-        turn = 90 if len(names) > 8 else 0
-        short = [name.removesuffix("_foot").replace("_", "\n") for name in names]
-        axes.set_xticks(places, short, rotation=turn, fontsize=7)
-        axes.set_title(f"{found.case.name}: weight {report.quantity('total').lower[0]:.1f} N",
-                       fontsize=10, loc="left")  # fmt: skip
-        axes.set_ylabel("normal force [N]")
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4,
-                  frameon=False, fontsize=8)  # fmt: skip
+    panels = figure.subplots(1, len(all_found), squeeze=False)[0]
+    for axes, found in zip(panels, all_found, strict=True):
+        draw(axes, found)
+    style: dict[str, Any] = {"ncols": 4, "frameon": False, "fontsize": 8}
+    labels = panels[0].get_legend_handles_labels()
+    figure.legend(*labels, loc="outside lower center", **style)
     return figure
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from professions import engines, grains, masonry
+from professions import engines, grains, masonry, people
 
 from cdopt.interop import siconos
 
@@ -66,4 +66,6 @@ def test_four_engines_differ_and_none_is_wrong(tmp_path: Path) -> None:
         )
         apart = np.ptp(list(found.forces.values()), axis=0).max()
         assert apart > 0.1 * max(f[:, 0].max() for f in found.forces.values())
-    assert (tmp_path / "engines.png").stat().st_size > 0
+    people.run(tmp_path)
+    for name in ("engines", "people"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 0
