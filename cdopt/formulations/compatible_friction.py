@@ -17,12 +17,8 @@ from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
-from cdopt.formulations.friction_network import (
-    Faces,
-    FrictionNetwork,
-    NetworkForces,
-    solved_faces,
-)
+from cdopt.formulations.faces import Faces
+from cdopt.formulations.friction_network import FrictionNetwork, NetworkForces, solved_faces
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.problem import Step, StepSolution
 from cdopt.problem.cones import SLIDING

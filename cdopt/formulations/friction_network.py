@@ -33,9 +33,11 @@ from cdopt.backends.base import Backend
 from cdopt.backends.newton import Newton
 from cdopt.backends.selection import resolve
 from cdopt.formulations.base import Formulation
+from cdopt.formulations.faces import Faces
 from cdopt.formulations.frictional_cd import FrictionalCD
 from cdopt.formulations.no_tension_truss import TRUSS_FORMS
 from cdopt.formulations.printing import align
+from cdopt.formulations.rolling_faces import rolling_faces
 from cdopt.problem import ContactProblem, StepSolution, WarmStart
 from cdopt.problem.certificate import Certificate
 from cdopt.problem.cone_products import Product
@@ -51,52 +53,14 @@ _LEAST, _FACTOR = 1e-7, 10.0  # rates are zero within this, or this many residua
 # --- faces -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Faces(Frozen):
-    """Which forces each contact may carry.
-
-    Attributes
-    ----------
-    status : (nc,) OPEN 0, SLIDING 1 or RESTING 2.
-    ray : (nc, d) the force of a sliding contact per unit of its normal force, (1, −μ g_T/‖g_T‖);
-        (1, 0) where μ = 0; zero at the others.
-    mu : (nc,) friction coefficients.
-    forces : (nc, d) N, the nearest forces on the faces to those of the answer.
-    load : F̃ (nv,) = Bᵀ forces, or N forces in m/s with N alone.
-    projected : size of what the faces left out of Bᵀf, relative to the largest |B|ᵀ|f|.
-    tol : share of the local speed of a contact below which its rates are zero.
-    """
-
-    status: IntArray
-    ray: FloatArray
-    mu: FloatArray
-    forces: FloatArray
-    load: FloatArray
-    projected: float
-    tol: float
-
-    @property
-    def generators(self) -> sp.csr_array:
-        """G (nc d, columns): forces are G z, a column for a sliding contact and d for a resting."""
-        nc, d = self.ray.shape
-        slides, rests = self.status == SLIDING, self.status == RESTING
-        blocks = np.zeros((nc, d, d))
-        blocks[rests] = np.eye(d)
-        blocks[slides, :, 0] = self.ray[slides]
-        used = rests[:, None] | (slides[:, None] & (np.arange(d) == 0))
-        each = np.arange(nc * d).reshape(nc, d)
-        row, column = np.repeat(each, d, axis=1).ravel(), np.tile(each, d).ravel()
-        G = sp.csr_array((blocks.ravel(), (row, column)), shape=(nc * d, nc * d))
-        G.eliminate_zeros()
-        return sp.csr_array(G[:, np.flatnonzero(used)])
-
-
 def faces_of(data: ContactProblem, motion: FloatArray | None, f: FloatArray, tol: float) -> Faces:
     """Faces of an answer v⁺ (nv,) and f (nc d,); rates within ``tol`` of local speeds are zero.
 
     A contact whose force is inside its cone, by more than the tolerance, rests whatever its rate;
     one that carries force is not open. So the load stays within reach of the faces.
     """
+    if data.cones.moments.any():
+        return rolling_faces(data, motion, f, tol)
     cones, w, scales = data.cones, data.mobility, step_scales(data)
     local, mu, rows = scales.local(motion, f), cones.mu, data.gap(motion, f)
     forces, rates = cones.table(f), cones.table(rows)

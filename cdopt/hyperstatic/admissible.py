@@ -27,7 +27,9 @@ from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import CompatibleCD, FrictionalCD, NoTensionTruss
 from cdopt.formulations.compatible_cd import ClosedNetwork
-from cdopt.formulations.friction_network import Faces, solved_faces
+from cdopt.formulations.faces import Faces
+from cdopt.formulations.friction_network import solved_faces
+from cdopt.formulations.rolling_faces import RollingFaces
 from cdopt.hyperstatic.network import equilibrated
 from cdopt.problem import ContactProblem
 from cdopt.problem.active_set import delivering
@@ -130,18 +132,22 @@ class ForcePart(Frozen):
 
 def parts_of(admissible: Admissible) -> list[ForcePart]:
     """The independent parts of a set, before any reduction."""
-    G, sizes = coordinates(admissible.faces)
+    G, sizes, ties = coordinates(admissible.faces)
     d = admissible.faces.ray.shape[1]
     contact = contacts_of(G, d)
     gradient = sp.csr_array(G.T @ admissible.balance)
-    z = coordinates_of(G, admissible.force.ravel())
+    if ties.shape[0]:
+        gradient = sp.csr_array(sp.hstack([gradient, ties.T]))
+    z = coordinates_of(G, admissible.force.ravel(), ties)
     floor, acting = admissible.floor[contact], admissible.acting[contact]
     z = np.where((z > floor) | (np.repeat(sizes, sizes) > 1), z, 0.0)
     return _split(G, sizes, gradient, np.arange(z.size), z, acting, floor)
 
 
-def coordinates(faces: Faces) -> tuple[sp.csr_array, IntArray]:
-    """G (nc d, n), and the sizes of the cones that coordinates are in."""
+def coordinates(faces: Faces) -> tuple[sp.csr_array, IntArray, sp.csr_array]:
+    """G (nc d, n), the sizes of the cones that coordinates are in, and T (t, n) with T z = 0."""
+    if isinstance(faces, RollingFaces):
+        return _with_moments(faces)
     nc, d = faces.ray.shape
     rests, slides = faces.status == RESTING, faces.status == SLIDING
     blocks = np.zeros((nc, d, d))
@@ -157,7 +163,49 @@ def coordinates(faces: Faces) -> tuple[sp.csr_array, IntArray]:
     place = np.cumsum(many) - many
     contact, row, column = np.nonzero(blocks)
     entries = blocks[contact, row, column], (contact * d + row, place[contact] + column)
-    return sp.csr_array(entries, shape=(nc * d, int(many.sum()))), sizes
+    G = sp.csr_array(entries, shape=(nc * d, int(many.sum())))
+    return G, sizes, sp.csr_array((0, G.shape[1]))
+
+
+def _with_moments(faces: RollingFaces) -> tuple[sp.csr_array, IntArray, sp.csr_array]:
+    """Coordinates of contacts with moments: a cone for each free group of rows.
+
+    Each has its copy of the normal force, whose mean the normal force is; T z = 0 makes them equal.
+    Groups of one row each, as in the plane, are spanned by their edges.
+    """
+    nc, d = faces.ray.shape
+    flat, groups, columns, sizes, ties = max(faces.widths) == 1, faces.groups, [], list[int](), []
+    for i in np.flatnonzero(faces.status != OPEN).tolist():
+        free = np.flatnonzero(faces.free[i]).tolist()
+        heads = []
+        along = faces.ray[i] / max(len(free), 1)
+        if not free:
+            columns.append((i, along))
+            sizes.append(1)
+        for k in free:
+            rows = np.arange(groups[k].start, groups[k].stop)
+            limit = faces.limits[i, rows - 1]
+            own = [limit[j] * np.eye(d)[rows[j]] for j in np.flatnonzero(limit).tolist()]
+            first = len(columns)
+            if flat:
+                columns += [(i, along + own[0]), (i, along - own[0])]
+                sizes += [1, 1]
+                heads.append([first, first + 1])
+            else:
+                columns += [(i, along), *((i, one) for one in own)]
+                sizes.append(1 + len(own))
+                heads.append([first])
+        ties += [(heads[0], other) for other in heads[1:]]
+    row = [i * d + np.flatnonzero(c) for i, c in columns]
+    column = [np.full(r.size, k) for k, r in enumerate(row)]
+    value = [c[np.flatnonzero(c)] for _, c in columns]
+    joined = [np.concatenate([np.zeros(0, kind), *x]) for x, kind in ((row, int), (column, int))]
+    values = np.concatenate([np.zeros(0), *value])
+    G = sp.csr_array((values, tuple(joined)), shape=(nc * d, len(columns)))
+    T = sp.lil_array((len(ties), len(columns)))
+    for t, (one, other) in enumerate(ties):
+        T[t, one], T[t, other] = 1.0, -1.0
+    return G, np.array(sizes, dtype=np.int64), sp.csr_array(T)
 
 
 def contacts_of(G: sp.csr_array, d: int) -> IntArray:
@@ -167,8 +215,13 @@ def contacts_of(G: sp.csr_array, d: int) -> IntArray:
     return contact
 
 
-def coordinates_of(G: sp.csr_array, forces: FloatArray) -> FloatArray:
-    """z (n, …) with G z nearest to forces (nc d, …)."""
+def coordinates_of(
+    G: sp.csr_array, forces: FloatArray, ties: sp.csr_array | None = None
+) -> FloatArray:
+    """z (n, …) with G z nearest to forces (nc d, …), and ``ties`` (t, n) at zero."""
+    if ties is not None and ties.shape[0]:
+        both = sp.csc_array(sp.vstack([G, ties]))
+        return np.asarray(splu(sp.csc_array(both.T @ both)).solve(np.asarray(G.T @ forces)))
     right = np.asarray(G.T @ forces)
     if np.diff(G.indptr).max(initial=0) <= 1:  # no two coordinates share a row
         return np.asarray((right.T / total_by(G.indices, G.data**2, G.shape[1])).T)

@@ -30,7 +30,8 @@ from cdopt._util.formatting import count, plain, short
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import Deadline
 from cdopt.formulations import ClassicCD, FrictionalCD, NoTensionTruss
-from cdopt.formulations.friction_network import Faces, FrictionNetwork, faces_of
+from cdopt.formulations.faces import Faces
+from cdopt.formulations.friction_network import FrictionNetwork, faces_of
 from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify

@@ -19,17 +19,20 @@ FLIP = np.array([1.0, -1.0, -1.0])[:, None, None]  # J
 
 
 class ConeTable:
-    """How coordinates x (n,) in cones of ``sizes`` 1 or 3 are placed in a table (cones, 3)."""
+    """How coordinates x (n,) in cones of ``sizes`` are placed in a table (cones, 3).
+
+    Where some cone is larger the table is as wide as the largest, its ``width``.
+    """
 
     def __init__(self, sizes: IntArray) -> None:
-        self.cones = sizes.size
+        self.cones, self.width = sizes.size, max(3, int(sizes.max(initial=3)))
         first = np.cumsum(sizes) - sizes
         cone = np.repeat(np.arange(sizes.size), sizes)
-        self.places = np.asarray(3 * cone + np.arange(cone.size) - first[cone])
+        self.places = np.asarray(self.width * cone + np.arange(cone.size) - first[cone])
 
     def of(self, x: FloatArray) -> FloatArray:
         """(cones, 3) of x (n,)."""
-        table = np.zeros((self.cones, 3))
+        table = np.zeros((self.cones, self.width))
         table.flat[self.places] = x
         return table
 
@@ -40,7 +43,7 @@ class ConeTable:
     def matrix(self, A: sp.csr_array) -> sp.csr_array:
         """A (m, n) for tables, (m, 3 cones)."""
         parts = A.data, self.places[A.indices], A.indptr
-        return sp.csr_array(parts, shape=(A.shape[0], 3 * self.cones))
+        return sp.csr_array(parts, shape=(A.shape[0], self.width * self.cones))
 
 
 def determinant(x: FloatArray) -> FloatArray:

@@ -158,7 +158,8 @@ class ConeSet:
     @cached_property
     def programs(self) -> ConePrograms | None:
         """Of bounded sets with many columns, the programs of all bounds."""
-        if self.columns < _MANY or self._interior is None:
+        few = self.columns < _MANY or self.table.width > 3  # Clarabel takes cones of any size
+        if few or self._interior is None:
             return None
         start = self.table.of(self.inside()[0])
         inside = (start[:, 0] > np.linalg.norm(start[:, 1:], axis=1)).all()

@@ -418,6 +418,8 @@ def ensemble(
         report = indeterminacy(report, law, contacts=[])
     elif law is not None:
         raise InvalidInput("law", checks.describe(law), "none for a report, which has its own")
+    if report.law is not None:
+        report.step.require_no_moments("ensemble")
     parts = tuple(polytopes(report))
     times.append(clock())
     nc, d = report.nc, report.d

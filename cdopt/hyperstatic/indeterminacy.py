@@ -15,7 +15,7 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
-from cdopt.hyperstatic.admissible import admissible_forces, contacts_of, parts_of
+from cdopt.hyperstatic.admissible import admissible_forces, contacts_of, coordinates, parts_of
 from cdopt.hyperstatic.bounds import Bounds, bounds_of
 from cdopt.hyperstatic.free_network import FreeNetwork
 from cdopt.hyperstatic.joint_reactions import JointReactions
@@ -101,8 +101,8 @@ def indeterminacy(
     elif step.friction is not None and np.any(step.friction.mu > 0.0):
         instead = ('law="coulomb"', "without it, step.without_friction()")
         raise Unsupported("indeterminacy without law", "the step has friction", instead)
-    if law is not None:
-        step.require_no_moments("indeterminacy")
+    if law is not None and step.joints is not None:
+        step.require_no_moments("indeterminacy with joints")
     tol, jobs = (
         checks.scalar("tol", tol, above=0.0, at_most=1e-3),
         checks.whole("jobs", jobs, 1, 1024),
@@ -138,6 +138,7 @@ def indeterminacy(
 
     named = {name: bounded(name, rows) for name, rows in matrices.items()}
     of_joints, idle = None, 0
+    ties = coordinates(found.faces)[2].shape[0]  # which count in the rank of coordinates
     if reactions is not None:
         many, idle = reactions.count, reactions.idle.shape[1]
         alone = sp.hstack([sp.csr_array((many, nc * d)), sp.eye_array(many)])
@@ -148,7 +149,7 @@ def indeterminacy(
         law=law,
         solution=found.solution,
         faces=found.faces,
-        rank=less.rank + (0 if reactions is None else reactions.rank),
+        rank=less.rank - ties + (0 if reactions is None else reactions.rank),
         nullity=less.nullity + idle,
         dimension=less.dimension + idle,
         reduced=_status(less, nc, d),
@@ -233,7 +234,7 @@ def _status(less: Reduced, nc: int, d: int) -> IntArray:
     many = np.zeros(nc, dtype=np.int64)
     for part in less.parts:
         np.add.at(many, contacts_of(part.G, d), 1)
-    status = np.where(many == 0, OPEN, np.where((many == d) & (d > 1), RESTING, SLIDING))
+    status = np.where(many == 0, OPEN, np.where((many >= d) & (d > 1), RESTING, SLIDING))
     return read_only(status)
 
 

@@ -100,7 +100,7 @@ def stated_quantities(quantities: Any, step: Step, friction: bool) -> dict[str, 
     ------
     InvalidInput : no mapping from names to matrices with a column for each component.
     """
-    d = 1 if step.friction is None else step.friction.d
+    d = 1 if step.friction is None else step.friction.d + step.friction.moments
     columns, joints = step.nc * (d if friction else 1), 0
     if step.joints is not None:
         joints = step.joints.count

@@ -16,7 +16,7 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import count, plain, short
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import NEVER
-from cdopt.formulations.friction_network import Faces
+from cdopt.formulations.faces import Faces
 from cdopt.hyperstatic.admissible import ForcePart, contacts_of, coordinates
 from cdopt.hyperstatic.bounds import bounds_of
 from cdopt.hyperstatic.free_network import FreeNetwork
@@ -65,7 +65,8 @@ class Indeterminacy(Frozen):
         forces of Hooke contacts. ``force_t`` is None without friction; so are the others.
     lower, upper : (nc,) N, least and largest admissible normal force, infinite when unbounded; the
         force where it cannot differ at all; otherwise not-a-number where not asked for.
-    lower_t, upper_t : (nc, d − 1) N, the same of the tangential components.
+    lower_t, upper_t : (nc, d − 1) N, the same of the tangential components, and N·m of the moments
+        of contacts that resist turns, which come last: d counts them, too.
     residual : (nc d,) certificate of the bounds, in units of their network's local loads.
     pull : (nc d,) how far the bounds move, at most, with one unit of load on every dof.
     rays : forces (nc d,) that load nothing, Bᵀf = 0, largest entry one: along them the admissible
@@ -335,7 +336,7 @@ class Indeterminacy(Frozen):
         ------
         Unsupported : the states found do not come to the nullity.
         """
-        G, _ = coordinates(self.faces)
+        G, _, _ = coordinates(self.faces)
         pieces = [(part.index, part.B, part.length) for part in self.parts]
         states = self_stress_states(pieces, G.shape[1], self.rank_tol)
         if self.reactions is not None:
@@ -361,6 +362,7 @@ class Indeterminacy(Frozen):
         i = checks.index("contact", contact, self.nc) % self.nc
         if self.law is None:
             return None
+        self.step.require_no_moments("the share of friction that is mobilised")
         if self.reduced[i] == OPEN:
             raise InvalidInput("contact", f"{i}, which can carry no force", "another contact")
         if self.reduced[i] == SLIDING:

@@ -84,6 +84,7 @@ def _network_answer(
     """Forces of an elastic network on the report's faces; None if they are refused or fail."""
     problem = FrictionalCD(report.step, report.law or "")
     try:
+        report.step.require_no_moments("elastic networks")
         forces = network_on(problem, report.faces, flow, equal=equal).solve()
     except (SolveFailed, Unsupported):
         return None

@@ -67,6 +67,11 @@ class Cones(ABC):
         return self.d - 1
 
     @property
+    def widths(self) -> tuple[int, ...]:
+        """Rows of each group of those after the normal one that has a limit in common."""
+        return (self.d - 1,)
+
+    @property
     def moments(self) -> BoolArray:
         """(rows,) rows whose forces are moments in N·m."""
         return np.zeros(self.rows, dtype=bool)

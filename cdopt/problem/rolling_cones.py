@@ -36,6 +36,8 @@ class RollingCones(Frictional):
 
     name, traits = "rolling cones", frozenset({RULED})
 
+    widths: tuple[int, ...] = ()
+
     def __init__(self, limits: FloatArray, widths: tuple[int, ...]) -> None:
         self.limits, self.widths = np.asarray(limits, dtype=np.float64), widths
         self.nc, self.d, self.mu = len(self.limits), 1 + sum(widths), self.limits[:, 0]

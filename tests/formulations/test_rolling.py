@@ -261,7 +261,6 @@ def test_what_leaves_moments_out_refuses_them() -> None:
     step = pile("product", seed=6)
     for attempt in (
         lambda: cdopt.CompatibleFriction(step),
-        lambda: cdopt.indeterminacy(step, law="associated"),
         lambda: cdopt.limit_load(step, np.ones(step.nv)),
         lambda: cdopt.ClassicCD(
             step.replace(

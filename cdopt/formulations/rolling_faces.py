@@ -1,0 +1,84 @@
+"""Faces of cones with moments: which forces a motion leaves to contacts that resist turns.
+
+The rows after the normal one are in groups, sliding and turning of the product cone, all of them of
+the elliptic one. A group whose rates are not zero has the force of its slip, in proportion to the
+normal force; another may have any within its limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from cdopt._util.checks import BoolArray, FloatArray
+from cdopt.formulations.faces import Faces
+from cdopt.problem import ContactProblem
+from cdopt.problem.cones import OPEN, RESTING, SLIDING
+from cdopt.problem.scales import step_scales
+
+
+@dataclass(frozen=True, eq=False)
+class RollingFaces(Faces):
+    """Faces of contacts with moments; ``status`` is RESTING where some group is free.
+
+    Attributes
+    ----------
+    limits : (nc, d − 1) coefficients of the rows after the normal one.
+    widths : rows of each of the k groups.
+    free : (nc, k) groups that are free; the rows of the others are ``ray`` times the normal force.
+    """
+
+    limits: FloatArray
+    widths: tuple[int, ...]
+    free: BoolArray
+
+    @property
+    def groups(self) -> list[slice]:
+        """The rows of each group, the normal row being the first of all."""
+        return groups_of(self.widths)
+
+
+def groups_of(widths: tuple[int, ...]) -> list[slice]:
+    """The rows of groups of these ``widths``, the normal row being the first of all."""
+    ends = np.cumsum([1, *widths]).tolist()
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+def rolling_faces(
+    data: ContactProblem, motion: FloatArray | None, f: FloatArray, tol: float
+) -> RollingFaces:
+    """Faces of an answer, as ``faces_of`` finds them; moments are measured by arms of contacts."""
+    cones, w, scales = data.cones, data.mobility, step_scales(data)
+    local, rates = scales.local(motion, f), data.gap(motion, f)
+    arm = np.broadcast_to(np.asarray(data.scales.lever), rates.shape)
+    even = cones.in_units(arm)
+    forces, speeds = cones.table(f / arm), cones.table(rates * arm)
+    small = tol * local.speed + cones.sizes(local.gap_round_off * arm)
+    closed = (scales.opening(rates) <= small) | (w * forces[:, 0] > small)
+    limits, slope = cones.table(even.stretch), even.shift_gradient(rates * arm)
+    groups = groups_of(cones.widths)
+    free: BoolArray = np.zeros((data.nc, len(cones.widths)), dtype=np.bool_)
+    ray, nearest = np.zeros_like(forces), cones.table(cones.project(f))
+    ray[closed, 0] = 1.0
+    for k, group in enumerate(groups):
+        mu, of = limits[:, group].max(axis=1), limits[:, group]
+        there = mu > 0.0
+        size = np.linalg.norm(forces[:, group] / np.where(of > 0.0, of, np.inf), axis=1)
+        speed = np.linalg.norm(of * speeds[:, group], axis=1) / np.where(there, mu, 1.0)
+        inside = w * mu * (forces[:, 0] - size) > small
+        slips = closed & there & (speed > small) & ~inside
+        free[:, k] = closed & there & ~slips
+        ray[:, group] = np.where(slips[:, None], -slope[:, group], 0.0)
+    ray = ray * cones.table(arm)
+    for k, group in enumerate(groups):
+        fixed = (nearest[:, :1] * ray)[:, group]
+        nearest[:, group] = np.where(free[:, k : k + 1], nearest[:, group], fixed)
+    nearest[~closed] = 0.0
+    status = np.where(free.any(axis=1), RESTING, np.where(closed, SLIDING, OPEN))
+    missed = np.abs(data.products @ (nearest.ravel() - f)).max(initial=0.0)
+    size = float((abs(data.products) @ np.abs(f)).max(initial=0.0)) or 1.0
+    load = data.products @ nearest.ravel()
+    known = status, ray, cones.mu, nearest, load, float(missed) / size, tol
+    return RollingFaces(*known, cones.table(cones.stretch)[:, 1:], cones.widths, free)

@@ -1,0 +1,126 @@
+"""Bounds of forces and moments of contacts that resist turns, against programs written plainly."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import cdopt
+from cdopt._util.errors import Unsupported
+
+
+def plate(d: int, cone: str, push: float = 0.0) -> cdopt.ContactStep:
+    """A body of 2 kg on two contacts in the plane, or three in space, that resist turns.
+
+    ``push`` (N) along x.
+    """
+    if d == 2:
+        points = np.array([[-0.5, 0.0], [0.7, 0.0]])
+        B = np.array([[0.0, 1.0, x] for x, _ in points])
+        B_t = np.array([[1.0, 0.0, 0.3]] * 2)
+        B_r, mass = np.array([[0.0, 0.0, 1.0]] * 2), np.diag([2.0, 2.0, 0.4])
+        moments = {"rolling": [0.05, 0.02]}
+        load = np.array([push, -20.0, 0.1 * push])
+    else:
+        points = np.array([[-0.5, -0.3], [0.7, 0.0], [0.0, 0.6]])
+        B, B_t, B_r = [], [], []
+        for x, y in points:
+            at = np.array([x, y, -0.3])
+            rows = [np.append(e, np.cross(at, e)) for e in (np.eye(3)[2], *np.eye(3)[:2])]
+            B.append(rows[0])
+            B_t += rows[1:]
+            B_r += [np.append(np.zeros(3), e) for e in (np.eye(3)[2], *np.eye(3)[:2])]
+        mass = np.diag([2.0] * 3 + [0.4] * 3)
+        moments = {"torsion": [0.01, 0.02, 0.0], "rolling": [0.05, 0.02, 0.03]}
+        load = np.array([push, 0.0, -20.0, 0.0, 0.0, 0.0])
+    friction = cdopt.Friction(0.4, np.array(B_t), B_r=np.array(B_r), cone=cone, **moments)
+    nc, nv = len(points), len(load)
+    return cdopt.ContactStep(mass, np.array(B), np.zeros(nc), np.zeros(nv), load, 1e-3,
+                             friction=friction)  # fmt: skip
+
+
+def plain_bounds(step: cdopt.ContactStep, report: cdopt.Indeterminacy) -> np.ndarray:
+    """(rows, 2) least and largest of each row with CVXPY, of contacts that all rest."""
+    data = cdopt.FrictionalCD(step, "associated").data
+    cones, rows = data.cones, data.rows
+    table = [cp.Variable(cones.d) for _ in range(cones.nc)]
+    f, constraints = cp.hstack(table), []
+    stretch = cones.table(cones.stretch)
+    for k, one in enumerate(table):
+        ends = np.cumsum([1, *cones.widths])
+        for a, b in pairwise(ends.tolist()):
+            zero = np.flatnonzero(stretch[k, a:b] == 0.0) + a
+            used = np.flatnonzero(stretch[k, a:b]) + a
+            constraints += [one[zero] == 0.0] if zero.size else []
+            if used.size:
+                scaled = cp.multiply(one[used], 1.0 / stretch[k, used])
+                constraints.append(cp.norm(scaled, 2) <= one[0])
+        constraints.append(one[0] >= 0.0)
+    constraints.append(data.B.toarray().T @ f == report.faces.load)
+    ends = np.zeros((rows, 2))
+    for row in range(rows):
+        for side, sense in enumerate((cp.Minimize, cp.Maximize)):
+            ends[row, side] = cp.Problem(sense(f[row]), constraints).solve("CLARABEL")
+    return ends
+
+
+@pytest.mark.parametrize("cone", ["product", "elliptic"])
+@pytest.mark.parametrize("d", [2, 3])
+def test_bounds_of_moments_are_those_of_plain_programs(d: int, cone: str) -> None:
+    step = plate(d, cone)
+    report = cdopt.indeterminacy(step, law="coulomb")
+    assert report.ok
+    expected = plain_bounds(step, report)
+    lower, upper = report.intervals
+    assert np.allclose(lower.ravel(), expected[:, 0], atol=1e-5)
+    assert np.allclose(upper.ravel(), expected[:, 1], atol=1e-5)
+    rows = np.count_nonzero(cdopt.FrictionalCD(step).data.cones.stretch)
+    assert (report.rank, report.nullity) == (step.nv, rows - step.nv)
+    data = cdopt.FrictionalCD(step).data
+    states = report.self_stress.toarray()
+    assert np.linalg.matrix_rank(states) == report.nullity
+    assert np.abs(states @ data.B.toarray()).max() < 1e-9
+    total = cdopt.FrictionalCD(step).data.B.toarray().T[-1]  # of all moments about the last axis
+    named = cdopt.indeterminacy(step, law="coulomb", quantities={"total": total}, contacts=[])
+    assert named.quantity("total").unique
+
+
+def test_what_slides_may_still_rest_in_its_turns() -> None:
+    """A pushed plate slides without turning: friction is at its limit, moments are free.
+
+    The sum of normal forces is the weight's, and one moment balances: two equations of four forces.
+    """
+    step = plate(2, "product", push=30.0)
+    report = cdopt.indeterminacy(step, law="coulomb")
+    assert report.ok
+    lower, upper = report.intervals
+    for k in range(step.nc):  # f_t = −μ f_n
+        assert lower[k, 1] == pytest.approx(-0.4 * upper[k, 0], abs=1e-5)
+    assert (report.rank, report.nullity) == (2, 2)
+    assert np.all(upper[:, 2] > lower[:, 2] + 1e-3)
+
+
+def test_a_wheel_has_no_choice() -> None:
+    """One contact of three rows, a body of three dofs: the moment is that of balance."""
+    r, mu_r = 0.3, 0.02
+    friction = cdopt.Friction(0.8, [[1.0, 0.0, -r]], rolling=mu_r, B_r=[[0.0, 0.0, 1.0]])
+    load = [1.0, -98.1, 0.0]
+    step = cdopt.ContactStep(np.diag([10.0, 10.0, 0.45]), [[0.0, 1.0, 0.0]], [0.0], np.zeros(3),
+                             load, 1e-3, friction=friction)  # fmt: skip
+    report = cdopt.indeterminacy(step, law="coulomb")
+    assert (report.rank, report.nullity) == (3, 0)
+    assert report.force_t[0] == pytest.approx([-1.0, -r], abs=1e-6)
+
+
+def test_what_has_no_moments_yet_is_refused() -> None:
+    step = plate(2, "product")
+    report = cdopt.indeterminacy(step, law="coulomb")
+    with pytest.raises(Unsupported):
+        cdopt.ensemble(report, draws=10)
+    with pytest.raises(Unsupported):
+        report.mobilised(0)
+    with pytest.raises(Unsupported):
+        cdopt.indeterminacy(step.replace(joints=cdopt.Joints([[1.0, 0.0, 0.0]])), law="coulomb")
