@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import cvxpy as cp
 import numpy as np
@@ -45,6 +45,8 @@ from cdopt.scene import BlockModel, Scene, State
 
 _CLOSED = 1e-3  # of what a part moves in one step: gaps that count as closed
 _ACCURACY = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
+_REGULARISATIONS = (None, 1e-7, 1e-6)  # of Clarabel's systems, its own first
+_ENOUGH = 1e-8  # residuals with which no further one is tried
 _ROUND_OFF = 4 * float(np.finfo(float).eps)  # of the largest entry of a row of B
 _LENT = 1e-3  # of the smallest load: what counts on a body without any
 _CLEAR = 1e-6  # of its terms: products of a proof are zero within this, and others beyond it
@@ -242,9 +244,7 @@ def limit_of(
         program = BalanceProgram(
             joints.step, law, live_there, solver, may_be_open, strength, joints
         )
-    value, f, motion = program.solved()
-    bound = np.inf if motion is None else program.power(motion)
-    residuals = program.residuals(value, bound, f, motion)
+    value, bound, f, motion, residuals = program.best(program.judged)
     reactions = None
     if joints is not None:
         borne = load if motion is None else step.F_ext + value * load
@@ -253,6 +253,10 @@ def limit_of(
     return LimitLoad(value, bound, law, step, step.F_ext, load, f[:, 0].copy(),
                      f[:, 1:].copy(), motion, residuals, tol, program.stands(value), bodies,
                      reactions, found.model)  # fmt: skip
+
+
+Answer = TypeVar("Answer", bound=tuple[Any, ...])  # residuals last
+Judged = tuple[float, float, FloatArray, FloatArray | None, dict[str, float]]
 
 
 class BalanceProgram:
@@ -269,6 +273,7 @@ class BalanceProgram:
         joints: Eliminated | None = None,
     ) -> None:
         self.joints, self.strength = joints, strength
+        self.regularisation: float | None = None  # of the solver's systems; None is its own
         data = self.data = frictional_data(step, law)
         self.live, self.dead = live, np.asarray(step.F_ext)
         self.mu, self.shape = data.cones.mu, (data.nc, data.d)
@@ -314,6 +319,35 @@ class BalanceProgram:
         value = float(load.value) * self.multiple
         return value, self.in_strength(f), motion / float(self.live @ motion)
 
+    def judged(self) -> Judged:
+        """``solved``, with the bound of the mechanism, and the residuals last."""
+        value, f, motion = self.solved()
+        bound = np.inf if motion is None else self.power(motion)
+        return value, bound, f, motion, self.residuals(value, bound, f, motion)
+
+    def best(self, answer: Callable[[], Answer]) -> Answer:
+        """The answer with the least residuals, its last entry, of regularisations in turn.
+
+        Stacks of many equal blocks stop Clarabel early at its own; others are less exact with more.
+        """
+        found: list[tuple[float, Answer]] = []
+        failure: SolveFailed | None = None
+        for regularisation in _REGULARISATIONS if self.solver == "CLARABEL" else (None,):
+            self.regularisation = regularisation
+            try:
+                one = answer()
+            except SolveFailed as error:
+                if error.proof is not None and not found:
+                    raise
+                failure = failure or error
+                continue
+            found.append((max(one[-1].values()), one))
+            if found[-1][0] <= _ENOUGH:
+                break
+        if not found:
+            raise failure or self._failed("no answer", "")
+        return min(found, key=lambda pair: pair[0])[1]
+
     def in_strength(self, f: FloatArray) -> FloatArray:
         """Forces that the joints bear."""
         return cone.project(f, self.mu) if self.strength.plain else self.strength.nearest(f)
@@ -352,7 +386,9 @@ class BalanceProgram:
         balance = rows.T @ cp.vec(f, order="C") + fixed + load * live == 0
         objective = cp.Minimize(cp.sum(f[:, 0])) if aim is None else aim(f)
         problem = cp.Problem(objective, [balance, *self.strength.constraints(f, self.unit)])
-        options = _ACCURACY if self.solver == "CLARABEL" else {}
+        options = dict(_ACCURACY) if self.solver == "CLARABEL" else {}
+        if self.regularisation is not None:
+            options["static_regularization_constant"] = self.regularisation
         failure = ""
         try:
             with warnings.catch_warnings():

@@ -159,14 +159,22 @@ def settlement(
     program = BalanceProgram(
         step, "associated", step.F_ext, solver, False, friction_alone(friction_.mu)
     )
-    f, motion = _solved(program, shift)
+    f, motion, residuals = program.best(lambda: _judged(program, shift))
     rows = (program.data.B @ motion).reshape(shift.shape) + shift
     return Settlement(
         step, f[:, 0].copy(), f[:, 1:].copy(), read_only(motion), read_only(rows),
         read_only(table), float(np.abs(shift).max()), float(step.F_ext @ motion),
-        _residuals(program, f, motion, shift), tol,
+        residuals, tol,
         None if found.scene is None else (found.scene, found.scene.initial), found.model,
     )  # fmt: skip
+
+
+def _judged(
+    program: BalanceProgram, shift: FloatArray
+) -> tuple[FloatArray, FloatArray, dict[str, float]]:
+    """``_solved``, with the residuals last."""
+    f, motion = _solved(program, shift)
+    return f, motion, _residuals(program, f, motion, shift)
 
 
 def _solved(program: BalanceProgram, shift: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from command_line import refuses, run, run_json
@@ -9,6 +12,9 @@ from command_line import refuses, run, run_json
 import cdopt
 from cdopt import scene
 from cdopt.problem import friction_cone as cone
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scene"))
+from masonry_models import facade, write_obj
 
 STRUCTURES = {
     "block that tips": lambda: scene.box_stack(1, dim=2, size=[0.4, 1.0]),
@@ -180,3 +186,12 @@ def test_a_load_that_presses_is_never_called_infeasible(size: float) -> None:
         limit = cdopt.limit_load(tiles([1e6, 1.0], 2), live)
         assert limit.ok
         assert limit.value == np.inf
+
+
+def test_tall_piers_of_equal_blocks_are_certified(tmp_path) -> None:
+    """Stacks of the same block again and again: a degenerate mechanism is found to 1e-8."""
+    path = write_obj(tmp_path / "façade.obj", facade(6, 2, 6), 4)
+    for live in ([1, 0, 0], [0, 1, 0]):
+        limit = cdopt.limit_load(path, live, friction=0.7)
+        assert max(limit.residuals.values()) <= 1e-8
+        assert limit.bound == pytest.approx(limit.value, rel=1e-8)
