@@ -139,12 +139,11 @@ class CompatibleDerivatives(Derivatives):
         e, load = self.network.pull(weights.ravel())
         if self.joints is not None:
             load = np.asarray(self.joints.motions.Z @ load)
-        forces, sprung = np.zeros(many), np.zeros(many)
-        forces[self._rows] = self.B @ load
-        nothing = np.zeros(nv)
-        given = cotangents.get("v_next", nothing), cotangents.get("load", nothing), forces
-        pull = core.pull(Result(*given))
-        pull.G.add(self._differs, load)
+        sprung, nothing = np.zeros(many), np.zeros(nv)
+        # F̃ of the contacts as the load of all, which joints do not change along ``load``
+        loads = cotangents.get("load", nothing) + load
+        pull = core.pull(Result(cotangents.get("v_next", nothing), loads, np.zeros(many)))
+        pull.G.add(self._differs - core.forces, load)
         sprung[self._rows] = -(self.network.springs.T @ e)
         if self.joints is not None:
             turned = self.joints.motions.lift @ (self.B.T @ sprung[self._rows])
