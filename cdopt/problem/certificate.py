@@ -257,16 +257,18 @@ def _motion_errors(
     """Of each problem a bound of the error of v⁺ in m/s or rad/s, or None and the reason.
 
     The primal energy P is strongly convex: of the exact motion v, ½ ‖v − v⁺‖²_M ≤ P(v⁺) − P(v), and
-    P(v) ≥ −Δt D(f) of any feasible forces. So it is at most the duality gap, round-off included.
+    P(v) ≥ −Δt D(f) of any feasible forces. So it is at most the duality gap G, round-off included,
+    and |v − v⁺|_j ≤ √(2 G (M⁻¹)_jj).
     """
     mass, count = data.inertia, 1 if groups is None else groups.count
     if mass is None or motion is None:
         return [(None, "without inertia no energy bounds a motion")] * count
     if data.law == "coulomb":
         return [(None, "Coulomb's law has no dual problem, and no gap")] * count
-    if data.sliders is not None or not mass.is_diagonal:
-        reason = "it is computed of problems without sliders whose mass matrix is diagonal"
-        return [(None, reason)] * count
+    if data.sliders is not None:
+        return [(None, "it is computed of problems without sliders")] * count
+    if mass.inverse_diagonal is None:
+        return [(None, "the mass matrix has blocks too large to invert")] * count
     cones, local = data.cones, data.scales.local(motion, f)
     why = dict[int, str]()
     gap, round_off = local.rates, local.gap_round_off
@@ -296,8 +298,9 @@ def _motion_bound(
 ) -> FloatArray:
     """(nv,) a bound of the error of each entry of v⁺, of an answer that is feasible."""
     mass = data.inertia
-    if mass is None:
-        raise TypeError("a problem without inertia")
+    inverse = None if mass is None else mass.inverse_diagonal
+    if mass is None or inverse is None:
+        raise TypeError("a problem without inertia, or M with large blocks")
     gap, round_off = local.rates, local.gap_round_off
     jump, push = motion - data.rest, data.dt * data.load(f)
     missed = mass.times(jump) - push
@@ -308,11 +311,15 @@ def _motion_bound(
         share, size = share + stored, size + stored
     parts, at = data.parts, data.row_part
     noise = EPS * (mass.times_size(np.abs(motion) + np.abs(data.rest)) + np.abs(push))
-    missed = np.abs(missed) + noise
-    left = 0.5 * missed * mass.solve(missed)
     total = np.abs(parts.total(at, share)) + EPS * parts.total(at, size)
-    total += parts.total(at, data.dt * np.abs(f) * round_off) + parts.total(parts.dof, left)
-    return np.sqrt(2.0 * total[parts.dof] / mass.diagonal)
+    total += parts.total(at, data.dt * np.abs(f) * round_off)
+    if mass.is_diagonal:
+        missed = np.abs(missed) + noise
+        total += parts.total(parts.dof, 0.5 * missed * mass.solve(missed))
+    else:  # by the triangle inequality in the norm of M⁻¹
+        left = np.sqrt(positive(parts.total(parts.dof, missed * mass.solve(missed))))
+        total += 0.5 * (left + parts.total(parts.dof, noise * np.sqrt(inverse))) ** 2
+    return np.sqrt(2.0 * total[parts.dof] * inverse)
 
 
 def residuals(

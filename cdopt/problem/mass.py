@@ -21,6 +21,7 @@ from cdopt._util.frozen import Frozen
 _SYMMETRY_TOL = 1e-10  # asymmetry beyond this share of the largest entry is no round-off
 _PIVOT_TOL = 1e-14  # a pivot below this share of its diagonal entry is zero to round-off
 _LARGEST_BLOCK = 32  # beyond it a sparse factorisation of the whole is cheaper and leaner
+_MOST_INVERTED = 1000  # rows of a matrix with large blocks whose inverse is computed as a whole
 
 
 class MassMatrix:
@@ -101,6 +102,15 @@ class MassMatrix:
         rows, cols = _entries([index for index, _ in pairs])
         data = np.concatenate([inverse.ravel() for _, inverse in pairs])
         return freeze(sp.coo_array((data, (rows, cols)), shape=self.M.shape).tocsr())
+
+    @cached_property
+    def inverse_diagonal(self) -> FloatArray | None:
+        """(M⁻¹)_jj (nv,); None of a matrix whose blocks are too large to invert."""
+        if self.is_diagonal:
+            return read_only(1.0 / self.diagonal)
+        if self._factor is not None and self.diagonal.size > _MOST_INVERTED:
+            return None
+        return read_only(self.inverse.diagonal())
 
     def _invert(self, index: IntArray) -> FloatArray:
         """Inverses (nb, s, s) of all blocks of one size; ``index`` (nb, s) holds their rows."""
