@@ -4,7 +4,7 @@ No method solves every step with friction, and which one will is not known befor
 turns, each within a budget that the problem's size fixes: never the clock, so that answers repeat.
 Each starts from the best forces so far, and the best are kept; but the interior point starts far
 from the boundary of the cones, where forces of another method are of no use to it, and a path to
-Coulomb's law has a start of its own. Gauss–Seidel is quick, but its answers depend on the order of
+Coulomb's law has another start. Gauss–Seidel is quick, but its answers depend on the order of
 the contacts; so first are those whose answers do not: accelerated gradients, which need a few
 milliseconds, solve most steps, and what they leave is a start for Newton's method
 (``benchmarks/friction_population.md``).
@@ -120,5 +120,5 @@ class Auto(Newton):
 
 
 def _hopeless(problem: NetworkProblem, turns: int, least: float) -> bool:
-    """Whether a step that so many turns left with this residual is proven to have no solution."""
+    """Whether a step that this many turns left with this residual is proven to have no solution."""
     return turns == _CHEAP and least > _UNSOLVED and problem.infeasible()

@@ -81,7 +81,7 @@ def solve_certified(
         result = _joined(backend, result, again)
         certificate = _certify(formulation, result, tol)
     if not result.out_of_time:
-        status = "solved by a residual of its own, not by the certificate"
+        status = "solved by its own residual, not by the certificate"
         result = replace(result, claim="inaccurate", status=status)
     return result, certificate
 

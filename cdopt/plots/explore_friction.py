@@ -24,9 +24,9 @@ from cdopt.problem.contact_step import ContactStep
 from cdopt.scene import Scene, State
 from cdopt.study.named_problem import NamedProblem
 
-_VALUES = 24  # of μ, beside zero
+_VALUES = 24  # of μ, without zero
 _LEAST_TOP = 1.0  # the slider reaches at least this μ, and twice the problem's
-_SPEED = 1e-6  # of what acts: slower motions are rest
+_SPEED = 1e-6  # of the speed scale: slower motions are rest
 _PUSHES = 3  # steps of the push to either side
 _PUSH = 0.1  # of the weight, one step
 _HEAVIEST = 2.0  # times the load

@@ -119,29 +119,9 @@ def _project_root(y: FloatArray, mu: FloatArray, out: FloatArray) -> None:
                 out[i, 1, 1], out[i, 1, 2] = -across * y[i, 2], across * y[i, 1]
 
 
-def distance(y: FloatArray, mu: FloatArray) -> FloatArray:
-    """(nc,) distance of y (nc, d) from K_μ."""
-    return np.asarray(np.linalg.norm(y - project(y, mu), axis=1))
-
-
 def shift(g: FloatArray, mu: FloatArray) -> FloatArray:
     """(nc,) μ ‖g_T‖ of contact rates g (nc, d)."""
     return mu * _sizes(g)
-
-
-def shifted(g: FloatArray, mu: FloatArray) -> FloatArray:
-    """g + μ ‖g_T‖ e_n (nc, d), de Saxcé's shift of the contact rates g."""
-    result = g.copy()
-    result[:, 0] += shift(g, mu)
-    return result
-
-
-def shift_derivative(g: FloatArray, mu: FloatArray) -> FloatArray:
-    """(nc, d, d) derivative of ``shifted``; where a contact does not slip, the identity."""
-    nc, d = g.shape
-    result = np.broadcast_to(np.eye(d), (nc, d, d)).copy()
-    result[:, 0] += shift_gradient(g, mu)
-    return result
 
 
 def shift_gradient(g: FloatArray, mu: FloatArray) -> FloatArray:
@@ -151,15 +131,6 @@ def shift_gradient(g: FloatArray, mu: FloatArray) -> FloatArray:
         direction = np.where(size[:, None] > 0.0, g[:, 1:] / size[:, None], 0.0)
     result[:, 1:] = mu[:, None] * direction
     return result
-
-
-def natural_map(f: FloatArray, g: FloatArray, mu: FloatArray, mobility: FloatArray) -> FloatArray:
-    """w f − P_K(w f − g) (nc, d), m/s: zero exactly where K_μ ∋ f ⟂ g ∈ K*_μ.
-
-    g are contact rates, for Coulomb's law the ``shifted`` ones, w > 0 is (nc,) in m/(s·N).
-    """
-    push = mobility[:, None] * f
-    return push - project(push - g, mu)
 
 
 def _sizes(y: FloatArray) -> FloatArray:

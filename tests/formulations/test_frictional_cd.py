@@ -252,7 +252,8 @@ def test_errors_of_other_programs_are_those_that_they_define() -> None:
     assert errors_elsewhere(data, None, stored)["siconos"] == pytest.approx(told, rel=0.05)
     wrong = 1.1 * stored + 0.01 * np.arange(stored.size)
     u = W @ wrong + q
-    impulses, rates = wrong.reshape(-1, 3), cone.shifted(u.reshape(-1, 3), mu)
+    cones = step.friction.cones
+    impulses, rates = cones.table(wrong.ravel()), cones.table(cones.shifted(u.ravel()))
     error = np.linalg.norm(impulses - cone.project(impulses - rates, mu))
     errors, size = errors_elsewhere(data, None, wrong), np.linalg.norm(q)
     assert errors["siconos"] == pytest.approx(
