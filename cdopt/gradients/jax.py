@@ -16,6 +16,8 @@ from cdopt._util.errors import InvalidInput
 from cdopt.gradients.step_function import SolvedSteps, StepFunction, needed
 from cdopt.problem import ContactStep
 
+__all__ = ["layer"]
+
 _KEPT = 16  # batches whose solutions are kept for the backward pass
 
 

@@ -21,6 +21,8 @@ from cdopt._util.errors import InvalidInput
 from cdopt.gradients.step_function import StepFunction, needed
 from cdopt.problem import ContactStep
 
+__all__ = ["layer"]
+
 
 def layer(
     formulation: Callable[[Any], Any],

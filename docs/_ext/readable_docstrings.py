@@ -22,7 +22,7 @@ ROOMS = [
     "cdopt.bank.quantities",
     "cdopt.collision", "cdopt.problem.contact_law", "cdopt.problem", "cdopt.dynamics",
     "cdopt.dynamics.analysis", "cdopt.plots.explore", "cdopt.formulations",
-    "cdopt.dynamics.spheres",
+    "cdopt.dynamics.spheres", "cdopt.gradients", "cdopt.gradients.jax", "cdopt.gradients.torch",
     "cdopt.hyperstatic",
     "cdopt.interop.fclib", "cdopt.interop.mujoco", "cdopt.interop.petsc",
     "cdopt.interop.quadratic_programs", "cdopt.plots", "cdopt.plots.report",
