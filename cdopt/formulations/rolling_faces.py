@@ -7,7 +7,7 @@ normal force; another may have any within its limit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt.formulations.faces import Faces
 from cdopt.problem import ContactProblem
-from cdopt.problem.cones import OPEN, RESTING, SLIDING
+from cdopt.problem.cones import OPEN, RESTING, SLIDING, Cones
 from cdopt.problem.scales import step_scales
 
 
@@ -39,6 +39,15 @@ class RollingFaces(Faces):
         """The rows of each group, the normal row being the first of all."""
         return groups_of(self.widths)
 
+    def nearest(self, cones: Cones, forces: FloatArray) -> FloatArray:
+        """(nc, d) N, forces on the faces near to ``forces`` (nc, d), those in ``cones`` first."""
+        result = cones.table(cones.project(np.asarray(forces).ravel()))
+        for k, group in enumerate(self.groups):
+            fixed = (result[:, :1] * self.ray)[:, group]
+            result[:, group] = np.where(self.free[:, k : k + 1], result[:, group], fixed)
+        result[self.status == OPEN] = 0.0
+        return result
+
 
 def groups_of(widths: tuple[int, ...]) -> list[slice]:
     """The rows of groups of these ``widths``, the normal row being the first of all."""
@@ -60,7 +69,7 @@ def rolling_faces(
     limits, slope = cones.table(even.stretch), even.shift_gradient(rates * arm)
     groups = groups_of(cones.widths)
     free: BoolArray = np.zeros((data.nc, len(cones.widths)), dtype=np.bool_)
-    ray, nearest = np.zeros_like(forces), cones.table(cones.project(f))
+    ray = np.zeros_like(forces)
     ray[closed, 0] = 1.0
     for k, group in enumerate(groups):
         mu, of = limits[:, group].max(axis=1), limits[:, group]
@@ -72,13 +81,11 @@ def rolling_faces(
         free[:, k] = closed & there & ~slips
         ray[:, group] = np.where(slips[:, None], -slope[:, group], 0.0)
     ray = ray * cones.table(arm)
-    for k, group in enumerate(groups):
-        fixed = (nearest[:, :1] * ray)[:, group]
-        nearest[:, group] = np.where(free[:, k : k + 1], nearest[:, group], fixed)
-    nearest[~closed] = 0.0
     status = np.where(free.any(axis=1), RESTING, np.where(closed, SLIDING, OPEN))
+    there = cones.table(cones.stretch)[:, 1:], cones.widths, free
+    draft = RollingFaces(status, ray, cones.mu, ray, np.zeros(0), 0.0, tol, *there)
+    nearest = draft.nearest(cones, cones.table(f))
     missed = np.abs(data.products @ (nearest.ravel() - f)).max(initial=0.0)
     size = float((abs(data.products) @ np.abs(f)).max(initial=0.0)) or 1.0
     load = data.products @ nearest.ravel()
-    known = status, ray, cones.mu, nearest, load, float(missed) / size, tol
-    return RollingFaces(*known, cones.table(cones.stretch)[:, 1:], cones.widths, free)
+    return replace(draft, forces=nearest, load=load, projected=float(missed) / size)

@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
+from cdopt._util.cone_program import ConeProgram
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.formatting import count, plain, short
 from cdopt._util.frozen import Frozen
@@ -32,6 +33,8 @@ from cdopt.backends.deadline import Deadline
 from cdopt.formulations import ClassicCD, FrictionalCD, NoTensionTruss
 from cdopt.formulations.faces import Faces
 from cdopt.formulations.friction_network import FrictionNetwork, faces_of
+from cdopt.formulations.rolling_faces import RollingFaces
+from cdopt.hyperstatic.admissible import coordinates
 from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
 
 CLASSIC = "classic"  # the law of steps without friction
 ERROR, OUTSIDE, CHOICE = "error of mechanics", "not admissible", "a choice"
+_DELIVERED = 1e-6  # of the largest local load: what nearest forces may miss
 _SAME = 10.0  # motions within this many tolerances of each other are one
 _LEAST = 1e-7  # share of local speeds below which rates of a reference are zero, at least
 _RESOLVED = 10.0  # errors of at most this many times their round-off are none
@@ -281,6 +285,7 @@ def audit(
     v_next: Any = None,
     law: str | None = None,
     *,
+    f_r: Any = None,
     report: Indeterminacy | None = None,
     contacts: Any = None,
     tol: float = TOLERANCE,
@@ -293,6 +298,7 @@ def audit(
     step : the contact step that they are forces of.
     f, f_t : (nc,) and (nc, d − 1) N, normal and tangential forces on body j, along the normals and
         tangents of the step; no ``f_t`` counts as none.
+    f_r : (nc, k) N·m, moments of contacts that resist turns, by the rows of the step; as ``f_t``.
     v_next : (nv,) the motion at the end of the step that goes with them, zero for a structure that
         stays at rest. Forces are then judged by this motion. By default they are judged by the
         motion that they cause, if that is certified; else by the motion that cdopt finds.
@@ -323,7 +329,7 @@ def audit(
     [1.]
     """
     step, law = _stated(step, law)
-    forces = _components(step, f, f_t)
+    forces = _components(step, f, f_t, f_r)
     tol = checks.scalar("tol", tol, above=0.0, at_most=0.1)
     deadline = Deadline.after(checks.optional(checks.not_negative, "time_limit", time_limit))
     if report is not None:
@@ -424,7 +430,9 @@ def same_answer(
         given = checks.array(name, value, "forces (nc,) or (nc, d)")
         given = given[:, None] if given.ndim == 1 else given
         table = checks.numbers(name, given, (step.nc, None), "N")
-        rows.append(_components(step, table[:, 0], table[:, 1:] if table.shape[1] > 1 else None))
+        last = table.shape[1] if step.friction is None else step.friction.d
+        parts = [x if x.shape[1] else None for x in (table[:, 1:last], table[:, last:])]
+        rows.append(_components(step, table[:, 0], *parts))
     one, other = (forces.ravel() for forces in rows)
     motion = np.asarray(data.velocity(one))
     if not certify(data, motion, one, tol).ok:
@@ -455,7 +463,8 @@ class _Nearest(NamedTuple):
 def _stated(step: Any, law: Any) -> tuple[ContactStep, str | None]:
     """A step with matrices, and the law of its friction."""
     step = checks.instance("step", step, Step).require_matrices("audit")
-    step.require_no_moments("audit")
+    if step.joints is not None:
+        step.require_no_moments("audit with joints")
     if law is not None:
         checks.choice("law", law, LAWS)
         if step.friction is None:
@@ -464,17 +473,19 @@ def _stated(step: Any, law: Any) -> tuple[ContactStep, str | None]:
     return step, None if step.friction is None else LAWS[0]
 
 
-def _components(step: ContactStep, f: Any, f_t: Any) -> FloatArray:
-    """(nc, d) N, of normal forces and tangential ones, which are zero if None."""
-    normal, many = checks.vector("f", f, step.nc, "N"), 0
-    if step.friction is not None:
-        many = step.friction.d - 1
-    elif f_t is not None:
-        raise InvalidInput("f_t", checks.describe(f_t), "None for a step without friction")
-    tangential = np.zeros((step.nc, many))
-    if f_t is not None:
-        tangential = checks.numbers("f_t", f_t, (step.nc, many), "N")
-    return np.column_stack([normal, tangential])
+def _components(step: ContactStep, f: Any, f_t: Any, f_r: Any = None) -> FloatArray:
+    """(nc, d) N, of normal forces, tangential ones and moments, which are zero if None."""
+    friction, parts = step.friction, [checks.vector("f", f, step.nc, "N")[:, None]]
+    many = (0, 0) if friction is None else (friction.d - 1, friction.moments)
+    for name, value, width in zip(("f_t", "f_r"), (f_t, f_r), many, strict=True):
+        if value is None:
+            parts.append(np.zeros((step.nc, width)))
+        elif width:
+            parts.append(checks.numbers(name, value, (step.nc, width), "N"))
+        else:
+            why = "friction" if name == "f_t" else "moments"
+            raise InvalidInput(name, checks.describe(value), f"None for a step without {why}")
+    return np.hstack(parts)
 
 
 def _problems(step: ContactStep) -> dict[str, ClassicCD | FrictionalCD]:
@@ -526,7 +537,8 @@ def _solution(
     """Forces (nc, d) and motion from elsewhere as a solution, certified here."""
     data, rows = problem.data, forces.ravel()
     rates = data.cones.table(data.gap(motion, rows))
-    rough = data.d > 1
+    rough, last = data.d > 1, 1 + data.cones.sliding
+    turns = last < data.d
     return StepSolution(
         f=forces[:, 0],
         v_next=motion if problem.joints is None else problem.joints.full(motion),
@@ -540,8 +552,10 @@ def _solution(
         formulation=problem.name,
         iterate=Iterate(motion, rows),
         contact_ids=problem.contact_ids,
-        f_t=forces[:, 1:] if rough else None,
-        slip=rates[:, 1:] if rough else None,
+        f_t=forces[:, 1:last] if rough else None,
+        slip=rates[:, 1:last] if rough else None,
+        f_r=forces[:, last:] if turns else None,
+        spin=rates[:, last:] if turns else None,
         names=problem.names,
     )
 
@@ -592,6 +606,8 @@ def _nearest(
     ones, ratio = np.ones(data.nc), 1.0
     if step.friction is not None:
         ratio = step.friction.stiffness_ratio
+    if isinstance(faces, RollingFaces):
+        return _nearest_with_moments(data, faces, load, forces, acting)
     beyond = np.linalg.norm(forces - _on_face(faces, forces), axis=1)
     large = data.d > 1 and data.nc > _LARGE
     if large and balanced and bool((beyond <= tol * acting).all()):
@@ -611,6 +627,54 @@ def _nearest(
         compatible = None if large else _on_faces(data, faces, load, elastic)
     far = np.linalg.norm(forces - nearest, axis=1)
     return _Nearest(nearest, compatible, far, beyond, acting, "")
+
+
+def _nearest_with_moments(
+    data: ContactProblem,
+    faces: RollingFaces,
+    load: FloatArray,
+    forces: FloatArray,
+    acting: FloatArray,
+) -> _Nearest:
+    """The same of contacts that resist turns, by a cone program; moments over arms of contacts.
+
+    In coordinates z of the faces, f = G z, it is min t with ‖G z − forces‖ ≤ t. Elastic contacts
+    with moments are not known.
+    """
+    G, sizes, ties = coordinates(faces)
+    arm = np.broadcast_to(np.asarray(data.scales.lever), (data.rows,))
+    unit = float(acting.max(initial=0.0)) or 1.0
+    lever = column_scale(data.B)
+    used = np.flatnonzero(lever > 0.0)
+    balance = sp.csr_array(sp.csr_array(data.B[:, used] * (1.0 / lever[used])[None, :]).T @ G)
+    n, zero = G.shape[1], np.zeros(ties.shape[0])
+    equal = sp.hstack([sp.vstack([balance, ties]), sp.csr_array((used.size + zero.size, 1))])
+    even = sp.csr_array(sp.diags_array(1.0 / arm) @ G)
+    last = sp.csr_array(([1.0], ([0], [n])), shape=(1, n + 1))
+    rows = sp.vstack(
+        [
+            sp.eye_array(n, n + 1, format="csr"),
+            last,
+            sp.hstack([even, sp.csr_array((data.rows, 1))]),
+        ]
+    )
+    shift = np.concatenate([np.zeros(n + 1), -forces.ravel() / arm / unit])
+    right = np.append(load[used] / lever[used] / unit, zero)
+    cost = np.append(np.zeros(n), 1.0)
+    program = ConeProgram(cost, equal, right, rows, shift, [*sizes.tolist(), 1 + data.rows])
+    answer = program.solve()
+    table = data.cones.table(arm)
+    on_face = faces.nearest(data.cones, forces)
+    beyond = np.linalg.norm((forces - on_face) / table, axis=1)
+    missed = equal @ answer.x - right
+    if not answer.useful or np.abs(missed).max(initial=0.0) > _DELIVERED:
+        far = np.full(data.nc, np.nan)
+        return _Nearest(
+            None, None, far, beyond, acting, f"no forces have this motion: {answer.status}"
+        )
+    nearest = data.cones.table(unit * (G @ answer.x[:n]))
+    far = np.linalg.norm((forces - nearest) / table, axis=1)
+    return _Nearest(nearest, None, far, beyond, acting, "")
 
 
 def _on_face(faces: Faces, forces: FloatArray) -> FloatArray:

@@ -124,3 +124,35 @@ def test_what_has_no_moments_yet_is_refused() -> None:
         report.mobilised(0)
     with pytest.raises(Unsupported):
         cdopt.indeterminacy(step.replace(joints=cdopt.Joints([[1.0, 0.0, 0.0]])), law="coulomb")
+
+
+@pytest.mark.parametrize("cone", ["product", "elliptic"])
+@pytest.mark.parametrize("d", [2, 3])
+def test_audits_judge_moments(d: int, cone: str) -> None:
+    """Another admissible answer is a choice; moments beyond limits or off balance are not."""
+    step = plate(d, cone)
+    solution = cdopt.FrictionalCD(step).solve("newton")
+    data = cdopt.FrictionalCD(step).data
+    first = cdopt.audit(step, solution.f, solution.f_t, f_r=solution.f_r)
+    assert (first.verdict, first.ok) == ("a choice", True)
+    report = cdopt.indeterminacy(step, law="coulomb")
+    rows = np.column_stack([report.force, report.force_t]).ravel()
+    table = rows.reshape(step.nc, -1)
+    off = table.copy()
+    off[0, -1] += 0.5
+    assert cdopt.audit(step, off[:, 0], off[:, 1:d], f_r=off[:, d:]).verdict == "error of mechanics"
+    beyond = table.copy()
+    beyond[0, -1] += 3.0
+    beyond[1, -1] -= 3.0  # balances the first
+    verdict = cdopt.audit(step, beyond[:, 0], beyond[:, 1:d], f_r=beyond[:, d:])
+    assert verdict.verdict == "not admissible"
+    assert {0, 1} <= set(verdict.outside.tolist())
+    assert verdict.nearest is not None
+    assert data.cones.distance(verdict.nearest.ravel()).max() < 1e-6
+    missed = data.B.toarray().T @ (verdict.nearest.ravel() - rows)
+    assert np.abs(missed).max() < 1e-5
+    other = verdict.nearest  # another admissible answer
+    assert np.abs(other - table).max() > 1e-3
+    assert cdopt.audit(step, other[:, 0], other[:, 1:d], f_r=other[:, d:]).verdict == "a choice"
+    assert cdopt.same_answer(step, other, table)
+    assert not cdopt.same_answer(step, beyond, table)
