@@ -48,6 +48,10 @@ class Outer:
         """Add left rightᵀ."""
         self.terms.append((left, right))
 
+    def along(self, change: sp.csr_array) -> float:
+        """The sum of the entries of this matrix times those of a ``change`` (n, m)."""
+        return sum(float(left @ (change @ right)) for left, right in self.terms)
+
     def on(self, pattern: sp.csr_array, rows: Any = slice(None)) -> sp.csr_array:
         """The entries where ``pattern`` (n, m) has some, of the ``rows`` (n,) of this matrix."""
         row = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))

@@ -14,6 +14,7 @@ names.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +30,12 @@ from cdopt.collision.motion import uneven
 from cdopt.formulations import ClassicCD, FrictionalCD
 from cdopt.gradients.at import of
 from cdopt.gradients.derivatives import StepDerivatives
-from cdopt.gradients.step_tangent import Result
+from cdopt.gradients.step_tangent import Pull, Result
 from cdopt.problem import LAWS, ContactStep, StepSolution
 from cdopt.problem.step_problems import interleaved
 from cdopt.scene import Dofs, Scene, State
 
+SceneOf = Callable[[float], Scene]
 _NEAR = 1e-5  # of the smallest body's size, and rad: how far bodies move for a difference
 
 
@@ -111,13 +113,17 @@ class TrajectoryGradients:
 
     # --- one step ------------------------------------------------------------------------------
 
-    def _step(self, state: State, wider: float = 0.0) -> ContactStep:
-        """The contact step from a state, with contacts within a margin that is ``wider`` by m."""
-        margin = safe_margins(self.scene, state, self.dt) + wider
-        contacts = collision.detect(self.scene, state, margin)
+    def _step(self, state: State, wider: float = 0.0, scene: Scene | None = None) -> ContactStep:
+        """The contact step from a state, with contacts within a margin that is ``wider`` by m.
+
+        Of another ``scene`` where one is given.
+        """
+        scene = self.scene if scene is None else scene
+        margin = safe_margins(scene, state, self.dt) + wider
+        contacts = collision.detect(scene, state, margin)
         friction = None if self.law is None else True
         return collision.step(
-            self.scene,
+            scene,
             state,
             contacts,
             self.dt,
@@ -157,19 +163,24 @@ class TrajectoryGradients:
 
     # --- backwards -----------------------------------------------------------------------------
 
-    def vjp(self, x: Any = None, v: Any = None) -> dict[str, Any]:
+    def vjp(
+        self, x: Any = None, v: Any = None, scenes: Mapping[str, SceneOf] | None = None
+    ) -> dict[str, Any]:
         """Gradients of x̄ · (position at the end) + v̄ · (velocity at the end).
 
         Parameters
         ----------
         x, v : (nv,) cotangents of the positions at the end, per m and per rad of a turn in the
             global frame, and of the velocities; default zero.
+        scenes : by name, functions of a number t that give the scene at t with the same bodies in
+            the same order, and this scene at t = 0: such as one whose ball has the radius r + t.
+            The start stays where it is.
 
         Returns
         -------
         ``x`` and ``v`` (nv,), of the start; ``F_ext`` (nv,), of a constant load on all steps, and
         ``M`` as a sparse matrix; with friction ``mu``, and ``restitution``, of a change of all
-        contacts' coefficients together.
+        contacts' coefficients together; and those by t of each of ``scenes``, by name.
 
         Raises
         ------
@@ -181,6 +192,9 @@ class TrajectoryGradients:
         v = np.zeros(nv) if v is None else checks.vector("v", v, nv)
         total: dict[str, Any] = {"F_ext": np.zeros(nv), "M": 0.0, "restitution": 0.0}
         total |= {} if self.law is None else {"mu": 0.0}
+        given = checks.mapping("scenes", {} if scenes is None else scenes)
+        sides = {name: (make(_NEAR), make(-_NEAR)) for name, make in given.items()}
+        by_t = dict.fromkeys(sides, 0.0)
         last = self.steps
         for first in sorted((k for k in self._kept if k < self.steps), reverse=True):
             state, taken = self._kept[first], []
@@ -189,13 +203,33 @@ class TrajectoryGradients:
                 taken.append((state, problem, answer))
                 state = following
             while taken:
-                x, v = self._back(*taken.pop(), x, v, total)
+                state = taken[-1][0]
+                x, v, pull = self._back(*taken.pop(), x, v, total)
+                for name, pair in sides.items():
+                    by_t[name] += self._of_scenes(state, pair, pull)
             last = first
-        return {"x": x, "v": v, **total}
+        return {"x": x, "v": v, **total, **by_t}
+
+    def _of_scenes(self, state: State, pair: tuple[Scene, Scene], pull: Pull) -> float:
+        """The gradient of a step by t, of the scenes at t and −t."""
+        base = _Rows.of(self._step(state))
+        steps: list[Any] = [self._step(state, 0.0, scene) for scene in pair]
+        ahead, behind = steps
+        (G, bias, _), (before, rates, _) = (_Rows.of(step).like(base) for step in steps)
+        G, bias = (G - before) / (2.0 * _NEAR), (bias - rates) / (2.0 * _NEAR)
+        M = sp.csr_array(ahead.M - behind.M) / (2.0 * _NEAR)
+        value = pull.G.along(G) + float(pull.bias @ bias) + pull.M.along(M)
+        value += float(pull.F @ (ahead.F_ext - behind.F_ext)) / (2.0 * _NEAR)
+        if pull.mu is not None:
+            of = [dict(zip(s.contact_ids, s.friction.mu, strict=True)) for s in steps]
+            names = base.names[:: self.scene.dim][: pull.mu.size] // self.scene.dim
+            change = [of[0].get(i, 0.0) - of[1].get(i, 0.0) for i in names.tolist()]
+            value += float(pull.mu @ np.array(change)) / (2.0 * _NEAR)
+        return value
 
     def _back(
         self, state: State, problem: ClassicCD | FrictionalCD, answer: StepSolution, *after: Any
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray, Pull]:
         """Cotangents of a state for those of the next one; those of the data are added.
 
         ``after`` : x and v (nv,), those of the next one, and the sums of those of the data.
@@ -216,7 +250,7 @@ class TrajectoryGradients:
                 found if np.shape(total[name]) or name == "M" else found.sum()
             )
         places = self._of_places(state, derivatives.step, pull)
-        return np.asarray(before + places), np.asarray(known["v"].pull(pull))
+        return np.asarray(before + places), np.asarray(known["v"].pull(pull)), pull
 
     def _of_places(self, state: State, step: ContactStep, pull: Any) -> FloatArray:
         """(nv,) the cotangent of positions that rows and gaps have."""
@@ -243,10 +277,7 @@ class TrajectoryGradients:
                     raise Unsupported("gradients of this run", why)
                 sides.append((G, bias))
             dG, db = (sides[0][0] - sides[1][0]) / (2 * h), (sides[0][1] - sides[1][1]) / (2 * h)
-            value = float(pull.bias[rows] @ db[rows])
-            for left, right in pull.G.terms:
-                value += float(left @ (dG @ right))
-            result[k] = value
+            result[k] = float(pull.bias[rows] @ db[rows]) + pull.G.along(dG)
         return result
 
 

@@ -139,6 +139,42 @@ def space_items() -> list[Body]:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["radius", "mass", "friction"])
+def test_sizes_masses_and_friction_of_a_scene(name: str) -> None:
+    """Through contacts and steps: a disc rolls and slides on a floor, and hits another."""
+    dt, steps = 4e-3, 14
+
+    def scene(t: float) -> Scene:
+        by = {key: t if key == name else 0.0 for key in ("radius", "mass", "friction")}
+        bodies = [
+            Body(HalfSpace([0, 1]), [0, 0], fixed=True),
+            Body(Sphere(0.1 + by["radius"]), [0, 0.1], velocity=[1, -0.5], mass=1 + by["mass"]),
+            Body(Sphere(0.1), [0.24, 0.12], velocity=[-1, 0], mass=0.5),
+        ]
+        mu = 0.3 + by["friction"]
+        return Scene(
+            bodies, dim=2, gravity=[0, -9.81], restitution=0.4, friction=mu, overlaps="resolve"
+        )
+
+    start = scene(0.0).initial
+
+    def run(t: float) -> Any:
+        how = {"law": "coulomb", "v_min": V_MIN, "state": start}
+        return gradients.trajectory(scene(t), dt, steps, **how)
+
+    base, h = run(0.0), 1e-6
+    rng = np.random.default_rng(5)
+    x, v = rng.standard_normal((2, base.dofs.nv))
+
+    def number(t: float) -> float:
+        end = run(t).end
+        return float(x @ base.dofs.gather(end.q - base.end.q) + v @ base.dofs.gather(end.v))
+
+    expected = (number(h) - number(-h)) / (2 * h)
+    assert abs(expected) > 1e-3
+    assert base.vjp(x=x, v=v, scenes={"t": scene})["t"] == pytest.approx(expected, rel=1e-5)
+
+
 # --- what gradients find ------------------------------------------------------------------------
 
 
