@@ -175,9 +175,13 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
     makers_by_name: dict[str, Maker] = {}
     for text in plugins:
         location, name = parts(text)
-        factory: Any = getattr(_module(location), name, None)
+        module = _module(location)
+        factory: Any = getattr(module, name, None)
         if not callable(factory):
-            raise InvalidInput("plugins", f"no function {name!r} in {location}", "a factory")
+            own = {n: f for n, f in vars(module).items() if not n.startswith("_")}
+            plain = [f"{location}:{n}" for n, f in own.items() if takes_matrices(f)]
+            expected = " or ".join(["a factory", *plain])
+            raise InvalidInput("plugins", f"no function {name!r} in {location}", expected)
         if takes_matrices(factory):
             makers_by_name[name] = partial(of_function, factory)
             continue

@@ -238,3 +238,12 @@ def test_an_edited_plugin_is_run_again_and_that_is_told(tmp_path, caplog) -> Non
     assert [len(read(out)), len(Results.read(out).records)] == [3, 2]
     settings = [r.answer.settings.get("max_sweeps") for r in Results.read(out).records]
     assert settings == [9, None]
+
+
+def test_a_plugin_without_a_factory_names_what_would_do(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "def one(P, q, G, h, A, b, lb, ub):\n    return q\n\ndef other(x):\n    return x\n"
+    )
+    with pytest.raises(InvalidInput, match=r"a factory or \S*mine\.py:one$"):
+        makers([f"{path}:factory"])
