@@ -18,10 +18,11 @@ from scipy.spatial import ConvexHull, QhullError
 from cdopt._util import checks, files
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import short
 from cdopt.geometry import polytope
 from cdopt.geometry.blocks import Block
 from cdopt.scene.bodies import Body
-from cdopt.scene.meshes import Polygons, block_meshes, blocks_of, last_digit
+from cdopt.scene.meshes import FINE, Polygons, block_meshes, blocks_of, last_digit
 from cdopt.scene.scene import GRAVITY, Scene
 from cdopt.scene.shapes import Polygon, Polyhedron
 
@@ -83,7 +84,7 @@ def load_assembly(
         last axis.
     tol : m, within which faces are planar and those of different blocks lie on each other, in
         space; 0 takes four units of the last digit of the file's coordinates. Corners are moved
-        so that they do so exactly.
+        so that they do so exactly; the scene's title says how far.
 
     Raises
     ------
@@ -125,11 +126,12 @@ def load_assembly(
             raise InvalidInput("density", f"none for {name}", "a density in kg/m³, or fixed blocks")
         about.append({"name": name, "fixed": still or None, "density": weight})
     shapes: Sequence[Polygon | Polyhedron]
+    moved = 0.0
     if read is None:
-        dim, shapes = _shapes_of_list(stated.blocks, scale, accuracy, place)
+        dim, shapes, moved = _shapes_of_list(stated.blocks, scale, accuracy, place)
     else:
         polygons, dim = list(read.polygons.items()), 3
-        solids, off, _ = blocks_of(polygons, read.digit, scale or 1.0, accuracy)
+        solids, off, moved = blocks_of(polygons, read.digit, scale or 1.0, accuracy)
         shapes = [_polyhedron(solid, off) for solid in solids]
     bodies = [
         Body(shape, tuple(shape.centre), force=block.force, **known)
@@ -148,8 +150,14 @@ def load_assembly(
         friction=friction if friction >= 0.0 else stated.friction,
         overlaps="touching",
         name=stated.name or place.stem,
-        title=stated.title or f"{len(bodies):,} blocks of {place.name}",
+        title=stated.title or f"{len(bodies):,} blocks of {place.name}{_repaired(moved, bodies)}",
     )
+
+
+def _repaired(moved: float, bodies: Sequence[Body]) -> str:
+    """How far corners were moved, where that is more than round-off."""
+    far = max(float(np.abs(body.position).max()) for body in bodies)
+    return f", corners moved by up to {short(moved, 2)} m" if moved > FINE * far else ""
 
 
 def _name(block: _Block, number: int) -> str:
@@ -167,8 +175,8 @@ def _listed(place: Path) -> _Assembly:
 
 def _shapes_of_list(
     blocks: Sequence[_Block], scale: float, tol: float | None, place: Path
-) -> tuple[Any, list[Polygon] | list[Polyhedron]]:
-    """2 or 3, and the solids of blocks all of whose corners must stick out."""
+) -> tuple[Any, list[Polygon] | list[Polyhedron], float]:
+    """2 or 3, the solids of blocks, all of whose corners must stick out, and how far these move."""
     sizes = {len(vertex) for block in blocks for vertex in block.vertices}
     if not blocks or sizes not in ({2}, {3}):
         found = "no blocks" if not blocks else f"vertices of {sorted(sizes)} numbers"
@@ -183,11 +191,11 @@ def _shapes_of_list(
             raise InvalidInput(name, found, "convex blocks")
         hulls.append(hull)
     if dim == 2:
-        return dim, [Polygon((scale * hull.points[hull.vertices]).tolist()) for hull in hulls]
+        return dim, [Polygon((scale * hull.points[hull.vertices]).tolist()) for hull in hulls], 0.0
     polygons = [(_name(block, k), _facets(hulls[k])) for k, block in enumerate(blocks)]
     digit = last_digit(repr(x) for block in blocks for vertex in block.vertices for x in vertex)
-    solids, off, _ = blocks_of(polygons, digit, scale, tol)
-    return dim, [_polyhedron(solid, off) for solid in solids]
+    solids, off, moved = blocks_of(polygons, digit, scale, tol)
+    return dim, [_polyhedron(solid, off) for solid in solids], moved
 
 
 def _facets(hull: Any) -> Polygons:

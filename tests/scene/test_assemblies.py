@@ -126,6 +126,8 @@ def test_lists_of_blocks_with_few_digits(tmp_path: Path, digits: int) -> None:
     path.write_text(json.dumps({"blocks": rounded, "density": 1.0, "friction": 0.6}))
     mesh = write_obj(tmp_path / "dome.obj", model, 9)
     exact = cdopt.limit_load(mesh, [1, 0, 0], friction=0.6)
-    found = cdopt.limit_load(cdopt.scene.load(path), [1, 0, 0])
+    scene = cdopt.scene.load(path)
+    assert ("corners moved by up to" in scene.title) == (digits == 4)
+    found = cdopt.limit_load(scene, [1, 0, 0])
     assert found.step.nc == exact.step.nc == 192
     assert found.value == pytest.approx(exact.value, rel=1e-3)
