@@ -19,6 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from cdopt._util.checks import FloatArray
+from cdopt.backends import homotopy
 from cdopt.backends.admm import ADMM
 from cdopt.backends.apgd import APGD
 from cdopt.backends.block_gauss_seidel import NSGS
@@ -32,7 +33,8 @@ _GRADIENTS = 400  # iterations of the first turn
 _STEPS, _NEWTON_STEPS = 60, 40  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 80  # steps of the interior point, Newton steps that end it
 _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later
-_PATH_WORK, _PATH_LEAST, _PATH_MOST = 4e10, 50, 3_000  # of a path: products, and steps along it
+_PATH_WORK = 4e10  # products for one system at each step of a path,
+_PATH_LEAST, _PATH_MOST = 50, 3_000  # and steps along it
 _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
 _REACHABLE = 1e-10  # worst residual that counts as solved, whatever accuracy beyond it is asked for
 _ENOUGH = 1e-8  # and at which no further method is tried
@@ -111,7 +113,7 @@ class Auto(Newton):
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         yield InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         if problem.coulomb:
-            along = int(_PATH_WORK / (problem.rows * problem.net.m**2))
+            along = int(_PATH_WORK / max(homotopy.work(problem), 1.0))
             if along >= _PATH_LEAST:
                 yield Homotopy(accuracy, min(along, _PATH_MOST))
         yield ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose)

@@ -34,7 +34,8 @@ from cdopt.backends import proximal_newton
 from cdopt.backends.cone_algebra import SmoothProjection
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.interior_point import Units
-from cdopt.backends.linalg.factorisation import Solve, dense_solve
+from cdopt.backends.linalg import ContactNetwork, Reactions
+from cdopt.backends.linalg.factorisation import DENSE, Solve, dense_solve
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.problem.cones import SYMMETRIC
@@ -52,6 +53,7 @@ _ON_CURVE, _ROUND_OFF = 1e-6, 1e-13  # what the equation leaves there, over t, o
 _SLOWER = 0.9  # of what the step before left: no way back to the curve
 _NEAR, _AGAIN = 3e-3, 0.1  # natural map at which Newton's method ends it, and share till it retries
 _ENDING, _OUTER = 100, 25  # Newton steps and proximal steps then
+_FULL = 0.5  # share of entries from which a network is dense
 _FORCES, _FINE = 1_500, 1e-4  # rows up to which, and natural map at which systems are of forces
 
 
@@ -92,6 +94,24 @@ class Homotopy(NativeBackend):
         return proximal_newton.outcome(problem, f, path.history, self.accuracy, str(path), run)
 
 
+def network_of(problem: NetworkProblem) -> ContactNetwork | Reactions:
+    """The network whose systems are quickest: N itself where it is large and sparse."""
+    if problem.N is None or not problem.has_cones:
+        return problem.net
+    reactions = Reactions(problem.N, problem.d)
+    return problem.net if reactions.full else reactions
+
+
+def work(problem: NetworkProblem) -> float:
+    """About how many products a step along the curve needs for one of its systems."""
+    net = network_of(problem)
+    if isinstance(net, Reactions):
+        return float(net.m) * (0 if problem.N is None else problem.N.nnz)
+    if net.B.nnz > _FULL * net.rows * net.m:
+        return float(net.rows) * net.m**2
+    return float(net.m) * (net.m**2 if net.m <= DENSE else net.B.nnz)
+
+
 class CurvePoint(NamedTuple):
     """A point of the curve: forces y (nc, d) and log t, and the tangent there.
 
@@ -126,7 +146,7 @@ class Path:
     def __init__(
         self, problem: NetworkProblem, accuracy: float, deadline: Deadline = NEVER
     ) -> None:
-        self.problem, self.net = problem, problem.net
+        self.problem, self.net = problem, network_of(problem)
         self.accuracy, self.deadline, self.units = accuracy, deadline, Units(problem)
         shape = problem.nc, problem.d
         self.a = np.broadcast_to(self.units.a, (problem.rows,)).reshape(shape)

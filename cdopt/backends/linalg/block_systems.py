@@ -76,7 +76,7 @@ class Reactions:
     Attributes
     ----------
     d : rows a contact. m, rows : of N. weight : (m,) of the square of each imbalance.
-    mass_diagonal : (m,) its inverse, ones where it is zero.
+    mass_diagonal : (m,) its inverse, ones where it is zero. full : whether systems are dense.
     statistics : what its systems have cost so far.
     """
 
@@ -85,8 +85,8 @@ class Reactions:
     def __init__(self, N: sp.csr_array, d: int) -> None:
         self.d, self.statistics = d, IterationStatistics()
         self.m = self.rows = int(N.shape[0])
-        dense = self.m <= DENSE or N.nnz > _FULL * self.m**2
-        self._full = N.toarray() if dense else None
+        self.full = self.m <= DENSE or N.nnz > _FULL * self.m**2
+        self._full = N.toarray() if self.full else None
         self._N = N
         self._times = Entries(N).times if self._full is None else self._full.__matmul__
         self.weight = N.diagonal()
