@@ -29,7 +29,7 @@ from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.problem.solution import WarmStart
 
-_GRADIENTS = 400  # iterations of the first turn
+_GRADIENTS, _GRADIENTS_GROW = 400, 40.0  # iterations of the first turn, or this times ∛contacts
 _STEPS, _NEWTON_STEPS = 60, 40  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 80  # steps of the interior point, Newton steps that end it
 _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later
@@ -55,6 +55,7 @@ class Auto(Newton):
     which 1e-10 is asked for; the interior point; of Coulomb's law a path to it (``homotopy``) where
     systems are not large; splitting (``admm``); Gauss–Seidel (``nsgs``); and Newton's method again.
     A step that the first two leave far from solved may have no solution; that is tried to prove.
+    The status of a step that none solves tells its Slater number, where that leaves a doubt.
     """
 
     name: ClassVar[str] = "auto"
@@ -99,7 +100,8 @@ class Auto(Newton):
         if best is None:
             raise trouble[-1]
         run.prepared = run.prepared if prepared is None else prepared
-        status = f"stopped at residual {least:.1e}"
+        doubt = problem.doubt() if least > enough and not run.deadline.passed else ""
+        status = f"stopped at residual {least:.1e}" + (f"; {doubt}" if doubt else "")
         how = " → ".join(story)
         return Outcome(best.iterate, bool(least <= goal), spent, history, how, status)
 
@@ -109,7 +111,8 @@ class Auto(Newton):
         many = int(np.clip(_WORK / entries, _LEAST, _MOST))
         accuracy, most = self.accuracy, self.max_steps
         loose = max(accuracy, _REACHABLE)
-        yield APGD(max_iterations=_GRADIENTS, accuracy=loose)
+        first = max(_GRADIENTS, int(_GRADIENTS_GROW * np.cbrt(problem.nc)))
+        yield APGD(max_iterations=first, accuracy=loose)
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         yield InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         if problem.coulomb:

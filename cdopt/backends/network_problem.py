@@ -36,7 +36,7 @@ from cdopt.problem.certificate import worst_residual
 from cdopt.problem.cone_products import Filled
 from cdopt.problem.cone_rules import Rules
 from cdopt.problem.contact_law import Compliant, PowerLaw
-from cdopt.problem.existence import prove_infeasible
+from cdopt.problem.existence import prove_infeasible, slater_number
 from cdopt.problem.scaling import delassus_root, rows_of, scaled, total_by
 from cdopt.problem.sliders import StepSliders
 from cdopt.problem.solution import Iterate, WarmStart
@@ -133,7 +133,8 @@ class NetworkProblem(Compliant):
     contact_ids : (nc,) names of the contacts, or None.
     motion_under : the motion that forces in N cause, or None.
     worst_residual : the largest residual of the certificate of forces in N; with friction.
-    infeasible : tries to prove that a step with friction has no solution.
+    infeasible : tries to prove that a step with friction has no solution. doubt : why it may have
+        none, or forces without bound, in words; empty where the Slater number is positive.
     solve_inertia : S⁻¹ X of a sparse X (m, k), of an inertia that is not diagonal.
     """
 
@@ -160,6 +161,7 @@ class NetworkProblem(Compliant):
     motion_under: Callable[[FloatArray], FloatArray | None] = lambda forces: None
     worst_residual: Callable[[FloatArray], float] = lambda forces: np.nan
     infeasible: Callable[[], bool] = lambda: False
+    doubt: Callable[[], str] = lambda: ""
     solve_inertia: Callable[[sp.csr_array], sp.csr_array] = lambda X: X
 
     @property
@@ -420,11 +422,17 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
         common |= {"cones": cones, "coulomb": data.law == "coulomb"}
         common |= {"worst_residual": partial(worst_residual, data)}
         common |= {"infeasible": lambda: prove_infeasible(data) is not None}
+        common |= {"doubt": partial(_doubt, data)}
     elif data.cones.bilateral.any():
         common |= {"lines": data.cones.bilateral}
     problem = _with_rows_of(data, mobility, common)
     rows_apart = problem.d == 1 or data.cones.uniform
     return problem if rows_apart else _filled(problem, Filled(cones))
+
+
+def _doubt(data: ContactProblem) -> str:
+    slater = slater_number(data)
+    return "" if slater.bounded else str(slater)
 
 
 @contextlib.contextmanager

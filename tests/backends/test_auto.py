@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt.backends import Auto, proximal_newton
+from cdopt.backends import NSGS, Auto, proximal_newton
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.network_problem import network_problem
 from cdopt.problem.solution import WarmStart
@@ -73,6 +73,19 @@ def test_a_share_of_the_population() -> None:
         solution = cdopt.FrictionalCD(step).solve(tol=1e-8, check=False)
         left += [] if solution.ok else [name]
     assert left == []
+
+
+def test_the_status_tells_why_a_step_may_have_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forces in a wedge have no bound: its Slater number is zero; that of a slope is positive."""
+    one = [NSGS(max_sweeps=1, accuracy=1e-15)]
+    monkeypatch.setattr(Auto, "_methods", lambda *_: iter(one))
+    wedge = cdopt.bank.generators.pose(cdopt.bank.generators.wedge(angle=20.0, gap=0.0))
+    wedge = wedge.replace(v=wedge.v + np.linspace(-1.0, 1.0, wedge.nv))
+    wall = cdopt.bank.load("rough-wall").step
+    for step, doubtful in ((wedge, True), (wall, False)):
+        solution = cdopt.FrictionalCD(step).solve(check=False)
+        assert solution.status.startswith("stopped at residual")
+        assert ("Slater number" in solution.status) == doubtful
 
 
 def test_forces_do_not_depend_on_the_order_of_the_contacts() -> None:
