@@ -26,6 +26,7 @@ from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.residual import Condition
 
 _MOST = 100  # contacts of one part, and three times as many dofs, that are solved again
+_SIGN = 1e-6  # of the local load or speed: forces that pull, gaps that close by less do not
 _MAGNIFIED = 1e3  # times as far as the gaps' own share the motion may be off
 _DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
 _PASSES = 6  # of refinement
@@ -95,23 +96,38 @@ def motion_condition(
         δv = −Δt M⁻¹Bᵀf₀ − M^(−1/2) (B_A M^(−1/2))⁺ (g − Δt B M⁻¹Bᵀf₀)_A.
 
     Gaps within the tolerance may be magnified, as by supports close together: so δv counts a
-    thousandth. Nothing without inertia, or where no error is beyond round-off; zero in large parts,
-    and in those in which not all residuals are ``small`` (nc,).
+    thousandth. Contacts that would then pull are opened and those that would close are kept, a few
+    times; a part for which that does not end counts zero, as do large ones and those in which not
+    all residuals are ``small`` (nc,). Nothing without inertia or errors beyond round-off.
     """
     if data.inertia is None or not local.body_energy.size:
         return ()
     gap, part, count = local.rates, data.row_part, data.parts.count
     beyond = np.sign(gap) * np.maximum(np.abs(gap) - local.gap_round_off, 0.0)
-    beyond, pushes = np.where(kept, beyond, 0.0), np.where(taken, f, 0.0)
-    wrong = (beyond != 0.0) | (pushes != 0.0)
+    wrong = np.where(kept, beyond, np.where(taken, f, 0.0)) != 0.0
     many, errors = (np.bincount(part[some], minlength=count) for some in (kept, wrong))
     error = np.zeros(data.nv)
     errors[data.parts.contact[~small]] = 0
+    one_sided = np.zeros(data.rows, dtype=bool)
+    one_sided[data.cones.ends[:-1]] = ~data.cones.bilateral
+    speed = data.cones.on_rows(local.speed)
+    force = speed / data.cones.on_rows(data.mobility)
     for k in np.flatnonzero((many > 1) & (many <= _MOST) & (errors > 0)):
         rows, dofs = np.flatnonzero(part == k), np.flatnonzero(data.parts.dof == k)
-        if dofs.size <= 3 * _MOST:
-            moved = _Part(data, rows, dofs).closed(kept[rows], beyond[rows], pushes[rows])
-            error[dofs] = np.abs(moved)
+        if dofs.size > 3 * _MOST:
+            continue
+        piece, some, gone = _Part(data, rows, dofs), kept[rows], taken[rows]
+        contact = data.cones.contact[rows]
+        for _ in range(_CHANGES):
+            pushes = np.where(gone, f[rows], 0.0)
+            moved, pushed, rates = piece.closed(some, beyond[rows], pushes)
+            pulls = one_sided[rows] & some & (f[rows] + pushed < -_SIGN * force[rows])
+            closes = one_sided[rows] & ~some & (gap[rows] + rates < -_SIGN * speed[rows])
+            if not (pulls | closes).any():
+                error[dofs] = np.abs(moved)
+                break
+            opens = np.isin(contact, contact[pulls])
+            some, gone = (some & ~opens) | closes, (gone | opens) & ~closes
     if not error.any():
         return ()
     scale = _MAGNIFIED * np.sqrt(local.body_energy)[data.bodies.label]
@@ -264,10 +280,13 @@ class _Part:
         error = np.abs(self._gap(np.where(first, f, 0.0))).astype(np.float64)
         return f, self._spread(self._inverse(first), first, error + self.noise)
 
-    def closed(self, presses: BoolArray, gap: FloatArray, pushes: FloatArray) -> FloatArray:
-        """(m,) m/s √kg, √m δv that closes the ``gap`` (n,) of contacts that press.
+    def closed(
+        self, presses: BoolArray, gap: FloatArray, pushes: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """√m δv (m,) in m/s √kg that closes the ``gap`` (n,) of contacts that press.
 
-        The forces that others ``pushes`` (n,) in N with are taken away before.
+        The forces that others ``pushes`` (n,) in N with are taken away before. With the changes of
+        forces (n,) in N and of rates (n,) in m/s.
         """
         taken = -self.dt * (self.root.T @ pushes)
         rows = self.root[presses]
@@ -275,11 +294,14 @@ class _Part:
         length = np.where(length > 0.0, length, 1.0)
         left = (gap[presses] + rows @ taken) / length
         inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT)
-        moved = taken - inverse @ left
-        if self.factor is None:
-            return np.asarray(moved)
-        turned = scipy.linalg.solve_triangular(self.factor, moved, lower=True, trans="T")
-        return np.asarray(np.sqrt(np.diag(self.factor @ self.factor.T)) * turned)
+        change = inverse @ left
+        moved, forces = taken - change, -pushes
+        forces[presses] -= inverse.T @ change / length / self.dt
+        rates = self.root @ moved
+        if self.factor is not None:
+            turned = scipy.linalg.solve_triangular(self.factor, moved, lower=True, trans="T")
+            moved = np.sqrt(np.diag(self.factor @ self.factor.T)) * turned
+        return moved, forces, rates
 
     def _inverse(self, presses: BoolArray) -> FloatArray:
         """N_A⁻¹ (a, a) on the contacts that press; of dependent ones the generalised inverse."""
