@@ -60,9 +60,8 @@ def of(page: str) -> pytest.MarkDecorator:
 
 CHECKED = {
     "adding-a-backend", "audit", "certificates", "choose-formulation", "choose-solver", "comparing",
-    "concepts", "cones", "explore", "friction", "friction-forces", "friction-in-time", "grains",
-    "joints",
-    "limit_load", "masonry", "matrices", "measures", "notebooks",
+    "concepts", "cones", "explore", "friction", "friction-forces", "friction-in-time", "gradients",
+    "grains", "joints", "limit_load", "masonry", "matrices", "measures", "notebooks",
     "quasicontinuum", "residuals", "scenes", "teaching", "trajectories", "which-law",
 }  # fmt: skip
 
@@ -141,6 +140,19 @@ def test_joints(said: Any) -> None:
     assert "rigid step infeasible" in printed
     assert "[1. 1. 1.]" in printed
     assert np.abs(names["gap"]).max() < 1e-4
+
+
+@of("gradients")
+def test_gradients(said: Any) -> None:
+    printed, names = said
+    assert "not determined by the motion" in printed
+    assert "hold the same motion" in printed
+    assert names["mu"] == pytest.approx(0.37, abs=1e-9)
+    missed = [float(x) for x in re.findall(r"missed by (\S+) m", printed)]
+    assert missed[0] > 0.01 > 1e-8 > missed[-1]
+    truth = names["truth"] / names["truth"][0]
+    np.testing.assert_allclose(names["k"], truth, atol=5 * names["noise"])
+    assert "True Parametrised" in printed
 
 
 @of("friction-forces")

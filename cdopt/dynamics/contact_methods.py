@@ -56,6 +56,7 @@ class ClassicSteps(ContactSettings):
         ------
         Unsupported : a scene with bonds.
         """
+        checks.instance("context", context, StepContext)
         solver = resolved("backend", self.backend or FIRST_BACKEND)
         return ContactDynamics(context, self, StepProblems(context, self, solver))
 
@@ -99,6 +100,7 @@ class CompatibleSteps(ContactSettings):
         ------
         Unsupported : a scene with bonds.
         """
+        checks.instance("context", context, StepContext)
         first = resolved("classic_backend", self.classic_backend)
         second = CompatibleForces(resolved("backend", self.backend), self.closed_tol)
         return ContactDynamics(context, self, StepProblems(context, self, first, second))

@@ -1,7 +1,7 @@
-"""Many independent steps at once: side by side in one problem, solved once, cut into solutions.
+"""Many independent steps at once: one block-diagonal problem, solved once, cut into solutions.
 
-A small step costs what Python, checks and set-up cost. Side by side, many steps share that: one
-block-diagonal problem has the solutions of all, each independent part in its own units.
+A small step costs what Python, checks and set-up cost. Many steps in one problem share that, and
+each independent part keeps its scaling.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KINDS = (ClassicCD, FrictionalCD, CompatibleCD, CompliantCD, SoftCD)
 Posed = ClassicCD | FrictionalCD | CompatibleCD | CompliantCD | SoftCD
 
 
-class Batch(Sequence[StepSolution]):
+class Batch:
     """The solutions of many steps, in their order; each has a certificate of its step's own data.
 
     Attributes
@@ -53,7 +53,13 @@ class Batch(Sequence[StepSolution]):
     def __getitem__(self, index: int | slice) -> StepSolution | Batch:
         if isinstance(index, slice):
             return Batch(self.solutions[index])
-        return self.solutions[index]
+        count, k = len(self), checks.whole("index", index)
+        if not -count <= k < count:
+            raise IndexError(f"index: found {k}; expected a step from {-count} to {count - 1}")
+        return self.solutions[k]
+
+    def __iter__(self) -> Iterator[StepSolution]:
+        return iter(self.solutions)
 
     @property
     def ok(self) -> bool:

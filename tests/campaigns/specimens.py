@@ -78,7 +78,7 @@ def objects() -> dict[type, Any]:
         cdopt.problem.ConeStep([[1.0]], [[1.0]], cdopt.problem.HalfLines(1), [0], [0], [-1], 1.0),
         cdopt.bank.generators.fan(), run, run.problem, cdopt.study.Plan(["beam-uniform"], ["pgs"]),
         cdopt.study.Study((), 0), backends.APGD(), backends.AugmentedLagrangian(), backends.LCP(),
-        backends.Newton(), backends.PGS(), backends.Modelled("clarabel"),
+        backends.Homotopy(), backends.Newton(), backends.PGS(), backends.Modelled("clarabel"),
         backends.Capability(), backends.osqp_session(),
         backends.RunResult("done", "solved", solution.iterate, {}),
         cdopt.dynamics.ClassicSteps(), cdopt.dynamics.CompatibleSteps(),
@@ -118,7 +118,8 @@ def further(step: cdopt.ContactStep) -> list[Any]:
     backends = cdopt.backends
     return [
         rough.friction, rough.origin, cdopt.FrictionalCD(rough), cdopt.CompatibleFriction(rough),
-        network.data.cones, cdopt.ClassicCD(step).prepare(),
+        network.data.cones, cdopt.ClassicCD(step).prepare(), cdopt.ClassicCD(step).parametrised(),
+        cdopt.solve_batch([step, step]),
         network, network.solve(), limit, part,
         cdopt.thrusts(limit.step, limit.f, limit.f_t), cdopt.Strength(cohesion=1.0),
         cdopt.settlement(wall, {"floor": [0.0, -1e-3]}),

@@ -177,10 +177,15 @@ def test_bad_arguments_are_refused_before_any_solve(name: str, changes: dict) ->
     assert (caught.value.argument, asked) == (name, [])
 
 
+FRICTIONAL = ("nsgs", "admm", "homotopy")
+
+
 def test_default_backends_are_all_available_ones() -> None:
     asked: list[str] = []
     result = compare(bank.load("beam-uniform").step, progress=asked.append)
-    unasked = dict.fromkeys(("nsgs", "admm"), "only for: frictional step") | {"auto": "chooses"}
+    unasked = dict.fromkeys(("nsgs", "admm", "homotopy"), "only for: frictional step") | {
+        "auto": "chooses"
+    }
     assert result.labels == [n for n in cdopt.backends.available() if n not in unasked]
     assert list(result.left_out) == list(unasked)
     assert all(result.left_out[name].startswith(why) for name, why in unasked.items())
@@ -190,7 +195,7 @@ def test_default_backends_are_all_available_ones() -> None:
 def test_large_problems_leave_dense_backends_out_with_a_reason() -> None:
     everything = set(cdopt.backends.available())
     chosen, left_out = choose_backends(2001, dofs=1000)
-    assert set(left_out) == {"proxqp", "daqp", "lcp", "nsgs", "admm", "auto"} & everything
+    assert set(left_out) == {"proxqp", "daqp", "lcp", *FRICTIONAL, "auto"} & everything
     assert set(chosen) == everything - set(left_out)
     assert "3,001 contacts and degrees of freedom exceed 3,000" in left_out["daqp"]
     assert "daqp" in choose_backends(2001)[0]
