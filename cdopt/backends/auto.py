@@ -30,6 +30,9 @@ from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.problem.solution import WarmStart
 
 _GRADIENTS, _GRADIENTS_GROW = 400, 40.0  # iterations of the first turn, or this times ∛contacts
+_ROUND_OFF = (
+    1e-13  # where the first turn ends: a few iterations more than for what counts as solved
+)
 _STEPS, _NEWTON_STEPS = 60, 40  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 80  # steps of the interior point, Newton steps that end it
 _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later
@@ -112,7 +115,7 @@ class Auto(Newton):
         accuracy, most = self.accuracy, self.max_steps
         loose = max(accuracy, _REACHABLE)
         first = max(_GRADIENTS, int(_GRADIENTS_GROW * np.cbrt(problem.nc)))
-        yield APGD(max_iterations=first, accuracy=loose)
+        yield APGD(max_iterations=first, accuracy=max(accuracy, _ROUND_OFF))
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         yield InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         if problem.coulomb:

@@ -9,7 +9,6 @@ import typer
 import cdopt
 from cdopt.cli import output
 from cdopt.cli.output import option
-from cdopt.scene.files import open_structure
 
 
 def limit(
@@ -85,7 +84,7 @@ def _structure(
             raise cdopt.InvalidInput("scene", name, "a scene, or a problem that has one")
         return bodies[0]
     fixed = output.blocks(supports)
-    return open_structure(name, supports=fixed, density=density, unit=unit)
+    return cdopt.scene.files.open_structure(name, supports=fixed, density=density, unit=unit)
 
 
 def _load(texts: list[str], dim: int) -> Any:

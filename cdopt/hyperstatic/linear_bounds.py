@@ -10,13 +10,13 @@ tried next.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import highspy
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.formatting import against
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
