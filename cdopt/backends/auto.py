@@ -31,7 +31,7 @@ from cdopt.problem.solution import WarmStart
 
 _GRADIENTS, _GRADIENTS_GROW = 400, 40.0  # iterations of the first turn, or this times ∛contacts
 _ROUND_OFF = (
-    1e-13  # where the first turn ends: a few iterations more than for what counts as solved
+    1e-13  # where the first turn ends: a few iterations after what counts as solved
 )
 _STEPS, _NEWTON_STEPS = 60, 40  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 80  # steps of the interior point, Newton steps that end it
