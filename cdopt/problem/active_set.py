@@ -97,12 +97,15 @@ def motion_condition(
 
     Gaps within the tolerance may be magnified, as by supports close together: so δv counts a
     thousandth. Contacts that would then pull are opened and those that would close are kept, a few
-    times; a part for which that does not end counts zero, as do large ones and those in which not
-    all residuals are ``small`` (nc,). Nothing without inertia or errors beyond round-off.
+    times; a part for which that does not end counts zero, as do large ones, those of one body and
+    those in which not all residuals are ``small`` (nc,). Nothing without inertia or errors beyond
+    round-off.
     """
-    if data.inertia is None or not local.body_energy.size:
+    if data.inertia is None or local.body_energy.size < 2:
         return ()
     gap, part, count = local.rates, data.row_part, data.parts.count
+    _, first = np.unique(data.bodies.label, return_index=True)
+    bodies = np.bincount(data.parts.dof[first], minlength=count)
     beyond = np.sign(gap) * np.maximum(np.abs(gap) - local.gap_round_off, 0.0)
     wrong = np.where(kept, beyond, np.where(taken, f, 0.0)) != 0.0
     many, errors = (np.bincount(part[some], minlength=count) for some in (kept, wrong))
@@ -112,7 +115,7 @@ def motion_condition(
     one_sided[data.cones.ends[:-1]] = ~data.cones.bilateral
     speed = data.cones.on_rows(local.speed)
     force = speed / data.cones.on_rows(data.mobility)
-    for k in np.flatnonzero((many > 1) & (many <= _MOST) & (errors > 0)):
+    for k in np.flatnonzero((bodies > 1) & (many > 1) & (many <= _MOST) & (errors > 0)):
         rows, dofs = np.flatnonzero(part == k), np.flatnonzero(data.parts.dof == k)
         if dofs.size > 3 * _MOST:
             continue
