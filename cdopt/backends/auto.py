@@ -30,9 +30,7 @@ from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.problem.solution import WarmStart
 
 _GRADIENTS, _GRADIENTS_GROW = 400, 40.0  # iterations of the first turn, or this times ∛contacts
-_ROUND_OFF = (
-    1e-13  # where the first turn ends: a few iterations after what counts as solved
-)
+_ROUND_OFF = 1e-13  # where the first turn ends: a few iterations after what counts as solved
 _STEPS, _NEWTON_STEPS = 60, 40  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 80  # steps of the interior point, Newton steps that end it
 _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later

@@ -138,6 +138,28 @@ def contact_step(
     )
 
 
+def contact_forces(model: Any, data: Any, *, margin: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    """MuJoCo's own forces in the rows of ``contact_step``: normal (nc,) and tangential (nc, 2), N.
+
+    ``cdopt.audit(step, *contact_forces(model, data))`` judges them. Limits have no tangential
+    forces; moments of torsional and rolling friction are left out. Arguments and errors are those
+    of ``contact_step``.
+
+    Raises
+    ------
+    InvalidInput, Unsupported : as ``contact_step``.
+    """
+    margin = checks.not_negative("margin", margin)
+    engine, model, now = current(model, data)
+    chosen, limits = _contacts(now, margin), _limits(engine, now)
+    forces, wrench = np.zeros((chosen.size + limits.size, 3)), np.zeros(6)
+    for row, contact in enumerate(chosen):
+        engine.mj_contactForce(model, now, int(contact), wrench)
+        forces[row] = wrench[:3]
+    forces[chosen.size :, 0] = now.efc_force[limits]
+    return forces[:, 0].copy(), forces[:, 1:].copy()
+
+
 def stiffness(model: Any, data: Any) -> FloatArray:
     """The springs K (nc,) that MuJoCo's own contacts are at rest: f = K |r|, r the overlap.
 

@@ -44,6 +44,21 @@ def test_at_rest_a_contact_of_mujoco_is_a_spring(law, cone):
     np.testing.assert_allclose(springs * -data.contact.dist, forces, rtol=1e-7)
 
 
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_forces_in_the_rows_of_the_step_are_those_that_the_engine_has(cone):
+    """Bᵀf + B_tᵀf_t is MuJoCo's own sum of constraint forces on the dofs."""
+    geom = 'condim="3" friction=".6 .005 1e-4"'
+    model = compiled(loaded_box(1e4), geom=geom, options=f'cone="{cone}"', timestep=1e-3)
+    data = settled(model)
+    data.qfrc_applied[0] = 3.0
+    engine.mj_forward(model, data)
+    step = bridge.contact_step(model, data, friction=True)
+    f, f_t = bridge.contact_forces(model, data)
+    assert np.abs(f_t).max() > 0.01
+    load = step.B.T @ f + step.friction.B_t.T @ f_t.ravel()
+    np.testing.assert_allclose(load, data.qfrc_constraint, atol=1e-9 * np.abs(load).max())
+
+
 def test_springs_follow_an_override_of_all_contacts():
     more = 'o_solref="-3e4 -350" o_solimp=".8 .8 .001" o_friction="1 1 1 1 1"'
     model = compiled(loaded_box(1e4), options=more, flags='override="enable"')
