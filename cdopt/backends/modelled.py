@@ -150,9 +150,10 @@ class ThroughCVXPY(ABC):
             _require_known(settings, error)
             return RunResult(f"{type(error).__name__}: {error}", "failed", None, raw=error, **known)
         claim = CLAIMS.get(result.status, "failed")
+        status = native_status(raw) or str(result.status)
         if iterate is None and claim in ("solved", "inaccurate"):
             claim = "failed"
-        status = native_status(raw) or str(result.status)
+            status += ", without the multipliers that this form needs"
         late = time_limit is not None and claim != "solved" and "time" in status.lower()
         status = f"{TIME_LIMIT} ({status})" if late else status
         count = result.attr.get(keys.NUM_ITERS)

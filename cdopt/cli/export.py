@@ -33,6 +33,7 @@ def export(
         bool,
         option("Forces in N, motions in m/s or m, the objective in J or N m/s.", "--physical"),
     ] = False,
+    force: output.Force = False,
     as_json: output.Json = False,
 ) -> None:
     """Write the program of a problem for other solvers.
@@ -43,7 +44,8 @@ def export(
     """
     named = cdopt.open_problem(problem, power, frictionless=frictionless)
     posed = _posed(named, formulation)
-    program = cdopt.interop.exports.write(out, posed, physical=physical)
+    with output.replacing(force, out):
+        program = cdopt.interop.exports.write(out, posed, physical=physical)
     sizes = {"unknowns": program.n, "rows": program.l.size, "cones": program.cones.size}
     if as_json:
         output.print_json({"file": str(Path(out)), "formulation": posed.name, **sizes})

@@ -273,9 +273,10 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 @contextlib.contextmanager
 def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
-    """Name ``--force`` in the refusal of a file that exists; with it, remove such files first.
+    """Name ``--force`` in the refusal of a file that exists; with it, put such files away first.
 
-    Files of cdopt that are replaced without it, such as pages, are named too.
+    They are back after an error inside before a file was written. Files of cdopt that are replaced
+    without it, such as pages, are named too.
 
     Parameters
     ----------
@@ -286,11 +287,14 @@ def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
     InvalidInput : as inside, with ``--force`` among what is expected.
     """
     there = [Path(path) for path in paths if path is not None and Path(path).is_file()]
-    for path in there if force else ():
+    away = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in there if force}
+    for path, kept in away.items():
         with contextlib.suppress(OSError):  # writing it reports why it cannot be written
-            path.unlink()
+            path.replace(kept)
+    refused = True
     try:
         yield
+        refused = False
         if there:
             more = f" and {len(there) - 1} more" if len(there) > 1 else ""
             echo(f"replaced: {there[0]}{more}", err=True)
@@ -299,6 +303,10 @@ def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
             raise
         expected = f"{error.expected}, or --force to replace it"
         raise cdopt.InvalidInput(error.argument, error.found, expected) from error
+    finally:
+        for path, kept in away.items():
+            with contextlib.suppress(OSError):
+                kept.replace(path) if refused and not path.exists() else kept.unlink()
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from cdopt._util.checks import read_only
 from cdopt._util.errors import InfeasibilityProof
 from cdopt._util.formatting import one_line
 from cdopt.formulations.extension import Addition, optimality, size_of_terms
-from cdopt.formulations.printing import words
+from cdopt.formulations.printing import units
 from cdopt.formulations.statement import Statement
 
 _CLEAR = 1e-6  # a bound this clear of zero, and a violation this much smaller, make a proof
@@ -32,7 +32,7 @@ KIND = "own constraints"
 
 
 def conflict(statement: Statement) -> tuple[InfeasibilityProof, str] | None:
-    """A proof that no answer meets a user's constraints, and their names; None without one."""
+    """A proof that no answer meets a user's constraints, and how they read; None without one."""
     addition = statement.addition
     slacks = [cp.Variable(nonneg=True) for _ in addition.constraints]
     stated = list(addition.stated)
@@ -65,12 +65,14 @@ def conflict(statement: Statement) -> tuple[InfeasibilityProof, str] | None:
         return None
     weight = [_multiplier(stated[place]) for place in addition.main]
     names = [
-        one_line(words(constraint), _LENGTH)
+        one_line(statement.in_words(constraint), _LENGTH)
         for constraint, y in zip(addition.constraints, weight, strict=True)
         if y > _SHARE * max(weight)
     ]
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     listed = "; ".join(names[:_LISTED]) + more
+    physical = ", ".join(units(names[:_LISTED]))
+    listed += f" ({physical})" if physical else ""
     return InfeasibilityProof(KIND, read_only(vector), bound, violation), listed
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -16,17 +16,19 @@ class Term(NamedTuple):
 
 
 _SUPERSCRIPT = str.maketrans("0123456789.-", "⁰¹²³⁴⁵⁶⁷⁸⁹·⁻")
-_WORDS = ((" * ", " "), (" @ ", " "), (" == ", " = "), (" <= ", " ≤ "))  # of a user's constraints
+_WORDS = (  # of a user's constraints, as CVXPY prints them and as they are read
+    *((" * ", " "), (" @ ", " "), (" == ", " = "), (" <= ", " ≤ ")),
+    *(("PnormApprox(", "norm("), ("PowerApprox(", "power("), ("Sum(", "sum(")),
+    (", None, False)", ")"),  # no axis
+)
 _MEANING = {
     "w": "w the velocity less v*",
     "f": "f the contact forces",
     "u": "u the displacement",
     "c": "c the overlaps",
     "s": "s the slip",
-    "f₀": "f₀ the units of the forces, N",
-    "v₀": "v₀ the units of the velocity",
-    "U₀": "U₀ the units of the displacement",
 }
+PHYSICAL = {"forces": "N", "velocity": "m/s", "displacement": "m"}  # what users write, and its unit
 
 
 class PrintedProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
@@ -40,37 +42,50 @@ class PrintedProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
         terms: Sequence[Term],
         conditions: Sequence[Term],
         added: Sequence[cp.Constraint] = (),
-        written: Sequence[cp.Constraint] = (),
+        written: Sequence[str] = (),
     ) -> None:
         """Minimise the sum of the ``terms`` subject to ``conditions``, and constraints ``added``.
 
         A condition without a constraint is the sign of a variable. The text has the added ones as
-        they are ``written``.
+        they were ``written``, in words.
         """
         constraints = [c.object for c in conditions if c.object is not None]
         objective = sum((term.object for term in terms[1:]), terms[0].object)
         super().__init__(cp.Minimize(objective), [*constraints, *added])
         self._first = "minimize " + " + ".join(term.text for term in terms)
-        self._lines = [*(c.text for c in conditions if c.object is not None), *map(words, written)]
+        self._lines = [*(c.text for c in conditions if c.object is not None), *written]
         self._lines += [c.text for c in conditions if c.object is None]
+        self._units = units([*written, *(term.text for term in terms)])
 
     def __str__(self) -> str:
         heads = ["subject to ", *[" " * 11] * len(self._lines)]
         lines = [head + line for head, line in zip(heads, self._lines, strict=False)]
         names = dict.fromkeys(x.name() for x in (*self.variables(), *self.constants()))
         known = [_MEANING[name] for name in names if name in _MEANING]
-        where = "where " + ", ".join([*known, "all in units of the problem's scales"])
+        scales = "all in units of the problem's scales"
+        where = "where " + ", ".join([*known, scales, *self._units])
         return "\n".join([self._first, *lines, where])
 
     __repr__ = __str__
 
 
-def words(constraint: cp.Constraint) -> str:
-    """A user's constraint as CVXPY prints it, with the signs of mathematics."""
-    text = str(constraint)
+def words(written: object, expressions: Mapping[str, cp.Expression | None]) -> str:
+    """A user's constraint or expression as it was written, with the signs of mathematics.
+
+    ``expressions`` are what users write, by name, such as "forces", which have physical units.
+    """
+    text = str(written)
+    for name, expression in expressions.items():
+        text = text if expression is None else text.replace(str(expression), name)
     for cvxpy, ours in _WORDS:
         text = text.replace(cvxpy, ours)
     return text
+
+
+def units(texts: Sequence[str]) -> list[str]:
+    """The units of the physical quantities that these ``texts`` name, such as "forces in N"."""
+    named = [name for name in PHYSICAL if any(name in text for text in texts)]
+    return [f"{name} in {PHYSICAL[name]}" for name in named]
 
 
 def raised(exponent: float) -> str:

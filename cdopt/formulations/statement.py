@@ -38,7 +38,7 @@ from cdopt.formulations.extension import (
     with_rates,
 )
 from cdopt.formulations.parametrised import StatedData
-from cdopt.formulations.printing import PrintedProblem, Term, raised
+from cdopt.formulations.printing import PHYSICAL, PrintedProblem, Term, raised, words
 from cdopt.problem import ContactProblem, HalfLines, ScaledProblem, WarmStart
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.residual import Residual
@@ -180,10 +180,17 @@ class Statement(ABC):
         other.weight = energy / (float(energy.max(initial=0.0)) or 1.0)
         other.addition = addition
         written = zip(addition.objectives, addition.costs, strict=True)
-        costs = [Term(f"({one}) / {self.unit:.4g}", cost / self.unit) for one, cost in written]
-        more = addition.stated, addition.constraints
+        costs = [
+            Term(f"({self.in_words(one)}) / {self.unit:.4g}", cost / self.unit)
+            for one, cost in written
+        ]
+        more = addition.stated, [self.in_words(one) for one in addition.constraints]
         other._stated = PrintedProblem([*other._terms(), *costs], self.conditions, *more)
         return other
+
+    def in_words(self, written: cp.Expression | cp.Constraint) -> str:
+        """What a user wrote on physical quantities, by their names: "forces[1] ≤ 2.0"."""
+        return words(written, {name: getattr(self, name) for name in PHYSICAL})
 
     def shifted(self, shift: FloatArray) -> Self:
         """The same extended statement with the normal rates shifted by (nc,) m/s."""

@@ -222,3 +222,18 @@ def test_the_command_writes_problems_of_the_bank_files_and_scenes(tmp_path) -> N
     assert run("export", "incline", "--frictionless", "--out", tmp_path / "d.qps").exit_code == 0
     refuses("--formulation", "export", "table", "--formulation", "mine", "--out", out)
     refuses("no friction", "export", "table", "--formulation", "associated", "--out", out)
+
+
+def test_the_command_replaces_another_kind_of_file_by_force_alone(tmp_path) -> None:
+    out = tmp_path / "notes.npz"
+    out.write_text("my notes")
+    refuses("--force", "export", "table", "--out", out)
+    assert out.read_text() == "my notes"
+    shown = run("export", "table", "--out", out, "--force")
+    assert shown.exit_code == 0, shown.output
+    assert np.load(out)["q"].size > 0
+    kept = tmp_path / "table.mps"
+    kept.write_text("my program")
+    refuses("needs cones", "export", "incline", "--out", kept, "--force")
+    assert kept.read_text() == "my program"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.npz", "table.mps"]
