@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -26,9 +26,12 @@ from cdopt.backends import (
     soft_newton,
     spring_newton,
 )
+from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.backends.tied_cones import copied, tied
 from cdopt.problem.cones import SYMMETRIC
+from cdopt.problem.rolling_cones import RollingCones
 
 _HANDED_OVER = 1e-8  # residual at which an interior point of cones hands over
 
@@ -116,7 +119,7 @@ class InteriorPoint(SecondOrder):
 
     name: ClassVar[str] = "interior-point"
     kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {"frictional step", "soft step"}
-    cones: ClassVar[frozenset[str]] = frozenset({SYMMETRIC})
+    cones: ClassVar[frozenset[str]] = frozenset({SYMMETRIC, RollingCones.name})
 
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
         if not problem.has_cones:
@@ -124,8 +127,7 @@ class InteriorPoint(SecondOrder):
         given = None if run.start is None else problem.starting_forces(run.start)
         near = max(self.accuracy, _HANDED_OVER)
         with run.iterating(problem.rows, problem.operator.m):
-            start = interior_point.start_from(problem, given)
-            inside = interior_point.solve(problem, start, near, self.max_steps, run.deadline)
+            inside = _inside(problem, given, near, self.max_steps, run.deadline)
             left = max(self.max_steps - inside.steps, 1)
             limits = run.deadline, self.accuracy, self.newton_steps
             proximal = proximal_newton.Proximal(problem, *limits)
@@ -140,6 +142,20 @@ class InteriorPoint(SecondOrder):
     ) -> IterationResult:
         start = interior_point.start_from(problem, forces)
         return interior_point.solve(problem, start, self.accuracy, self.max_steps, run.deadline)
+
+
+def _inside(
+    problem: NetworkProblem, given: FloatArray | None, tol: float, limit: int, deadline: Deadline
+) -> IterationResult:
+    """The interior point on cones, which share normal forces by copies, from forces ``given``."""
+    copies = tied(problem)
+    if copies is None:
+        start = interior_point.start_from(problem, given)
+        return interior_point.solve(problem, start, tol, limit, deadline)
+    net = copies.operator
+    start = interior_point.start_from(copies, None if given is None else copied(net, given))
+    run = interior_point.solve(copies, start, tol, limit, deadline)
+    return replace(run, w=run.w[: net.base.m], f=net.forces(run.f))
 
 
 @listed

@@ -134,10 +134,6 @@ def test_all_solvers_find_the_motion_of_the_associated_law(cone: str, moments: i
     step = pile(cone, seed=moments, moments=moments)
     expected = None
     for name in [*SOLVERS, "interior-point", "clarabel"]:
-        if cone == "product" and name == "interior-point":
-            with pytest.raises(Unsupported, match="interior-point does not take rolling cones"):
-                cdopt.FrictionalCD(step, "associated").solve(name)
-            continue
         for form in ("force", "velocity") if name == "clarabel" else ("force",):
             found = cdopt.FrictionalCD(step, "associated", form).solve(name)
             loose = name == "clarabel"
@@ -151,7 +147,7 @@ def test_all_solvers_find_the_motion_of_the_associated_law(cone: str, moments: i
 def test_solvers_certify_answers_of_coulombs_law(cone: str) -> None:
     """K ∋ f ⟂ g̃ ∈ K* with de Saxcé's shift: closed contacts do not open, losses are the formula."""
     step = pile(cone, seed=5)
-    for name in SOLVERS:
+    for name in [*SOLVERS, "interior-point"]:
         found = cdopt.FrictionalCD(step).solve(name)
         assert found.certificate.worst <= 1e-7, name
         loaded = found.f > 1e-6 * found.f.max()
@@ -165,9 +161,10 @@ def test_solvers_certify_answers_of_coulombs_law(cone: str) -> None:
 
 @pytest.mark.parametrize("name", ["rolling-sphere", "rolling-cube", "rolling-rockfall"])
 def test_the_given_problems_are_certified_by_several_methods(name: str) -> None:
-    """By two methods under Coulomb's law, by five under the associated one; all to 1e-9."""
+    """By three methods under Coulomb's law, by six under the associated one; all to 1e-9."""
     step = cdopt.open_problem(name).step
-    ours = {"coulomb": ["newton", "nsgs"], "associated": SOLVERS}
+    inside = "interior-point"
+    ours = {"coulomb": ["newton", "nsgs", inside], "associated": [*SOLVERS, inside]}
     for law, solvers in ours.items():
         for solver in solvers:
             found = cdopt.FrictionalCD(step, law).solve(solver, accuracy=1e-10)
