@@ -463,8 +463,6 @@ class _Nearest(NamedTuple):
 def _stated(step: Any, law: Any) -> tuple[ContactStep, str | None]:
     """A step with matrices, and the law of its friction."""
     step = checks.instance("step", step, Step).require_matrices("audit")
-    if step.joints is not None:
-        step.require_no_moments("audit with joints")
     if law is not None:
         checks.choice("law", law, LAWS)
         if step.friction is None:

@@ -101,8 +101,6 @@ def indeterminacy(
     elif step.friction is not None and np.any(step.friction.mu > 0.0):
         instead = ('law="coulomb"', "without it, step.without_friction()")
         raise Unsupported("indeterminacy without law", "the step has friction", instead)
-    if law is not None and step.joints is not None:
-        step.require_no_moments("indeterminacy with joints")
     tol, jobs = (
         checks.scalar("tol", tol, above=0.0, at_most=1e-3),
         checks.whole("jobs", jobs, 1, 1024),

@@ -40,13 +40,11 @@ class JointReactions(Frozen):
     @staticmethod
     def of(joints: Eliminated, solution: StepSolution, d: int) -> JointReactions:
         """Those of a solution of the step, with d components of each contact's force."""
-        step, f, v_next = joints.given, solution.f, solution.v_next
-        rows, f_t = step.B, solution.f_t if d > 1 else None
+        step, rows = joints.given, joints.given.B
         if d > 1 and step.friction is not None:
-            rows = interleaved(step.B, step.friction.B_t)
+            rows = interleaved(step.B, *step.friction.matrices)
         A = sp.csr_array(joints.motions.lift @ sp.csr_array(rows.T))
-        nothing = None if f_t is None else np.zeros_like(f_t)
-        at_zero = joints.reactions(np.asarray(v_next), np.zeros_like(f), nothing)
+        at_zero = joints.reactions(np.asarray(solution.v_next), np.zeros(step.nc))
         return JointReactions(A, at_zero, joints.motions.idle, joints.motions.rank)
 
     @property

@@ -42,9 +42,13 @@ def plate(d: int, cone: str, push: float = 0.0) -> cdopt.ContactStep:
                              friction=friction)  # fmt: skip
 
 
-def plain_bounds(step: cdopt.ContactStep, report: cdopt.Indeterminacy) -> np.ndarray:
-    """(rows, 2) least and largest of each row with CVXPY, of contacts that all rest."""
-    data = cdopt.FrictionalCD(step, "associated").data
+def plain_bounds(step: cdopt.ContactStep) -> np.ndarray:
+    """(rows, 2) least and largest of each row with CVXPY, of contacts that all rest.
+
+    Reactions of joints come last.
+    """
+    data = cdopt.FrictionalCD(step.without_joints(), "associated").data
+    J = np.zeros((0, step.nv)) if step.joints is None else step.joints.J.toarray()
     cones, rows = data.cones, data.rows
     table = [cp.Variable(cones.d) for _ in range(cones.nc)]
     f, constraints = cp.hstack(table), []
@@ -59,9 +63,10 @@ def plain_bounds(step: cdopt.ContactStep, report: cdopt.Indeterminacy) -> np.nda
                 scaled = cp.multiply(one[used], 1.0 / stretch[k, used])
                 constraints.append(cp.norm(scaled, 2) <= one[0])
         constraints.append(one[0] >= 0.0)
-    constraints.append(data.B.toarray().T @ f == report.faces.load)
-    ends = np.zeros((rows, 2))
-    for row in range(rows):
+    f = cp.hstack([f, cp.Variable(len(J))]) if len(J) else f
+    constraints.append(np.vstack([data.B.toarray(), J]).T @ f == -step.F_ext)
+    ends = np.zeros((rows + len(J), 2))
+    for row in range(len(ends)):
         for side, sense in enumerate((cp.Minimize, cp.Maximize)):
             ends[row, side] = cp.Problem(sense(f[row]), constraints).solve("CLARABEL")
     return ends
@@ -73,7 +78,7 @@ def test_bounds_of_moments_are_those_of_plain_programs(d: int, cone: str) -> Non
     step = plate(d, cone)
     report = cdopt.indeterminacy(step, law="coulomb")
     assert report.ok
-    expected = plain_bounds(step, report)
+    expected = plain_bounds(step)
     lower, upper = report.intervals
     assert np.allclose(lower.ravel(), expected[:, 0], atol=1e-5)
     assert np.allclose(upper.ravel(), expected[:, 1], atol=1e-5)
@@ -86,6 +91,37 @@ def test_bounds_of_moments_are_those_of_plain_programs(d: int, cone: str) -> Non
     total = cdopt.FrictionalCD(step).data.B.toarray().T[-1]  # of all moments about the last axis
     named = cdopt.indeterminacy(step, law="coulomb", quantities={"total": total}, contacts=[])
     assert named.quantity("total").unique
+
+
+@pytest.mark.parametrize("cone", ["product", "elliptic"])
+@pytest.mark.parametrize("d", [2, 3])
+def test_bounds_with_a_joint_are_those_of_plain_programs(d: int, cone: str) -> None:
+    """A pushed plate is held by a hinge on its last axis and by its contacts: both have a range."""
+    J = np.zeros((2, 3 * d - 3))
+    J[0, 0], J[1, -1] = 1.0, 1.0
+    step = plate(d, cone, push=1.0).replace(joints=cdopt.Joints(J))
+    report = cdopt.indeterminacy(step, law="coulomb")
+    assert report.ok
+    expected, rows = plain_bounds(step), report.lower.size * (1 + report.lower_t.shape[1])
+    lower, upper = report.intervals
+    assert np.allclose(lower.ravel(), expected[:rows, 0], atol=1e-5)
+    assert np.allclose(upper.ravel(), expected[:rows, 1], atol=1e-5)
+    assert np.allclose(report.joints.lower, expected[rows:, 0], atol=1e-5)
+    assert np.allclose(report.joints.upper, expected[rows:, 1], atol=1e-5)
+    assert np.all(report.joints.upper > report.joints.lower + 1e-3)
+    there = np.count_nonzero(cdopt.FrictionalCD(step).data.cones.stretch)
+    assert (report.rank, report.nullity) == (step.nv, there + 2 - step.nv)
+    states = report.self_stress.toarray()
+    plain = cdopt.FrictionalCD(step.without_joints()).data.B.toarray()
+    assert np.linalg.matrix_rank(states) == report.nullity
+    assert np.abs(states @ np.vstack([plain, J])).max() < 1e-9
+    one = cdopt.FrictionalCD(step).solve("newton")
+    first = cdopt.audit(step, one.f, one.f_t, f_r=one.f_r)
+    assert (first.verdict, first.ok) == ("a choice", True)
+    off = cdopt.audit(step, 1.1 * one.f, one.f_t, f_r=one.f_r)
+    assert off.verdict == "error of mechanics"
+    table = np.column_stack([report.force, report.force_t])
+    assert cdopt.same_answer(step, table, np.column_stack([one.f, one.f_t, one.f_r]))
 
 
 def test_what_slides_may_still_rest_in_its_turns() -> None:
@@ -122,8 +158,6 @@ def test_what_has_no_moments_yet_is_refused() -> None:
         cdopt.ensemble(report, draws=10)
     with pytest.raises(Unsupported):
         report.mobilised(0)
-    with pytest.raises(Unsupported):
-        cdopt.indeterminacy(step.replace(joints=cdopt.Joints([[1.0, 0.0, 0.0]])), law="coulomb")
 
 
 @pytest.mark.parametrize("cone", ["product", "elliptic"])
