@@ -34,10 +34,9 @@ from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed
 from cdopt._util.formatting import count
 from cdopt._util.frozen import Frozen
-from cdopt.hyperstatic.strength import JointStrength, Strength, in_cones
+from cdopt.hyperstatic.strength import JointStrength, ResistingCones, Strength
 from cdopt.hyperstatic.structures import Structure
 from cdopt.problem import ContactStep, frictional_data
-from cdopt.problem import friction_cone as cone
 from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.scaling import column_scale, largest_by, rows_of, smallest_by
 from cdopt.problem.step_problems import LAWS
@@ -73,6 +72,7 @@ class LimitLoad(Frozen):
     dead_alone : whether admissible forces balance the dead load alone.
     bodies : the scene and its state, where it was given one. model : the blocks of a block model.
     joint_forces : (nj,) reactions of joints under these forces, N and N·m; None without joints.
+    f_r : (nc, k) N·m, moments of contacts that resist turns; None without any.
     """
 
     value: float
@@ -90,6 +90,7 @@ class LimitLoad(Frozen):
     bodies: tuple[Scene, State] | None = None
     joint_forces: FloatArray | None = None
     model: BlockModel | None = None
+    f_r: FloatArray | None = None
 
     @property
     def ok(self) -> bool:
@@ -107,12 +108,15 @@ class LimitLoad(Frozen):
 
     @property
     def rates(self) -> FloatArray:
-        """(nc, d) m/s, rates of the contacts in the mechanism, the normal one first."""
-        friction = self.step.friction
+        """(nc, d) m/s, rates of the contacts in the mechanism, the normal one first.
+
+        Those of turns, rad/s, come last.
+        """
+        friction, moments = self.step.friction, 0 if self.f_r is None else self.f_r.shape[1]
         if self.mechanism is None or friction is None:
-            return np.zeros((self.f.size, 1 + self.f_t.shape[1]))
-        tangential = (friction.B_t @ self.mechanism).reshape(self.f_t.shape)
-        return np.column_stack([self.step.B @ self.mechanism, tangential])
+            return np.zeros((self.f.size, 1 + self.f_t.shape[1] + moments))
+        others = [(B @ self.mechanism).reshape(self.f.size, -1) for B in friction.matrices]
+        return np.column_stack([self.step.B @ self.mechanism, *others])
 
     @property
     def captions(self) -> tuple[str, str]:
@@ -162,6 +166,7 @@ class LimitLoad(Frozen):
             "contacts": self.step.contact_names,
             "f": self.f,
             "f_t": self.f_t,
+            **({} if self.f_r is None else {"f_r": self.f_r}),
             "mechanism": self.mechanism,
             "summary": self.summary,
         }
@@ -219,7 +224,6 @@ def limit_load(
     law, tol = checks.choice("law", law, LAWS), checks.positive("tol", tol)
     solver = checks.optional(checks.text, "solver", solver)
     found = Structure.of(structure, friction)
-    found.step.require_no_moments("limit_load")
     return limit_of(found, found.live(live), law, found.strength(strength), solver, tol)
 
 
@@ -227,7 +231,7 @@ def limit_of(
     found: Structure,
     load: FloatArray,
     law: str,
-    strength: JointStrength,
+    strength: JointStrength | ResistingCones,
     solver: str | None,
     tol: float,
 ) -> LimitLoad:
@@ -245,14 +249,16 @@ def limit_of(
             joints.step, law, live_there, solver, may_be_open, strength, joints
         )
     value, bound, f, motion, residuals = program.best(program.judged)
+    last = f.shape[1] if step.friction is None else step.friction.d
+    parts = f[:, 0].copy(), f[:, 1:last].copy(), f[:, last:].copy() if f[:, last:].size else None
     reactions = None
     if joints is not None:
         borne = load if motion is None else step.F_ext + value * load
-        reactions = -joints.motions.reactions(borne + joints.load(f[:, 0], f[:, 1:]))
+        reactions = -joints.motions.reactions(borne + joints.load(*parts))
         motion = None if motion is None else joints.motions.Z @ motion
-    return LimitLoad(value, bound, law, step, step.F_ext, load, f[:, 0].copy(),
-                     f[:, 1:].copy(), motion, residuals, tol, program.stands(value), bodies,
-                     reactions, found.model)  # fmt: skip
+    return LimitLoad(value, bound, law, step, step.F_ext, load, parts[0], parts[1], motion,
+                     residuals, tol, program.stands(value), bodies, reactions, found.model,
+                     parts[2])  # fmt: skip
 
 
 Answer = TypeVar("Answer", bound=tuple[Any, ...])  # residuals last
@@ -269,14 +275,14 @@ class BalanceProgram:
         live: FloatArray,
         solver: str | None,
         may_be_open: bool,
-        strength: JointStrength,
+        strength: JointStrength | ResistingCones,
         joints: Eliminated | None = None,
     ) -> None:
         self.joints, self.strength = joints, strength
         self.regularisation: float | None = None  # of the solver's systems; None is its own
         data = self.data = frictional_data(step, law)
         self.live, self.dead = live, np.asarray(step.F_ext)
-        self.mu, self.shape = data.cones.mu, (data.nc, data.d)
+        self.shape = data.nc, data.d
         reach = _CLOSED * data.dt * data.speed[:: data.d]
         self.closed = (step.phi <= reach) | (not may_be_open)
         rows = _without_noise(data.B, step.mass.diagonal, np.repeat(self.closed, data.d))
@@ -294,7 +300,8 @@ class BalanceProgram:
         contact = self.data.cones.contact[rows_of(self.rows)]
         self.unit = smallest_by(contact, self.row[self.rows.indices], data.nc)  # N, of forces
         self.unit = np.where(self.unit > 0.0, self.unit, least)
-        usual = "HIGHS" if data.d == 2 else "CLARABEL"
+        linear = data.d == 2 and isinstance(strength, JointStrength)
+        usual = "HIGHS" if linear else "CLARABEL"
         self.solver = checks.choice("solver", (solver or usual).upper(), cp.installed_solvers())
 
     def _of_bodies(self, values: FloatArray) -> FloatArray:
@@ -314,10 +321,10 @@ class BalanceProgram:
             status, f, _ = self.run(None, 0.0, cp.Constant(1.0))
             if status != "optimal":
                 raise self._failed(f"{self.solver} says {status} of the live load alone", status)
-            return np.inf, self.in_strength(f / self.multiple), None
+            return np.inf, self.strength.nearest(f / self.multiple), None
         motion = velocity / self.length
         value = float(load.value) * self.multiple
-        return value, self.in_strength(f), motion / float(self.live @ motion)
+        return value, self.strength.nearest(f), motion / float(self.live @ motion)
 
     def judged(self) -> Judged:
         """``solved``, with the bound of the mechanism, and the residuals last."""
@@ -347,10 +354,6 @@ class BalanceProgram:
         if not found:
             raise failure or self._failed("no answer", "")
         return min(found, key=lambda pair: pair[0])[1]
-
-    def in_strength(self, f: FloatArray) -> FloatArray:
-        """Forces that the joints bear."""
-        return cone.project(f, self.mu) if self.strength.plain else self.strength.nearest(f)
 
     def power(self, motion: FloatArray) -> float:
         """W that the live load must have at least for a motion: its bound."""
@@ -421,7 +424,7 @@ class BalanceProgram:
         if motion is not None:
             rates = (self.rows @ (motion * self.length)).reshape(f.shape)
             outside = self.strength.violation(rates)
-            size = float(np.linalg.norm(rates, axis=1).max(initial=0.0)) or 1.0
+            size = float(self.strength.speed(rates).max(initial=0.0)) or 1.0
             errors["mechanism"] = float(outside.max(initial=0.0)) / size
             power = float(np.abs(self.dead) @ np.abs(motion))  # W, at one of the live load
             errors["gap"] = abs(bound - value) / (max(abs(value), power) or 1.0)
@@ -437,22 +440,22 @@ class BalanceProgram:
         if not self.strength.plain:
             why = "no multiple is balanced within the strength of the joints"
             return self._failed(f"{self.solver} finds that {why}", "infeasible")
-        rates = cp.reshape(self.rows @ speed, self.shape, order="C")
-        cones = in_cones(rates[:, 0], cp.multiply(self.mu[:, None], rates[:, 1:]))
+        cones = self.strength.rests(self.rows, speed, self.shape[1])
         loads = (self.dead / self.length / self.row, self.live / self.length)
         still = (loads[1] / np.abs(loads[1]).max()) @ speed == 0
-        problem = cp.Problem(cp.Maximize(loads[0] @ speed), [still, cones, cp.abs(speed) <= 1])
+        problem = cp.Problem(cp.Maximize(loads[0] @ speed), [still, *cones, cp.abs(speed) <= 1])
         with contextlib.suppress(cp.SolverError):  # then there is no proof
             problem.solve(solver=self.solver)
         if speed.value is None:
             return self._failed(f"{self.solver} says infeasible, and proves nothing", "infeasible")
         motion = read_only(np.asarray(speed.value) / self.length)
         full = motion if self.joints is None else read_only(self.joints.motions.Z @ motion)
-        rate = (self.data.B @ motion).reshape(self.shape)[self.closed]
-        missed = np.linalg.norm(cone.project(-rate, self.mu[self.closed]), axis=1)
+        missed = self.data.cones.dual_distance(self.data.B @ motion)[self.closed]
         violation, fastest = float(missed.max(initial=0.0)), float(np.abs(speed.value).max())
         drive, powers = float(self.dead @ motion), np.abs(self.dead) @ np.abs(motion)
-        idle = abs(float(self.live @ motion)) <= _CLEAR * float(np.abs(self.live) @ np.abs(motion))
+        most = float(np.abs(loads[1]).max()) * fastest  # of one dof; of a load on one alone, too
+        terms = max(float(np.abs(self.live) @ np.abs(motion)), most)
+        idle = abs(float(self.live @ motion)) <= _CLEAR * terms
         if not (idle and drive > _CLEAR * powers and violation <= _CLEAR * fastest):
             return self._failed(f"{self.solver} says infeasible, and proves nothing", "infeasible")
         proof = InfeasibilityProof("limit load", full, -drive, violation)

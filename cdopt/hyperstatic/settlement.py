@@ -193,7 +193,7 @@ def _solved(program: BalanceProgram, shift: FloatArray) -> tuple[FloatArray, Flo
         raise SolveFailed(
             f"settlement: {why}", backend=program.solver, status=status, problem=program.data
         )
-    return program.in_strength(f), size * velocity / program.length
+    return program.strength.nearest(f), size * velocity / program.length
 
 
 def _residuals(

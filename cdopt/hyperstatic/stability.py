@@ -34,7 +34,7 @@ from cdopt._util.frozen import Frozen
 from cdopt.formulations import FrictionalCD, FrictionNetwork
 from cdopt.formulations.friction_network import NetworkForces
 from cdopt.hyperstatic.limit_load import LimitLoad, limit_of
-from cdopt.hyperstatic.strength import JointStrength, Strength
+from cdopt.hyperstatic.strength import JointStrength, ResistingCones, Strength
 from cdopt.hyperstatic.structures import Structure
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
@@ -248,6 +248,7 @@ def stability(
     limits = checks.flag("limits", limits)
     stated = Structure.of(structure, friction, supports=supports, density=density, unit=unit)
     step = stated.step
+    step.require_no_moments("stability")
     loads = stated.sideways() if live is None else {"live": stated.live(live)}
     associated = FrictionalCD(step, "associated").solve("newton", check=False)
     if not associated.ok and strength is None:
@@ -277,7 +278,7 @@ def stability(
     return replace(found, coulomb=coulomb, elastic=elastic, limits=limits_found)
 
 
-def _bears(strength: JointStrength, elastic: NetworkForces) -> bool:
+def _bears(strength: JointStrength | ResistingCones, elastic: NetworkForces) -> bool:
     """Whether joints bear the forces of elastic contacts."""
     forces = np.column_stack([elastic.f, elastic.f_t])
     return strength.outside(forces) <= _TOL * float(np.abs(forces).max(initial=0.0))

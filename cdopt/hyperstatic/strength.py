@@ -15,11 +15,15 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
+from cdopt.formulations.cone_forms import form_of
+from cdopt.problem import Cones
+from cdopt.problem import friction_cone as cone
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +77,15 @@ class JointStrength(Frozen):
             result.append(f[weak, 0] <= (self.compression / unit)[weak])
         return result
 
+    def rests(self, rows: sp.csr_array, speed: cp.Variable, d: int) -> list[cp.Constraint]:
+        """That the rates ``rows`` @ ``speed`` (nc d,) are in the dual cones of friction."""
+        rates = cp.reshape(rows @ speed, (self.mu.size, d), order="C")
+        return [in_cones(rates[:, 0], cp.multiply(self.mu[:, None], rates[:, 1:]))]
+
     def nearest(self, f: FloatArray) -> FloatArray:
         """Forces (nc, d) within the strength, equal to those that are."""
+        if self.plain:
+            return cone.project(f, self.mu)
         normal = np.clip(f[:, 0], -self.tension, self.compression)
         most = np.maximum(self.mu * normal + self.cohesion, 0.0)
         size = np.linalg.norm(f[:, 1:], axis=1)
@@ -98,11 +109,56 @@ class JointStrength(Frozen):
         outside = np.maximum(closing, 0.0) / np.sqrt(1.0 + self.mu**2)
         return np.where(np.isfinite(self.compression), 0.0, outside)
 
+    def speed(self, rates: FloatArray) -> FloatArray:
+        """(nc,) m/s, the size of rates (nc, d)."""
+        return np.asarray(np.linalg.norm(rates, axis=1))
+
     @property
     def plain(self) -> bool:
         """Whether it is friction alone."""
         endless = not np.isfinite(self.compression).any()
         return bool(endless and not self.cohesion.any() and not self.tension.any())
+
+
+@dataclass(frozen=True, eq=False)
+class ResistingCones(Frozen):
+    """The same of contacts that resist turns, by friction alone: forces in ``cones``."""
+
+    cones: Cones
+
+    def constraints(self, f: cp.Variable, unit: FloatArray) -> list[cp.Constraint]:
+        """Of forces (nc, d) in these units of N; moments are in these times a metre."""
+        stated = form_of(self.cones).holds(cp.vec(f, order="C"))
+        return [term.object for term in stated]
+
+    def rests(self, rows: sp.csr_array, speed: cp.Variable, d: int) -> list[cp.Constraint]:
+        """That the rates ``rows`` @ ``speed`` (nc d,) are in the dual cones."""
+        return [term.object for term in form_of(self.cones).dual(rows, speed, [], "B v")]
+
+    def nearest(self, f: FloatArray) -> FloatArray:
+        """Forces (nc, d) in the cones, equal to those that are."""
+        return self.cones.table(self.cones.project(f.ravel()))
+
+    def outside(self, f: FloatArray) -> float:
+        """N, how far forces (nc, d) are from it at most."""
+        return float(np.linalg.norm(f - self.nearest(f), axis=1).max(initial=0.0))
+
+    def power(self, rates: FloatArray) -> FloatArray:
+        """(nc,) W, zero at rates (nc, d) in the dual cones."""
+        return np.zeros(self.cones.nc)
+
+    def violation(self, rates: FloatArray) -> FloatArray:
+        """(nc,) m/s, what rates (nc, d) lack of opening by the shift."""
+        return np.maximum(self.cones.shift(rates.ravel()) - rates[:, 0], 0.0)
+
+    def speed(self, rates: FloatArray) -> FloatArray:
+        """(nc,) m/s, the size of rates (nc, d), each in proportion to its coefficient."""
+        return np.abs(rates[:, 0]) + self.cones.shift(rates.ravel())
+
+    @property
+    def plain(self) -> bool:
+        """True: it is friction alone."""
+        return True
 
 
 def in_newtons(strength: Strength, areas: FloatArray, mu: FloatArray) -> JointStrength:

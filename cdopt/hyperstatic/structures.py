@@ -15,7 +15,13 @@ from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.collision import Contacts, detect
 from cdopt.collision import step as contact_step
-from cdopt.hyperstatic.strength import JointStrength, Strength, friction_alone, in_newtons
+from cdopt.hyperstatic.strength import (
+    JointStrength,
+    ResistingCones,
+    Strength,
+    friction_alone,
+    in_newtons,
+)
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.friction import Friction
 from cdopt.problem.step import Step
@@ -64,7 +70,8 @@ class Structure:
             raise InvalidInput("structure", "a step without friction", expected)
         if friction is not None:
             rows = rough.B_t, rough.rate, rough.stiffness_ratio, rough.tangents
-            structure = structure.replace(friction=Friction(friction, *rows))
+            moments = rough.torsion, rough.rolling, rough.B_r, rough.cone, rough.spin
+            structure = structure.replace(friction=Friction(friction, *rows, *moments))
         return Structure(structure)
 
     def live(self, load: Any) -> FloatArray:
@@ -90,11 +97,20 @@ class Structure:
         ways = [sign * axis for axis in across for sign in (1.0, -1.0)]
         return {name: self.live(way) for name, way in zip(_NAMES, ways, strict=False)}
 
-    def strength(self, stated: Strength | None) -> JointStrength:
-        """In N of each contact; friction alone if none is stated."""
+    def strength(self, stated: Strength | None) -> JointStrength | ResistingCones:
+        """In N of each contact; friction alone if none is stated.
+
+        Raises
+        ------
+        Unsupported : a strength of contacts that resist turns.
+        """
         friction = self.step.friction
         if friction is None:
             raise TypeError("a step without friction")
+        if stated is not None:
+            self.step.require_no_moments("strength")
+        if friction.moments:
+            return ResistingCones(friction.cones)
         if stated is None:
             return friction_alone(friction.mu)
         checks.instance("strength", stated, Strength)

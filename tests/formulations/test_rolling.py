@@ -258,7 +258,8 @@ def test_what_leaves_moments_out_refuses_them() -> None:
     step = pile("product", seed=6)
     for attempt in (
         lambda: cdopt.CompatibleFriction(step),
-        lambda: cdopt.limit_load(step, np.ones(step.nv)),
+        lambda: cdopt.stability(step),
+        lambda: cdopt.limit_load(step, np.ones(step.nv), strength=cdopt.Strength(1.0)),
         lambda: cdopt.ClassicCD(
             step.replace(
                 friction=cdopt.Friction(0.0, step.friction.B_t, rolling=0.1, B_r=step.friction.B_r)

@@ -10,6 +10,7 @@ import pytest
 
 import cdopt
 from cdopt._util.errors import Unsupported
+from cdopt.problem import Cones
 
 
 def plate(d: int, cone: str, push: float = 0.0) -> cdopt.ContactStep:
@@ -42,18 +43,11 @@ def plate(d: int, cone: str, push: float = 0.0) -> cdopt.ContactStep:
                              friction=friction)  # fmt: skip
 
 
-def plain_bounds(step: cdopt.ContactStep) -> np.ndarray:
-    """(rows, 2) least and largest of each row with CVXPY, of contacts that all rest.
-
-    Reactions of joints come last.
-    """
-    data = cdopt.FrictionalCD(step.without_joints(), "associated").data
-    J = np.zeros((0, step.nv)) if step.joints is None else step.joints.J.toarray()
-    cones, rows = data.cones, data.rows
-    table = [cp.Variable(cones.d) for _ in range(cones.nc)]
-    f, constraints = cp.hstack(table), []
-    stretch = cones.table(cones.stretch)
-    for k, one in enumerate(table):
+def in_cones(cones: Cones, f: cp.Variable) -> list[cp.Constraint]:
+    """That forces (rows,) are in the cones, written plainly."""
+    constraints, stretch = [], cones.table(cones.stretch)
+    for k in range(cones.nc):
+        one = f[k * cones.d : (k + 1) * cones.d]
         ends = np.cumsum([1, *cones.widths])
         for a, b in pairwise(ends.tolist()):
             zero = np.flatnonzero(stretch[k, a:b] == 0.0) + a
@@ -63,6 +57,19 @@ def plain_bounds(step: cdopt.ContactStep) -> np.ndarray:
                 scaled = cp.multiply(one[used], 1.0 / stretch[k, used])
                 constraints.append(cp.norm(scaled, 2) <= one[0])
         constraints.append(one[0] >= 0.0)
+    return constraints
+
+
+def plain_bounds(step: cdopt.ContactStep) -> np.ndarray:
+    """(rows, 2) least and largest of each row with CVXPY, of contacts that all rest.
+
+    Reactions of joints come last.
+    """
+    data = cdopt.FrictionalCD(step.without_joints(), "associated").data
+    J = np.zeros((0, step.nv)) if step.joints is None else step.joints.J.toarray()
+    rows = data.rows
+    f = cp.Variable(rows)
+    constraints = in_cones(data.cones, f)
     f = cp.hstack([f, cp.Variable(len(J))]) if len(J) else f
     constraints.append(np.vstack([data.B.toarray(), J]).T @ f == -step.F_ext)
     ends = np.zeros((rows + len(J), 2))
@@ -158,6 +165,75 @@ def test_what_has_no_moments_yet_is_refused() -> None:
         cdopt.ensemble(report, draws=10)
     with pytest.raises(Unsupported):
         report.mobilised(0)
+
+
+R, MU, MU_R, WEIGHT = 0.3, 0.8, 0.02, 98.1
+
+
+def wheel(space: bool, cone: str, pull: float = 0.0) -> cdopt.ContactStep:
+    """A wheel or a sphere on a floor, pulled along x."""
+    if not space:
+        friction = cdopt.Friction(MU, [[1, 0, R]], rolling=MU_R, B_r=[[0, 0, 1]], cone=cone)
+        M, B, load = np.diag([10.0, 10.0, 0.45]), [[0.0, 1.0, 0.0]], [pull, -WEIGHT, 0.0]
+    else:
+        B_t = [[1, 0, 0, 0, -R, 0], [0, 1, 0, R, 0, 0]]
+        turns = np.eye(6)[3:5]
+        friction = cdopt.Friction(MU, B_t, rolling=MU_R, B_r=turns, cone=cone)
+        M, B = np.diag([10.0] * 3 + [0.36] * 3), [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]
+        load = [pull, 0.0, -WEIGHT, 0.0, 0.0, 0.0]
+    nv = len(load)
+    return cdopt.ContactStep(M, B, [0.0], np.zeros(nv), load, 1e-3, friction=friction)
+
+
+@pytest.mark.parametrize("cone", ["product", "elliptic"])
+@pytest.mark.parametrize("space", [False, True])
+def test_the_pull_that_a_wheel_bears_is_by_hand(space: bool, cone: str) -> None:
+    """μ_r N/r, or where sliding and rolling share N: N/√(μ⁻² + (r/μ_r)²)."""
+    step = wheel(space, cone)
+    limit = cdopt.limit_load(step, np.eye(step.nv)[0])
+    share = MU_R / R if cone == "product" else 1.0 / np.hypot(1.0 / MU, R / MU_R)
+    assert limit.ok
+    assert limit.stands
+    assert limit.value == pytest.approx(share * WEIGHT, rel=1e-9)
+    assert limit.bound == pytest.approx(share * WEIGHT, rel=1e-9)
+    assert np.linalg.norm(limit.f_r) == pytest.approx(limit.value * R, rel=1e-9)
+    assert limit.mechanism @ np.eye(step.nv)[0] == pytest.approx(1.0)
+    cones = step.friction.cones
+    assert cones.dual_distance(limit.rates.ravel()).max() < 1e-9
+    assert np.abs(limit.rates).max() > 1.0  # it rolls
+    assert "f_r" in limit.as_dict()
+
+
+@pytest.mark.parametrize("cone", ["product", "elliptic"])
+def test_no_load_across_keeps_a_sphere_that_is_pulled_too_hard(cone: str) -> None:
+    step = wheel(True, cone, pull=0.2 * WEIGHT)
+    with pytest.raises(cdopt.SolveFailed) as error:
+        cdopt.limit_load(step, np.eye(6)[1])
+    proof, data = error.value.proof, cdopt.FrictionalCD(step, "associated").data
+    assert data.cones.dual_distance(data.B @ proof.vector).max() < 1e-6
+    assert step.F_ext @ proof.vector > 0.0
+    assert abs(proof.vector[1]) < 1e-6
+
+
+@pytest.mark.parametrize("cone", ["product", "elliptic"])
+@pytest.mark.parametrize("d", [2, 3])
+def test_limit_loads_with_a_joint_are_those_of_plain_programs(d: int, cone: str) -> None:
+    """A plate is held against turning by a hinge, and by its contacts against a pull along x."""
+    J = np.zeros((1, 3 * d - 3))
+    J[0, -1] = 1.0
+    step = plate(d, cone).replace(joints=cdopt.Joints(J))
+    live = np.eye(step.nv)[0]
+    limit = cdopt.limit_load(step, live)
+    data = cdopt.FrictionalCD(step.without_joints(), "associated").data
+    f, r, load = cp.Variable(data.rows), cp.Variable(1), cp.Variable()
+    balance = data.B.toarray().T @ f + J.T @ r + step.F_ext + load * live == 0
+    plain = cp.Problem(cp.Maximize(load), [balance, *in_cones(data.cones, f)]).solve("CLARABEL")
+    assert limit.ok
+    assert limit.value == pytest.approx(plain, rel=1e-6)
+    forces = np.column_stack([limit.f, limit.f_t, limit.f_r]).ravel()
+    missed = data.B.T @ forces + J.T @ limit.joint_forces + step.F_ext + limit.value * live
+    assert np.abs(missed).max() < 1e-6
+    assert data.cones.distance(forces).max() < 1e-9
 
 
 @pytest.mark.parametrize("cone", ["product", "elliptic"])
