@@ -211,7 +211,7 @@ def limit_load(
     ------
     InvalidInput : a step or a scene without friction, a load of another shape or of unknown
         bodies, no live load, no such law or solver.
-    Unsupported : a step known only by N and p.
+    Unsupported : a step known only by N and p; a strength of contacts that resist turns.
     SolveFailed : no multiple of the live load is balanced, with a motion that proves it: B v ∈ K*_μ
         and F_liveᵀv = 0, but F_deadᵀv > 0. Or the solver failed.
 
