@@ -16,6 +16,12 @@ def count(number: int, noun: str) -> str:
     return f"{format(number, ',') if number else 'no'} {noun}{'' if number in (0, 1) else 's'}"
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are: "a, b and 3 more"."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def short(number: float, digits: int = 4) -> str:
     """A number with few digits, thousands in groups; a dash for one that is not finite."""
     return f"{_tidy(number):,.{digits}g}" if math.isfinite(number) else "–"

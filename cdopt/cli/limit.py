@@ -12,7 +12,14 @@ from cdopt.cli.output import option
 
 
 def limit(
-    structure: output.SceneName,
+    structure: Annotated[
+        str,
+        typer.Argument(
+            metavar="STRUCTURE",
+            help="A block model, wall.obj:density=2000,fixed=base (.obj, .stl, COMPAS .json); or "
+            "a scene: a file (.toml), one that ships with cdopt, a generator with parameters.",
+        ),
+    ],
     live: Annotated[
         list[str] | None,
         option(

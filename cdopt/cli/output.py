@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cdopt.problem.step import Step
     from cdopt.study import NamedProblem
 
-NO_ANSWER, INFEASIBLE = 1, 2  # exit codes
+NO_ANSWER, INFEASIBLE, UNDECIDED = 1, 2, 3  # exit codes
 PIPE_WIDTH = 100  # columns when the output is no terminal
 PAUSE = 2.0  # s between lines of progress when stderr is no terminal
 REFERENCE_BACKEND = "newton"  # as cdopt.study.REFERENCE_BACKEND, which is slow to import
@@ -79,7 +79,9 @@ SceneName = Annotated[
 Supports = Annotated[
     list[str] | None, option("Blocks that do not move, by name or number, with commas between.")
 ]
-Density = Annotated[float | None, option("Of all blocks, kg/m³.")]
+Density = Annotated[
+    float | None, option("Of all blocks, kg/m³; loads in N and strengths in Pa need it.")
+]
 Unit = Annotated[float | None, option("Length of the file's unit, m.")]
 StrengthOfJoints = Annotated[
     str | None,

@@ -33,7 +33,8 @@ def stability(
     """Say whether a structure of blocks stands, stands only if pressed beforehand, or falls.
 
     The picture shows the blocks with forces that balance the weights, or those that fall. Exit
-    code: 0 where it stands, 1 where it does not or the input is bad.
+    code: 0 where it stands, 1 where it does not or the input is bad, 3 where that is not decided
+    or a limit load is not certified.
     """
     with output.solving("stability", as_json, structure=structure):
         fixed, strong = output.blocks(supports), output.strength(strength)
@@ -61,5 +62,7 @@ def stability(
                 found.step, [found.associated], title=structure, subtitle=found.summary
             )
         output.save_picture(figure, plot)
+    if found.verdict == "not decided" or (found.verdict == "stands" and found.uncertified):
+        raise typer.Exit(output.UNDECIDED)
     if found.verdict != "stands":
         raise typer.Exit(output.NO_ANSWER)

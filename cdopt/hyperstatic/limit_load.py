@@ -137,8 +137,9 @@ class LimitLoad(Frozen):
     @property
     def summary(self) -> str:
         """The result in a sentence or two."""
+        assumed = "" if self.model is None else self.model.assumption
         if self.mechanism is None:
-            return "No multiple of the live load is too large: forces balance it alone."
+            return f"No multiple of the live load is too large: forces balance it alone.{assumed}"
         text = f"The structure bears {self.value:.8g} times the live load"
         if self.value < 0.0:
             text = f"The structure does not stand: it lacks {-self.value:.8g} times the live load"
@@ -151,7 +152,7 @@ class LimitLoad(Frozen):
         if self.law == "coulomb":
             text += " For Coulomb's law it is an upper estimate: sliding that does not open"
             text += " contacts may let it collapse earlier."
-        return text
+        return text + assumed
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is infinite is None."""

@@ -90,7 +90,7 @@ class Settlement(Frozen):
         text = f"{count(int(self.cracks.sum()), 'contact')} of {self.step.nc:,} open, by at most "
         text += f"{short(widest, 4)} m; the weights release {short(self.energy, 4)} J. "
         text += f"It is {'' if self.ok else 'NOT '}certified: residual {residual:.1e} ({worst})."
-        return text
+        return text + ("" if self.model is None else self.model.assumption)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -29,7 +29,7 @@ import numpy as np
 from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import SolveFailed
-from cdopt._util.formatting import count, plain, short
+from cdopt._util.formatting import count, listed, plain, short
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import FrictionalCD, FrictionNetwork
 from cdopt.formulations.friction_network import NetworkForces
@@ -104,7 +104,10 @@ class StabilityVerdict(Frozen):
 
     @property
     def verdict(self) -> str:
-        """One of "stands", "stands only if pressed beforehand", "falls", and "not decided"."""
+        """One of "stands", "stands only if pressed beforehand", "falls", and "not decided".
+
+        ``reason`` tells why it is not decided.
+        """
         if self.admissible is False:
             return FALLS
         if self.admissible is None or self.finds is None:
@@ -136,20 +139,44 @@ class StabilityVerdict(Frozen):
         if self.bears is not None and self.bears.ok and np.isfinite(self.bears.value):
             text += f" It bears {short(self.bears.value, 5)} times its loads."
         if self.admissible is None:
-            text += " Whether admissible forces exist is not certified."
+            text += f" {self.reason}"
         elif self.admissible:
             text += " Admissible forces exist."
         else:
             numbers = np.unique(np.asarray(self.step.dof_body))[self.moving]
-            text += f" No admissible forces exist: {self._named(numbers.tolist())} falls."
+            fall = "falls" if numbers.size == 1 else "fall"
+            text += f" No admissible forces exist: {self._named(numbers.tolist())} {fall}."
         if self.admissible and self.finds:
             text += " Elastic contacts loaded from rest find them."
         elif self.admissible and self.finds is False:
             text += " Elastic contacts loaded from rest would not find them: nothing presses on the"
             text += " joints while the load comes, and Coulomb's law from rest has a motion."
         elif self.admissible:
-            text += " Whether elastic contacts loaded from rest find them is not decided."
-        return text + self._limits_in_words()
+            text += f" {self.reason}"
+        text += self._limits_in_words()
+        return text if self.model is None else text + self.model.assumption
+
+    @property
+    def reason(self) -> str:
+        """Which statement is missing where the verdict is "not decided", and what to try."""
+        if self.verdict != UNKNOWN:
+            return ""
+        if self.bears is not None and not self.bears.ok:
+            worst, error = max(self.bears.residuals.items(), key=lambda pair: pair[1])
+            text = "Whether admissible forces exist is not certified: the multiple of the loads"
+            text += f" that joints bear has the residual {error:.1e} ({worst}), more than"
+            return f"{text} {self.bears.tol:.0e}. Try a strength that differs a little."
+        if self.bears is not None:
+            text = "Whether elastic contacts loaded from rest find them is not decided: those have"
+            text += " friction alone, and forces that balance the loads by friction alone within"
+            return f"{text} the strength were not found. Try without strength."
+        text = "Whether elastic contacts loaded from rest find them is not decided: no elastic"
+        if self.coulomb is not None and self.coulomb.ok:
+            text += " forces were certified, and a step by Coulomb's law from rest does not move,"
+            text += " which proves neither"
+        else:
+            text += " forces were certified, nor was a motion by Coulomb's law from rest"
+        return f"{text}. Try friction that is a little smaller or larger."
 
     def _named(self, bodies: list[int]) -> str:
         if self.model is not None:
@@ -157,8 +184,7 @@ class StabilityVerdict(Frozen):
         else:
             known = self.step.names.body_names
             names = [(known[k] if k < len(known) else "") or str(k) for k in bodies]
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        return ", ".join(names[:_SHOWN]) + more
+        return listed(names, _SHOWN)
 
     def _limits_in_words(self) -> str:
         """The limit load in a sentence, if there is one to report."""
@@ -168,9 +194,22 @@ class StabilityVerdict(Frozen):
         name = next(key for key, one in self.limits.items() if one is limit)
         what = "the live load" if name == "live" else f"each body's weight along {name}"
         if not np.isfinite(limit.value):
-            return f" No multiple of {what} is too large for admissible forces."
-        text = f" They exist up to {short(limit.value, 5)} times {what}"
-        return text + f", where {count(limit.moving, 'body')} would move."
+            text = f" No multiple of {what} is too large for admissible forces."
+            return text + self._uncertified_in_words()
+        text = f" The structure bears {short(limit.value, 5)} times {what}; beyond that a mechanism"
+        return f"{text} of {count(limit.moving, 'body')} moves.{self._uncertified_in_words()}"
+
+    @property
+    def uncertified(self) -> list[str]:
+        """Names of the live loads whose limit is not certified."""
+        return [name for name, one in self.limits.items() if not one.ok]
+
+    def _uncertified_in_words(self) -> str:
+        if not self.uncertified:
+            return ""
+        worst = max(max(self.limits[name].residuals.values()) for name in self.uncertified)
+        names = ", ".join(self.uncertified)
+        return f" NOT certified: the limit load {names} (residual {worst:.1e})."
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -178,6 +217,7 @@ class StabilityVerdict(Frozen):
             plain(
                 {
                     "verdict": self.verdict,
+                    "reason": self.reason,
                     "admissible": self.admissible,
                     "elastic": self.finds,
                     "limits": {name: one.value for name, one in self.limits.items()},

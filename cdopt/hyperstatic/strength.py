@@ -58,6 +58,12 @@ class Strength(Frozen):
             self.__dict__[name] = value.astype(np.float64)
         super().__post_init__()
 
+    @property
+    def friction_alone(self) -> bool:
+        """Whether joints bear nothing beyond friction, and stone does not crush."""
+        weak = np.isfinite(self.compression).any()
+        return not (weak or np.any(self.cohesion) or np.any(self.tension))
+
 
 @dataclass(frozen=True, eq=False)
 class JointStrength(Frozen):

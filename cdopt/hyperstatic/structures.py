@@ -114,6 +114,8 @@ class Structure:
         if stated is None:
             return friction_alone(friction.mu)
         checks.instance("strength", stated, Strength)
+        if self.model is not None and not stated.friction_alone:
+            self.model.require_density("a strength in Pa")
         areas = np.ones(self.step.nc) if self.model is None else self.model.contact_areas
         return in_newtons(stated, areas, friction.mu)
 
@@ -153,16 +155,23 @@ class Structure:
         """(nv,) a direction of all weights, or loads by body."""
         dim = self.dim
         weight = _weights(self.scene, self.model)
+        free = set(np.asarray(self.step.dof_body).tolist())
         table = np.zeros((len(weight), dim + (1 if dim == 2 else 3)))
+        by_weight = not isinstance(load, Mapping) and np.size(load) == dim
+        if self.model is not None and not by_weight:
+            self.model.require_density("a live load in N")
         if isinstance(load, Mapping):
             for body, one in load.items():
                 number = self.body("live", body)
+                if number not in free:
+                    found = f"a load on {body!r}, which does not move"
+                    raise InvalidInput("live", found, "loads of blocks that move")
                 size = np.size(one)
                 if size not in (dim, table.shape[1]):
                     expected = f"{dim} entries, or {table.shape[1]} with torques"
                     raise InvalidInput("live", f"{size:,} entries for {body!r}", expected)
                 table[number, :size] += checks.vector("live", one, size, "N")
-        elif np.size(load) == dim:
+        elif by_weight:
             table[:, :dim] = weight[:, None] * checks.vector("live", load, dim)
         else:
             return checks.vector("live", load, self.step.nv, "N")
@@ -178,7 +187,7 @@ def _weights(scene: Scene | None, model: BlockModel | None) -> FloatArray:
         return np.where(scene.bodies.fixed, 0.0, scene.bodies.mass) * pull
     if model is None:
         raise TypeError("neither a scene nor a block model")
-    return np.where(model.fixed, 0.0, model.masses) * float(np.linalg.norm(model.gravity))
+    return model.weights
 
 
 def touching_step(scene: Scene) -> ContactStep:

@@ -19,7 +19,7 @@ from cdopt._util import checks, files
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt._util.formatting import count, short
+from cdopt._util.formatting import count, listed, short
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.blocks import Block, Interface, joined_areas, outward_normal, shared_faces
 from cdopt.problem.contact_step import ContactStep
@@ -45,6 +45,7 @@ class BlockModel(Frozen):
     tol : m, within which faces are planar and lie on each other.
     moved : m, how far corners were moved at most, so that they do.
     gravity : (3,) m/s². friction : μ of all contacts, if the file's name states it.
+    weighed : whether the density of all blocks that move was given; 1 kg/m³ is assumed otherwise.
     """
 
     name: str
@@ -57,6 +58,7 @@ class BlockModel(Frozen):
     moved: float
     gravity: FloatArray
     friction: float | None = None
+    weighed: bool = True
 
     @cached_property
     def repairs(self) -> list[str]:
@@ -84,6 +86,29 @@ class BlockModel(Frozen):
     def masses(self) -> FloatArray:
         """(nb,) kg."""
         return self.density * [block.volume for block in self.blocks]
+
+    @property
+    def weights(self) -> FloatArray:
+        """(nb,) N, none of fixed blocks."""
+        return np.where(self.fixed, 0.0, self.masses) * float(np.linalg.norm(self.gravity))
+
+    @property
+    def assumption(self) -> str:
+        """A sentence on the density, where none was given; else nothing."""
+        if self.weighed:
+            return ""
+        total = short(float(self.weights.sum()), 4)
+        return f" Total weight {total} N: density 1 kg/m³ assumed."
+
+    def require_density(self, what: str) -> None:
+        """``what`` is in newtons or pascals, which weights must be too.
+
+        Raises
+        ------
+        InvalidInput : no density was given.
+        """
+        if not self.weighed:
+            raise InvalidInput("density", f"none, for {what}", "the density in kg/m³")
 
     @property
     def contact_areas(self) -> FloatArray:
@@ -162,7 +187,8 @@ def load_blocks(
     path : the file. In meshes a block is a group or a solid, or a connected part.
     supports : names or numbers of the blocks that do not move; by default those of the file
         are supports, or whose name begins with "fixed".
-    density : of all blocks, kg/m³; by default the file's, or 1.
+    density : of all blocks, kg/m³; by default the file's, or 1, which ratios of weights do not
+        depend on. Loads in N and strengths in Pa need it.
     unit : length of the file's unit in m, 0.001 for millimetres.
     tol : m, within which faces are planar and shared; by default four units of the last digit of
         the file's coordinates.
@@ -191,11 +217,12 @@ def load_blocks(
     if supports is not None:
         fixed = _supports(supports, names)
     if not fixed.any():
-        known = ", ".join(names[:20])
-        raise InvalidInput("supports", "no block that does not move", f"some of: {known}")
+        some = listed(names, 20)
+        raise InvalidInput("supports", "no block that does not move", f"some of: {some}")
     polygons = [(solid.name, solid.faces) for solid in read.solids]
     blocks, tol, moved = blocks_of(polygons, read.digit, unit, tol)
     heavy = [1.0 if s.density is None else s.density for s in read.solids]
+    known = all(s.density is not None or still for s, still in zip(read.solids, fixed, strict=True))
     if density is not None:
         heavy = [checks.positive("density", density)] * len(blocks)
     faces = _stated_interfaces(read, names, blocks, unit, tol) or shared_faces(blocks, tol)
@@ -211,6 +238,7 @@ def load_blocks(
         moved,
         checks.read_only(gravity),
         friction,
+        density is not None or known,
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from command_line import refuses, run, run_json
 
+import cdopt
 from cdopt._util.files import problems_folder
 
 FOLDER = problems_folder() / "masonry"
@@ -45,11 +48,38 @@ def test_the_limit_load_of_a_block_model(tmp_path) -> None:
 
 def test_joints_with_a_strength_of_their_own() -> None:
     stated = ("--friction", 0.84, "--supports", "0,1", "--strength")
-    path = FOLDER / "type-c.json"
-    weak = run_json("stability", path, *stated, "compression=1e-3", code=1)
+    path, heavy = FOLDER / "type-c.json", ("--density", 1.0)
+    weak = run_json("stability", path, *stated, "compression=1e-3", *heavy, code=1)
     assert weak["verdict"] == "falls"
     plain = run_json("limit", path, *stated[:-1], "--live", "0,1,0")["value"]
-    glued = run_json("limit", path, *stated, "cohesion=1e3", "--live", "0,1,0")["value"]
+    glued = run_json("limit", path, *stated, "cohesion=1e3", *heavy, "--live", "0,1,0")["value"]
     assert glued > plain
     refuses("--strength", "limit", path, *stated, "cohesion=much")
     refuses("--strength", "stability", path, *stated, "glue=1")
+
+
+def test_loads_in_newtons_need_a_density() -> None:
+    path, stated = FOLDER / "type-c.json", ("--friction", 0.84, "--supports", "0,1")
+    name = cdopt.scene.load_blocks(path, supports=[0, 1]).blocks[2].name
+    live = ("--live", f"{name}=0,0,-1000")
+    refuses("density", "limit", path, *stated, *live)
+    refuses("density", "stability", path, *stated, "--strength", "compression=1e6")
+    assert run("limit", path, *stated, *live, "--density", 2400).exit_code == 0
+    for command in ("limit", "stability"):
+        assert "density 1 kg/m³ assumed" in run(command, path, *stated).stdout
+        assert "assumed" not in run(command, path, *stated, "--density", 1).stdout
+
+
+def test_what_is_not_decided_has_a_reason_and_a_code(monkeypatch) -> None:
+    found = cdopt.stability(FOLDER / "type-c.json", 0.84, supports=[0, 1], limits=False)
+    open_ = dataclasses.replace(found, elastic=None)
+    limit = cdopt.limit_load(f"{FOLDER / 'type-c.json'}:fixed=0+1", [1, 0, 0], friction=0.84)
+    loose = dataclasses.replace(limit, tol=1e-300)
+    rough = dataclasses.replace(found, limits={"+x": loose})
+    stated = ("stability", FOLDER / "type-c.json", "--friction", 0.84)
+    for shown, text in ((open_, "not decided: no elastic forces were certified"),
+                        (rough, "NOT certified: the limit load +x")):  # fmt: skip
+        monkeypatch.setattr(cdopt, "stability", lambda *_, shown=shown, **__: shown)
+        result = run(*stated)
+        assert text in " ".join(result.stdout.split())
+        assert result.exit_code == 3

@@ -194,3 +194,9 @@ def test_tall_piers_of_equal_blocks_are_certified(tmp_path) -> None:
         limit = cdopt.limit_load(path, live, friction=0.7)
         assert max(limit.residuals.values()) <= 1e-8
         assert limit.bound == pytest.approx(limit.value, rel=1e-8)
+
+
+def test_a_load_on_a_body_that_does_not_move() -> None:
+    arch = scene.arch(5, density=2000.0).with_friction(0.6)
+    with pytest.raises(cdopt.InvalidInput, match=r"right abutment.*does not move"):
+        cdopt.limit_load(arch, {"right abutment": [0, -1000]})

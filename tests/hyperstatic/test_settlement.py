@@ -105,3 +105,13 @@ def test_what_jams_and_what_does_not_stand(tmp_path) -> None:
     ):
         with pytest.raises(cdopt.InvalidInput, match=words):
             cdopt.settlement(scene, moves)
+
+
+def test_a_springer_of_a_file_that_sinks_as_in_the_guide() -> None:
+    """The summary that the page on masonry prints, up to the residual."""
+    root = Path(__file__).parents[2]
+    path = f"{root / 'examples' / 'professions' / 'arch.obj'}:density=2400"
+    sunk = cdopt.settlement(path, {"fixed_springer_0": [0, 0, -0.02]}, friction=0.6)
+    assert sunk.ok
+    text = (root / "docs" / "masonry.md").read_text(encoding="utf-8")
+    assert f"# {sunk.summary.partition(' It is certified')[0]}" in text

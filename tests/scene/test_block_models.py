@@ -171,5 +171,5 @@ def test_blocks_that_are_not_convex_make_no_scene(tmp_path) -> None:
     with pytest.raises(cdopt.InvalidInput, match=r"fixed L: found corners 1 m in front of face \d"):
         cdopt.scene.load(f"{path}:density=1")
     assert cdopt.limit_load(path, [1, 0, 0], friction=0.3).value == pytest.approx(0.3, abs=1e-8)
-    stated = cdopt.limit_load(f"{path}:friction=0.3", {"block": [0, 1, 0]})
+    stated = cdopt.limit_load(f"{path}:friction=0.3,density=1", {"block": [0, 1, 0]})
     assert stated.value == pytest.approx(0.3 * 9.81, abs=1e-6)
