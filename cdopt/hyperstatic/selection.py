@@ -25,6 +25,7 @@ from cdopt.formulations.compatible_friction import network_on
 from cdopt.hyperstatic.polytope import centre_of
 from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.problem.contact_law import HOOKE
+from cdopt.problem.joints import Joints
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step import Step
 
@@ -57,15 +58,20 @@ class Centre(Frozen):
 
 
 def minimum_norm(report: Indeterminacy) -> Centre | None:
-    """min Σ ‖f‖² over the admissible forces; None when the solver failed.
+    """min Σ ‖f‖² over the admissible forces of contacts; None when the solver failed.
 
     Those of a ``report``: equal linear springs, without friction by the no-tension truss, with
-    friction by the network of Haar & Kármán of equal springs both ways.
+    friction by the network of Haar & Kármán of equal springs both ways. Joints bear what they must,
+    those of finite stiffness too.
     """
     checks.instance("report", report, Indeterminacy)
+    step, joints = report.step, report.step.joints
+    if joints is not None:
+        step = step.replace(joints=Joints(joints.J, joints.rate, names=joints.names))
     if report.law is not None:
-        return _network_answer("minimum norm", report, "associated", equal=True)
-    return _truss_answer("minimum norm", report, report.step.replace(stiffness=1.0), HOOKE)
+        problem = FrictionalCD(step, report.law)
+        return _network_answer("minimum norm", report, "associated", problem, equal=True)
+    return _truss_answer("minimum norm", report, step.replace(stiffness=1.0), HOOKE)
 
 
 def _truss_answer(
@@ -79,10 +85,17 @@ def _truss_answer(
 
 
 def _network_answer(
-    name: str, report: Indeterminacy, flow: str, equal: bool = False
+    name: str,
+    report: Indeterminacy,
+    flow: str,
+    problem: FrictionalCD | None = None,
+    equal: bool = False,
 ) -> Centre | None:
-    """Forces of an elastic network on the report's faces; None if they are refused or fail."""
-    problem = FrictionalCD(report.step, report.law or "")
+    """Forces of an elastic network on the report's faces; None if they are refused or fail.
+
+    ``problem`` is the report's by default.
+    """
+    problem = problem or FrictionalCD(report.step, report.law or "")
     try:
         report.step.require_no_moments("elastic networks")
         forces = network_on(problem, report.faces, flow, equal=equal).solve()

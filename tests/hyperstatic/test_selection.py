@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from judges import step_of
 from scipy.optimize import minimize
 
 import cdopt
-from cdopt.hyperstatic import analytic_centre, place_solutions
+from cdopt.hyperstatic import analytic_centre, minimum_norm, place_solutions
 
 
 def beam(**changes):
@@ -86,3 +87,28 @@ def test_an_interior_point_stops_near_the_analytic_centre():
     row = place_solutions(cdopt.indeterminacy(step), [solution]).rows()[0]
     assert row.to_analytic_centre < 0.05
     assert row.to_minimum_norm > 0.3
+
+
+@pytest.mark.parametrize("mu", [None, 0.4])
+@pytest.mark.parametrize("stiffness", [np.inf, 0.7])
+def test_the_minimum_norm_is_of_contacts_alone_whatever_the_stiffness_of_joints(mu, stiffness):
+    """A bar on four feet that a post holds in the middle: f = W/4 − r/4 with the least Σ f²."""
+    x = np.array([-2.0, -1.0, 1.0, 2.0])
+    rows = np.column_stack([0.0 * x, 0.0 * x + 1.0, x])
+    more = {}
+    if mu is not None:
+        more = {"friction": cdopt.Friction(mu, np.tile([1.0, 0.0, 0.0], (4, 1)))}
+    load, joint = np.array([0.0, -20.0, 3.0]), np.array([[0.0, 1.0, 0.5]])
+    step = cdopt.ContactStep(
+        np.diag([2.0, 2.0, 1.0]), rows, np.zeros(4), np.zeros(3), load, 1e-2,
+        joints=cdopt.Joints(joint, stiffness=stiffness), **more,
+    )  # fmt: skip
+    report = cdopt.indeterminacy(step, law=None if mu is None else "coulomb", contacts=[])
+    found = minimum_norm(report)
+    assert found.ok
+    f, r = cp.Variable(4, nonneg=True), cp.Variable(1)
+    balance = rows[:, 1:].T @ f + joint[:, 1:].T @ r + load[1:] == 0
+    cp.Problem(cp.Minimize(cp.sum_squares(f)), [balance]).solve("CLARABEL")
+    np.testing.assert_allclose(found.f, f.value, atol=1e-6)
+    if mu is not None:
+        np.testing.assert_allclose(found.f_t, 0.0, atol=1e-8)
