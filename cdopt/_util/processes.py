@@ -224,20 +224,21 @@ def _serve(orders: socket.socket) -> None:
         message, files, _, _ = socket.recv_fds(orders, _LONGEST, 4)
         if not message:
             return
+        server = os.getpid()
         if os.fork() == 0:
             orders.close()
-            _watch(*files)
+            _watch(server, *files)
         for file in files:
             os.close(file)
 
 
-def _watch(order: int, answers: int, errors: int, report: int) -> None:
+def _watch(server: int, order: int, answers: int, errors: int, report: int) -> None:
     """Make one more copy, which makes the calls; report its number, and how it ended."""
-    die_with_parent()
+    die_with_parent(server)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    pid = os.fork()
+    watcher, pid = os.getpid(), os.fork()
     if pid == 0:
-        die_with_parent()
+        die_with_parent(watcher)
         os.setpgid(0, 0)
         os.close(report)
         for number, file in enumerate((order, answers, errors)):
@@ -295,10 +296,15 @@ def _begin(
     send(True)
 
 
-def die_with_parent() -> None:
-    """Let the kernel end this process when its parent ends, on Linux."""
+def die_with_parent(parent: int) -> None:
+    """Let the kernel end this process when its parent ends, on Linux.
+
+    It ends at once if the process with number ``parent`` is its parent no longer.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 # --- memory ------------------------------------------------------------------------------------
