@@ -12,12 +12,15 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import listed
 from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.bounds import Bounds
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.delassus_step import ROUND_OFF
 from cdopt.problem.step import Step
 from cdopt.problem.step_problems import interleaved
+
+_SHOWN = 20  # names of bodies in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +138,8 @@ def wrench(
     Parameters
     ----------
     step : the step; a force f has ``step.friction.d`` components, or one without friction.
-    body : its number, as in ``step.dof_body`` and ``step.bodies``; or its name in the scene that
-        the step was made of.
+    body : its number, as in ``step.dof_body`` and ``step.bodies``; or its name in the scene or
+        the block model that the step was made of. A body that does not move needs ``about``.
     of : indices or a mask (nc,) of the contacts whose forces count; default all.
     about : (2,) or (3,) m, the point of the moment; the step then needs ``bodies``, ``normals`` and
         ``points``, with friction also ``tangents``. By default rows are those of the body's own
@@ -202,7 +205,11 @@ def _number(step: ContactStep, body: Any) -> int:
     """The number of a body."""
     if isinstance(body, str):
         names = step.names.body_names
-        checks.choice("body", body, [name for name in names if name])
+        known = [name for name in names if name]
+        if not known:
+            raise InvalidInput("body", repr(body), "a number: the step names no bodies")
+        if body not in known:
+            raise InvalidInput("body", repr(body), f"one of: {listed(known, _SHOWN)}")
         return names.index(body)
     return checks.whole("body", body, -1)
 

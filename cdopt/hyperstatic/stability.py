@@ -179,12 +179,7 @@ class StabilityVerdict(Frozen):
         return f"{text}. Try friction that is a little smaller or larger."
 
     def _named(self, bodies: list[int]) -> str:
-        if self.model is not None:
-            names = [self.model.blocks[k].name for k in bodies]
-        else:
-            known = self.step.names.body_names
-            names = [(known[k] if k < len(known) else "") or str(k) for k in bodies]
-        return listed(names, _SHOWN)
+        return listed([self.step.names.body(k) for k in bodies], _SHOWN)
 
     def _limits_in_words(self) -> str:
         """The limit load in a sentence, if there is one to report."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import count, numbered
 from cdopt._util.frozen import Frozen
 from cdopt.problem.contact_step import ContactStep
 
@@ -26,12 +28,17 @@ class Thrusts(Frozen):
     points : (n, dim) m, centres of pressure: about them the normal forces have no moment.
     forces : (n, dim) N, on the second body.
     normals : (n, dim) unit vectors from the first body to the second.
+    names : (n,) of the joints, by their bodies.
+    on_supports : (dim,) N on each body that does not move, by name: what a foundation has to
+        bear; its horizontal part is the thrust of an arch.
     """
 
     bodies: IntArray
     points: FloatArray
     forces: FloatArray
     normals: FloatArray
+    names: tuple[str, ...]
+    on_supports: Mapping[str, FloatArray]
 
     def lines(self) -> list[FloatArray]:
         """(m, dim) points of each thrust line, through bodies between two loaded joints.
@@ -63,8 +70,12 @@ class Thrusts(Frozen):
         return lines
 
     def __repr__(self) -> str:
-        largest = float(np.linalg.norm(self.forces, axis=1).max(initial=0.0))
-        return f"Thrusts({len(self.bodies)} joints, at most {largest:.5g} N)"
+        size = np.linalg.norm(self.forces, axis=1)
+        if not size.size:
+            return "Thrusts(no joint carries anything)"
+        most = int(size.argmax())
+        joints = count(size.size, "joint")
+        return f"Thrusts({joints}, at most {size[most]:.5g} N in {self.names[most]})"
 
 
 def thrusts(step: ContactStep, f: FloatArray, f_t: FloatArray) -> Thrusts:
@@ -101,12 +112,28 @@ def thrusts(step: ContactStep, f: FloatArray, f_t: FloatArray) -> Thrusts:
     bodies = np.zeros((many, 2), dtype=np.int64)
     bodies[joint] = step.bodies
     loaded = weight > _IDLE * weight.max(initial=0.0)
+    supports = _supports(step)
+    called = numbered([step.names.body(k) for k in supports])
     return Thrusts(
         read_only(bodies[loaded]),
         read_only(centre[loaded] / weight[loaded, None]),
         read_only(total[loaded]),
         read_only(normal[loaded]),
+        tuple("–".join(map(step.names.body, pair)) for pair in bodies[loaded].tolist()),
+        {name: _on(k, step.bodies, vectors) for name, k in zip(called, supports, strict=True)},
     )
+
+
+def _supports(step: ContactStep) -> list[int]:
+    """Bodies with contacts and without degrees of freedom."""
+    free = [] if step.dof_body is None else step.dof_body
+    return list(np.setdiff1d(step.bodies, free).tolist())
+
+
+def _on(body: int, bodies: IntArray, vectors: FloatArray) -> FloatArray:
+    """(dim,) N, of contact forces on a body."""
+    sign = (bodies[:, 1] == body) * 1.0 - (bodies[:, 0] == body)
+    return read_only(sign @ vectors)
 
 
 def _joints(bodies: IntArray, normals: FloatArray) -> IntArray:

@@ -47,6 +47,7 @@ class ContactStep(Step):
     normals : (nc, 2) or (nc, 3) unit vectors from body i towards body j.
     points : (nc, 2) or (nc, 3) contact points, m.
     contact_ids : (nc,) distinct names of the contacts, integers or strings.
+    body_names : (nb,) distinct names of the bodies, by their numbers.
     dof_body : (nv,) the body that each degree of freedom belongs to.
     friction : coefficients and tangential rows, for ``FrictionalCD``.
     joints : bilateral rows J v⁺ + rate = 0 between the bodies; every formulation holds them.

@@ -34,7 +34,8 @@ class DelassusStep(Step):
         of its moments where ``friction`` has torsion or rolling.
     p_vec : (nc,) gap rate of the free motion, m/s; with friction (nc d,).
     dt : time step Δt, s. With the default of one, forces are impulses.
-    stiffness, bodies, normals, points, contact_ids, power, origin : as in ``ContactStep``.
+    stiffness, bodies, normals, points, contact_ids, body_names, power, origin : as in
+        ``ContactStep``.
     friction : coefficients, without tangential rows: N holds them.
     symmetrised : asymmetry that N had before, as in ``Step``; solutions report it.
 

@@ -26,7 +26,7 @@ from cdopt.problem.residual import Groups
 from cdopt.problem.scaling import Parts
 from cdopt.problem.step import Step
 
-_FOR_PEOPLE = ("bodies", "normals", "contact_ids", "origin")  # no solver needs them
+_FOR_PEOPLE = ("bodies", "normals", "contact_ids", "body_names", "origin")  # no solver needs them
 _OF_CONTACTS = ("stiffness", "phi", "restitution", "gap_rate", "points", "p_rows")
 _OF_DOFS = ("v", "F_ext")
 _OF_ALL = ("dt", "power", "v_min")

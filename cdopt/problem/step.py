@@ -65,10 +65,10 @@ class ContactNames(Frozen):
         free = set() if self.dof_body is None else set(self.dof_body.tolist())
         alone = len(free) == 1 and bool(self.body_names)
         pairs = [[k for k in pair if not (alone and k in free)] for pair in self.bodies.tolist()]
-        labels = numbered(["–".join(map(self._body, pair)) for pair in pairs])
+        labels = numbered(["–".join(map(self.body, pair)) for pair in pairs])
         return tuple(f"support {text}" if alone and text.isdigit() else text for text in labels)
 
-    def _body(self, k: int) -> str:
+    def body(self, k: int) -> str:
         """A body's name, or its number."""
         if k < 0:
             return "world"
@@ -111,6 +111,7 @@ class Step(_Declared):
     bodies : (nc, 2) body numbers of each contact, or None.
     normals, points : (nc, 2) or (nc, 3) unit vectors, and contact points in m; or None.
     contact_ids : (nc,) names of the contacts, or None.
+    body_names : (nb,) distinct names of the bodies, by their numbers, or None: of ``origin`` then.
     power : p > 1 of the contact energy, which formulations with elastic contacts take by default.
     dof_body : (nv,) the body of each degree of freedom, or None.
     friction : Friction of the contacts, or None; the frictionless formulations refuse it.
@@ -129,6 +130,7 @@ class Step(_Declared):
     normals: Any = None
     points: Any = None
     contact_ids: Any = None
+    body_names: Any = None
     friction: Friction | None = None
     power: float = HOOKE
     origin: Origin | None = None
@@ -164,6 +166,9 @@ class Step(_Declared):
         ):
             value = getattr(self, name)
             self.__dict__[name] = None if value is None else check(value)
+        if self.body_names is not None:
+            names = checks.labels("body_names", self.body_names, np.size(self.body_names))
+            self.__dict__["body_names"] = names
         if self.normals is None:
             return
         length = np.linalg.norm(self.normals, axis=1)
@@ -182,6 +187,8 @@ class Step(_Declared):
     def names(self) -> ContactNames:
         """What the contacts are called."""
         known = () if self.origin is None else self.origin.names
+        if self.body_names is not None:
+            known = tuple(map(str, self.body_names.tolist()))
         return ContactNames(self.nc, self.contact_ids, self.bodies, known, self.dof_body)
 
     @property

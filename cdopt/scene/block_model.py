@@ -161,6 +161,7 @@ class BlockModel(Frozen):
             friction=friction,
             dt=dt,
             contact_ids=labels,
+            body_names=names,
         )
 
     def __repr__(self) -> str:
