@@ -117,12 +117,12 @@ class Splitting:
                     best, best_forces = residuals[-1], f
                 if best <= accuracy or deadline.passed or k == most or not np.isfinite(best):
                     return best_forces, k, residuals
-            shift = problem.shifted(rates) - rates
+            shift = np.zeros(()) if problem.steep else problem.shifted(rates) - rates
             aim = f + self.penalty * (z - free - shift) / w
             rates = problem.rates_of(self.solve(effect(aim)))
             reached = rates + shift
             y = f - self.penalty * (a * reached + (1.0 - a) * z) / w
-            f = problem.project(y)
+            f = problem.answered(y)
             before, z = z, (f - y) * w / self.penalty
             if k == balance_at and changes < _CHANGES:
                 primal = float(np.sqrt(np.sum((reached - z) ** 2 / w)))

@@ -153,12 +153,13 @@ def _on_cones(
     root, factors = np.sqrt(problem.weight)[:, None], problem.factors
     factor = np.repeat(1.0 / root, f.shape[1])
     rows, spread = scaled(factors.rows, factor), scaled(factors.spread, factor)
+    rules, coefficients = problem.rules_of_answers
     descent = ProximalGradient(
         Terms(
             *(*csr_parts(rows), factor**2 * factors.diagonal, factor * problem.p),
             mu=problem.mu,
-            rules=problem.rules[0],
-            coefficients=problem.rules[1],
+            rules=rules,
+            coefficients=coefficients,
             shift=np.zeros(problem.nc),
         ),
         csr_parts(spread.tocsc()),
@@ -194,9 +195,10 @@ def _on_cones(
             phases.pop(0)
             if not phases:
                 descent.restart((root * best_forces).ravel())
+            if not phases and not problem.steep:
                 rates = root * descent.rates.reshape(f.shape)
                 shift[:] = problem.shift(rates) / root[:, 0]
-        elif problem.coulomb and not phases:
+        elif problem.coulomb and not phases and not problem.steep:
             convex = problem.natural_map(forces, rates, root[:, 0] * shift)
             if convex <= _SETTLED * error:
                 descent.restart(descent.state[0])

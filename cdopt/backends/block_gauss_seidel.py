@@ -32,7 +32,7 @@ from cdopt.backends.native import (
     listed,
     outcome_of,
 )
-from cdopt.backends.network_problem import NetworkProblem
+from cdopt.backends.network_problem import STEEP, NetworkProblem
 from cdopt.problem.cone_rules import FREE, Rules, project_rows, shift_of_rows
 from cdopt.problem.cones import RULED
 
@@ -118,8 +118,9 @@ class BlockSweeps(Sweeps):
 
     def sweep(self, trace: FloatArray) -> tuple[int, bool]:
         """They end when forces hardly change."""
-        blocks, rules, state = self.blocks, self.problem.rules, (self.wide, self.y, trace)
-        if rules[0].size:
+        blocks, state = self.blocks, (self.wide, self.y, trace)
+        if self.problem.rules[0].size:
+            rules = self.problem.rules_of_answers
             room = np.zeros((5, self.problem.d))
             swept = ruled_gauss_seidel(blocks, self.order, rules, self.laws, room, *state)
         else:
@@ -307,14 +308,16 @@ def solve_contact(
 
 @part()
 def _projected(W: FloatArray, r: Three, f: Three, mu: float, coulomb: bool, rho: float) -> Three:
-    """The same by projections, which need not end at an answer."""
-    first = -1.0
+    """The same by projections, which need not end at an answer; for large μ without the shift."""
+    first, cut = -1.0, coulomb and mu > STEEP
     for _ in range(_INNER):
-        slip = mu * np.sqrt(r[1] * r[1] + r[2] * r[2]) if coulomb else 0.0
+        slip = mu * np.sqrt(r[1] * r[1] + r[2] * r[2]) if coulomb and not cut else 0.0
         n0, n1, n2 = f[0] - rho * (r[0] + slip), f[1] - rho * r[1], f[2] - rho * r[2]
         size = np.sqrt(n1 * n1 + n2 * n2)
-        if mu * size <= -n0:
+        if (n0 <= 0.0) if cut else (mu * size <= -n0):
             n0, n1, n2 = 0.0, 0.0, 0.0
+        elif size > mu * n0 and cut:
+            n1, n2 = n1 * mu * n0 / size, n2 * mu * n0 / size
         elif size > mu * n0:
             n0 = (n0 + mu * size) / (1.0 + mu * mu)
             n1, n2 = n1 * mu * n0 / size, n2 * mu * n0 / size

@@ -34,7 +34,8 @@ from cdopt.backends.linalg.sparse_rows import Rows, SparseOperator, csr_parts
 from cdopt.problem import Cones, ContactProblem, FrictionCones, HalfLines
 from cdopt.problem.certificate import worst_residual
 from cdopt.problem.cone_products import Filled
-from cdopt.problem.cone_rules import Rules
+from cdopt.problem.cone_rules import CUT, Rules
+from cdopt.problem.cones import Lines
 from cdopt.problem.contact_law import Compliant, PowerLaw
 from cdopt.problem.existence import prove_infeasible, slater_number
 from cdopt.problem.scaling import delassus_root, rows_of, scaled, total_by
@@ -43,6 +44,7 @@ from cdopt.problem.solution import Iterate, WarmStart
 from cdopt.problem.step_problems import interleaved
 
 _NONE, _NOTHING = np.zeros(0), sp.csr_array((0, 0))
+STEEP = 10.0  # μ beyond which Coulomb's law is solved without the shift
 _SMALL = 20_000  # entries up to which dense products are quicker than sparse ones
 _SHARED: ContextVar[list[tuple[ContactProblem, NetworkProblem]] | None] = ContextVar(
     "_SHARED", default=None
@@ -302,17 +304,41 @@ class NetworkProblem(Compliant):
         return _NONE if self.cones is None else np.array(self.cones.mu)
 
     @cached_property
+    def steep(self) -> bool:
+        """Whether Coulomb's law is solved without the shift, by ``Cones.frictional_cut``.
+
+        Beyond a large μ the shift μ‖g_T‖ hides a gap that closes: the distance to K* of what no
+        force holds is smaller by √(1 + μ²), and so are steps on the forces.
+        """
+        plain = self.K.kinds.keys() <= {FrictionCones.name, Lines.name}
+        return self.coulomb and plain and float(self.K.mu.max(initial=0.0)) > STEEP
+
+    @cached_property
     def rules(self) -> tuple[Rules, FloatArray]:
         """Rules and coefficients (nc, d) of cones, for compiled loops; none where ``mu`` is all."""
         if self.K.kinds.keys() == {FrictionCones.name}:
             return np.zeros((0, self.d), dtype=np.int8), np.zeros((0, self.d))
         return self.K.rules
 
+    @property
+    def rules_of_answers(self) -> tuple[Rules, FloatArray]:
+        """The rules of ``answered``."""
+        if not self.steep:
+            return self.rules
+        rules, coefficients = self.K.rules
+        return np.where(rules == 1, np.int8(CUT), rules), coefficients
+
     def project(self, y: FloatArray) -> FloatArray:
         """The nearest forces in K to y, (rows,) or (nc, d)."""
         if self.cones is None:
             return np.maximum(y, self.floor.reshape(y.shape))
         return self.K.project(y.ravel()).reshape(y.shape)
+
+    def answered(self, y: FloatArray) -> FloatArray:
+        """Forces (nc, d) in K that answer to y: the nearest, or where it is ``steep`` those cut."""
+        if self.steep:
+            return self.table(self.K.frictional_cut(y.ravel()))
+        return self.project(y)
 
     def shift(self, rates: FloatArray) -> FloatArray:
         """(nc,) what the law adds to the normal of the rates (nc, d)."""
@@ -334,6 +360,9 @@ class NetworkProblem(Compliant):
         self, f: FloatArray, rates: FloatArray, shift: FloatArray | None = None
     ) -> float:
         """The largest natural map of forces f (nc, d) with these ``rates``, or with a ``shift``."""
+        if shift is None and self.steep:
+            natural = self.K.coulomb_map(f.ravel(), rates.ravel(), self.weight)
+            return float(self.K.sizes(natural).max(initial=0.0))
         law = self.shifted(rates)
         if shift is not None:
             law = rates.copy()

@@ -133,9 +133,8 @@ class InteriorPoint(SecondOrder):
             proximal = proximal_newton.Proximal(problem, *limits)
             f, residuals = proximal.solve(problem.table(inside.f), left)
         how = f"{problem.operator.statistics} in {inside.steps} steps → {proximal}"
-        return proximal_newton.outcome(
-            problem, f, [*inside.history[1:], *residuals], self.accuracy, how, run
-        )
+        history = [*inside.history[1:], *residuals]
+        return proximal_newton.outcome(problem, f, history, self.accuracy, how, run, proximal.error)
 
     def _iterate(
         self, problem: NetworkProblem, forces: FloatArray | None, run: Run

@@ -16,7 +16,8 @@ solved in two phases. In the first, the shift μ‖g_T‖ is that of the last ou
 inner problems convex; it brings the forces near a solution, or ends where the shift does not
 settle. In the second the system is that of the law itself, which is not symmetric; where Newton's
 step does not reduce the residual, convex steps with the shift of the last iterate replace it.
-Round-off in the rates enters the forces r times magnified, so r is reduced again at the end.
+For large μ a phase without the shift comes first (``CutNewton``). Round-off in the rates enters the
+forces r times magnified, so r is reduced again at the end.
 """
 
 from __future__ import annotations
@@ -206,6 +207,8 @@ _LOOSE = 1e-2  # accuracy of the first inner problem
 _SHARE = 1e-2  # of the natural map, the accuracy of the next inner problem
 _LINEAR = 1e-6, 1e-2  # relative residual of iterative solves, at least and at most
 REACHABLE = 1e-10  # natural map that counts as solved, whatever accuracy beyond it is asked for
+_ROUNDED = 1e-8  # certificate of forces without shift, of which the rest is round-off times μ
+_ROUND_OFF = 64.0  # times EPS w f: natural maps that count as solved, where forces are huge
 _NOISE = 1e4  # times EPS r w: natural maps which may stall for round-off
 _FLOOR = 100.0  # times EPS r w: natural maps that round-off stalls soon, so that r is reduced,
 _QUICK = 0.02  # where the last step left at most this share of it: smaller r will do
@@ -222,7 +225,7 @@ def solve_cones(
     with run.iterating(problem.rows, problem.operator.m):
         proximal = Proximal(problem, run.deadline, accuracy, newton_steps)
         f, residuals = proximal.solve(f, max_steps)
-    return outcome(problem, f, residuals, accuracy, str(proximal), run)
+    return outcome(problem, f, residuals, accuracy, str(proximal), run, proximal.error)
 
 
 def outcome(
@@ -232,10 +235,12 @@ def outcome(
     accuracy: float,
     how: str,
     run: Run,
+    left: float | None = None,
 ) -> Outcome:
-    """The outcome of forces f (nc, d) after these natural maps."""
-    least = min(residuals, default=0.0)
-    met = least <= max(accuracy, REACHABLE)
+    """The outcome of forces f (nc, d) after these natural maps; ``left`` is their own, if known."""
+    least = min(residuals, default=0.0) if left is None else left
+    push = float(np.abs(problem.weight[:, None] * f).max(initial=0.0))
+    met = least <= max(accuracy, REACHABLE, _ROUND_OFF * EPS * push)
     run.report(f"{how}, natural map {least:.1e}")
     status = f"stopped at natural map {least:.1e}"
     return outcome_of(problem, f, met, len(residuals), [np.array(residuals)], how, status)
@@ -280,10 +285,7 @@ class ConeNewton(SemismoothNewton):
 
     def direction(self, at: Point) -> FloatArray | None:
         """With a block for each contact, symmetric where the shift is fixed."""
-        root = self.cones.projection_root(self._aimed(at.g).ravel())
-        left = right = self.root_r[:, :, None] * root
-        if self.shift is None:  # times I + e_n ∇shift, the derivative of the shifted rates
-            right = left + left[:, :, :1] * self.cones.shift_gradient(at.g)[:, None, :]
+        left, right = self.blocks(at.g)
         reduction = 1.0
         if len(self.history) > 1:
             reduction = min(self.history[-1] / self.history[-2], 1.0)
@@ -292,6 +294,18 @@ class ConeNewton(SemismoothNewton):
             return self.net.block_system(left, right).solve(-at.balance, tol)
         except ArithmeticError:
             return None
+
+    def blocks(self, g: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Two arrays (nc, d, d), of which ``leftᵀ right`` is minus the derivative of forces by g.
+
+        They are one where it is symmetric.
+        """
+        root = self.cones.projection_root(self._aimed(g).ravel())
+        left = self.root_r[:, :, None] * root
+        if self.shift is not None:
+            return left, left
+        # times I + e_n ∇shift, the derivative of the shifted rates
+        return left, left + left[:, :, :1] * self.cones.shift_gradient(g)[:, None, :]
 
     def step(self, at: Point, d: FloatArray) -> tuple[float, Point]:
         """By the potential, or for Coulomb's law as far as the imbalance falls."""
@@ -304,6 +318,30 @@ class ConeNewton(SemismoothNewton):
         return lambda t: self.cones.projected_work(y, change, t)
 
 
+class CutNewton(ConeNewton):
+    """Contacts of Coulomb's law without a shift, f = ``frictional_cut``(f_k − r g).
+
+    P. Alart & A. Curnier, Comput. Methods Appl. Mech. Eng. 92 (1991) 353. No rate is multiplied
+    by μ.
+    """
+
+    def _aimed(self, g: FloatArray) -> FloatArray:
+        """f_k − r g (nc, d)."""
+        if g is not self.last[0]:
+            self.last = g, self.f - self.r * g.reshape(self.f.shape)
+        return self.last[1]
+
+    def force(self, g: FloatArray) -> FloatArray:
+        """(rows,)."""
+        return self.cones.frictional_cut(self._aimed(g).ravel())
+
+    def blocks(self, g: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """√r of each row, and √r times the derivative of the cut."""
+        slope = self.cones.cut_derivative(self._aimed(g).ravel())
+        root = self.root_r[:, :, None]
+        return root * np.broadcast_to(np.eye(slope.shape[1]), slope.shape), root * slope
+
+
 class Proximal:
     """The proximal steps and their inner problems.
 
@@ -311,6 +349,8 @@ class Proximal:
     ----------
     accuracy : of the natural map, at which forces are judged by their certificate.
     lagged : whether Coulomb's shift is that of the last outer step.
+    cut : whether the law is solved without a shift.
+    error : natural map of the best forces.
     steps, newton_steps, convex_steps : taken so far; the last are inner problems with a lagged
         shift.
     """
@@ -322,7 +362,7 @@ class Proximal:
         self.problem, self.net, self.w = problem, problem.operator, problem.weight
         self.coulomb, self.deadline, self.accuracy = problem.coulomb, deadline, accuracy
         self.lagged, self.steps, self.newton_steps, self.convex_steps = False, 0, 0, 0
-        self.most = most
+        self.cut, self.error, self.most = False, np.inf, most
 
     def __str__(self) -> str:
         how = f"{self.steps:,} proximal steps, {self.newton_steps:,} Newton steps"
@@ -330,17 +370,20 @@ class Proximal:
 
     def solve(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, list[float]]:
         """The best forces, and the natural map after each proximal step."""
-        self.lagged = self.coulomb
-        best, worst, history = self.phase(f, max_steps)
-        self.lagged, solved = False, max(self.accuracy, REACHABLE)
-        for start in (best, f) if self.coulomb else ():  # again from where the first phase began
-            if worst <= solved or len(history) >= max_steps or self.over:
+        steep, history = self.problem.steep, list[float]()
+        enough = _ROUNDED if steep else max(self.accuracy, REACHABLE)
+        cut, first = [(f, False, True)] if steep else [], (f, self.coulomb, False)
+        again = [(None, False, False), (f, False, False)] if self.coulomb else []
+        best, worst, last = f, np.inf, f
+        for start, self.lagged, self.cut in (*cut, first, *again):
+            if history and (worst <= enough or len(history) >= max_steps or self.over):
                 break
-            forces, worst_now, more = self.phase(start, max_steps - len(history))
+            start = last if start is None else start  # from where the phase before ended
+            last, left, more = self.phase(start, max_steps - len(history))
+            if left < worst or not history:
+                worst, best = left, last
             history += more
-            if worst_now < worst:
-                worst, best = worst_now, forces
-        self.steps = len(history)
+        self.steps, self.error = len(history), self.natural(best)  # others may have had a smaller
         return best, history
 
     @property
@@ -390,10 +433,11 @@ class Proximal:
     ) -> tuple[FloatArray, FloatArray]:
         """x and f (nc, d) after the inner problem from f, with penalties r (nc,)."""
         shift = None if self.coulomb and not self.lagged else self.problem.shift(self.rates(x))
-        newton = ConeNewton(self.problem, tol, self.deadline, f, r, shift)
+        kind = CutNewton if self.cut else ConeNewton
+        newton = kind(self.problem, tol, self.deadline, f, r, None if self.cut else shift)
         x, met = self._inner(x, newton)
         for trial in range(1, _TRIALS * (_LAGGED + 1)):  # convex steps between two trials
-            if shift is not None or met or self.over:
+            if self.cut or shift is not None or met or self.over:
                 break
             convex = trial % (_LAGGED + 1) > 0
             lagged = self.problem.shift(self.rates(x)) if convex else None

@@ -2,7 +2,8 @@
 
 A contact has forces (f_n, f_1, …). The rules give the norms of its rows: the first row is
 ``NORMAL``, or ``FREE`` of a line; of every other row the rule is the number of its norm, 1, 2 or 3,
-or ``ELLIPSE``. With the coefficient μ of each row K is
+or ``ELLIPSE``. With ``CUT`` what is found is not the nearest point, but ``Cones.frictional_cut``.
+With the coefficient μ of each row K is
 
     ‖f_k‖ ≤ μ_k f_n for each norm k,    or  Σ (f_j/μ_j)² ≤ f_n²  of an ellipse.
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, part
 
-NORMAL, FREE, ELLIPSE = 0, -1, -2
+NORMAL, FREE, ELLIPSE, CUT = 0, -1, -2, -3
 _NORMS = 3
 _ROUNDS = 100  # of the search of an ellipse's multiplier, which takes about ten
 
@@ -65,8 +66,23 @@ def project_rows(y: FloatArray, rule: Rules, mu: FloatArray) -> None:
         return
     if y.size > 1 and rule[1] == ELLIPSE:
         _project_on_ellipse(y, mu)
+    elif y.size > 1 and rule[1] == CUT:
+        _cut(y, mu[1])
     else:
         _project_on_norms(y, rule, mu)
+
+
+@part()
+def _cut(y: FloatArray, mu: float) -> None:
+    """f_n = (y_n)₊, and f_T cut to μ f_n."""
+    y[0] = max(y[0], 0.0)
+    square = 0.0
+    for k in range(1, y.size):
+        square += y[k] * y[k]
+    size, most = np.sqrt(square), mu * y[0]
+    if size > most:
+        for k in range(1, y.size):
+            y[k] *= most / size
 
 
 @part()

@@ -20,6 +20,7 @@ def test_exact_answers_of_hard_families_are_certified_and_wrong_ones_are_not() -
         assert table[f"{family}: false ok"] == 0
     assert table["other residual in a moving frame"] == 0
     assert table["false infeasible"] == 0
+    assert table.get("large_mu: no answer", 0) == 0
 
 
 def test_a_fast_body_gives_its_speed_to_no_other_where_n_alone_is_known() -> None:
