@@ -60,8 +60,8 @@ def of(page: str) -> pytest.MarkDecorator:
 
 CHECKED = {
     "adding-a-backend", "audit", "certificates", "choose-formulation", "choose-solver", "comparing",
-    "concepts", "cones", "explore", "friction", "friction-forces", "friction-in-time", "gradients",
-    "grains", "joints", "limit_load", "masonry", "matrices", "measures", "notebooks",
+    "concepts", "cones", "explore", "friction", "friction-forces", "friction-in-time",
+    "friction-solvers", "gradients", "grains", "joints", "limit_load", "masonry", "matrices", "measures", "notebooks",
     "quasicontinuum", "residuals", "scenes", "teaching", "trajectories", "which-law",
 }  # fmt: skip
 
@@ -168,6 +168,11 @@ def test_forces_with_friction(said: Any) -> None:
 def test_friction_in_time(said: Any) -> None:
     stops, expected = map(float, re.search(r"after (\S+) m; v²/2μg = (\S+) m", said[0]).groups())
     assert stops == pytest.approx(expected, rel=0.01)
+
+
+@of("friction-solvers")
+def test_large_coefficients(said: Any) -> None:
+    assert said[0].count("ok: True, f = [9.81], f_t = [-5000.]") == 4
 
 
 @of("which-law")

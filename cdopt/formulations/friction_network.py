@@ -92,14 +92,14 @@ def solved_faces(
     """A certified answer to a step with friction, and its faces.
 
     ``solution`` is one of this step, or the backend that finds it, in ``time_limit`` seconds;
-    default newton. ``tol`` is by default ten times the worst residual, at least 1e-7.
+    default auto. ``tol`` is by default ten times the worst residual, at least 1e-7.
     """
     if isinstance(solution, StepSolution):
         answer = solution
         if not answer.ok or answer.f_t is None:
             raise InvalidInput("solution", repr(solution), "a certified solution with friction")
     else:
-        backend = "newton" if solution is None else solution
+        backend = "auto" if solution is None else solution
         answer = problem.solve(backend, time_limit=time_limit)
         if not answer.ok:
             raise SolveFailed(

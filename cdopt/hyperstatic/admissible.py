@@ -45,7 +45,7 @@ _BLUR = 10.0  # forces below this many residuals of the answer may be zero
 _DELIVERED = 1e-8  # share of the local load of a dof that forces may miss there, to be of use
 _NOISE = 1e9  # errors of the classic answer, below which it cannot measure local loads
 _KNOWN = 1e-6  # of the local load: forces uncertain by less are known
-_SOLVER = "newton"  # the most accurate of cdopt's backends
+_SOLVER = "auto"  # Newton's method; with friction several methods in turn
 
 
 @dataclass(frozen=True, eq=False)

@@ -515,7 +515,7 @@ def _reference(
     if certificate.ok:
         forces = problem.data.cones.table(rows)
         return _solution(problem, motion, forces, certificate.tol), "of these forces, certified"
-    solution = problem.solve("newton", time_limit=deadline.time_limit, check=False)
+    solution = problem.solve("auto", time_limit=deadline.time_limit, check=False)
     if not solution.ok:
         message = f"neither these forces ({certificate.shown}) nor those of cdopt"
         message += f" ({solution.certificate and solution.certificate.shown}) are certified"

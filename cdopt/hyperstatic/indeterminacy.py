@@ -55,7 +55,7 @@ def indeterminacy(
         first. Of a step with joints they may have a column more for each row of J, for its
         reaction: (m, nc d + nj).
     solution : a certified answer to the step, of ``ClassicCD``, or of ``FrictionalCD`` with a law;
-        or the backend that finds one; default newton.
+        or the backend that finds one; default auto.
     contacts : whose bounds to compute: indices or a mask (nc,); a number k for k contacts evenly
         spread over those whose force is not unique; an empty list for none; default all.
     tol : share of a contact's local load below which its force is zero, and of the largest singular
