@@ -62,7 +62,8 @@ CHECKED = {
     "adding-a-backend", "audit", "certificates", "choose-formulation", "choose-solver", "comparing",
     "concepts", "cones", "explore", "friction", "friction-forces", "friction-in-time",
     "friction-solvers", "gradients", "grains", "joints", "limit_load", "masonry", "matrices",
-    "measures", "notebooks", "quasicontinuum", "residuals", "scenes", "teaching", "trajectories", "which-law",
+    "measures", "notebooks", "quasicontinuum", "residuals", "scenes", "teaching", "trajectories",
+    "which-law",
 }  # fmt: skip
 
 
