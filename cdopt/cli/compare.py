@@ -150,7 +150,7 @@ def _print_times_to_certificate(out: str) -> None:
     """The report's table of them, of the whole study."""
     table = cdopt.study.tables.certified(cdopt.study.Results.read(out))
     output.say(f"\n{table.title}", "bold")
-    output.print_table(list(table.header), table.written, table.header[2:7], table.header[:2])
+    output.print_table(list(table.header), table.written, table.header[2:7], table.header[2:])
     output.say(table.about, "dim")
 
 
