@@ -231,6 +231,12 @@ def test_every_public_callable_takes_hostile_arguments(count: int) -> None:
         (lambda: cdopt.indeterminacy(cdopt.open_problem("table")), "its .step is one"),
         (lambda: cdopt.compare(beam(), progress=5), "True or False or a function"),
         (lambda: cdopt.ContactStep(**{**GOOD_STEP, "B": GOOD_STEP["B"].T}), "^B: .*transposed"),
+        (
+            lambda: cdopt.ContactStep(
+                **{**GOOD_STEP, "B": GOOD_STEP["B"].T.tolist(), "M": GOOD_STEP["M"].tolist()}
+            ),
+            "^B: .*transposed",
+        ),
         (lambda: cdopt.ContactStep(**{**GOOD_STEP, "contact_ids": [1, 7, 7]}), "7 at 1 and 2"),
         (
             lambda: cdopt.ContactStep(**{**GOOD_STEP, "phi": [[1], [1, 2], 3]}),

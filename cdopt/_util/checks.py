@@ -515,6 +515,14 @@ def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.c
     return result if result is value else freeze(result)
 
 
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """The shape of a matrix, an array or nested lists; None of lists of different lengths."""
+    try:
+        return tuple(getattr(value, "shape", None) or np.shape(value))
+    except (TypeError, ValueError):
+        return None
+
+
 def gap_gradient(value: object) -> sp.csr_array:
     """B (nc, nv), with at least one degree of freedom."""
     result = matrix("B", value, None, None)

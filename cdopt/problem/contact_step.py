@@ -83,7 +83,7 @@ class ContactStep(Step):
     def __post_init__(self) -> None:
         B = checks.gap_gradient(self.B)
         nc, nv = B.shape
-        if nc != nv and getattr(self.M, "shape", None) == (nc, nc):
+        if nc != nv and checks.shape_of(self.M) == (nc, nc):
             found = f"shape {B.shape}, and M of shape {(nc, nc)}"
             raise InvalidInput("B", found, "shape (nc, nv), a row for each contact: transposed?")
         if self.joints is not None:
