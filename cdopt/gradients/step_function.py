@@ -38,8 +38,8 @@ def needed(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        way = (f'pip install "cdopt-contact[{name}]"',)
-        raise Unsupported(f"cdopt.gradients.{name}", f"{name} is not installed", way) from error
+        reason = f"{name} is not installed: pip install {name}"
+        raise Unsupported(f"cdopt.gradients.{name}", reason) from error
 
 
 class StepFunction:
