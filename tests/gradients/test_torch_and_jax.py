@@ -164,7 +164,7 @@ def test_jax_compiles_and_maps() -> None:
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("torch", "jax"):
         monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(cdopt.Unsupported, match=f"{name} is not installed"):
+        with pytest.raises(cdopt.Unsupported, match=f"not installed: pip install {name}$"):
             getattr(cdopt.gradients, name).layer(cdopt.ClassicCD, BEAM)
 
 
