@@ -83,7 +83,7 @@ class NoTensionTruss(Formulation):
             checks.vector("contact_load", contact_load, nv, "N"),
             PowerLaw(checks.per_contact("stiffness", stiffness, nc, positive=True), power),
             **network_arguments(nc, nv, free_dofs, prescribed_u, contact_ids, dof_body),
-            two_sided=None if two_sided is None else _mask(two_sided, nc),
+            two_sided=mask_of(two_sided, nc),
         )
 
     @staticmethod
@@ -125,8 +125,10 @@ class NoTensionTruss(Formulation):
         )
 
 
-def _mask(two_sided: Any, nc: int) -> BoolArray:
-    """(nc,) flags of the members that also pull."""
+def mask_of(two_sided: Any, nc: int) -> BoolArray | None:
+    """(nc,) flags of the members that also pull, given as flags or indices; None for none."""
+    if two_sided is None:
+        return None
     mask = np.zeros(nc, dtype=bool)
     mask[checks.positions("two_sided", two_sided, nc)] = True
     return read_only(mask)

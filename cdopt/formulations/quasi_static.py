@@ -17,7 +17,12 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import read_only
 from cdopt._util.errors import InfeasibilityProof
-from cdopt.formulations.no_tension_truss import TRUSS_FORMS, NoTensionTruss, network_arguments
+from cdopt.formulations.no_tension_truss import (
+    TRUSS_FORMS,
+    NoTensionTruss,
+    mask_of,
+    network_arguments,
+)
 from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.problem import truss_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw
@@ -38,6 +43,8 @@ class QuasiStatic(NoTensionTruss):
     prescribed_u : (nv,) displacement of the dofs that are not free, m; default zero.
     contact_ids : (nc,) names of the contacts.
     dof_body : (nv,) the body of each dof; names the bodies that nothing holds.
+    two_sided : (nc,) mask, or indices, of elastic joints, which also pull where their gap opens:
+        their forces are k|c|^(p−1) sign c, c = −(Φ + B u); by default none.
 
     Raises
     ------
@@ -67,6 +74,7 @@ class QuasiStatic(NoTensionTruss):
         prescribed_u: Any = None,
         contact_ids: Any = None,
         dof_body: Any = None,
+        two_sided: Any = None,
     ) -> None:
         power = checks.power("power", power)
         form = checks.choice("form", form, TRUSS_FORMS)
@@ -79,6 +87,7 @@ class QuasiStatic(NoTensionTruss):
             PowerLaw(checks.per_contact("stiffness", stiffness, nc, positive=True), power),
             checks.vector("phi", phi, nc, "m"),
             **network_arguments(nc, nv, free_dofs, prescribed_u, contact_ids, dof_body),
+            two_sided=mask_of(two_sided, nc),
         )
 
     def _why(self, proof: InfeasibilityProof) -> str:

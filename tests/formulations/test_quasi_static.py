@@ -84,3 +84,36 @@ def test_what_nothing_holds_is_named():
     assert caught.value.proof.value < 0.0
     with pytest.raises(cdopt.SolveFailed, match="nothing holds dofs 2"):
         cdopt.QuasiStatic(B, [0.0, 0.0], [-1.0, 0.0, -2.0]).solve("clarabel")
+
+
+@pytest.mark.parametrize("form", ["potential", "complementary"])
+@pytest.mark.parametrize("backend", ["newton", "clarabel"])
+def test_a_bolt_pulls_where_a_foot_would_lift(form, backend):
+    """A beam with the load W at its right end, on a foot in the middle and a bolt with play.
+
+    Arms are equal: the bolt bears −W, the foot 2 W. The right foot stays open.
+    """
+    k, play, load = 1000.0, 2e-3, 6.0
+    B, phi = [[1.0, -1.0], [1.0, 0.0], [1.0, 1.0]], [play, 0.0, 0.1]
+    problem = cdopt.QuasiStatic(B, phi, [-load, -load], k, form=form, two_sided=[0])
+    found = problem.solve(backend)
+    assert found.ok
+    np.testing.assert_allclose(found.f, [-load, 2.0 * load, 0.0], rtol=1e-6, atol=1e-6)
+    sunk, turned = -2.0 * load / k, -2.0 * load / k + play - load / k
+    np.testing.assert_allclose(found.u, [sunk, turned], rtol=1e-6)
+    np.testing.assert_allclose(found.gap[0], load / k, rtol=1e-6)
+    with pytest.raises(cdopt.SolveFailed):
+        cdopt.QuasiStatic(B[:2], phi[:2], [-load, -load], k, form=form).solve(backend)
+    with pytest.raises(cdopt.InvalidInput, match="two_sided"):
+        cdopt.QuasiStatic(B, phi, [-load, -load], k, two_sided=[3])
+
+
+def test_a_structure_of_bolts_alone_is_a_linear_frame():
+    """Kᵤ u = F − Bᵀ k Φ with K = Bᵀ k B."""
+    rng = np.random.default_rng(0)
+    B, k, phi = rng.normal(size=(6, 3)), rng.uniform(1.0, 9.0, 6), 0.01 * rng.normal(size=6)
+    applied = rng.normal(size=3)
+    found = cdopt.QuasiStatic(B, phi, applied, k, two_sided=np.ones(6, bool)).solve("newton")
+    u = np.linalg.solve(B.T @ (k[:, None] * B), applied - B.T @ (k * phi))
+    np.testing.assert_allclose(found.u, u, rtol=1e-9)
+    np.testing.assert_allclose(found.f, -k * (B @ u + phi), rtol=1e-9)
