@@ -103,6 +103,9 @@ def test_masonry(said: Any) -> None:
     assert "The structure stands only if pressed beforehand (" in printed
     assert printed.rstrip().endswith("True")
     assert names["model"].contacts == 8
+    right, left = (names["thrusts"].on_supports[f"{side} abutment"] for side in ("right", "left"))
+    assert right[0] == pytest.approx(-left[0], rel=1e-6)
+    assert right[0] > 0.0
 
 
 @of("friction")
