@@ -43,6 +43,7 @@ def limit(
         str | None, option("Solver of CVXPY; default by dimension.", metavar="NAME")
     ] = None,
     plot: output.Picture = None,
+    view: output.View = None,
     as_json: output.Json = False,
 ) -> None:
     """Find the load that a structure can bear.
@@ -51,6 +52,7 @@ def limit(
     mechanism of the collapse comes with it. Exit code: 0, 1 when the input is bad or the value is
     not certified, 2 when no multiple of the live load is proven to be balanced.
     """
+    output.require_view(view)
     placed, dim = _structure(structure, supports, density, unit), 3
     if isinstance(placed, cdopt.scene.Scene):
         dim = placed.dim
@@ -76,7 +78,7 @@ def limit(
         output.echo("no picture: no mechanism limits the load", err=True)
     elif plot is not None:
         title = f"{structure}: {result.value:.5g} times the live load"
-        output.save_picture(cdopt.plots.collapse(result, title=title), plot)
+        output.save_picture(cdopt.plots.collapse(result, view=view or "side", title=title), plot)
     if not result.ok:
         raise typer.Exit(output.NO_ANSWER)
 

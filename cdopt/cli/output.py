@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 import cdopt
+from cdopt._util import checks
 from cdopt._util.formatting import one_line, plain, visible
 from cdopt.cli import INTERRUPTED as INTERRUPTED
 
@@ -103,6 +104,10 @@ Frictionless = Annotated[
 Picture = Annotated[
     str | None, option("Draw a picture: .png, .pdf or .svg.", "--plot", metavar="FILE")
 ]
+View = Annotated[
+    str | None,
+    option("Of the picture, in space: side, isometric or perspective.", metavar="NAME"),
+]
 Power = Annotated[
     float | None, option("Power of the contact energy, 2 Hooke, 2.5 Hertz; default the problem's.")
 ]
@@ -120,6 +125,12 @@ def split(texts: list[str] | None) -> list[str]:
 def blocks(texts: list[str] | None) -> list[str | int] | None:
     """Names or numbers of blocks in the values of ``--supports``; None without any."""
     return [int(word) if word.isdecimal() else word for word in split(texts)] or None
+
+
+def require_view(view: str | None) -> None:
+    """Refuse what ``--view`` does not take, before anything is solved."""
+    if view is not None:
+        checks.choice("view", view, cdopt.plots.bodies.VIEWS)
 
 
 def strength(text: str | None) -> cdopt.Strength | None:

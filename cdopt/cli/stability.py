@@ -28,6 +28,7 @@ def stability(
     unit: output.Unit = None,
     strength: output.StrengthOfJoints = None,
     plot: output.Picture = None,
+    view: output.View = None,
     as_json: output.Json = False,
 ) -> None:
     """Say whether a structure of blocks stands, stands only if pressed beforehand, or falls.
@@ -36,6 +37,7 @@ def stability(
     code: 0 where it stands, 1 where it does not or the input is bad, 3 where that is not decided
     or a limit load is not certified.
     """
+    output.require_view(view)
     with output.solving("stability", as_json, structure=structure):
         fixed, strong = output.blocks(supports), output.strength(strength)
         found = cdopt.stability(
@@ -56,10 +58,14 @@ def stability(
             output.print_table(("live load", "limit", "certified"), rows, ["limit"])
     if plot is not None:
         if found.model is not None:
-            figure = cdopt.plots.structure(found, title=structure)
+            figure = cdopt.plots.structure(found, view=view, title=structure)
         else:
             figure = cdopt.plots.friction_forces(
-                found.step, [found.associated], title=structure, subtitle=found.summary
+                found.step,
+                [found.associated],
+                view=view or "side",
+                title=structure,
+                subtitle=found.summary,
             )
         output.save_picture(figure, plot)
     if found.verdict == "not decided" or (found.verdict == "stands" and found.uncertified):

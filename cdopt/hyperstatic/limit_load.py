@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed
-from cdopt._util.formatting import count
+from cdopt._util.formatting import count, listed
 from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.strength import JointStrength, ResistingCones, Strength
 from cdopt.hyperstatic.structures import Structure
@@ -121,7 +121,16 @@ class LimitLoad(Frozen):
     @property
     def captions(self) -> tuple[str, str]:
         """What the two panels of its picture show."""
-        return f"forces at {self.value:.5g} times the live load", "mechanism, magnified"
+        return f"forces at {self.value:.5g} times the live load", "mechanism"
+
+    @property
+    def title(self) -> str:
+        """The multiple, and what the live load is on."""
+        text = f"{self.value:.5g} times the live load"
+        if self.step.dof_body is None:
+            return text
+        bodies = np.unique(self.step.dof_body[self.live != 0.0]).tolist()
+        return f"{text} on {listed([self.step.names.body(k) for k in bodies], 3)}"
 
     @property
     def moving(self) -> int:

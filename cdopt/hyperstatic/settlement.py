@@ -25,7 +25,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
-from cdopt._util.formatting import count, short
+from cdopt._util.formatting import count, listed, short
 from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.limit_load import BalanceProgram
 from cdopt.hyperstatic.strength import friction_alone
@@ -80,7 +80,16 @@ class Settlement(Frozen):
     @property
     def captions(self) -> tuple[str, str]:
         """What the two panels of its picture show."""
-        return "forces after the settlement", "motion, magnified"
+        return "forces after the settlement", "motion"
+
+    @property
+    def title(self) -> str:
+        """Which supports move, and by how much."""
+        moved = np.flatnonzero(self.supports.any(axis=1)).tolist()
+        far = np.linalg.norm(self.supports[:, : self.rates.shape[1]], axis=1)
+        how = [f"moves by {short(x, 3)} m" if x else "turns" for x in far.tolist()]
+        texts = [f"{self.step.names.body(k)} {how[k]}" for k in moved]
+        return listed(texts, 3)
 
     @property
     def summary(self) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
+from cdopt._util.formatting import short, with_prefix
 from cdopt.collision import move
 from cdopt.geometry.blocks import Block
 from cdopt.hyperstatic import LimitLoad, Settlement, StabilityVerdict, Thrusts, thrusts
@@ -25,13 +26,14 @@ if TYPE_CHECKING:
 _LONGEST = 0.2  # share of the picture's width that the largest force takes
 _FAR = 0.07  # share of the structure's size by which the fastest point moves
 _FLAT = 1.0 - 1e-6  # cosine of the angle between faces that are one
+_PARALLEL = 1e-6  # component along y of normals
 _ROOM = 0.05  # of the picture's size, around the blocks
 
 
 def structure(
     found: StabilityVerdict,
     *,
-    view: str = "isometric",
+    view: str | None = None,
     title: str = "",
     subtitle: str | None = None,
 ) -> Figure:
@@ -43,8 +45,9 @@ def structure(
     Parameters
     ----------
     found : the result of ``cdopt.stability`` for a block model.
-    view : "side" (x to the right, z up), "isometric" or "perspective".
-    subtitle : by default the summary.
+    view : "side" (x to the right, z up), "isometric" or "perspective"; by default the side of
+        structures whose joints are all parallel to y, and isometric.
+    subtitle : by default the summary, and the force that the longest line is.
 
     Raises
     ------
@@ -54,7 +57,7 @@ def structure(
     if model is None:
         raise InvalidInput("found", "a structure without blocks", "stability of a block model")
     corners = np.concatenate([block.vertices for block in model.blocks])
-    camera = Camera.facing(corners, view)
+    camera = Camera.facing(corners, view or ("side" if _is_plane(model) else "isometric"))
     flat = camera.project(corners)[0]
     low, high = flat.min(axis=0), flat.max(axis=0)
     room = _ROOM * float((high - low).max())
@@ -62,15 +65,22 @@ def structure(
     figure, (axes,) = canvas.panels_of(1, box, foot=0.2, caption=0.1)
     numbers = np.unique(np.asarray(found.step.dof_body))
     _draw_blocks(axes, model, camera, falls=set(numbers[found.moving].tolist()))
+    text = found.summary
     if found.forces is not None:
-        _draw_thrusts(axes, thrusts(found.step, *found.forces), camera, box, FRICTION)
+        drawn = thrusts(found.step, *found.forces)
+        _draw_thrusts(axes, drawn, camera, box, FRICTION)
+        text += f" The longest line is a force of {_largest(drawn)}."
     canvas.without_ticks(axes, box)
     canvas.emphasise(axes, False)
-    return canvas.headline(figure, title, found.summary if subtitle is None else subtitle)
+    return canvas.headline(figure, title, text if subtitle is None else subtitle)
 
 
 def collapse(
-    limit: LimitLoad | Settlement, *, view: str = "side", title: str = "", subtitle: str = ""
+    limit: LimitLoad | Settlement,
+    *,
+    view: str = "side",
+    title: str | None = None,
+    subtitle: str = "",
 ) -> Figure:
     """Two panels: forces at the limit load or after a settlement, and the mechanism, magnified.
 
@@ -82,6 +92,7 @@ def collapse(
     ----------
     limit : limit load with a mechanism, or settlement, of a scene or a block model.
     view : of structures in space: "side", "isometric" or "perspective".
+    title : by default ``limit.title``, which load or which support's motion it is.
 
     Raises
     ------
@@ -93,17 +104,35 @@ def collapse(
     if limit.mechanism is None:
         raise InvalidInput("limit", "infinite, without a mechanism", "a finite limit load")
     draw = _of_model if limit.model is not None else _of_scene
-    figure, axes, camera, box = draw(limit, limit.mechanism, view)
-    for panel, name in zip(axes, limit.captions, strict=True):
+    figure, axes, camera, box, factor = draw(limit, limit.mechanism, view)
+    drawn = thrusts(limit.step, limit.f, limit.f_t)
+    scales = f"longest {_largest(drawn)}", "of any size"
+    if isinstance(limit, Settlement):
+        scales = scales[0], f"{factor:.3g} times larger"
+    for panel, what, scale in zip(axes, limit.captions, scales, strict=True):
+        name = f"{what}, {scale}"
         canvas.without_ticks(panel, box)
         canvas.emphasise(panel, False)
         panel.set_title(name, fontsize=canvas.TEXT, loc="left")
-    _draw_thrusts(axes[0], thrusts(limit.step, limit.f, limit.f_t), camera, box, INK)
-    return canvas.headline(figure, title, subtitle)
+    _draw_thrusts(axes[0], drawn, camera, box, INK)
+    return canvas.headline(figure, limit.title if title is None else title, subtitle)
+
+
+def _is_plane(model: BlockModel) -> bool:
+    """Whether all joints are parallel to y."""
+    normals = np.array([face.normal for face in model.interfaces])
+    return bool(np.abs(normals[:, 1]).max(initial=0.0) <= _PARALLEL)
+
+
+def _largest(found: Thrusts) -> str:
+    """The largest resultant, with its unit."""
+    most = float(np.linalg.norm(found.forces, axis=1).max(initial=0.0))
+    unit, name = with_prefix(most, "N")
+    return f"{short(most / unit, 3)} {name}"
 
 
 def _of_scene(limit: LimitLoad | Settlement, mechanism: FloatArray, view: str) -> Any:
-    """A figure of a scene, its two panels with bodies, the camera and the box."""
+    """A figure of a scene, its two panels with bodies, camera, box and factor of the motion."""
     scene, state = limit.bodies or (None, None)
     if scene is None or state is None:
         raise TypeError("a limit load without a scene")
@@ -114,8 +143,8 @@ def _of_scene(limit: LimitLoad | Settlement, mechanism: FloatArray, view: str) -
     velocity = scene.full_dofs.scatter(mechanism, still)
     if isinstance(limit, Settlement):
         velocity = velocity + limit.supports
-    fastest = _fastest(limit, velocity[:, : scene.dim])
-    moved = State(0.0, move(state, velocity, _FAR * size / fastest), still)
+    far = _FAR * size / _fastest(limit, velocity[:, : scene.dim])
+    moved = State(0.0, move(state, velocity, far), still)
     solids = Solids.of(scene, np.stack([state.position, moved.position]))
     camera = Camera.facing(centres, view)
     boxes = np.stack([box_of(solids, each, camera) for each in (state, moved)])
@@ -123,7 +152,7 @@ def _of_scene(limit: LimitLoad | Settlement, mechanism: FloatArray, view: str) -
     figure, axes = canvas.panels_of(2, box, foot=0.1, caption=0.3)
     for panel, shown in zip(axes, (state, moved), strict=True):
         draw_bodies(panel, solids, shown, camera)
-    return figure, axes, camera, box
+    return figure, axes, camera, box, far
 
 
 def _of_model(limit: LimitLoad | Settlement, mechanism: FloatArray, view: str) -> Any:
@@ -150,7 +179,7 @@ def _of_model(limit: LimitLoad | Settlement, mechanism: FloatArray, view: str) -
     falls = {k for k, v in enumerate(speeds) if np.abs(v).max() > 1e-6 * most}
     _draw_blocks(axes[0], model, camera)
     _draw_blocks(axes[1], model, camera, falls, moved)
-    return figure, axes, camera, box
+    return figure, axes, camera, box, far
 
 
 def _fastest(limit: LimitLoad | Settlement, speeds: FloatArray) -> float:

@@ -14,7 +14,7 @@ FOLDER = problems_folder() / "masonry"
 
 def test_models_that_stand_and_that_do_not(tmp_path) -> None:
     stated = ("stability", FOLDER / "type-c.json", "--friction", 0.84, "--supports", "0,1")
-    result = run(*stated, "--plot", tmp_path / "forces.svg")
+    result = run(*stated, "--plot", tmp_path / "forces.svg", "--view", "side")
     assert (tmp_path / "forces.svg").read_text().startswith("<?xml")
     assert result.exit_code == 0
     assert "The structure stands (" in result.stdout
@@ -29,6 +29,8 @@ def test_models_that_stand_and_that_do_not(tmp_path) -> None:
 def test_refusals() -> None:
     refuses("supports", "stability", FOLDER / "H.json", "--friction", 0.84)
     refuses("friction", "stability", FOLDER / "H.json", "--supports", "0,1")
+    seen = ("--plot", "never.png", "--view", "above", "--supports", "0,1")
+    refuses("view", "stability", FOLDER / "type-c.json", "--friction", 1, *seen)
     refuses("no such file", "stability", FOLDER / "I.json", "--friction", 0.84)
 
 

@@ -56,3 +56,38 @@ def test_the_mechanism_of_a_block_model_moves_the_blocks_that_it_moves() -> None
     axes = plots.collapse(limit).axes
     assert len(all_by_gid(axes[1], "falls")) == limit.moving
     assert not all_by_gid(axes[0], "falls")
+
+
+def texts_of(figure) -> list[str]:
+    """Title, subtitle and the headings of the panels."""
+    panels = [axes.get_title(loc="left") for axes in figure.axes]
+    return [text.get_text().replace("\n", " ") for text in figure.texts] + panels
+
+
+def test_pictures_tell_the_load_the_motion_and_the_scale_of_forces() -> None:
+    arch = cdopt.scene.arch(9, density=2000.0).with_friction(0.6)
+    limit = cdopt.limit_load(arch, {"voussoir 2": [0, -1000]})
+    title, forces, motion = texts_of(plots.collapse(limit))
+    assert title == f"{limit.value:.5g} times the live load on voussoir 2"
+    largest = np.linalg.norm(cdopt.thrusts(limit.step, limit.f, limit.f_t).forces, axis=1).max()
+    assert forces.endswith(f"longest {largest / 1e3:.3g} kN")
+    assert motion == "mechanism, of any size"
+    spread = cdopt.settlement(arch, {"right abutment": [0.01, 0]})
+    title, _, motion = texts_of(plots.collapse(spread))
+    assert title == "right abutment moves by 0.01 m"
+    factor = float(motion.removeprefix("motion, ").removesuffix(" times larger"))
+    twice = cdopt.settlement(arch, {"right abutment": [0.02, 0]})
+    half = texts_of(plots.collapse(twice))[-1]
+    assert float(half.removeprefix("motion, ").split()[0]) == pytest.approx(factor / 2, rel=0.01)
+
+
+def test_structures_with_all_joints_across_a_plane_are_seen_from_the_side() -> None:
+    path = FOLDER.parents[1] / "examples" / "professions" / "arch.obj"
+    found = cdopt.stability(path, friction=0.6, density=2400.0, limits=False)
+    pictures = [plots.structure(found, **view) for view in ({}, {"view": "side"})]
+    lines = [np.array(by_gid(p.axes[0], "forces").get_segments()) for p in pictures]
+    np.testing.assert_array_equal(*lines)
+    axes = plots.structure(found, view="isometric").axes[0]
+    other = np.array(by_gid(axes, "forces").get_segments())
+    assert np.abs(other - lines[0]).max() > 0.01
+    assert any("The longest line is a force of " in text for text in texts_of(pictures[0]))
