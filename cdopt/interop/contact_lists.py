@@ -2,14 +2,14 @@
 
 Two tables: the contacts, and the bodies. Each is a ``dump local`` or ``dump custom`` of LAMMPS or
 LIGGGHTS, whose last moment is read, or a text with the names of its columns in the first line.
-Columns are told by their names; names that the codes give themselves, such as ``c_2[7]``, say
-nothing, so that the meaning is stated in their order, ``columns="x1 y1 z1 x2 y2 z2 id1 id2 …"``.
+Columns are told by their names. A name such as ``c_2[7]`` has no meaning that can be read: state
+the meanings in the order of the columns, ``columns="x1 y1 z1 x2 y2 z2 id1 id2 …"``.
 
 | columns of contacts | meaning |
 |---|---|
 | id1, id2 | both bodies; ids that the table of bodies does not have are walls |
 | px, py, pz | contact point, m; else between both surfaces |
-| nx, ny, nz | unit normal from body 1 to 2; else along the centres, or from the point of a wall |
+| nx, ny, nz | normal from body 1 to 2; else along the centres, or from the point of a wall |
 | fx, fy, fz | force of the contact, N; or fnx, … and ftx, …, whose sum it is |
 | mu | friction coefficient, if it differs |
 
@@ -17,7 +17,8 @@ Bodies have id, x, y, z, and radius, mass or both; moments of inertia are those 
 iyy, izz. In the plane there are no z columns.
 
 Codes differ in which body the force acts on. Contacts push, so that the sign is the one by which
-the sum of all normal forces is positive.
+the sum of all normal forces is positive. Normals from body 2 to 1 are told by the centres, and
+turned.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from typing import Any
 import numpy as np
 
 from cdopt._util import checks, files
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
-from cdopt._util.formatting import count
+from cdopt._util.formatting import count, numbered
 from cdopt._util.frozen import Frozen
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.solution import StepSolution
@@ -59,6 +60,7 @@ class ContactList(Frozen):
     f, f_t : (nc,) and (nc, d − 1) N, the forces in the list, along the step's normals and tangents.
     ids : (nb,) of the bodies in the table, by their numbers in the step.
     turned : whether the list has the force on the first body, so that its sign was turned.
+    normals_turned : number of normals that the list had from body 2 to 1, and that were turned.
     """
 
     step: ContactStep
@@ -66,10 +68,14 @@ class ContactList(Frozen):
     f_t: FloatArray
     ids: IntArray
     turned: bool
+    normals_turned: int = 0
 
     def __repr__(self) -> str:
         bodies, contacts = count(self.ids.size, "body"), count(self.step.nc, "contact")
-        return f"ContactList({bodies}, {contacts}, largest force {self.f.max(initial=0.0):.4g} N)"
+        text = f"{bodies}, {contacts}, largest force {self.f.max(initial=0.0):.4g} N"
+        if self.normals_turned:
+            text += f", {count(self.normals_turned, 'normal')} turned to point from id1 to id2"
+        return f"ContactList({text})"
 
 
 def read(
@@ -84,6 +90,8 @@ def read(
     fixed: Any = (),
 ) -> ContactList:
     """A contact list with its forces, for ``cdopt.audit(found.step, found.f, found.f_t)``.
+
+    The step calls bodies by their ids in the file, and contacts by both, "7–12" or "7–wall −1".
 
     Parameters
     ----------
@@ -112,6 +120,8 @@ def read(
     pairs = np.column_stack([_number(ids, table[name]) for name in ("id1", "id2")])
     normals, points = _geometry(table, about, centres, pairs, axes, str(contacts))
     forces = _forces(table, axes, str(contacts))
+    away = _away(centres, pairs, points, normals, "ixx" in about)
+    normals = np.where(away[:, None], -normals, normals)
     turned = bool(np.sum(forces * normals) < 0.0)
     mu = table.get("mu", friction)
     if mu is None:
@@ -119,14 +129,15 @@ def read(
     pull = np.append(np.zeros(len(axes) - 1), -9.81) if gravity is None else gravity
     still = np.flatnonzero(np.isin(ids, np.atleast_1d(np.asarray(fixed, dtype=np.int64))))
     step = ContactStep.from_contacts(
-        points, normals, pairs, masses, moments, centres, friction=mu, gravity=pull, fixed=still
-    )
+        points, normals, pairs, masses, moments, centres, friction=mu, gravity=pull, fixed=still,
+        contact_ids=_names(table, pairs), body_names=ids,
+    )  # fmt: skip
     forces = -forces if turned else forces
     tangents = np.asarray(step.friction.tangents) if step.friction else np.zeros((0, 0, 0))
     along = np.einsum("ikx,ix->ik", tangents, forces)
     across = np.sum(forces * normals, axis=1)
     normal, tangential = checks.read_only(across), checks.read_only(along)
-    return ContactList(step, normal, tangential, ids, turned)
+    return ContactList(step, normal, tangential, ids, turned, int(away.sum()))
 
 
 def read_forces(path: str | Path, step: Step) -> tuple[FloatArray, FloatArray | None]:
@@ -239,6 +250,30 @@ def _number(ids: IntArray, called: FloatArray) -> IntArray:
     wanted = called.astype(np.int64)
     at = np.minimum(np.searchsorted(ids, wanted), max(ids.size - 1, 0))
     return np.where(ids[at] == wanted, at, -1) if ids.size else np.full(wanted.size, -1)
+
+
+def _names(table: dict[str, FloatArray], pairs: IntArray) -> list[str]:
+    """(nc,) names of the contacts by the ids in the file."""
+    both = [table[name].astype(np.int64).tolist() for name in ("id1", "id2")]
+    known = (pairs >= 0).T.tolist()
+    words = [
+        [str(k) if body else f"wall {k}".replace("-", "−") for k, body in zip(*side, strict=True)]
+        for side in zip(both, known, strict=True)
+    ]
+    return numbered(["–".join(pair) for pair in zip(*words, strict=True)])
+
+
+def _away(
+    centres: FloatArray, pairs: IntArray, points: FloatArray, normals: FloatArray, shaped: bool
+) -> BoolArray:
+    """(nc,) the normals that point from body 2 to 1, by the centres.
+
+    A wall has no centre: there the contact point counts. Bodies that are not convex may touch from
+    behind, so that of bodies with a shape all normals are turned or none, by the most.
+    """
+    ends = np.where((pairs >= 0)[:, :, None], centres[pairs], points[:, None])
+    away = np.sum(normals * (ends[:, 1] - ends[:, 0]), axis=1) < 0.0
+    return np.full(away.size, 2 * int(away.sum()) > away.size) if shaped else away
 
 
 def _inertia(

@@ -105,6 +105,67 @@ def test_a_table_as_yade_scripts_write_it(tmp_path) -> None:
         contact_lists.read(contacts, bodies)
 
 
+def test_normals_from_the_second_body_to_the_first_are_turned(tmp_path, solved) -> None:
+    """All of them, or some, with forces on either body: the forces are the same as before."""
+    contacts, bodies = tmp_path / "contacts.txt", spheres_of(PILE, tmp_path / "bodies.txt")
+    contact_lists.write(contacts, PILE, solved.f, solved.f_t)
+    names, *lines = contacts.read_text().splitlines()
+    columns = names.split()
+    table = np.array([line.split() for line in lines], dtype=float)
+    normals, forces = (
+        [columns.index(f"{kind}{axis}") for axis in "xyz"[: PILE.normals.shape[1]]] for kind in "nf"
+    )
+    plain = contact_lists.read(contacts, bodies, 0.5)
+    assert plain.normals_turned == 0
+    assert "turned" not in repr(plain)
+    for every, sign in ((1, 1.0), (1, -1.0), (2, 1.0), (2, -1.0)):
+        changed = table.copy()
+        changed[np.ix_(range(0, len(table), every), normals)] *= -1.0
+        changed[:, forces] *= sign
+        text = "\n".join(" ".join(map(repr, row)) for row in changed.tolist())
+        contacts.write_text(f"{names}\n{text}\n")
+        found = contact_lists.read(contacts, bodies, 0.5)
+        assert found.normals_turned == len(range(0, len(table), every))
+        assert found.turned == (sign < 0.0)
+        assert "turned to point from id1 to id2" in repr(found)
+        np.testing.assert_allclose(found.step.normals, plain.step.normals, atol=1e-14)
+        np.testing.assert_allclose(found.f, plain.f, atol=1e-14)
+        np.testing.assert_allclose(found.f_t, plain.f_t, atol=1e-14)
+
+
+def test_bodies_that_are_not_convex_may_touch_from_behind(tmp_path) -> None:
+    """With moments of inertia stated one normal of three against the centres stays as it is."""
+    contacts, bodies = tmp_path / "contacts.txt", tmp_path / "bodies.txt"
+    bodies.write_text(
+        "id x y z mass ixx iyy izz\n5 0 0 1 1 1 1 1\n9 0 0 3 1 1 1 1\n7 0 0 5 1 1 1 1\n"
+    )
+    rows = ["-1 5 0 0 0 0 0 {} 0 0 30", "5 9 0 0 2 0 0 {} 0 0 20", "9 7 0 0 4 0 0 {} 0 0 10"]
+    for signs, turned in (((1, 1, -1), 0), ((-1, -1, 1), 3)):
+        lines = [row.format(sign) for row, sign in zip(rows, signs, strict=True)]
+        contacts.write_text("id1 id2 px py pz nx ny nz fx fy fz\n" + "\n".join(lines) + "\n")
+        found = contact_lists.read(contacts, bodies, 0.5)
+        assert found.normals_turned == turned
+        np.testing.assert_array_equal(found.step.normals[:, 2], [1, 1, -1])
+
+
+def test_bodies_and_contacts_are_called_by_the_ids_of_the_file(tmp_path) -> None:
+    contacts, bodies = tmp_path / "contacts.txt", tmp_path / "bodies.txt"
+    contacts.write_text(
+        "id1 id2 px py nx ny fx fy\n-2 144 -0.5 0 0 1 0 10\n-2 144 0.5 0 0 1 0 10\n"
+        "144 12 0 2 0 1 0 11\n"
+    )
+    bodies.write_text("id x y radius mass\n144 0 1 1 1\n12 0 3 1 1\n")
+    step = (found := contact_lists.read(contacts, bodies, 0.5, gravity=[0, -10])).step
+    assert step.body_names.tolist() == [12, 144]
+    assert step.contact_names == ["wall −2–144 (1)", "wall −2–144 (2)", "144–12"]
+    verdict = cdopt.audit(step, found.f, found.f_t, np.zeros(step.nv))
+    assert "on body 12 by 1 N" in verdict.summary
+    assert set(verdict.bodies_frame().index) == {"12", "144"}
+    assert "144" in str(verdict)
+    step.save(tmp_path / "step.npz")
+    assert cdopt.ContactStep.load(tmp_path / "step.npz").names.body_names == ("12", "144")
+
+
 @pytest.mark.slow
 def test_ten_thousand_grains(tmp_path) -> None:
     """A pile of 10,416 spheres, its frictionless forces: written, read, judged."""
