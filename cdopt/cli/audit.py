@@ -12,10 +12,15 @@ from cdopt.cli import output
 from cdopt.cli.output import option
 
 _ROWS = 12  # bodies that are listed
+_SHORT = 32  # characters that a column of the table has for what a finding means
+_LIST = "A contact list, with --bodies: a dump local of LAMMPS or LIGGGHTS, or a table. Else "
+_PROBLEM = typer.Argument(
+    metavar="PROBLEM", help=_LIST + output.PROBLEM[0].lower() + output.PROBLEM[1:]
+)
 
 
 def audit(
-    problem: output.ProblemName,
+    problem: Annotated[str, _PROBLEM],
     forces: Annotated[
         str | None,
         option(
@@ -53,9 +58,13 @@ def audit(
     step: Any
     f_t: Any
     if bodies is not None:
-        listed = cdopt.interop.contact_lists.read(
-            problem, bodies, friction, columns=columns, density=density
-        )
+        try:
+            listed = cdopt.interop.contact_lists.read(
+                problem, bodies, friction, columns=columns, density=density
+            )
+        except cdopt.InvalidInput as error:
+            expected = error.expected.replace("columns= states", "--columns states")
+            raise cdopt.InvalidInput(error.argument, error.found, expected) from error
         name, scene, step, f, f_t = problem, None, listed.step, listed.f, listed.f_t
     else:
         named = cdopt.open_problem(problem)
@@ -70,7 +79,12 @@ def audit(
         output.print_json({"problem": name, **verdict.as_dict()})
     else:
         output.say(verdict.summary)
-        output.print_table(("finding", "value", "says"), verdict.table(), ["value"])
+        findings = verdict.table()
+        brief = [(*row, says if len(says) <= _SHORT else "see below") for *row, says in findings]
+        output.print_table(("finding", "value", "says"), brief, ["value"])
+        for what, _, says in findings:
+            if len(says) > _SHORT:
+                output.say(f"{what}: {says}")
         wrong = verdict.wrong_bodies[:_ROWS].tolist()
         rows = [
             (verdict.body_names[b], short(verdict.error[b]), short(verdict.error_share[b], 2))

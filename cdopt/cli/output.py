@@ -58,14 +58,17 @@ def solvers(about: str) -> Any:
     return option(f"{about} With commas between, or repeated.", "--solver", "--solvers")
 
 
+PROBLEM = (
+    "A bank problem, such as beam-uniform or pyramid-hooke:n=10; a member of a family, "
+    "family:chains:32; a .npz file written by ContactStep.save; an FCLib file (.hdf5); a "
+    "step of a recorded run, drop.vtkhdf#12; or a scene, such as beam "
+    "or FILE.toml, where it comes to rest."
+)
 ProblemName = Annotated[
     str,
     typer.Argument(
         metavar="PROBLEM",
-        help="A bank problem, such as beam-uniform or pyramid-hooke:n=10; a member of a family, "
-        "family:chains:32; a .npz file written by ContactStep.save; an FCLib file (.hdf5); a "
-        "step of a recorded run, drop.vtkhdf#12; or a scene, such as beam "
-        "or FILE.toml, where it comes to rest.",
+        help=PROBLEM,
     ),
 ]
 SceneName = Annotated[

@@ -95,7 +95,8 @@ def _draw_findings(axes: Axes, audit: Audit, camera: Camera, width: float) -> No
             half = 0.5 * _LENGTH * width / longest * vectors
             strokes = camera.lines(points - half, points + half)
             canvas.add_lines(axes, strokes, colors=CHOICE, linewidths=2.0, zorder=3, gid="choice")
-            label = f"choice, up to {longest:,.3g} N: no error"
+            whole = float(np.linalg.norm(choice))
+            label = f"choice, {whole:,.4g} N in all, longest stroke {longest:,.3g} N: no error"
             handles.append(canvas.line_key(label, color=CHOICE, linewidth=2.0))
     if outside.size:
         style: dict[str, Any] = {"s": 16, "color": WRONG, "zorder": 4, "linewidths": 0.0}
@@ -109,7 +110,7 @@ def _draw_findings(axes: Axes, audit: Audit, camera: Camera, width: float) -> No
         arrow: dict[str, Any] = {"color": WRONG, "arrowstyle": "-|>", "linewidth": 1.8}
         for start, end in ends:
             axes.annotate("", end, start, arrowprops={**arrow, "shrinkA": 0.0, "shrinkB": 0.0})
-        label = f"error of mechanics, up to {longest:,.3g} N"
+        label = f"error of mechanics, forces without torques: longest arrow {longest:,.3g} N"
         handles.append(canvas.line_key(label, color=WRONG, linewidth=1.8))
     if handles:
         canvas.legend(axes, handles, "upper left")

@@ -35,3 +35,31 @@ def test_what_is_no_table_of_forces_is_named(tmp_path) -> None:
     refuses("--forces", "audit", "beam-uniform")
     path.write_text("1 2\n3 x\n")
     refuses("lines of numbers", "audit", "beam-uniform", "--forces", path)
+
+
+def test_unknown_columns_of_a_list_are_stated_by_an_option(tmp_path) -> None:
+    contacts, bodies = tmp_path / "contacts.txt", tmp_path / "bodies.txt"
+    contacts.write_text("a b c d e f g h\n0 1 0 0 0 1 0 9.81\n")
+    bodies.write_text("id x y radius mass\n1 0 1 1 1\n")
+    listed = ("audit", contacts, "--bodies", bodies, "--friction", 0.5)
+    refuses("--columns states what they mean", *listed)
+    stated = ("--columns", "id1 id2 px py nx ny fx fy")
+    assert "Nothing is wrong" in run(*listed, *stated).stdout
+    assert "A contact list, with --bodies" in " ".join(run("audit", "--help").stdout.split())
+
+
+def test_a_long_reason_is_below_the_table(tmp_path, monkeypatch) -> None:
+    """At 80 columns all values are whole, and all words of the reason are there."""
+    path = tmp_path / "forces.txt"
+    path.write_text("3\n3\n3\n")
+    why = "no forces have this motion: " + " ".join(f"word{k}" for k in range(30))
+    judged = cdopt.audit(cdopt.bank.load("beam-uniform").step, [3, 3, 3])
+    hidden = type(judged)._of(**{**vars(judged), "nearest": None, "failure": why})
+    monkeypatch.setattr(cdopt, "audit", lambda *args, **more: hidden)
+    monkeypatch.setenv("COLUMNS", "80")
+    printed = run("audit", "beam-uniform", "--forces", path).stdout
+    assert "…" not in printed
+    table, below = printed.split("3 distance from admissible forces: ")
+    assert "see below" in table
+    assert why in " ".join(below.split())
+    assert all(value in table for _, value, _ in hidden.table())

@@ -37,6 +37,9 @@ def test_a_choice_has_strokes_and_no_arrow() -> None:
     ratio = float(np.sum(along * vectors) / np.sum(vectors**2))
     np.testing.assert_allclose(along, ratio * vectors, atol=1e-9)
     assert not all_by_gid(axes, "outside")
+    key = axes.get_legend().texts[0].get_text()
+    assert f"{np.linalg.norm(found.choice):,.4g} N in all" in key  # the number of the title
+    assert f"longest stroke {np.linalg.norm(vectors, axis=1).max():,.3g} N" in key
 
 
 def test_steps_without_points_show_contacts_alone() -> None:
