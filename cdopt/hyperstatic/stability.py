@@ -62,6 +62,7 @@ class StabilityVerdict(Frozen):
         "-y", or "live".
     bears : where joints have a strength beyond friction, how many times its loads the structure
         bears, which then says whether admissible forces exist; None otherwise.
+    unsolved : names of the live loads for which the solver found neither a limit nor a proof.
     """
 
     step: ContactStep
@@ -71,6 +72,7 @@ class StabilityVerdict(Frozen):
     elastic: NetworkForces | None
     limits: Mapping[str, LimitLoad]
     bears: LimitLoad | None = None
+    unsolved: tuple[str, ...] = ()
 
     @property
     def admissible(self) -> bool | None:
@@ -184,8 +186,10 @@ class StabilityVerdict(Frozen):
     def _limits_in_words(self) -> str:
         """The limit load in a sentence, if there is one to report."""
         limit = self.limit
-        if limit is None or not self.admissible:
+        if not self.admissible:
             return ""
+        if limit is None:
+            return self._uncertified_in_words()
         name = next(key for key, one in self.limits.items() if one is limit)
         what = "the live load" if name == "live" else f"each body's weight along {name}"
         if not np.isfinite(limit.value):
@@ -196,15 +200,14 @@ class StabilityVerdict(Frozen):
 
     @property
     def uncertified(self) -> list[str]:
-        """Names of the live loads whose limit is not certified."""
-        return [name for name, one in self.limits.items() if not one.ok]
+        """Names of the live loads whose limit is not certified, those without an answer last."""
+        return [*(name for name, one in self.limits.items() if not one.ok), *self.unsolved]
 
     def _uncertified_in_words(self) -> str:
-        if not self.uncertified:
-            return ""
-        worst = max(max(self.limits[name].residuals.values()) for name in self.uncertified)
-        names = ", ".join(self.uncertified)
-        return f" NOT certified: the limit load {names} (residual {worst:.1e})."
+        loose = {n: max(one.residuals.values()) for n, one in self.limits.items() if not one.ok}
+        texts = [f"{name} (residual {error:.1e})" for name, error in loose.items()]
+        texts += [f"{name} (the solver failed)" for name in self.unsolved]
+        return f" NOT certified: the limit load {', '.join(texts)}." if texts else ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -216,7 +219,7 @@ class StabilityVerdict(Frozen):
                     "admissible": self.admissible,
                     "elastic": self.finds,
                     "limits": {name: one.value for name, one in self.limits.items()},
-                    "certified": all(one.ok for one in self.limits.values()) and self.associated.ok,
+                    "certified": not self.uncertified and self.associated.ok,
                     "contacts": self.step.nc,
                     "repairs": [] if self.model is None else self.model.repairs,
                     "tol": None if self.model is None else self.model.tol,
@@ -304,13 +307,17 @@ def stability(
         if elastic is not None and not _bears(strong, elastic):
             elastic = None
     limits_found: dict[str, LimitLoad] = {}
+    unsolved: list[str] = []
     for name, load in loads.items() if limits else ():
         try:
             limits_found[name] = limit_of(stated, load, "associated", strong, None, _TOL)
         except SolveFailed as error:
             if error.proof is None and elastic is not None:
                 raise
-    return replace(found, coulomb=coulomb, elastic=elastic, limits=limits_found)
+            if error.proof is None:
+                unsolved.append(name)
+    found = replace(found, limits=limits_found, unsolved=tuple(unsolved))
+    return replace(found, coulomb=coulomb, elastic=elastic)
 
 
 def _bears(strength: JointStrength | ResistingCones, elastic: NetworkForces) -> bool:

@@ -78,9 +78,11 @@ def test_what_is_not_decided_has_a_reason_and_a_code(monkeypatch) -> None:
     limit = cdopt.limit_load(f"{FOLDER / 'type-c.json'}:fixed=0+1", [1, 0, 0], friction=0.84)
     loose = dataclasses.replace(limit, tol=1e-300)
     rough = dataclasses.replace(found, limits={"+x": loose})
+    lost = dataclasses.replace(found, unsolved=("-y",))
     stated = ("stability", FOLDER / "type-c.json", "--friction", 0.84)
     for shown, text in ((open_, "not decided: no elastic forces were certified"),
-                        (rough, "NOT certified: the limit load +x")):  # fmt: skip
+                        (rough, "NOT certified: the limit load +x (residual"),
+                        (lost, "NOT certified: the limit load -y (the solver")):  # fmt: skip
         monkeypatch.setattr(cdopt, "stability", lambda *_, shown=shown, **__: shown)
         result = run(*stated)
         assert text in " ".join(result.stdout.split())
