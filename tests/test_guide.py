@@ -94,6 +94,10 @@ def test_grains(said: Any) -> None:
     printed, _ = said
     assert printed.startswith("ContactList(2 bodies, 3 contacts")
     assert "Nothing is wrong with the forces" in printed
+    assert (
+        "Quantity(pressure: [3.75, 3.75])" in printed
+    )  # two floor contacts: 0.5 m · 30 N / 2 m² / 2
+    assert "in the list 3.75" in printed
 
 
 @of("masonry")

@@ -166,11 +166,13 @@ def _draw_contacts(axes: Axes, audit: Audit) -> None:
     canvas.axis_labels(axes, "contact", "normal force [N]")
     canvas.legend(axes, handles, "upper right", ncols=4, bbox_to_anchor=(1.0, 1.16))
     if shown.size < audit.step.nc:
-        text = f"{shown.size} of {audit.step.nc:,} contacts, those farthest off"
+        which = "farthest off" if audit.nearest is not None else "farthest outside, then the first"
+        text = f"{shown.size} of {audit.step.nc:,} contacts, those {which}"
         canvas.small_text(axes, text, (0.0, 5.0), color=QUIET)
 
 
 def _chosen(audit: Audit) -> IntArray:
     """The contacts that have a place in the lower panel."""
-    order = np.argsort(-np.nan_to_num(audit.distance_share), kind="stable")[:_SHOWN]
+    far = audit.distance_share if audit.nearest is not None else audit.beyond / audit.acting
+    order = np.argsort(-np.nan_to_num(far), kind="stable")[:_SHOWN]
     return np.sort(order)

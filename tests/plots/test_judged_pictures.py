@@ -49,3 +49,17 @@ def test_steps_without_points_show_contacts_alone() -> None:
     assert len(by_gid(figure.axes[0], "outside").get_xdata()) == 2
     with pytest.raises(cdopt.InvalidInput, match="view"):
         plots.judged_forces(cdopt.audit(STEP, np.ones(STEP.nc)), view="below")
+
+
+def test_without_nearest_forces_the_contacts_outside_come_first() -> None:
+    """Of 100 contacts the one whose force pulls is shown, although it is the last."""
+    n = 100
+    step = cdopt.ContactStep(np.eye(n), np.eye(n), np.zeros(n), np.zeros(n), -np.ones(n), 1e-3)
+    forces = np.ones(n)
+    forces[-1] = -1.0
+    judged = cdopt.audit(step, forces, v_next=np.zeros(n))
+    unknown = np.full(n, np.nan)
+    hidden = type(judged)._of(**{**vars(judged), "nearest": None, "distance": unknown})
+    axes = plots.judged_forces(hidden).axes[-1]
+    np.testing.assert_array_equal(by_gid(axes, "outside").get_ydata(), [-1.0])
+    assert any("farthest outside" in text.get_text() for text in axes.texts)
