@@ -173,3 +173,18 @@ def test_blocks_that_are_not_convex_make_no_scene(tmp_path) -> None:
     assert cdopt.limit_load(path, [1, 0, 0], friction=0.3).value == pytest.approx(0.3, abs=1e-8)
     stated = cdopt.limit_load(f"{path}:friction=0.3,density=1", {"block": [0, 1, 0]})
     assert stated.value == pytest.approx(0.3 * 9.81, abs=1e-6)
+
+
+def test_a_message_tells_how_many_blocks_it_leaves_out(tmp_path) -> None:
+    tower = {f"b{k}": box((0, 0, k), (1, 1, k + 1)) for k in range(23)}
+    with pytest.raises(cdopt.InvalidInput, match=r"some of: b0, b1, .*, b19 and 3 more$"):
+        load_blocks(write_obj(tmp_path / "tower.obj", tower, 4))
+
+
+def test_two_blocks_fall_and_one_falls(tmp_path) -> None:
+    """Blocks on a ledge whose centres are beyond its edge."""
+    for n, text in ((1, "b0 falls."), (2, "b0, b1 fall.")):
+        over = {f"b{k}": box((0.9, 3 * k, 0), (2, 3 * k + 1, 1)) for k in range(n)}
+        model = {"fixed": box((-1, -1, -1), (1, 9, 0)), **over}
+        path = write_obj(tmp_path / f"{n}.obj", model, 4)
+        assert text in cdopt.stability(path, friction=0.5, limits=False).summary
