@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 import cdopt
-from cdopt._util import checks
 from cdopt._util.formatting import one_line, plain, visible
 from cdopt.cli import INTERRUPTED as INTERRUPTED
 
@@ -132,8 +131,9 @@ def blocks(texts: list[str] | None) -> list[str | int] | None:
 
 def require_view(view: str | None) -> None:
     """Refuse what ``--view`` does not take, before anything is solved."""
-    if view is not None:
-        checks.choice("view", view, cdopt.plots.bodies.VIEWS)
+    if view is not None and view not in cdopt.plots.bodies.VIEWS:
+        expected = f"one of {', '.join(cdopt.plots.bodies.VIEWS)}"
+        raise cdopt.InvalidInput("--view", repr(view), expected)
 
 
 def strength(text: str | None) -> cdopt.Strength | None:
