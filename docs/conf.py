@@ -69,7 +69,7 @@ nitpick_ignore_regex = [  # what stands in annotations and has no page here
     (r"py:.*", r"Executor|Any|Points|Self"),
     (r"py:class", r"Cell|dict\[str"),
     (r"py:.*", r"(cdopt\.problem\.\w+\.)?Scaled\w+"),  # records that only cdopt makes
-    (r"py:.*", r"(concurrent|dask|mujoco|h5py|pandas|rich|types|fractions|os|abc|enum)\..*"),
+    (r"py:.*", r"(concurrent|dask|jax|mujoco|h5py|pandas|rich|types|fractions|os|abc|enum)\..*"),
 ]
 
 # --- looks -----------------------------------------------------------------------------

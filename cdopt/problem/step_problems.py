@@ -184,6 +184,7 @@ def soft_data(
     p = read_only(np.asarray(data.B @ data.rest + bias))
     soft = dataclasses.replace(data, kind="soft step", bias=bias, p=p)
     if springs is not None:
+        springs = checks.instance("springs", springs, Joints)
         soft = with_lines(soft, springs.J, springs.rate)
         compliance = np.append(compliance, 1.0 / (springs.stiffness * soft.dt))
     return soft.softened(compliance)

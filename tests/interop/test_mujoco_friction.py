@@ -172,7 +172,7 @@ def test_forces_of_mujoco_at_rest_are_admissible(name: str) -> None:
     model, data, _ = run_of_mujoco(scene, mu, 4.0)
     step = bridge.contact_step(model, data, friction=True).replace(v=np.zeros(model.nv))
     f, f_t = np.split(data.efc_force.reshape(-1, 3), [1], axis=1)
-    report = cdopt.indeterminacy(step, law="coulomb")
+    report = cdopt.indeterminacy(step, "coulomb", solution="newton")  # units are of this answer
     load = step.B.T @ f.ravel() + step.friction.B_t.T @ f_t.ravel() + step.F_ext
     unbalanced = np.abs(load).max() / report.unit.max()
     assert unbalanced < 2e-3
