@@ -6,33 +6,17 @@ from typing import Any, Protocol
 
 from cdopt._util import checks
 from cdopt._util.errors import Unsupported
+from cdopt.formulations.parametrised import Posed
 from cdopt.formulations.statement import can_vary
 from cdopt.problem import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step_problems import on_same_network
 
 
-class RigidFormulation(Protocol):
+class RigidFormulation(Posed, Protocol):
     """What ``Prepared`` needs of a formulation."""
 
-    step: Any
-    data: Any
-    joints: Any
     bodies: Any
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def in_forces(self) -> bool:
-        """Whether it is stated in forces."""
-
-    @property
-    def extended(self) -> bool:
-        """Whether constraints or objectives were added."""
-
-    def _restated(self, **changes: Any) -> Any: ...
 
 
 class Prepared:
