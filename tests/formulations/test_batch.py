@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jointed import bars
+from wedges import wedge
 
 import cdopt
 from cdopt.formulations import Formulation
 from cdopt.problem import Step, certify
 from cdopt.problem.certificate import certify_each
 from cdopt.problem.stacking import Stack, likeness
-from tests.problem.jointed import bars
-from tests.problem.test_slater import wedge
 
 Make = Callable[[Any], Any]
 SMOOTH = ["beam-uniform", "table", "rank-deficient", "pyramid-hooke", "ten-orders", "crystal-2d"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from pictures import all_by_gid, by_gid
@@ -82,7 +84,7 @@ def test_pictures_tell_the_load_the_motion_and_the_scale_of_forces() -> None:
 
 
 def test_structures_with_all_joints_across_a_plane_are_seen_from_the_side() -> None:
-    path = FOLDER.parents[1] / "examples" / "professions" / "arch.obj"
+    path = Path(__file__).parents[2] / "examples" / "professions" / "arch.obj"
     found = cdopt.stability(path, friction=0.6, density=2400.0, limits=False)
     pictures = [plots.structure(found, **view) for view in ({}, {"view": "side"})]
     lines = [np.array(by_gid(p.axes[0], "forces").get_segments()) for p in pictures]
