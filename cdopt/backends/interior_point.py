@@ -29,6 +29,7 @@ from cdopt.backends.cone_algebra import ConeScaling, HalfLineScaling, to_zero
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg.factorisation import DENSE
 from cdopt.backends.linalg.network import System
+from cdopt.backends.linalg.tied_blocks import TiedSystem
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.problem import FrictionCones
 from cdopt.problem.contact_law import HOOKE
@@ -225,7 +226,7 @@ class _Step:
         self.tol = min(max(1e-2 * mu, 1e-9), 1e-3)
         self.system = self._system()
 
-    def _system(self) -> System:
+    def _system(self) -> System | TiedSystem:
         if isinstance(self.at, ConeScaling):
             root = self.at.root()
             left = right = root * np.reshape(self.units.a, (len(root), 1, -1))

@@ -21,7 +21,7 @@ from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
 from cdopt.formulations.base import FORMS, Formulation
 from cdopt.formulations.printing import align, conjugate_latex
-from cdopt.problem import ContactStep, Step, elastic_data
+from cdopt.problem import ContactStep, Step, elastic_data, with_matrices
 from cdopt.problem.contact_law import PowerLaw
 
 
@@ -38,7 +38,7 @@ class ElasticStep(Formulation):
     def _take(self, step: Step, form: str) -> ContactStep:
         """The step, after a check; refuse what is not a ContactStep. Keep the form asked for."""
         checks.instance("step", step, Step)
-        step = step.require_matrices(type(self).__name__)
+        step = with_matrices(step, type(self).__name__)
         step.require_frictionless(type(self).__name__)
         self.form = form
         return step

@@ -35,6 +35,7 @@ from cdopt.problem import (
     StepSolution,
     frictional_data,
     rigid_data,
+    with_matrices,
 )
 
 _TOL = 1e-7
@@ -100,7 +101,7 @@ def of(
     answer = certified(stated.solve() if solution is None else solution)
     if isinstance(formulation, NoTensionTruss):
         return TrussDerivatives(formulation, answer, on_kink)
-    stated.step.require_matrices("derivatives")
+    with_matrices(stated.step, "derivatives")
     return next(make for kind, make in _KINDS.items() if isinstance(formulation, kind))(
         formulation, answer, on_kink, tol
     )

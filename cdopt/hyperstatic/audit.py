@@ -41,7 +41,7 @@ from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.cones import OPEN, FixedFaces
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_problem import ContactProblem
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, with_matrices
 from cdopt.problem.joint_elimination import Eliminated
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale, contact_rows
@@ -462,7 +462,7 @@ class _Nearest(NamedTuple):
 
 def _stated(step: Any, law: Any) -> tuple[ContactStep, str | None]:
     """A step with matrices, and the law of its friction."""
-    step = checks.instance("step", step, Step).require_matrices("audit")
+    step = with_matrices(checks.instance("step", step, Step), "audit")
     if law is not None:
         checks.choice("law", law, LAWS)
         if step.friction is None:

@@ -22,7 +22,7 @@ from cdopt.hyperstatic.strength import (
     friction_alone,
     in_newtons,
 )
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, with_matrices
 from cdopt.problem.friction import Friction
 from cdopt.problem.step import Step
 from cdopt.scene import BlockModel, Scene
@@ -63,7 +63,7 @@ class Structure:
             return Structure(touching_step(scene), scene)
         if isinstance(structure, BlockModel):
             return Structure(structure.step(friction), None, structure)
-        structure = structure.require_matrices("limit load")
+        structure = with_matrices(structure, "limit load")
         rough = structure.friction
         if rough is None:
             expected = "a step with friction: ContactStep(..., friction=cdopt.Friction(...))"

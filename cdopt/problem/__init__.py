@@ -17,7 +17,7 @@ from cdopt.problem.certificate import Certificate, certify, check
 from cdopt.problem.cone_step import ConeStep
 from cdopt.problem.cones import Cones, FrictionCones, HalfLines
 from cdopt.problem.contact_problem import ContactProblem, ScaledProblem
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, with_matrices
 from cdopt.problem.delassus_step import DelassusStep
 from cdopt.problem.existence import Slater, prove_infeasible
 from cdopt.problem.friction import Friction
@@ -69,4 +69,5 @@ __all__ = [
     "rigid_data",
     "soft_data",
     "truss_data",
+    "with_matrices",
 ]

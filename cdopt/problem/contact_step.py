@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
-from cdopt._util.errors import InvalidInput
+from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.parameters import well_spelt
 from cdopt.problem.contact_list import ListedBodies, tangents_of
 from cdopt.problem.delassus_step import DelassusStep
@@ -234,10 +234,6 @@ class ContactStep(Step):
         """Number of free degrees of freedom."""
         return int(self.B.shape[1])
 
-    def require_matrices(self, what: str) -> ContactStep:
-        """The step itself, for ``what`` needs matrices."""
-        return self
-
     @cached_property
     def mass(self) -> MassMatrix:
         """M, with its inverse as an operator."""
@@ -288,3 +284,16 @@ class ContactStep(Step):
         if self.joints is not None:
             size += f", {self.joints.count:,} joint rows"
         return f"ContactStep({size}, dt={self.dt:g} s)"
+
+
+def with_matrices(step: Step, what: str) -> ContactStep:
+    """The step, which has the matrices of its bodies; for ``what`` needs them.
+
+    Raises
+    ------
+    Unsupported : it is known by N and p alone.
+    """
+    if not isinstance(step, ContactStep):
+        why = "the step is known by N and p alone"
+        raise Unsupported(what, why, ("a ContactStep with its matrices",))
+    return step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,6 @@ from cdopt._util.frozen import Frozen
 from cdopt.problem.contact_law import HOOKE
 from cdopt.problem.friction import Friction, check_directions
 from cdopt.problem.joints import Joints
-
-if TYPE_CHECKING:
-    from cdopt.problem.contact_step import ContactStep
 
 # --- where a step comes from -------------------------------------------------------------
 
@@ -280,16 +277,6 @@ class Step(_Declared):
     def nv(self) -> int:
         """Number of free degrees of freedom; zero of a step known by N and p alone."""
         return 0
-
-    def require_matrices(self, what: str) -> ContactStep:
-        """The step, which has the matrices of its bodies; for ``what`` needs them.
-
-        Raises
-        ------
-        Unsupported : it is known by N and p alone.
-        """
-        why = "the step is known by N and p alone"
-        raise Unsupported(what, why, ("a ContactStep with its matrices",))
 
     def without_friction(self) -> Self:
         """The step of the normal rows alone; the same step where it has no friction."""

@@ -17,7 +17,7 @@ from cdopt.problem.cone_step import ConeStep
 from cdopt.problem.cones import Cones, HalfLines, Lines
 from cdopt.problem.contact_law import PowerLaw, RowSprings, TwoSidedLaw
 from cdopt.problem.contact_problem import ContactProblem
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, with_matrices
 from cdopt.problem.delassus_scales import DelassusScales
 from cdopt.problem.delassus_step import DelassusStep
 from cdopt.problem.friction import Friction
@@ -38,7 +38,7 @@ def rigid_data(step: Step) -> ContactProblem:
     cones = HalfLines(step.nc)
     if isinstance(step, DelassusStep):
         return _with_delassus("rigid step", cones, step, step.N, step.p_vec)
-    step = step.require_matrices("a step with bodies")
+    step = with_matrices(step, "a step with bodies")
     return _with_matrices("rigid step", cones, step, step.B, step.bias, step.gap_rate)
 
 
@@ -57,7 +57,7 @@ def frictional_data(step: Step, law: str) -> ContactProblem:
     cones = friction.cones
     if isinstance(step, DelassusStep):
         return _with_delassus("frictional step", cones, step, step.N_rows, step.p_rows, law)
-    step = step.require_matrices("a step with bodies")
+    step = with_matrices(step, "a step with bodies")
     B = interleaved(step.B, *friction.matrices)
     bias, rate = (_with_tangents(x, friction) for x in (step.bias, step.gap_rate))
     return _with_matrices("frictional step", cones, step, B, bias, rate, law=law)

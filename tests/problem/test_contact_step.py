@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import cdopt
 from cdopt._util.errors import InvalidInput
+from cdopt.problem import with_matrices
 
 
 def test_derived_quantities_are_those_of_equation_20() -> None:
@@ -189,6 +190,6 @@ def test_a_step_known_by_its_rows_has_no_dofs_and_is_refused_where_matrices_are_
     step = beam()
     rows = cdopt.ContactStep.from_delassus(step.N, step.p_vec)
     assert (step.nv, rows.nv) == (2, 0)
-    assert step.require_matrices("this") is step
+    assert with_matrices(step, "this") is step
     with pytest.raises(cdopt.Unsupported, match=r"this.*N and p alone"):
-        rows.require_matrices("this")
+        with_matrices(rows, "this")

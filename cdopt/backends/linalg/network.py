@@ -34,7 +34,6 @@ from cdopt.backends.linalg.factorisation import (
     IterationStatistics,
 )
 from cdopt.backends.linalg.sparse_rows import SparseOperator
-from cdopt.backends.linalg.tied_blocks import TiedSystem
 from cdopt.problem.scaling import components, rows_of
 
 DENSE_UP_TO = 240  # dofs; below it a dense factorisation beats any iteration
@@ -73,7 +72,7 @@ class ContactSystem:
 
 
 # One symmetric positive definite system, to be solved for several right-hand sides.
-System = DenseSystem | ContactSystem | PairSystem | IteratedSystem | BlockSystem | TiedSystem
+System = DenseSystem | ContactSystem | PairSystem | IteratedSystem | BlockSystem
 
 
 @dataclass(frozen=True, eq=False)
