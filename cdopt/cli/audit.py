@@ -79,6 +79,7 @@ def audit(
         output.print_json({"problem": name, **verdict.as_dict()})
     else:
         output.say(verdict.summary)
+        output.say(verdict.basis, "dim")
         findings = verdict.table()
         brief = [(*row, says if len(says) <= _SHORT else "see below") for *row, says in findings]
         output.print_table(("finding", "value", "says"), brief, ["value"])

@@ -2,7 +2,8 @@
 
 Given forces f, and the motion v⁺ that they are said to cause, four findings are kept apart:
 
-1. the certificate of the pair under each law;
+1. the certificate of the pair under each law: an answer that is certified within the tolerance is a
+   choice, whatever the other findings are;
 2. what they miss of the load that is determined, Bᵀf − F̃ with F̃ = M(v⁺ − v*)/Δt, body by body:
    an error of mechanics;
 3. the nearest admissible forces, min ‖f − f′‖ over A(v⁺), and the contacts outside their bounds;
@@ -15,52 +16,39 @@ trial forces f.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from cdopt._util import checks, notebook
-from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
-from cdopt._util.cone_program import ConeProgram
+from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.formatting import count, plain, short
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import Deadline
-from cdopt.formulations import ClassicCD, FrictionalCD, NoTensionTruss
-from cdopt.formulations.faces import Faces
-from cdopt.formulations.friction_network import FrictionNetwork, faces_of
-from cdopt.formulations.rolling_faces import RollingFaces
-from cdopt.hyperstatic.admissible import coordinates
+from cdopt.formulations import ClassicCD, FrictionalCD
 from cdopt.hyperstatic.indeterminacy import indeterminacy
+from cdopt.hyperstatic.nearest import AtMotion, nearest_forces
 from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
-from cdopt.problem.cones import OPEN, FixedFaces
-from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.contact_step import ContactStep, with_matrices
 from cdopt.problem.joint_elimination import Eliminated
-from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale, contact_rows
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.step import Step
-from cdopt.problem.step_problems import LAWS, truss_data
+from cdopt.problem.step_problems import LAWS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CLASSIC = "classic"  # the law of steps without friction
 ERROR, OUTSIDE, CHOICE = "error of mechanics", "not admissible", "a choice"
-_DELIVERED = 1e-6  # of the largest local load: what nearest forces may miss
 _SAME = 10.0  # motions within this many tolerances of each other are one
-_LEAST = 1e-7  # share of local speeds below which rates of a reference are zero, at least
 _RESOLVED = 10.0  # errors of at most this many times their round-off are none
 _BOUNDED = 500  # contacts up to which bounds are computed unasked,
-_LARGE = 5000  # contacts with friction up to which compatible forces are computed
-_LARGEST = 20_000  # and up to which the nearest admissible forces are searched
 _ASKED = 40  # and of how many, those farthest from admissible forces
 _ROWS = 12  # bodies and contacts that printing shows
 
@@ -74,13 +62,15 @@ class Audit(Frozen):
     step : the step. law : of its friction, "coulomb" or "associated"; None without friction.
     forces : (nc, d) N, those in question, the normal component first.
     motion : (nv,) v⁺ that the forces are judged by; ``source`` tells whose it is.
-    certificates : by law, of the forces with the motion given, or the one that they cause.
+    certificates : by law, of the forces with ``motion``.
     body_names : (nb,) of the bodies that move.
     missed : (nv,) N and N·m, Bᵀf − F̃; of a step with joints (m,), on the degrees of freedom that
         they leave: they bear what is left.
     error : (nb,) N, its size on each body; a torque counts over the longest lever of its contacts.
     error_share : (nb,) the same over the local load of the body.
     nearest : (nc, d) N, the nearest admissible forces; None where ``failure`` gives the reason.
+        Forces that balance within ``tol``, and are as near to their faces, are admissible for a
+        load as near to F̃: nearest to them are their own projections on the faces.
     distance : (nc,) N, of the forces from these.
     beyond : (nc,) N, by which the force is outside its cone, or the face of it that the motion
         leaves, or its certified bounds where they are known.
@@ -117,15 +107,18 @@ class Audit(Frozen):
 
     @property
     def admissible(self) -> bool:
-        """Whether admissible forces with this motion are as near as ``tol``."""
-        return self.nearest is not None and bool((self.distance_share <= self.tol).all())
+        """Whether forces and motion are an answer under the law, each residual within ``tol``."""
+        return self.certificates[self.law or CLASSIC].ok
 
     @property
     def verdict(self) -> str:
-        """One of "error of mechanics", "not admissible", or "a choice"."""
-        if not self.balanced:
-            return ERROR
-        return CHOICE if self.admissible else OUTSIDE
+        """One of "error of mechanics", "not admissible", or "a choice".
+
+        The last of forces that are certified. Others are not admissible where they balance.
+        """
+        if self.admissible:
+            return CHOICE
+        return OUTSIDE if self.balanced else ERROR
 
     @property
     def ok(self) -> bool:
@@ -152,7 +145,12 @@ class Audit(Frozen):
 
     @property
     def outside(self) -> IntArray:
-        """Contacts whose force no admissible answer has: outside its cone, face or bounds."""
+        """Contacts whose force no admissible answer has: outside its cone, face or bounds.
+
+        None of forces that are a choice: what is beyond there is the tolerance, magnified.
+        """
+        if self.ok:
+            return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(self.beyond > self.tol * self.acting)
 
     @property
@@ -166,19 +164,31 @@ class Audit(Frozen):
             text += f": on {count(many, 'body')} they miss what is determined, on body "
             text += f"{self.body_names[worst]} by {short(self.error[worst])} N"
             text += f", {short(self.error_share[worst], 2)} of the local load."
+        elif self.verdict == CHOICE:
+            text += ": they balance on every body and are admissible."
         elif self.nearest is None:
             text += f": {self.failure}."
-        elif self.verdict == OUTSIDE:
+        elif (self.distance_share <= self.tol).all():
+            residuals = self.certificates[self.law or CLASSIC].residuals
+            largest = max(residuals, key=lambda one: one.value)
+            text += ": they balance and are near admissible ones, but with this motion the "
+            text += f"{largest.name} is {short(largest.value, 3)} of {short(largest.scale, 3)}"
+            text += f" {largest.unit}."
+        else:
             far = int(np.argmax(self.distance_share))
             text += f": they balance, but are {short(self._size(self.forces - self.nearest))} N"
             text += " from the nearest admissible ones, most at contact "
             text += f"{self.step.contact_names[far]} ({short(self.distance[far])} N)."
-        else:
-            text += ": they balance on every body and are admissible."
         if (choice := self.choice) is not None:
             text += f" A choice of {short(self._size(choice))} N"
             text += " parts them from what elastic contacts would carry; it loads no body."
         return text
+
+    @property
+    def basis(self) -> str:
+        """The motion that forces are judged by, and the tolerance, in a sentence."""
+        whose = self.source.replace("given", "that was given")
+        return f"Judged by the motion {whose}; errors up to {self.tol:g} of local loads pass."
 
     @staticmethod
     def _size(forces: FloatArray) -> float:
@@ -196,7 +206,8 @@ class Audit(Frozen):
             ("2 error of mechanics", f"{short(worst)} N", "none" if self.balanced else says)
         )
         if self.nearest is None:
-            lines.append(("3 distance from admissible forces", "–", self.failure))
+            says = "admissible; " if self.admissible else ""
+            lines.append(("3 distance from admissible forces", "–", says + self.failure))
         else:
             far = self._size(self.forces - self.nearest)
             says = "admissible" if self.admissible else "not admissible"
@@ -262,10 +273,10 @@ class Audit(Frozen):
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         header = ("finding", "value", "says")
-        return notebook.table("Audit", header, self.table(), self.summary)
+        return notebook.table("Audit", header, self.table(), f"{self.summary} {self.basis}")
 
     def __str__(self) -> str:
-        lines = [self.summary, ""]
+        lines = [self.summary, self.basis, ""]
         lines += [f"{what:<36}{value:>12}  {says}" for what, value, says in self.table()]
         wrong = self.wrong_bodies[:_ROWS].tolist()
         lines += ["", f"{'body':<20}{'error [N]':>12}{'share':>10}"] if wrong else []
@@ -303,8 +314,9 @@ def audit(
         stays at rest. Forces are then judged by this motion. By default they are judged by the
         motion that they cause, if that is certified; else by the motion that cdopt finds.
     law : of a step with friction, "coulomb" (default) or "associated".
-    report : what ``indeterminacy(step, law)`` returned: its motion, load and bounds are taken,
-        which saves time where many forces of one step are judged.
+    report : what ``indeterminacy(step, law)`` returned, which saves time where many forces of one
+        step are judged: forces without a certificate are judged by its motion, and its bounds are
+        taken, but not for certified forces of another motion.
     contacts : whose bounds to compute, as in ``indeterminacy``; by default of up to 40 contacts
         that are farther from admissible forces than ``tol``, in steps of up to 500 contacts.
     tol : share of local loads up to which errors do not count.
@@ -342,15 +354,20 @@ def audit(
     given = None if v_next is None else checks.vector("v_next", v_next, step.nv, "m/s")
     if given is not None and problem.joints is not None:
         given = _keeping(problem.joints, given)
-    motion = np.asarray(data.velocity(rows)) if given is None else given
-    certificates = {name: certify(one.data, motion, rows, tol) for name, one in problems.items()}
-    if report is not None:
+    at = np.asarray(data.velocity(rows)) if given is None else given
+    own = certify(data, at, rows, tol)
+    solution, source, known = None, "given", report
+    if own.ok and (given is None or report is not None):
+        solution = _solution(problem, at, forces)
+        source = "of these forces, certified" if given is None else source
+        known = report if report is not None and _same(problem, report, rows, tol) else None
+    elif report is not None:
         solution, source = report.solution, "of the report"
-    elif given is not None:
-        solution, source = None, "given"
-    else:
-        solution, source = _reference(problem, motion, rows, certificates[law or CLASSIC], deadline)
-    at = motion if solution is None else np.asarray(problem.motion_of(solution))
+    elif given is None:
+        solution, source = _reference(problem, own, deadline), "of cdopt's solution"
+    if solution is not None:
+        at = np.asarray(problem.motion_of(solution))
+    certificates = {name: certify(one.data, at, rows, tol) for name, one in problems.items()}
     label = data.bodies.label if data.dof_body is None else data.dof_body
     missed, share = _missed(data, at, rows)
     lever = column_scale(contact_rows(data.B, data.cones.ends))
@@ -360,13 +377,20 @@ def audit(
     np.add.at(error, body, size**2)
     np.maximum.at(error_share, body, share)
     sound = bool((share <= tol).all())
-    found = _nearest(problem, at, solution, forces, report, tol, sound)
+    faces = report.faces if report is not None and solution is report.solution else None
+    left = AtMotion.of(problem, at, solution, faces, tol)
+    acting = left.acting
+    acting = np.where(acting > 0.0, acting, float(np.abs(forces).max(initial=0.0)) or 1.0)
+    found = nearest_forces(problem, left, forces, tol * acting if sound else None)
     names = step.names.body_names
     called = [names[b] if b < len(names) and names[b] else str(b) for b in bodies.tolist()]
-    far, bounds, beyond = found.distance / found.acting, report, found.beyond
-    if report is None and found.nearest is not None:
-        solution = solution or _solution(problem, at, found.nearest, tol)
-        asked = _asked(far, tol) if contacts is None else contacts
+    far, bounds, beyond = found.distance / acting, known, found.beyond
+    if known is None and found.nearest is not None:
+        if solution is None or not solution.ok:
+            solution = _solution(problem, at, found.nearest)
+        asked = contacts
+        if contacts is None and not certificates[law or CLASSIC].ok:
+            asked = _asked(far, tol)
         if solution.ok and asked is not None:
             bounds = indeterminacy(
                 step, law, solution=solution, contacts=asked, time_limit=deadline.time_limit
@@ -388,7 +412,7 @@ def audit(
         found.nearest,
         read_only(found.distance),
         read_only(beyond),
-        read_only(found.acting),
+        read_only(acting),
         found.compatible,
         bounds,
         found.failure,
@@ -445,21 +469,6 @@ def same_answer(
 # --- pieces --------------------------------------------------------------------------------
 
 
-class _Nearest(NamedTuple):
-    """The nearest admissible forces (nc, d) and the compatible ones, N; None where not found.
-
-    ``distance`` (nc,) N is how far the forces are, ``beyond`` how far outside their faces, and
-    ``acting`` the local load.
-    """
-
-    nearest: FloatArray | None
-    compatible: FloatArray | None
-    distance: FloatArray
-    beyond: FloatArray
-    acting: FloatArray
-    failure: str
-
-
 def _stated(step: Any, law: Any) -> tuple[ContactStep, str | None]:
     """A step with matrices, and the law of its friction."""
     step = with_matrices(checks.instance("step", step, Step), "audit")
@@ -504,20 +513,21 @@ def _keeping(joints: Eliminated, v_next: FloatArray) -> FloatArray:
     return y
 
 
+def _same(
+    problem: ClassicCD | FrictionalCD, report: Indeterminacy, rows: FloatArray, tol: float
+) -> bool:
+    """Whether forces (rows,) cause the motion of a report, by ``same_answer``'s measure."""
+    at = np.asarray(problem.motion_of(report.solution))
+    return bool((_missed(problem.data, at, rows)[1] <= _SAME * tol).all())
+
+
 def _reference(
-    problem: ClassicCD | FrictionalCD,
-    motion: FloatArray,
-    rows: FloatArray,
-    certificate: Certificate,
-    deadline: Deadline,
-) -> tuple[StepSolution, str]:
-    """The answer whose motion forces are judged by: of the forces if certified, else of cdopt."""
-    if certificate.ok:
-        forces = problem.data.cones.table(rows)
-        return _solution(problem, motion, forces, certificate.tol), "of these forces, certified"
+    problem: ClassicCD | FrictionalCD, own: Certificate, deadline: Deadline
+) -> StepSolution:
+    """cdopt's answer, whose motion forces without a certificate of theirs are judged by."""
     solution = problem.solve("auto", time_limit=deadline.time_limit, check=False)
     if not solution.ok:
-        message = f"neither these forces ({certificate.shown}) nor those of cdopt"
+        message = f"neither these forces ({own.shown}) nor those of cdopt"
         message += f" ({solution.certificate and solution.certificate.shown}) are certified"
         raise SolveFailed(
             f"{message}: there is no motion to judge by; state v_next",
@@ -526,11 +536,11 @@ def _reference(
             problem=problem.data,
             raw=solution,
         )
-    return solution, "of cdopt's solution"
+    return solution
 
 
 def _solution(
-    problem: ClassicCD | FrictionalCD, motion: FloatArray, forces: FloatArray, tol: float
+    problem: ClassicCD | FrictionalCD, motion: FloatArray, forces: FloatArray
 ) -> StepSolution:
     """Forces (nc, d) and motion from elsewhere as a solution, certified here."""
     data, rows = problem.data, forces.ravel()
@@ -543,7 +553,7 @@ def _solution(
         u=None,
         gap=rates[:, 0],
         dual=None,
-        certificates={"forces": certify(data, motion, rows, tol)},
+        certificates={"forces": certify(data, motion, rows)},
         status="given",
         claimed=True,
         backend="given",
@@ -570,153 +580,6 @@ def _missed(
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(error > floor, error / condition.scale, 0.0)
     return missed, share
-
-
-def _nearest(
-    problem: ClassicCD | FrictionalCD,
-    motion: FloatArray,
-    solution: StepSolution | None,
-    forces: FloatArray,
-    report: Indeterminacy | None,
-    tol: float,
-    balanced: bool,
-) -> _Nearest:
-    """The nearest admissible forces to ``forces`` (nc, d), and the compatible ones.
-
-    In large networks with friction forces that balance, on their faces, are taken for admissible
-    themselves and no compatible ones are sought; in the largest, no nearest ones either.
-    """
-    data, step = problem.data, problem.step
-    known = np.zeros(data.rows)
-    if report is not None:
-        faces, load = report.faces, report.faces.load
-        known = faces.forces.ravel()
-    elif solution is not None and solution.iterate is not None and solution.certificate is not None:
-        known = solution.iterate.forces
-        faces = faces_of(data, motion, known, max(_LEAST, _SAME * solution.certificate.worst))
-        load = faces.load
-    else:
-        faces = faces_of(data, motion, known, max(_LEAST, tol))
-        load = data.inertia.times(motion - data.rest) / data.dt if data.inertia else faces.load
-        load = np.where(np.bincount(data.B.indices, minlength=load.size) > 0, load, 0.0)
-    acting = step_scales(data).acting_force(data.scales.local(motion, known))
-    acting = np.where(acting > 0.0, acting, float(np.abs(forces).max(initial=0.0)) or 1.0)
-    ones, ratio = np.ones(data.nc), 1.0
-    if step.friction is not None:
-        ratio = step.friction.stiffness_ratio
-    if isinstance(faces, RollingFaces):
-        return _nearest_with_moments(data, faces, load, forces, acting)
-    beyond = np.linalg.norm(forces - _on_face(faces, forces), axis=1)
-    large = data.d > 1 and data.nc > _LARGE
-    if large and balanced and bool((beyond <= tol * acting).all()):
-        return _Nearest(_on_face(faces, forces), None, beyond, beyond, acting, "")
-    unknown = np.full(data.nc, np.nan)
-    if large and data.nc > _LARGEST:
-        why = f"networks of more than {_LARGEST:,} contacts with friction are not searched"
-        return _Nearest(None, None, unknown, beyond, acting, why)
-    try:
-        nearest = _on_faces(data, faces, load, _Elastic(forces, ones, 1.0, HOOKE))
-    except SolveFailed as error:
-        why = f"no forces have this motion: {error}"
-        return _Nearest(None, None, unknown, beyond, acting, why)
-    compatible: FloatArray | None = None
-    with contextlib.suppress(SolveFailed):
-        elastic = _Elastic(np.zeros_like(forces), step.stiffness, ratio, step.power)
-        compatible = None if large else _on_faces(data, faces, load, elastic)
-    far = np.linalg.norm(forces - nearest, axis=1)
-    return _Nearest(nearest, compatible, far, beyond, acting, "")
-
-
-def _nearest_with_moments(
-    data: ContactProblem,
-    faces: RollingFaces,
-    load: FloatArray,
-    forces: FloatArray,
-    acting: FloatArray,
-) -> _Nearest:
-    """The same of contacts that resist turns, by a cone program; moments over arms of contacts.
-
-    In coordinates z of the faces, f = G z, it is min t with ‖G z − forces‖ ≤ t. Elastic contacts
-    with moments are not known.
-    """
-    G, sizes, ties = coordinates(faces)
-    arm = np.broadcast_to(np.asarray(data.scales.lever), (data.rows,))
-    unit = float(acting.max(initial=0.0)) or 1.0
-    lever = column_scale(data.B)
-    used = np.flatnonzero(lever > 0.0)
-    balance = sp.csr_array(sp.csr_array(data.B[:, used] * (1.0 / lever[used])[None, :]).T @ G)
-    n, zero = G.shape[1], np.zeros(ties.shape[0])
-    equal = sp.hstack([sp.vstack([balance, ties]), sp.csr_array((used.size + zero.size, 1))])
-    even = sp.csr_array(sp.diags_array(1.0 / arm) @ G)
-    last = sp.csr_array(([1.0], ([0], [n])), shape=(1, n + 1))
-    rows = sp.vstack(
-        [
-            sp.eye_array(n, n + 1, format="csr"),
-            last,
-            sp.hstack([even, sp.csr_array((data.rows, 1))]),
-        ]
-    )
-    shift = np.concatenate([np.zeros(n + 1), -forces.ravel() / arm / unit])
-    right = np.append(load[used] / lever[used] / unit, zero)
-    cost = np.append(np.zeros(n), 1.0)
-    program = ConeProgram(cost, equal, right, rows, shift, [*sizes.tolist(), 1 + data.rows])
-    answer = program.solve()
-    table = data.cones.table(arm)
-    on_face = faces.nearest(data.cones, forces)
-    beyond = np.linalg.norm((forces - on_face) / table, axis=1)
-    missed = equal @ answer.x - right
-    if not answer.useful or np.abs(missed).max(initial=0.0) > _DELIVERED:
-        far = np.full(data.nc, np.nan)
-        return _Nearest(
-            None, None, far, beyond, acting, f"no forces have this motion: {answer.status}"
-        )
-    nearest = data.cones.table(unit * (G @ answer.x[:n]))
-    far = np.linalg.norm((forces - nearest) / table, axis=1)
-    return _Nearest(nearest, None, far, beyond, acting, "")
-
-
-def _on_face(faces: Faces, forces: FloatArray) -> FloatArray:
-    """(nc, d) N, the nearest forces on the faces, each contact by itself."""
-    d = forces.shape[1]
-    if d == 1:
-        return np.where((faces.status != OPEN)[:, None], np.maximum(forces, 0.0), 0.0)
-    cones = FixedFaces(faces.mu, d, faces.status, faces.ray)
-    return cones.table(cones.project(forces.ravel()))
-
-
-class _Elastic(NamedTuple):
-    """Contacts that start from ``trial`` forces (nc, d), N."""
-
-    trial: FloatArray
-    stiffness: FloatArray
-    ratio: Any
-    power: float
-
-
-def _on_faces(
-    data: ContactProblem, faces: Faces, load: FloatArray, elastic: _Elastic
-) -> FloatArray:
-    """(nc, d) N, of elastic contacts on the faces."""
-    B, label, trial = data.B, data.bodies.label, elastic.trial
-    if data.d > 1:
-        normal = np.arange(data.rows) % data.d == 0
-        sides = sp.csr_array(B[normal]), sp.csr_array(B[~normal])
-        stiffness = elastic.stiffness, elastic.ratio
-        network = FrictionNetwork(
-            *sides, load, faces.mu, *stiffness, faces, trial, "associated", dof_body=label
-        ).solve()
-        return np.column_stack([network.f, network.f_t])
-    closed = np.flatnonzero(faces.status != OPEN)
-    law = PowerLaw(read_only(elastic.stiffness[closed]), elastic.power)
-    gaps = read_only(-law.overlap(trial[closed, 0]))
-    truss = truss_data(freeze(sp.csr_array(B[closed])), load, law, gaps, dof_body=label)
-    solution = NoTensionTruss.of(truss, "potential").solve("newton")
-    if solution.f is None or not solution.ok:
-        message = "the network of closed contacts is not certified"
-        raise SolveFailed(message, backend=solution.backend, status=solution.status, problem=truss)
-    forces = np.zeros((data.nc, 1))
-    forces[closed, 0] = solution.f
-    return forces
 
 
 def _asked(far: FloatArray, tol: float) -> IntArray | None:

@@ -61,6 +61,34 @@ def test_four_findings_on_a_platform_by_hand() -> None:
     np.testing.assert_allclose(pulls.beyond, [1.0, 2.0, 1.0], rtol=1e-6)
 
 
+def test_rows_that_nearly_depend_on_each_other() -> None:
+    """Two feet 6 µm apart: 9 mN moved from one to the other change a load of 2 N by 5e-8 of it."""
+    B = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 1.0, 6e-6]])
+    step = cdopt.ContactStep(np.eye(3), B, np.zeros(3), np.zeros(3), -B.T @ np.ones(3), 1e-3)
+    report = cdopt.indeterminacy(step)
+    assert report.nullity == 0
+    for moved, verdict in ((0.009, CHOICE), (0.9, ERROR)):
+        forces = 1.0 + np.array([0.0, -moved, moved])
+        for more in ({}, {"report": report}, {"v_next": np.zeros(3)}):
+            found = cdopt.audit(step, forces, **more)
+            assert found.verdict == verdict, (moved, more)
+            assert found.outside.size == 0 or verdict == ERROR
+
+
+@pytest.mark.parametrize("name", ["rough-pile:n=3", "pyramid-hooke:n=4"])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_verdict_and_certificate_have_one_tolerance(name, tol) -> None:
+    step, law, report, right, _data = prepared(name)
+    rng, seen = np.random.default_rng(8), set[str]()
+    for size in np.geomspace(0.1, 3.0, 8):
+        noise = size * tol * np.abs(right).max() * rng.standard_normal(right.shape)
+        for more in ({}, {"report": report}, {"v_next": report.solution.v_next}):
+            found = judged(step, right + noise, law=law, tol=tol, contacts=[], **more)
+            seen.add(found.verdict)
+            assert found.ok == found.certificates[law or "classic"].ok
+    assert seen >= {CHOICE, ERROR}
+
+
 def test_a_light_body_beside_a_heavy_one() -> None:
     """1e-4 of a gram is found next to a hundred tonnes, by its own load."""
     masses = np.array([1e5, 1e-3])
