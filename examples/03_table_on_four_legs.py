@@ -72,9 +72,9 @@ cases = {
 reports = {name: cdopt.indeterminacy(step) for name, step in cases.items()}
 forces = {name: cdopt.CompatibleCD(step).solve("newton").f for name, step in cases.items()}
 
-for name, found in reports.items():
-    print(f"\n{name} (nullity {found.nullity})")
-    for leg, f, low, high in zip(found.names, forces[name], found.lower, found.upper, strict=True):
+for name, one in reports.items():
+    print(f"\n{name} (nullity {one.nullity})")
+    for leg, f, low, high in zip(one.names, forces[name], one.lower, one.upper, strict=True):
         range_ = "nothing else" if high - low < 1e-6 else f"or {low:.3g} to {high:.3g} N"
         print(f"{leg:>12}: {f:6.3f} N  {range_}")
 
@@ -123,14 +123,14 @@ def draw():
 
     figure = Figure(figsize=(10, 5.6), layout="constrained")
     axes = figure.subplots(2, 3, sharey=True).ravel()
-    for panel, (name, found) in zip(axes, reports.items(), strict=False):
-        where, height = np.arange(found.nc), found.width
-        panel.bar(where, height, 0.7, bottom=found.lower, color="#cfe0f0", edgecolor="#6f8fb0")
+    for panel, (name, report) in zip(axes, reports.items(), strict=False):
+        where, height = np.arange(report.nc), report.width
+        panel.bar(where, height, 0.7, bottom=report.lower, color="#cfe0f0", edgecolor="#6f8fb0")
         panel.hlines(forces[name], where - 0.4, where + 0.4, color="#1a1a1a", linewidth=3)
         for i, f in enumerate(forces[name]):
             panel.text(i, f + 0.12, f"{f:.2f}", ha="center", fontsize=9)
-        panel.set_xticks(where, [leg.replace(" ", "\n") for leg in found.names], fontsize=9)
-        panel.set_title(f"{name}: nullity {found.nullity}", fontsize=10)
+        panel.set_xticks(where, [leg.replace(" ", "\n") for leg in report.names], fontsize=9)
+        panel.set_title(f"{name}: nullity {report.nullity}", fontsize=10)
         panel.set(xlim=(-0.6, 3.6), ylim=(0, 1.1 * max(r.upper.max() for r in reports.values())))
         panel.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("force of the leg [N]")

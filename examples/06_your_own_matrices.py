@@ -136,8 +136,8 @@ touching = np.count_nonzero(report.closed)
 print(f"\n{touching} forces - {report.rank} equations = nullity {report.nullity}")
 for i, name in enumerate(names):
     interval = f"{report.lower[i]:5.2f} N to {report.upper[i]:5.2f} N"
-    found = ", ".join(f"{answer.backend} {answer.f[i]:.3f}" for answer in answers)
-    print(f"{name:>14}: {interval}, compatible {compatible.f[i]:6.3f} N ({found})")
+    rivals = ", ".join(f"{answer.backend} {answer.f[i]:.3f}" for answer in answers)
+    print(f"{name:>14}: {interval}, compatible {compatible.f[i]:6.3f} N ({rivals})")
 
 # %% [markdown]
 # Nine ways to move, but only five equations: the sideways ones say 0 = 0. One free number, as on

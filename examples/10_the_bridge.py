@@ -48,9 +48,9 @@ def two_halves(law):
 # %%
 scene = two_halves(HOOKE)
 weight = 9.81  # N, of a disc
-found = rigid_limit.bridge(scene)
-print(f"{found.step.nc:,} contacts, {found.nullity:,} numbers that balance leaves free")
-print(f"largest compatible force: {found.forces.max() / weight:.3f} weights of a disc")
+bridge = rigid_limit.bridge(scene)
+print(f"{bridge.step.nc:,} contacts, {bridge.nullity:,} numbers that balance leaves free")
+print(f"largest compatible force: {bridge.forces.max() / weight:.3f} weights of a disc")
 
 # %% [markdown]
 # ## The other side: springs
@@ -67,13 +67,13 @@ print(f"largest compatible force: {found.forces.max() / weight:.3f} weights of a
 # way they came.
 
 # %%
-still, *moving = found.lines
-size = np.linalg.norm(found.forces)
+still, *moving = bridge.lines
+size = np.linalg.norm(bridge.forces)
 agree = {
     line.name: np.linalg.norm(line.forces[0] - still.forces[0]) / size for line in moving
 }  # at the softest κ
 print()
-for line in found.lines:
+for line in bridge.lines:
     print(f"{line.name:>16}: {line.steps[0]:6.0f} steps at the softest, "
           f"{line.seconds.sum():5.1f} s in all, "
           f"off quasi-static by {agree.get(line.name, 0.0):.0e}")  # fmt: skip
@@ -84,7 +84,7 @@ for line in found.lines:
 # Now the distance ‖f_κ − f‖ / ‖f‖ between the springs' forces and the compatible ones.
 
 # %%
-print(f"\n{found}")
+print(f"\n{bridge}")
 
 # %% [markdown]
 # Ten times as stiff, ten times as near: **the slope is −1**. Nothing in the computation of the
@@ -111,8 +111,8 @@ print("\n" + ", ".join(f"{law}: slope {s:+.3f}" for law, s in slope.items()))
 # springs carry, which is the least force, and stays a quarter away for ever.
 
 # %%
-ridge = found.uniform
-print(f"\nleast force: {found.minimum_norm_error:.3f} away; uniform ridge, as it fades: "
+ridge = bridge.uniform
+print(f"\nleast force: {bridge.minimum_norm_error:.3f} away; uniform ridge, as it fades: "
       + ", ".join(f"{e:.3f}" for e in ridge.error))  # fmt: skip
 
 # %% [markdown]
@@ -121,10 +121,10 @@ print(f"\nleast force: {found.minimum_norm_error:.3f} away; uniform ridge, as it
 # proportional to ε. It is one problem instead of two, and not exact for any ε; two steps know no ε.
 
 # %%
-one = found.one_step
+one = bridge.one_step
 print(f"one step: from {one.error[0]:.0e} to {one.error[-1]:.0e}, slope {one.slope:+.3f}; "
-      f"{found.seconds_one_step * 1e3:.0f} ms a solve, two steps "
-      f"{found.seconds_two_steps * 1e3:.0f} ms")  # fmt: skip
+      f"{bridge.seconds_one_step * 1e3:.0f} ms a solve, two steps "
+      f"{bridge.seconds_two_steps * 1e3:.0f} ms")  # fmt: skip
 
 # %% [markdown]
 # ## Where the bridge ends
@@ -153,10 +153,10 @@ print(f"one step: from {one.error[0]:.0e} to {one.error[-1]:.0e}, slope {one.slo
 def draw():
     """The distance from the compatible forces against κ and ε."""
     return rigid_limit.bridge_lines(
-        found,
+        bridge,
         title="Elastic contacts tend to compatible forces",
         subtitle=f"{rows:,} rows of discs between walls, the left half {ratio:g} times as stiff: "
-        f"{found.step.nc:,} contacts, {found.nullity:,} free numbers.",
+        f"{bridge.step.nc:,} contacts, {bridge.nullity:,} free numbers.",
     )
 
 

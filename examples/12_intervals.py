@@ -52,15 +52,15 @@ print(f"least {report.lower}, largest {report.upper} N")
 scene = cdopt.scene.brick_wall(courses, bricks)
 contacts = cdopt.collision.detect(scene, scene.initial)
 wall = cdopt.collision.step(scene, scene.initial, contacts, dt=1e-3)
-found = cdopt.indeterminacy(wall)
+bounds = cdopt.indeterminacy(wall)
 weight = float(-wall.F_ext[1::3].sum())  # N
-certain = found.unique
-needed = found.lower > found.floor  # contacts that carry, whatever the answer is
-print(f"\n{wall.nc:,} contacts, {found.nullity:,} numbers free, the wall weighs {weight:.0f} N")
-print(f"determined: {np.count_nonzero(certain)}, all of them {found.upper[certain].max():.0f} N")
+certain = bounds.unique
+needed = bounds.lower > bounds.floor  # contacts that carry, whatever the answer is
+print(f"\n{wall.nc:,} contacts, {bounds.nullity:,} numbers free, the wall weighs {weight:.0f} N")
+print(f"determined: {np.count_nonzero(certain)}, all of them {bounds.upper[certain].max():.0f} N")
 print(f"carry in every answer: {np.count_nonzero(needed)} of {np.count_nonzero(~certain)} others")
-print(f"widest interval: {found.lower[found.width.argmax()]:.0f} to "
-      f"{found.upper[found.width.argmax()]:.0f} N")  # fmt: skip
+print(f"widest interval: {bounds.lower[bounds.width.argmax()]:.0f} to "
+      f"{bounds.upper[bounds.width.argmax()]:.0f} N")  # fmt: skip
 
 # %% [markdown]
 # That is already a report. Bricks do not press on each other sideways: nothing pushes along the
@@ -89,7 +89,7 @@ first = floor[:2]  # both under the first brick
 print(f"\nfloor: {limits(floor)[0]:.0f} to {limits(floor)[1]:.0f} N")
 print(f"first brick: {limits(first)[0]:.0f} to {limits(first)[1]:.0f} N")
 for i in first:
-    print(f"one of its two contacts: {found.lower[i]:.0f} to {found.upper[i]:.0f} N")
+    print(f"one of its two contacts: {bounds.lower[i]:.0f} to {bounds.upper[i]:.0f} N")
 
 # %% [markdown]
 # The floor as a whole carries the wall, exactly. And a sum is known better than its parts: adding
@@ -127,7 +127,7 @@ def draw():
     """The wall's intervals, and two certified answers in them."""
     chosen = cdopt.compare(wall, ["pgs", "lcp"])
     return plots.force_intervals(
-        found,
+        bounds,
         chosen,
         chosen.compatible,
         title="What a wall's joints may carry",

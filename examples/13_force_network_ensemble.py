@@ -48,10 +48,10 @@ print(f"mean forces {beam.mean.round(2)} N, give or take {beam.error.max():.2f} 
 # %%
 pile = bank.generators.pyramid(n)
 short = cdopt.ensemble(pile, draws=20, thin=1, warm_up=0)
-found = cdopt.ensemble(pile, thin=20)
-print(f"\n{pile.nc} contacts, {found.dimension} numbers free")
+samples = cdopt.ensemble(pile, thin=20)
+print(f"\n{pile.nc} contacts, {samples.dimension} numbers free")
 print(f"short walks: {short.verdict}")
-print(f"long walks: {found.verdict}")
+print(f"long walks: {samples.verdict}")
 
 # %% [markdown]
 # ## Large forces are rare
@@ -63,7 +63,7 @@ print(f"long walks: {found.verdict}")
 
 # %%
 for times in (1, 2, 3, 4):
-    share = np.mean(found.magnitudes > times)
+    share = np.mean(samples.magnitudes > times)
     print(f"above {times} times the mean: {share:6.1%}; an exponential has {np.exp(-times):6.1%}")
 
 # %% [markdown]
@@ -78,8 +78,8 @@ for times in (1, 2, 3, 4):
 answers = {"compatible": cdopt.CompatibleCD(pile).solve("newton").f}
 for name in ("clarabel", "lcp", "pgs"):
     answers[name] = cdopt.ClassicCD(pile).solve(name).f
-places = {name: found.place(f) for name, f in answers.items()}
-print(f"\ntypical distance: {np.sqrt(found.dimension):.1f}")
+places = {name: samples.place(f) for name, f in answers.items()}
+print(f"\ntypical distance: {np.sqrt(samples.dimension):.1f}")
 for name, place in places.items():
     print(f"{name:>11}: distance {place.distance:5.1f}, depth {place.depth:6.1%}, "
           f"elastic energy less in {place.less_energy:6.1%} of the samples")  # fmt: skip
@@ -115,11 +115,11 @@ def draw():
     """All answers, contact by contact and together, and three single ones."""
     shown = {name: answers[name] for name in ("compatible", "clarabel", "lcp")}
     return force_ensemble(
-        found,
+        samples,
         shown,
         title="All forces that balance, and three that were chosen",
-        subtitle=f"A pyramid of balls, {pile.nc} contacts, {found.dimension} free numbers. Bands: "
-        "what samples of all admissible forces carry. Marks: what solvers report.",
+        subtitle=f"A pyramid of balls, {pile.nc} contacts, {samples.dimension} free numbers. "
+        "Bands: what samples of all admissible forces carry. Marks: what solvers report.",
     )
 
 

@@ -35,9 +35,9 @@ def load_at(x, y):
 
 # %%
 truss = cdopt.NoTensionTruss(B, load_at(0.2, 0.1))
-found = cdopt.sensitivity(truss)
-print("forces:", dict(zip(legs, found.f.round(6).tolist(), strict=True)), "N")
-print(found.log_stiffness.round(3) + 0.0)
+slopes = cdopt.sensitivity(truss)
+print("forces:", dict(zip(legs, slopes.f.round(6).tolist(), strict=True)), "N")
+print(slopes.log_stiffness.round(3) + 0.0)
 
 # %% [markdown]
 # Read a column: a stiffer leg takes more load, the leg opposite gains just as much, and the other
@@ -54,7 +54,7 @@ print(found.log_stiffness.round(3) + 0.0)
 # %%
 stiffer = np.array([1.0, 1.0, 1.01, 1.0])
 again = cdopt.NoTensionTruss(B, load_at(0.2, 0.1), stiffer).solve("newton").f
-predicted = found.f + found.log_stiffness @ np.log(stiffer)
+predicted = slopes.f + slopes.log_stiffness @ np.log(stiffer)
 print(f"\npredicted {predicted.round(6)} N\ncomputed  {again.round(6)} N")
 missed = np.abs(again - predicted).max()
 
@@ -62,7 +62,8 @@ missed = np.abs(again - predicted).max()
 # The prediction misses by about the square of a hundredth, as a first derivative should. It costs
 # no second solution: the conditions that the forces obey are linear in small changes, and one
 # linear system answers for all legs. It also answers for the load, for the power of the contact
-# law, and backwards, for any number made of forces (`found.load`, `found.power`, `found.gradient`).
+# law, and backwards, for any number made of forces (`slopes.load`, `slopes.power`,
+# `slopes.gradient`).
 #
 # ## Where there is no derivative
 #
@@ -124,7 +125,7 @@ for count in (1, 2, 3, 4):
 def draw():
     """The table of influences."""
     return stiffness_influence(
-        found,
+        slopes,
         legs,
         title="A stiffer leg, four forces",
         subtitle="A table whose weight acts at (0.2, 0.1) m: forces 1, 3, 4 and 2 N.",

@@ -51,10 +51,10 @@ print(f"{report.nullity - step.nc // 2} of them are free numbers of the arch")
 
 
 # %%
-def thrust_line(posed, f, f_t):
+def thrust_line(step, f, f_t):
     """Centres of pressure (joints, 2) m and the horizontal thrust, N."""
-    points, normal = posed.points.reshape(-1, 2, 2), f.reshape(-1, 2, 1)
-    forces = posed.contact_vectors(f, f_t).reshape(-1, 2, 2).sum(axis=1)
+    points, normal = step.points.reshape(-1, 2, 2), f.reshape(-1, 2, 1)
+    forces = step.contact_vectors(f, f_t).reshape(-1, 2, 2).sum(axis=1)
     return (normal * points).sum(axis=1) / normal.sum(axis=1), abs(forces[:, 0]).mean()
 
 
@@ -80,17 +80,17 @@ for name, thrust in thrusts.items():
 
 
 # %%
-def with_sliding_abutment(posed):
+def with_sliding_abutment(step):
     """The step with one coordinate more: the right abutment's way to the right."""
-    everything = np.tile([1.0, 0.0, 0.0], posed.nv // 3)
-    last = np.arange(posed.nc) >= posed.nc - 2  # the two corners of the last joint
-    rows = [(matrix @ everything) * last for matrix in (posed.B, posed.friction.B_t)]
-    both = (posed.B, posed.friction.B_t)
+    everything = np.tile([1.0, 0.0, 0.0], step.nv // 3)
+    last = np.arange(step.nc) >= step.nc - 2  # the two corners of the last joint
+    rows = [(matrix @ everything) * last for matrix in (step.B, step.friction.B_t)]
+    both = (step.B, step.friction.B_t)
     B, B_t = (np.column_stack([m.toarray(), -row]) for m, row in zip(both, rows, strict=True))
-    M = np.diag(np.append(posed.M.diagonal(), 1.0))
-    loads, nothing = np.append(posed.F_ext, 0.0), np.zeros(posed.nv + 1)
-    friction = cdopt.Friction(posed.friction.mu, B_t)
-    return cdopt.ContactStep(M, B, posed.phi, nothing, loads, posed.dt, friction=friction)
+    M = np.diag(np.append(step.M.diagonal(), 1.0))
+    loads, nothing = np.append(step.F_ext, 0.0), np.zeros(step.nv + 1)
+    friction = cdopt.Friction(step.friction.mu, B_t)
+    return cdopt.ContactStep(M, B, step.phi, nothing, loads, step.dt, friction=friction)
 
 
 sliding = with_sliding_abutment(step)

@@ -91,8 +91,8 @@ limit = cdopt.limit_load(pushed(0.0), [1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 print(f"it slides at {limit.value:.4f} N, by hand {MU * WEIGHT:.4f} N")
 pushes = [0.0, 1.0, 2.0, 2.8, 4.0, 5.0]
 reports = [cdopt.indeterminacy(pushed(push), law="coulomb", contacts=[0, 2]) for push in pushes]
-for push, found in zip(pushes, reports, strict=True):
-    print(f"push {push} N: dimension {found.dimension} of nullity {found.nullity}")
+for push, one in zip(pushes, reports, strict=True):
+    print(f"push {push} N: dimension {one.dimension} of nullity {one.nullity}")
 
 # %% [markdown]
 # The nullity counts equations and does not see this. The *dimension* counts what the cones of

@@ -127,8 +127,8 @@ def test_friction(said: Any) -> None:
 @of("cones")
 def test_cones(said: Any) -> None:
     printed, names = said
-    assert "0.000000 m/s² (by hand 0.000000), moment 0.3811 N·m" in printed
-    assert "0.626418 m/s² (by hand 0.626418)" in printed
+    assert "0.000000 m/s² (formula 0.000000), moment 0.3811 N·m" in printed
+    assert "0.626418 m/s² (formula 0.626418)" in printed
     assert "DelassusStep(14 contacts, dt=1 s)" in printed
     assert "frictional step: ok" in printed
     f, y = names["cones"].project(names["y"]), names["y"]
@@ -213,12 +213,12 @@ def test_quasicontinuum(said: Any) -> None:
 
 @of("residuals")
 def test_the_definitions_are_what_the_code_does(said: Any) -> None:
-    """Each residual of three answers, by hand from the page's formulas and from certify."""
-    lines = re.findall(r"^(\D+?) +([\d.]+) +by hand +([\d.]+)$", said[0], re.MULTILINE)
-    assert len(lines) == said[0].count("by hand") >= 13
-    for name, ours, by_hand in lines:
+    """Each residual of three answers, from the page's formulas and from certify."""
+    lines = re.findall(r"^(\D+?) +([\d.]+) +formula +([\d.]+)$", said[0], re.MULTILINE)
+    assert len(lines) == said[0].count("   formula ") >= 13
+    for name, ours, formula in lines:
         assert float(ours) > 1e-3, f"{name} vanishes, and shows nothing"
-        assert ours == by_hand, name
+        assert ours == formula, name
 
 
 def test_the_definitions_name_every_residual() -> None:

@@ -258,7 +258,7 @@ def _members(protocol: type) -> tuple[str, ...]:
     return tuple(m for m in members if not m.startswith("_"))
 
 
-def _one_of_classes(classes: Sequence[type], found: object) -> str:
+def _one_of_classes(classes: Sequence[type], value: object) -> str:
     """The classes in words, with a hint how to get one from what was found.
 
     A class may state both: ``expected``, and ``by_name``, the call that makes one from a name.
@@ -267,9 +267,9 @@ def _one_of_classes(classes: Sequence[type], found: object) -> str:
     for cls in classes:
         article = "an" if cls.__name__[0] in "AEIOU" else "a"
         word = "a text" if cls is str else getattr(cls, "expected", f"{article} {cls.__name__}")
-        if isinstance(getattr(found, "step", None), cls):
+        if isinstance(getattr(value, "step", None), cls):
             word += " (its .step is one)"
-        elif isinstance(found, str) and hasattr(cls, "by_name"):
+        elif isinstance(value, str) and hasattr(cls, "by_name"):
             word += f" (by name: {cls.by_name})"
         words.append(word)
     return " or ".join(words)

@@ -125,15 +125,15 @@ class InfeasibilityProof:
 
     Attributes
     ----------
-    kind : "truss", "rigid step", "frictional step", "joints", "limit load" or "own constraints".
+    kind : "truss", "rigid step", "frictional step", "joints", "limit load" or "added constraints".
     vector : u (nv,) with B u ≥ 0 for a truss; g (nc,) ≥ 0 with Bᵀg = 0 for a rigid step; with
         friction g (nc d,) in the friction cones; v (nv,) with B v in their duals for a limit load.
         Of a step with joints g has their multipliers last, of any sign, (nc d + nj,) in all; those
-        of joints alone are (nj,), with Jᵀr = 0. Of own constraints, rates or forces without
+        of joints alone are (nj,), with Jᵀr = 0. Of added constraints, rates or forces without
         dimensions: what the multipliers of the constraints make of the forces or motions.
     value : F̃ᵀu in J, or gᵀ bias (gᵀp for a step known by N and p) in m/s, or −F_deadᵀv; negative.
-        Of own constraints the least by which they are missed, of the size of their terms; positive.
-    violation : largest violation of the vector's own conditions, relative; round-off when sound.
+        Of added constraints the least violation, relative to the size of their terms; positive.
+    violation : largest relative violation of the conditions on the vector; round-off if sound.
     """
 
     kind: str
@@ -152,7 +152,7 @@ class InfeasibilityProof:
 
 _LISTED = 8  # entries of a proof that are written out
 _PROOFS = {
-    "own constraints": "the contact conditions leave no answer that meets the added constraints; "
+    "added constraints": "the contact conditions leave no answer that meets the added constraints; "
     "the least sum of their violations, over the size of their terms, is {:.3g}",
     "truss": "no pushing contact forces deliver this load, as the motion u closes no contact "
     "(B u >= 0), and contact_load @ u = {:.3g} J",

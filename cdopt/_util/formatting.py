@@ -80,7 +80,7 @@ def visible(text: str) -> str:
     What files call things is shown this way: sent to a terminal unchanged it could rename the
     window, erase lines or write others.
     """
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return _UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def shortened(text: str, limit: int) -> str:

@@ -70,8 +70,8 @@ class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
         self._write(self._index_path, (self._source_stamp, overloads))
 
     def _load_data(self, name: str) -> Any:
-        found = _sound(self._data_path(name))
-        return None if found is None else pickle.loads(found[1])
+        kept = _sound(self._data_path(name))
+        return None if kept is None else pickle.loads(kept[1])
 
     def _save_data(self, name: str, data: Any) -> None:
         self._write(self._data_path(name), data)

@@ -40,35 +40,35 @@ def stability(
     output.require_view(view)
     with output.solving("stability", as_json, structure=structure):
         fixed, strong = output.blocks(supports), output.strength(strength)
-        found = cdopt.stability(
+        verdict = cdopt.stability(
             structure, friction, supports=fixed, density=density, unit=unit, strength=strong
         )
     if as_json:
-        output.print_json({"structure": structure, **found.as_dict()})
+        output.print_json({"structure": structure, **verdict.as_dict()})
     else:
-        output.say(found.summary)
-        if found.model is not None:
-            for line in [repr(found.model), *found.model.repairs]:
+        output.say(verdict.summary)
+        if verdict.model is not None:
+            for line in [repr(verdict.model), *verdict.model.repairs]:
                 output.say(line, "dim")
         rows = [
             (name, short(limit.value, 6) if limit.value < float("inf") else "∞", str(limit.ok))
-            for name, limit in found.limits.items()
+            for name, limit in verdict.limits.items()
         ]
         if rows:
             output.print_table(("live load", "limit", "certified"), rows, ["limit"])
     if plot is not None:
-        if found.model is not None:
-            figure = cdopt.plots.structure(found, view=view, title=structure)
+        if verdict.model is not None:
+            figure = cdopt.plots.structure(verdict, view=view, title=structure)
         else:
             figure = cdopt.plots.friction_forces(
-                found.step,
-                [found.associated],
+                verdict.step,
+                [verdict.associated],
                 view=view or "side",
                 title=structure,
-                subtitle=found.summary,
+                subtitle=verdict.summary,
             )
         output.save_picture(figure, plot)
-    if found.verdict == "not decided" or (found.verdict == "stands" and found.uncertified):
+    if verdict.verdict == "not decided" or (verdict.verdict == "stands" and verdict.uncertified):
         raise typer.Exit(output.UNDECIDED)
-    if found.verdict != "stands":
+    if verdict.verdict != "stands":
         raise typer.Exit(output.NO_ANSWER)

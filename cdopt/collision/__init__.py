@@ -2,7 +2,7 @@
 
 Scene → Contacts → ContactStep: ``detect`` finds gaps, normals and points, ``step`` adds B, M and
 the loads, ``advance`` takes the solution's velocities to the next state. ``TURNINGS`` names the two
-updates of orientations. ``damping_matrix`` and ``damping_drive`` hold the dashpots of
+updates of orientations. ``damping_matrix`` and ``damping_drive`` are those of the dashpots of
 elastic contacts.
 """
 

@@ -1,4 +1,4 @@
-"""From a scene in a state to the contact step that the formulations take."""
+"""The contact step of a scene in a state."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def applied_loads(scene: Scene, dofs: Dofs | None = None) -> FloatArray:
 def external_forces(scene: Scene, state: State, dofs: Dofs | None = None) -> FloatArray:
     """F_ext (nv,) in N and N·m: ``applied_loads`` and, in space, the gyroscopic −ω × J ω.
 
-    The last is zero for spheres, and no part of a step that keeps angular momentum.
+    The last is zero for spheres, and not part of a step that conserves angular momentum.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def friction(
 
     Parameters
     ----------
-    mu : friction coefficient μ ≥ 0, one number or (nc,); True takes those of the scene's
+    mu : friction coefficient μ ≥ 0, one number or (nc,); True for those of the scene's
         materials (``Scene.contact_friction``).
     dofs : the degrees of freedom, by default ``scene.full_dofs``: friction turns spheres.
 
@@ -186,10 +186,10 @@ def resisted_turns(scene: Scene) -> tuple[bool, bool]:
 def _moments(
     scene: Scene, state: State, contacts: Contacts, tangential: FloatArray, dofs: Dofs
 ) -> dict[str, Any]:
-    """What ``Friction`` has of moments: coefficients μ_r R in m, B_r, the prescribed spin.
+    """The moments of ``Friction``: coefficients μ_r R in m, B_r, the prescribed spin.
 
     1/R is the sum of the curvatures; surfaces without one, such as those of boxes, do not roll.
-    Rows are there where some material of the scene states a coefficient.
+    A row exists if some material of the scene states a coefficient.
     """
     nc, dim = contacts.nc, scene.dim
     rolls, spins = resisted_turns(scene)
@@ -240,19 +240,18 @@ def step(
     ----------
     dt : Δt, s.
     v_min : approach speed below which restitution does not act, m/s.
-    turning : "momentum" keeps the angular momentum of free bodies: M of bodies with unequal
+    turning : "momentum" conserves the angular momentum of free bodies: M of bodies with unequal
         moments of inertia and the v of their turns are those of free motion in the middle of the
         step, and restitution acts on the approach B v at that v. "plain" is the paper's: M, v and
         the gyroscopic term at the start. Give ``advance`` the same.
     dofs : the degrees of freedom, by default ``scene.dofs``; with friction ``scene.full_dofs``.
-    overlaps : what is done with bodies that overlap in this state by more than round-off, 1e-6 of
+    overlaps : treatment of bodies that overlap in this state by more than round-off, 1e-6 of
         the smaller one's half-width. "touching": they count as touching, and the overlap causes no
         force. "resolve": the step pushes them apart, which takes the force m Φ/Δt². "refuse":
         raise. None: overlaps of the scene's initial state by ``scene.overlaps``, others are
-        pushed apart. What is done by default is logged as a warning, with the number of overlaps
-        and the deepest.
+        pushed apart. The default logs a warning, with the number of overlaps and the deepest.
     friction : friction coefficient μ of the contacts, one number or (nc,), for ``FrictionalCD``;
-        True takes those of the scene's materials (``Scene.contact_friction``); None or False for
+        True for those of the scene's materials (``Scene.contact_friction``); None or False for
         none.
 
     Raises

@@ -129,7 +129,7 @@ def detect(
     Parameters
     ----------
     margin : m; default ``default_margin(scene)``. For a time step take ``safe_margin``. Or (nb,)
-        the share of each body, as ``safe_margins`` gives it: a pair has those of both.
+        the share of each body, as ``safe_margins`` gives it: a pair has the sum of both.
     neighbours : a VerletList of the scene, whose search is reused between steps.
 
     Raises
@@ -197,9 +197,9 @@ def contact_stiffness(scene: Scene, pairs: IntArray) -> FloatArray:
     The two halves act in series, 1/s = 1/s_i + 1/s_j, where a rigid body is infinitely stiff.
     Hertz (p = 5/2) combines moduli and radii, k = (4/3) E* √R* with 1/E* = Σ (1−ν²)/E and
     1/R* = 1/R_i + 1/R_j, flat sides and corners without curvature; two of them count as R* = 1 m.
-    Hooke, and every power but 5/2, takes s itself: E times a length of 1 m, or the materials'
+    Hooke, and every power but 5/2, uses s itself: E times a length of 1 m, or the materials'
     ``stiffness``. Contacts of two rigid bodies have stiffness 1. Compatible contact dynamics
-    uses ratios alone. Bonds have the scene's ``bond_stiffness``, N/m.
+    uses only ratios. Bonds have the scene's ``bond_stiffness``, N/m.
 
     Notes
     -----
@@ -241,7 +241,7 @@ def effective_mass(scene: Scene, pairs: IntArray) -> FloatArray:
 def gap_gradient(
     scene: Scene, state: State, contacts: Contacts, dofs: Dofs | None = None
 ) -> sp.csr_array:
-    """B (nc, nv) sparse, of contacts found in this state; ``B @ v`` is the rate of the gaps, m/s.
+    """B (nc, nv) sparse, of contacts in this state; ``B @ v`` is the rate of the gaps, m/s.
 
     The prescribed motion of fixed bodies is in ``contacts.gap_rate``. No gap depends on the turn
     of a sphere: on ``scene.full_dofs`` those columns have no entries.
@@ -364,11 +364,11 @@ def default_margin(scene: Scene) -> float:
 
 
 def safe_margin(scene: Scene, state: State, dt: float) -> float:
-    """A margin that includes every contact that the free motion of a step ``dt`` can close, m.
+    """A margin that includes every contact that free motion can close in a step ``dt``, m.
 
-    Twice the way of the fastest surface in a step, at the velocities of ``state`` and under
+    Twice the distance of the fastest surface in a step, at the velocities of ``state`` and under
     gravity and applied loads, and no less than ``default_margin``. Contacts of
-    bodies that an impact makes faster still are found one step later.
+    bodies that an impact makes faster are detected one step later.
     """
     return 2.0 * float(safe_margins(scene, state, dt).max())
 
@@ -376,8 +376,8 @@ def safe_margin(scene: Scene, state: State, dt: float) -> float:
 def safe_margins(scene: Scene, state: State, dt: float) -> FloatArray:
     """(nb,) share of each body in a margin that includes what free motion can close in ``dt``, m.
 
-    The way of its fastest surface in a step, as in ``safe_margin``, and no less than half of
-    ``default_margin``: a fast body does not widen the search between two bodies at rest.
+    The distance that its fastest surface moves in a step, as in ``safe_margin``, and no less than
+    half of ``default_margin``: a fast body does not widen the search between two bodies at rest.
     """
     checks.instance("scene", scene, Scene).check_state(state)
     dt, b = checks.positive("dt", dt), scene.bodies
@@ -394,7 +394,7 @@ def safe_margins(scene: Scene, state: State, dt: float) -> FloatArray:
 class VerletList:
     """The neighbour list of a scene, searched again when a body has moved half the skin.
 
-    The list only decides which pairs are examined; it does not change the contacts.
+    The list only limits which pairs are examined; it does not change the contacts.
 
     Parameters
     ----------
@@ -420,7 +420,7 @@ class VerletList:
     def pairs(self, state: State, margin: float | FloatArray) -> IntArray:
         """Pairs (np, 2), i < j, including all that can be within ``margin`` m of each other.
 
-        ``margin`` is one number, or (nb,) shares of which a pair has both.
+        ``margin`` is one number, or (nb,) shares, which add up for a pair.
 
         Raises
         ------

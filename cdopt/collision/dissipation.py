@@ -38,7 +38,7 @@ def damping_matrix(
 
     Parameters
     ----------
-    contacts : found in this state.
+    contacts : detected in this state.
     damped : (nc,) which contacts dissipate; default those that overlap and bonds.
     dofs : the degrees of freedom, by default ``scene.full_dofs``: sliding turns spheres.
 
@@ -68,9 +68,9 @@ def damping_drive(
     damped: BoolArray | None = None,
     dofs: Dofs | None = None,
 ) -> FloatArray:
-    """Force (nv,) through the dashpots from motion that is no degree of freedom, N and N·m.
+    """Force (nv,) through the dashpots from prescribed motion, such as moving walls, N and N·m.
 
-    Walls that move, mostly: prescribed velocities of fixed bodies, as in ``state``.
+    Prescribed velocities of fixed bodies are those of ``state``.
     The damping force of all contacts on the degrees of freedom is −C v + drive.
 
     Parameters

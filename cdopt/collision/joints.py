@@ -1,9 +1,9 @@
 """The joints of a scene in a state, as bilateral rows of a step.
 
-A row's rate is that of its gap g, what the joint is off by: g + Δt J v = 0 at the end of the step,
-so that errors of the time step do not add up. Points of pins are compared along the global axes;
-sliders along directions of the first body, in which its velocity counts at the second one's point.
-Turns are compared by the rotation vector of what is left, small when joints hold.
+The gap g of a row is the error of the joint: g + Δt J v = 0 at the end of the step, so that errors
+of the time step do not accumulate. Points of pins are compared along the global axes; sliders along
+directions of the first body, in which its velocity counts at the second one's point. Orientations
+are compared by the rotation vector between them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def joints(scene: Scene, state: State, dt: float, dofs: Dofs | None = None) -> J
 
 
 def joint_gaps(scene: Scene, state: State) -> FloatArray:
-    """(nj,) m and rad, what the rows of a scene's joints are off by in a ``state``.
+    """(nj,) m and rad, the errors of the rows of a scene's joints in a ``state``.
 
     Raises
     ------

@@ -134,7 +134,7 @@ def halfway(scene: Scene, state: State, dt: float, turning: str, dofs: Dofs) -> 
 
     Uneven bodies have the orientation q_m and the angular velocity J(q_m)⁻¹ L of free motion in
     the middle of the step; with "plain", and without such bodies, it is the state itself. Where the
-    iteration for q_m does not converge, its last iterate keeps angular momentum all the same.
+    iteration for q_m does not converge, its last iterate still conserves angular momentum.
     """
     if checks.choice("turning", turning, TURNINGS) == PLAIN:
         return state

@@ -1,4 +1,4 @@
-"""Friction of any pair of bodies of a scene, before it is known which contacts there are."""
+"""Friction of pairs of bodies of a scene, before contacts are detected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PairFriction:
 
     Parameters
     ----------
-    mu : Coulomb's coefficient of all pairs; None takes those of the scene's materials.
+    mu : Coulomb's coefficient of all pairs; None for those of the scene's materials.
     ratio : k_t/k_n of the tangential springs of elastic contacts; None takes Mindlin's
         2(1−ν)/(2−ν), from Poisson's ratios of the materials.
 
@@ -40,7 +40,7 @@ class PairFriction:
 
         Raises
         ------
-        InvalidInput : nothing states it, or no pairs of numbers of bodies.
+        InvalidInput : no coefficient is stated, or no pairs of numbers of bodies.
         """
         numbers = self._pairs(scene, pairs)
         if self.mu is None:

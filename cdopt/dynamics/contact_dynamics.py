@@ -244,10 +244,10 @@ class ContactDynamics:
             return Advance(moment, None, failure)
         step = moment.step + 1
         after = after.at(step * context.dt)
-        found, detecting = self._detect(after)
-        record = replace(record, overlap=deepest(found.phi), seconds_detect=detecting)
+        later, detecting = self._detect(after)
+        record = replace(record, overlap=deepest(later.phi), seconds_detect=detecting)
         slip = moment.slip if answer.slip is None else answer.slip
-        return Advance(RigidMoment(step, after, found, self._known(moment, answer), slip), record)
+        return Advance(RigidMoment(step, after, later, self._known(moment, answer), slip), record)
 
     def _solved(self, step: ContactStep, moment: RigidMoment) -> Solved:
         """The answer to a step, in parts and from impact to impact where it takes these."""
@@ -588,8 +588,8 @@ def rigid_step(
 
 def _reactions(many: int, solution: StepSolution) -> FloatArray:
     """Reactions of as many joints (nj,), N and N·m; no numbers where a solution has none."""
-    found = solution.joint_forces
-    return np.full(many, np.nan) if found is None else found
+    reactions = solution.joint_forces
+    return np.full(many, np.nan) if reactions is None else reactions
 
 
 def _last_iterate(

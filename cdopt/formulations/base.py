@@ -492,8 +492,8 @@ class Formulation(ABC):
             result, certificate = self._run(once, chosen, start, time_limit)
             if self.extended:
                 answer = result.iterate
-                found = answer.multipliers if isinstance(answer, ExtendedIterate) else ()
-                self._multipliers = found
+                multipliers = answer.multipliers if isinstance(answer, ExtendedIterate) else ()
+                self._multipliers = multipliers
             record = self._provenance(chosen, result, tol, start is not None, time_limit)
             solution = self._solution(chosen.name, result, certificate, record, started)
             if check and not (solution.claimed or solution.ok):
@@ -587,9 +587,9 @@ class Formulation(ABC):
         why = "no answer, and infeasibility is not proven" if proof is None else self._why(proof)
         if proof is None and self.extended and not result.out_of_time:
             with CVXPY_LOCK:
-                found = conflict(self.statement)
-            if found is not None:
-                proof, names = found
+                proven = conflict(self.statement)
+            if proven is not None:
+                proof, names = proven
                 why = f"no answer meets your constraints {names}: {proof}"
         raise SolveFailed(
             f"{self.name} by {backend.name}: the solver says {result.status!r}; {why}",

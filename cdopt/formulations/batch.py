@@ -153,12 +153,12 @@ def solve_batch(
     formulation = None if formulation is None else checks.function("formulation", formulation)
     tol, check = checks.tolerance("tol", tol), checks.flag("check", check)
     settings = {"backend": backend, "tol": tol, **options}
-    found: dict[int, StepSolution] = {}
+    solutions: dict[int, StepSolution] = {}
     for numbers in _alike(steps):
-        _solve_stack(steps, numbers, formulation or _usual, settings, found)
-    for k in sorted(set(range(len(steps))) - set(found)):
-        found[k] = _alone(k, (formulation or _usual)(steps[k]), {**settings, "check": check})
-    return Batch([found[k] for k in range(len(steps))])
+        _solve_stack(steps, numbers, formulation or _usual, settings, solutions)
+    for k in sorted(set(range(len(steps))) - set(solutions)):
+        solutions[k] = _alone(k, (formulation or _usual)(steps[k]), {**settings, "check": check})
+    return Batch([solutions[k] for k in range(len(steps))])
 
 
 def _usual(step: Step) -> Posed:
@@ -185,7 +185,7 @@ def _solve_stack(
     numbers: list[int],
     formulation: Callable[[Any], Any],
     settings: dict[str, Any],
-    found: dict[int, StepSolution],
+    solutions: dict[int, StepSolution],
 ) -> None:
     """Enter what a stack of the steps of these ``numbers`` solves into ``found``."""
     if len(numbers) < 2:
@@ -195,14 +195,14 @@ def _solve_stack(
         each = _stackable(formulation(stack.step))._solve_each(stack, **settings)
         left = [k for k, solution in zip(numbers, each, strict=True) if not solution.ok]
         good = zip(numbers, each, strict=True)
-        found.update((k, solution) for k, solution in good if solution.ok)
+        solutions.update((k, solution) for k, solution in good if solution.ok)
     except SolveFailed:
         left = numbers
     pieces = (
         [left] if len(left) < len(numbers) else [left[: len(left) // 2], left[len(left) // 2 :]]
     )
     for piece in pieces:
-        _solve_stack(steps, piece, formulation, settings, found)
+        _solve_stack(steps, piece, formulation, settings, solutions)
 
 
 def _stackable(posed: Any) -> Posed:

@@ -28,7 +28,7 @@ from cdopt.formulations.statement import Statement
 _CLEAR = 1e-6  # a bound this clear of zero, and a violation this much smaller, make a proof
 _SHARE = 1e-6  # of the largest multiplier: constraints below it take no part
 _LISTED, _LENGTH = 6, 70  # constraints that are named, and characters of each
-KIND = "own constraints"
+KIND = "added constraints"
 
 
 def conflict(statement: Statement) -> tuple[InfeasibilityProof, str] | None:
@@ -56,11 +56,11 @@ def conflict(statement: Statement) -> tuple[InfeasibilityProof, str] | None:
     if problem.status not in cp.settings.SOLUTION_PRESENT or not total.value > _CLEAR:
         return None
     relaxed = Addition(stated=tuple(flat), costs=(total,))
-    found = optimality(relaxed, {v.id: np.ones(v.size) for v in statement.own.values()}, 1.0)
-    if found is None:
+    conditions = optimality(relaxed, {v.id: np.ones(v.size) for v in statement.own.values()}, 1.0)
+    if conditions is None:
         return None
-    bound, vector, violation = statement.weak_duality(found.gradient, found.constant)
-    violation = max(violation, *(r.value for r in found.residuals if r.name != KIND))
+    bound, vector, violation = statement.weak_duality(conditions.gradient, conditions.constant)
+    violation = max(violation, *(r.value for r in conditions.residuals if r.name != KIND))
     if not (bound > _CLEAR and violation <= _CLEAR * max(bound, 1.0)):
         return None
     weight = [_multiplier(stated[place]) for place in addition.main]

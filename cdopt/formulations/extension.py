@@ -10,10 +10,10 @@ the added objective, and those of the added constraints themselves::
 The first are certified as those of any contact problem. Of the others there are four residuals,
 each over the size of the terms of its row:
 
-- ``own constraints``       what is violated
-- ``own multipliers``       a wrong sign, or outside the dual cone
-- ``own complementarity``   a multiplier where the constraint is not met with equality
-- ``own variables``         the gradient with respect to variables that are not the formulation's
+- ``added constraints``     what is violated
+- ``added multipliers``     a wrong sign, or outside the dual cone
+- ``added complementarity`` a multiplier where the constraint is not met with equality
+- ``added variables``       the gradient with respect to variables that are not the formulation's
 
 CVXPY's own reduction to cones states what is not affine, as it would for a solver, so that every
 constraint has affine arguments and every gradient is exact.
@@ -100,10 +100,10 @@ class Addition:
     @property
     def variables(self) -> list[cp.Variable]:
         """All variables, each once."""
-        found: dict[int, cp.Variable] = {}
+        by_id: dict[int, cp.Variable] = {}
         for one in (*self.stated, *self.costs):
-            found |= {variable.id: variable for variable in one.variables()}
-        return list(found.values())
+            by_id |= {variable.id: variable for variable in one.variables()}
+        return list(by_id.values())
 
     def require_own(self, own: Iterable[cp.Variable | None], name: str) -> None:
         """Refuse variables of other formulations, and those of this one that mean nothing alone.
@@ -205,12 +205,12 @@ def optimality(
             pull = np.ravel(matrix.toarray() if sp.issparse(matrix) else matrix) / unit
             total[variable.id] += pull
             size[variable.id] += np.abs(pull)
-    found = [residual for row in rows if row for residual in row.residuals]
+    every = [residual for row in rows if row for residual in row.residuals]
     others = [v for v in addition.variables if v.id not in weights]
-    found += [_stationary(v, total[v.id], size[v.id], energy[v.id]) for v in others]
-    names = ("own constraints", "own multipliers", "own complementarity", "own variables")
+    every += [_stationary(v, total[v.id], size[v.id], energy[v.id]) for v in others]
+    names = ("added constraints", "added multipliers", "added complementarity", "added variables")
     worst = [
-        max((r for r in found if r.name == name), key=_size, default=Residual(name, 0.0, 1.0, ""))
+        max((r for r in every if r.name == name), key=_size, default=Residual(name, 0.0, 1.0, ""))
         for name in names
     ]
     multipliers = tuple(rows[k].multiplier for k in addition.main)  # type: ignore[union-attr]
@@ -230,7 +230,8 @@ def _stationary(
     steep = max(float(size.max(initial=0.0)), energy / length)
     step = np.reshape(gradient / steep, z.shape, order="F")
     moved = np.asarray(variable.project(z - length * step))
-    return Residual("own variables", float(np.abs(z - moved).max(initial=0.0)) / length, length, "")
+    off = float(np.abs(z - moved).max(initial=0.0)) / length
+    return Residual("added variables", off, length, "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,12 +323,12 @@ def _of_rows(a: _Argument, excess: FloatArray, y: FloatArray, equal: bool) -> li
     scale = np.where(a.size > 0.0, a.size, 1.0)
     over, force = excess / scale, y * scale / a.energy
     if equal:
-        return [_worst("own constraints", np.abs(over), scale)]
+        return [_worst("added constraints", np.abs(over), scale)]
     both = np.minimum(np.maximum(force, 0.0), np.maximum(-over, 0.0))
     return [
-        _worst("own constraints", np.maximum(over, 0.0), scale),
-        _worst("own multipliers", np.maximum(-force, 0.0), scale),
-        _worst("own complementarity", both, scale),
+        _worst("added constraints", np.maximum(over, 0.0), scale),
+        _worst("added multipliers", np.maximum(-force, 0.0), scale),
+        _worst("added complementarity", both, scale),
     ]
 
 
@@ -341,7 +342,7 @@ def _of_cone(
     wrong = np.max(np.atleast_1d(constraint.dual_residual), initial=0.0) * scale / energy
     work = abs(sum(float(a.value @ v) for a, v in zip(arguments, y, strict=True))) / energy
     values = {"constraints": outside, "multipliers": wrong, "complementarity": work}
-    return [Residual(f"own {name}", float(value), scale, "") for name, value in values.items()]
+    return [Residual(f"added {name}", float(value), scale, "") for name, value in values.items()]
 
 
 def _worst(name: str, errors: FloatArray, scale: FloatArray) -> Residual:

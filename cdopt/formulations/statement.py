@@ -216,13 +216,13 @@ class Statement(ABC):
         """The iterate with what CVXPY's variables hold of the user's constraints and objectives."""
         data, weights = self.data, {"forces": self.row_weight, "motion": self.dof_weight}
         by_id = {variable.id: weights[name] for name, variable in self.own.items()}
-        found = optimality(self.addition, by_id, self.unit)
-        if found is None:
-            unknown = (Residual("own multipliers", np.inf, 1.0, ""),)
+        conditions = optimality(self.addition, by_id, self.unit)
+        if conditions is None:
+            unknown = (Residual("added multipliers", np.inf, 1.0, ""),)
             return ExtendedIterate(iterate.motion, iterate.forces, data, (), unknown)
         on_forces, on_motion = np.zeros(data.rows), np.zeros(data.nv)
         for name, variable in self.own.items():
-            gradient = self.unit * found.gradient.get(variable.id, np.zeros(variable.size))
+            gradient = self.unit * conditions.gradient.get(variable.id, np.zeros(variable.size))
             if name == "motion" and self.dofs:
                 on_motion[self.scaled.used] = gradient / self.scaled.unit
             elif data.nc and name == "forces":
@@ -232,8 +232,8 @@ class Statement(ABC):
             with_rates(data, on_forces, on_motion)
             if "forces" in self.own
             else with_loads(data, on_motion),
-            tuple(_times(self.unit, multiplier) for multiplier in found.multipliers),
-            found.residuals,
+            tuple(_times(self.unit, multiplier) for multiplier in conditions.multipliers),
+            conditions.residuals,
             float(sum(float(np.sum(one.value)) for one in self.addition.objectives)),
         )
 

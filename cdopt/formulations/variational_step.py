@@ -438,9 +438,9 @@ class VariationalStep(ElasticStep):
         felt = (moved / (h * (1.0 - self.alpha)))[B.indices] / np.abs(B.data)
         acting = largest_by(rows_of(B), felt, bonds.size)
         none, blur = np.zeros(bonds.size), self.law.stiffness[bonds] * spread
-        found = Condition("law of bonds", "N", none, np.maximum(np.abs(force), acting), blur, True)
+        law = Condition("law of bonds", "N", none, np.maximum(np.abs(force), acting), blur, True)
         return dataclasses.replace(
-            certificate, residuals=(*certificate.residuals, *residuals_of(found))
+            certificate, residuals=(*certificate.residuals, *residuals_of(law))
         )
 
     @property

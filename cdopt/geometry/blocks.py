@@ -1,6 +1,6 @@
-"""Solid blocks as closed meshes, convex or not: what they weigh, and the faces that they share.
+"""Solid blocks as closed meshes, convex or not: mass properties, and the faces that they share.
 
-Coordinates are known to a tolerance: that of the digits of the file that they come from.
+Coordinates have a tolerance, given by the digits of the file that they come from.
 """
 
 from __future__ import annotations
@@ -181,12 +181,12 @@ class Interface(Frozen):
 def shared_faces(blocks: Sequence[Block], tol: float) -> list[Interface]:
     """The plane contacts of blocks, whose faces lie on each other within ``tol`` in m.
 
-    Faces may overlap in part, and be split or not convex. All that two blocks share in one plane is
-    one interface, whose contact points are the corners of its convex hull: a pressure between two
-    of them is the sum of forces at these, so that nothing is lost.
+    Faces may overlap in part, be split, or be nonconvex. All that two blocks share in one plane is
+    one interface. Its contact points are the corners of its convex hull: forces at these can
+    represent any pressure in between.
     """
     of, n, x, loops = _all_faces(blocks)
-    found: dict[tuple[int, int], list[tuple[FloatArray, FloatArray]]] = {}
+    areas_of: dict[tuple[int, int], list[tuple[FloatArray, FloatArray]]] = {}
     for a, b in near_faces(blocks, tol, np.cos(_STEEP)):
         if of[a] == of[b] or n[a] @ n[b] > 0.0:
             continue
@@ -196,9 +196,9 @@ def shared_faces(blocks: Sequence[Block], tol: float) -> list[Interface]:
             gaps = (x[b] - area) @ n[b] / float(n[b] @ normal)
             gaps -= (x[a] - area) @ n[a] / float(n[a] @ normal)
             if np.abs(gaps).max() <= tol:
-                found.setdefault((int(of[a]), int(of[b])), []).append((normal, area))
+                areas_of.setdefault((int(of[a]), int(of[b])), []).append((normal, area))
     return [
-        face for pair, areas in sorted(found.items()) for face in joined_areas(pair, areas, tol)
+        face for pair, areas in sorted(areas_of.items()) for face in joined_areas(pair, areas, tol)
     ]
 
 
@@ -324,7 +324,7 @@ def _convex_pieces(polygon: FloatArray) -> list[FloatArray]:
                 pieces.append(ear)
                 left.pop(k)
                 break
-        else:  # what is left has no area
+        else:  # the rest has no area
             return pieces
     return [*pieces, polygon[left]]
 

@@ -28,7 +28,7 @@ def levelled(blocks: Sequence[Block], tol: float) -> list[Block]:
     """The blocks with their corners moved by at most a few ``tol`` in m.
 
     Faces are then planar, and those of different blocks that lay on each other within ``tol`` do so
-    exactly, to round-off. Where no such small motion is found, blocks are as they were.
+    to round-off. If no such small motion exists, the blocks are returned unchanged.
     """
     if not blocks:
         return []
@@ -115,7 +115,7 @@ def _flattened(x: FloatArray, planes: Sequence[IntArray]) -> FloatArray | None:
             by_plane.append(np.column_stack([arms, np.ones(len(plane))]))
         off = np.concatenate(heights)
         worst = float(np.abs(off).max(initial=0.0))
-        if not worst < 0.5 * last:  # as near as round-off lets it
+        if not worst < 0.5 * last:  # as near as round-off permits
             return x if worst <= _EXACT * size else None
         last = worst
         entries = np.concatenate([*by_node, *by_plane]).ravel()

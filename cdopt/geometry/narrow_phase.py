@@ -44,14 +44,14 @@ Vector = tuple[float, float, float]
 
 
 class ContactPoints(NamedTuple):
-    """Contact points of pairs of pieces, with room for a limited number while they are found.
+    """Contact points of pairs of pieces, with room for a limited number during the search.
 
     tally : (3,) points so far, including those without room; where those of this pair of pieces
         begin; where those of its two bodies begin.
     pair : (n,) numbers of the pairs.
     features : (n, 2) ids of the corner, edge or face of either body.
     gap : (n,) m.
-    normals : (n, dim) unit vectors from first to second; in space while they are found.
+    normals : (n, dim) unit vectors from first to second; in space during the search.
     positions : (n, dim) m, halfway across the gap, of each point.
     """
 
@@ -340,7 +340,7 @@ def _rim_to_rim(pair: Pair, n: Vector, best: float) -> bool:
 
     A box that slides over flush tiles has the next tile ahead of it, with which it shares the
     height of the tiles' tops and nothing more. They do not touch: the tile is no step. The same
-    holds for bricks that meet corner to corner across a joint.
+    applies to bricks that meet corner to corner across a joint.
     """
     net, normals = pair.topology, pair.normals
     tol = SAME_PLACE * min(net.size[pair.a], net.size[pair.b])
@@ -681,7 +681,7 @@ def _feature_id(pair: Pair, piece: int, p: Vector, label: int) -> int:
     """The corner or else the edge of a piece on which a point of it lies; ``label`` if on none.
 
     Boxes that are flush with each other meet where a corner of one lies on a corner of the other.
-    Round-off decides whether that is found as a corner over a face or as two edges that cross.
+    Round-off decides whether that is a corner over a face or two edges that cross.
     The id must not depend on it, because forces are carried from step to step by id.
     """
     net, x = pair.topology, pair.x

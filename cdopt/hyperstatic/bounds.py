@@ -112,9 +112,9 @@ def bounds_of(
             run(solver, _chunks(c.rows, network, jobs))
             for network, solver, c in zip(networks, solvers, costs, strict=True)
         ]
-        for network, found, c in zip(networks, searches, costs, strict=True):
+        for network, extremes, c in zip(networks, searches, costs, strict=True):
             least, largest = [], []
-            for one in found:
+            for one in extremes:
                 least += one.least
                 largest += one.largest
                 rays += [network.forces(ray) for ray in one.rays]

@@ -109,12 +109,12 @@ def indeterminacy(
     deadline = Deadline.after(checks.optional(checks.not_negative, "time_limit", time_limit))
     matrices = stated_quantities(quantities, step, law is not None)
     times = [clock()]
-    found = admissible_forces(step, law, solution, closed_tol, tol, deadline)
+    admissible = admissible_forces(step, law, solution, closed_tol, tol, deadline)
     times.append(clock())
-    parts = parts_of(found)
+    parts = parts_of(admissible)
     less = reduce(parts, tol)
     times.append(clock())
-    nc, d = found.force.shape
+    nc, d = admissible.force.shape
     loose = _looseness(less, nc, d)
     asked = _asked(contacts, loose > STIFF)
     determined = _determined(less, nc * d)
@@ -123,8 +123,8 @@ def indeterminacy(
     with progress_bar(progress, "forces bounded") as update:
         bounds = bounds_of(less.free, C, determined, jobs, update, deadline)
     reactions = None
-    if found.joints is not None:
-        reactions = JointReactions.of(found.joints, found.solution, d)
+    if admissible.joints is not None:
+        reactions = JointReactions.of(admissible.joints, admissible.solution, d)
 
     def bounded(name: str, rows: sp.csr_array) -> Quantity:
         """The bounds of a quantity."""
@@ -136,7 +136,7 @@ def indeterminacy(
 
     named = {name: bounded(name, rows) for name, rows in matrices.items()}
     of_joints, idle = None, 0
-    ties = coordinates(found.faces)[2].shape[0]  # which count in the rank of coordinates
+    ties = coordinates(admissible.faces)[2].shape[0]  # which count in the rank of coordinates
     if reactions is not None:
         many, idle = reactions.count, reactions.idle.shape[1]
         alone = sp.hstack([sp.csr_array((many, nc * d)), sp.eye_array(many)])
@@ -145,8 +145,8 @@ def indeterminacy(
     return Indeterminacy(
         step=step,
         law=law,
-        solution=found.solution,
-        faces=found.faces,
+        solution=admissible.solution,
+        faces=admissible.faces,
         rank=less.rank - ties + (0 if reactions is None else reactions.rank),
         nullity=less.nullity + idle,
         dimension=less.dimension + idle,
@@ -159,15 +159,15 @@ def indeterminacy(
         programs=bounds.programs,
         tol=tol,
         contacts=asked,
-        floor=found.floor,
-        uncertain=found.uncertain,
+        floor=admissible.floor,
+        uncertain=admissible.uncertain,
         parts=tuple(parts),
         free=less.free,
         determined=determined,
         joints=of_joints,
         reactions=reactions,
         seconds=dict(zip(_STAGES, np.diff(times).tolist(), strict=True)),
-        **_forces(less.free, determined, bounds, asked, (nc, d), found.uncertain),
+        **_forces(less.free, determined, bounds, asked, (nc, d), admissible.uncertain),
     )
 
 
@@ -177,9 +177,9 @@ def resting_inside(step: Step, law: str, solution: StepSolution, tol: float) -> 
     ``solution`` is certified, of the step under the law. Forces are zero within ``tol`` of the
     local load.
     """
-    found = admissible_forces(step, law, solution, None, tol, Deadline.after(None))
-    nc, d = found.force.shape
-    return np.asarray(_status(reduce(parts_of(found), tol), nc, d) == RESTING)
+    admissible = admissible_forces(step, law, solution, None, tol, Deadline.after(None))
+    nc, d = admissible.force.shape
+    return np.asarray(_status(reduce(parts_of(admissible), tol), nc, d) == RESTING)
 
 
 def _forces(

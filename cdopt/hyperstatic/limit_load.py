@@ -233,12 +233,12 @@ def limit_load(
     """
     law, tol = checks.choice("law", law, LAWS), checks.positive("tol", tol)
     solver = checks.optional(checks.text, "solver", solver)
-    found = Structure.of(structure, friction)
-    return limit_of(found, found.live(live), law, found.strength(strength), solver, tol)
+    assembly = Structure.of(structure, friction)
+    return limit_of(assembly, assembly.live(live), law, assembly.strength(strength), solver, tol)
 
 
 def limit_of(
-    found: Structure,
+    structure: Structure,
     load: FloatArray,
     law: str,
     strength: JointStrength | ResistingCones,
@@ -246,9 +246,9 @@ def limit_of(
     tol: float,
 ) -> LimitLoad:
     """``limit_load`` of arguments that are checked."""
-    step = found.step
-    bodies = None if found.scene is None else (found.scene, found.scene.initial)
-    joints, may_be_open = eliminated(step), bodies is None and found.model is None
+    step = structure.step
+    bodies = None if structure.scene is None else (structure.scene, structure.scene.initial)
+    joints, may_be_open = eliminated(step), bodies is None and structure.model is None
     if joints is None:
         program = BalanceProgram(step, law, load, solver, may_be_open, strength)
     else:
@@ -267,7 +267,7 @@ def limit_of(
         reactions = -joints.motions.reactions(borne + joints.load(*parts))
         motion = None if motion is None else joints.motions.Z @ motion
     return LimitLoad(value, bound, law, step, step.F_ext, load, parts[0], parts[1], motion,
-                     residuals, tol, program.stands(value), bodies, reactions, found.model,
+                     residuals, tol, program.stands(value), bodies, reactions, structure.model,
                      parts[2])  # fmt: skip
 
 
@@ -347,23 +347,23 @@ class BalanceProgram:
 
         Stacks of many equal blocks stop Clarabel early at its own; others are less exact with more.
         """
-        found: list[tuple[float, Answer]] = []
+        answers: list[tuple[float, Answer]] = []
         failure: SolveFailed | None = None
         for regularisation in _REGULARISATIONS if self.solver == "CLARABEL" else (None,):
             self.regularisation = regularisation
             try:
                 one = answer()
             except SolveFailed as error:
-                if error.proof is not None and not found:
+                if error.proof is not None and not answers:
                     raise
                 failure = failure or error
                 continue
-            found.append((max(one[-1].values()), one))
-            if found[-1][0] <= _ENOUGH:
+            answers.append((max(one[-1].values()), one))
+            if answers[-1][0] <= _ENOUGH:
                 break
-        if not found:
+        if not answers:
             raise failure or self._failed("no answer", "")
-        return min(found, key=lambda pair: pair[0])[1]
+        return min(answers, key=lambda pair: pair[0])[1]
 
     def power(self, motion: FloatArray) -> float:
         """W that the live load must have at least for a motion: its bound."""

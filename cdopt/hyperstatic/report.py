@@ -390,12 +390,12 @@ class Indeterminacy(Frozen):
         ways = np.column_stack([np.cos(angles), np.sin(angles)])
         C = np.zeros((number, self.nc * self.d))
         C[:, [i * self.d, i * self.d + 1]] = ways
-        found = bounds_of(
+        bounds = bounds_of(
             self.free, sp.csr_array(C), self.determined, 1, lambda *_: None, NEVER, True
         )
-        if self.unbounded.any() or found.rays:
+        if self.unbounded.any() or bounds.rays:
             raise InvalidInput("contact", "forces without upper bound", "bounded ones")
-        corners = found.witnesses[:, 1, [i * self.d, i * self.d + 1]]
+        corners = bounds.witnesses[:, 1, [i * self.d, i * self.d + 1]]
         return np.asarray(corners)
 
     # --- text --------------------------------------------------------------------------

@@ -156,12 +156,12 @@ def settlement(
     """
     checks.instance("structure", structure, Scene, BlockModel, str, Path)
     tol = checks.positive("tol", tol)
-    found = Structure.of(structure, friction)
-    step = found.step
+    whole = Structure.of(structure, friction)
+    step = whole.step
     step.require_no_moments("settlement")
     if step.joints is not None:
         raise Unsupported("settlement", "the scene has joints", ("scenes without joints",))
-    table, shift = _moved(found, checks.mapping("moves", moves))
+    table, shift = _moved(whole, checks.mapping("moves", moves))
     friction_ = step.friction
     if friction_ is None:
         raise TypeError("a step without friction")
@@ -174,7 +174,7 @@ def settlement(
         step, f[:, 0].copy(), f[:, 1:].copy(), read_only(motion), read_only(rows),
         read_only(table), float(np.abs(shift).max()), float(step.F_ext @ motion),
         residuals, tol,
-        None if found.scene is None else (found.scene, found.scene.initial), found.model,
+        None if whole.scene is None else (whole.scene, whole.scene.initial), whole.model,
     )  # fmt: skip
 
 
@@ -219,14 +219,14 @@ def _residuals(
     return {"balance": balance, "motion": outside, "gap": abs(released - resisted) / terms}
 
 
-def _moved(found: Structure, moves: Mapping[Any, Any]) -> tuple[FloatArray, FloatArray]:
+def _moved(structure: Structure, moves: Mapping[Any, Any]) -> tuple[FloatArray, FloatArray]:
     """Motions of all supports (nb, dim + turns), and gaps and slips b (nc, d) that they make."""
-    step, dim = found.step, found.dim
-    names, centres = found.names, found.centres
+    step, dim = structure.step, structure.dim
+    names, centres = structure.names, structure.centres
     table = np.zeros((len(names), dim + (1 if dim == 2 else 3)))
     free = np.unique(np.asarray(step.dof_body)).tolist()
     for body, move in moves.items():
-        number = found.body("moves", body)
+        number = structure.body("moves", body)
         if number in free:
             raise InvalidInput("moves", f"{names[number]}, which is free", "supports")
         size = np.size(move)

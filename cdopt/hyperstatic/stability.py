@@ -279,8 +279,8 @@ def stability(
 
     >>> import cdopt
     >>> block = cdopt.scene.box_stack(1, dim=2, size=[0.4, 1.0])
-    >>> found = cdopt.stability(block, friction=0.6)
-    >>> found.verdict, round(found.limit.value, 6)
+    >>> verdict = cdopt.stability(block, friction=0.6)
+    >>> verdict.verdict, round(verdict.limit.value, 6)
     ('stands', 0.4)
     """
     limits = checks.flag("limits", limits)
@@ -298,9 +298,9 @@ def stability(
     if strength is not None:
         alone = replace(stated, step=step.replace(F_ext=np.zeros(step.nv)))
         bears = limit_of(alone, step.F_ext, "associated", strong, None, _TOL)
-    found = StabilityVerdict(step, stated.model, associated, None, None, {}, bears)
+    verdict = StabilityVerdict(step, stated.model, associated, None, None, {}, bears)
     elastic, coulomb = None, None
-    if found.admissible:
+    if verdict.admissible:
         elastic = _elastic(step)
         if elastic is None and strength is None:
             coulomb = FrictionalCD(step).solve("newton", check=False)
@@ -316,8 +316,8 @@ def stability(
                 raise
             if error.proof is None:
                 unsolved.append(name)
-    found = replace(found, limits=limits_found, unsolved=tuple(unsolved))
-    return replace(found, coulomb=coulomb, elastic=elastic)
+    verdict = replace(verdict, limits=limits_found, unsolved=tuple(unsolved))
+    return replace(verdict, coulomb=coulomb, elastic=elastic)
 
 
 def _bears(strength: JointStrength | ResistingCones, elastic: NetworkForces) -> bool:

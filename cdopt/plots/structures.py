@@ -31,7 +31,7 @@ _ROOM = 0.05  # of the picture's size, around the blocks
 
 
 def structure(
-    found: StabilityVerdict,
+    verdict: StabilityVerdict,
     *,
     view: str | None = None,
     title: str = "",
@@ -44,7 +44,7 @@ def structure(
 
     Parameters
     ----------
-    found : the result of ``cdopt.stability`` for a block model.
+    verdict : the result of ``cdopt.stability`` for a block model.
     view : "side" (x to the right, z up), "isometric" or "perspective"; by default the side of
         structures whose joints are all parallel to y, and isometric.
     subtitle : by default the summary, and the force that the longest line is.
@@ -53,9 +53,9 @@ def structure(
     ------
     InvalidInput : a structure that is no block model, or no such view.
     """
-    model = checks.instance("found", found, StabilityVerdict).model
+    model = checks.instance("verdict", verdict, StabilityVerdict).model
     if model is None:
-        raise InvalidInput("found", "a structure without blocks", "stability of a block model")
+        raise InvalidInput("verdict", "a structure without blocks", "stability of a block model")
     corners = np.concatenate([block.vertices for block in model.blocks])
     camera = Camera.facing(corners, view or ("side" if _is_plane(model) else "isometric"))
     flat = camera.project(corners)[0]
@@ -63,11 +63,11 @@ def structure(
     room = _ROOM * float((high - low).max())
     box = np.stack([low - room, high + room])
     figure, (axes,) = canvas.panels_of(1, box, foot=0.2, caption=0.1)
-    numbers = np.unique(np.asarray(found.step.dof_body))
-    _draw_blocks(axes, model, camera, falls=set(numbers[found.moving].tolist()))
-    text = found.summary
-    if found.forces is not None:
-        drawn = thrusts(found.step, *found.forces)
+    numbers = np.unique(np.asarray(verdict.step.dof_body))
+    _draw_blocks(axes, model, camera, falls=set(numbers[verdict.moving].tolist()))
+    text = verdict.summary
+    if verdict.forces is not None:
+        drawn = thrusts(verdict.step, *verdict.forces)
         _draw_thrusts(axes, drawn, camera, box, FRICTION)
         text += f" The longest line is a force of {_largest(drawn)}."
     canvas.without_ticks(axes, box)
@@ -124,9 +124,9 @@ def _is_plane(model: BlockModel) -> bool:
     return bool(np.abs(normals[:, 1]).max(initial=0.0) <= _PARALLEL)
 
 
-def _largest(found: Thrusts) -> str:
+def _largest(thrust: Thrusts) -> str:
     """The largest resultant, with its unit."""
-    most = float(np.linalg.norm(found.forces, axis=1).max(initial=0.0))
+    most = float(np.linalg.norm(thrust.forces, axis=1).max(initial=0.0))
     unit, name = with_prefix(most, "N")
     return f"{short(most / unit, 3)} {name}"
 
@@ -205,16 +205,16 @@ def _draw_blocks(
         canvas.add_lines(axes, lines, colors=colour, gid=gid, **style)
 
 
-def _draw_thrusts(axes: Axes, found: Thrusts, camera: Camera, box: FloatArray, colour: str) -> None:
+def _draw_thrusts(axes: Axes, drawn: Thrusts, camera: Camera, box: FloatArray, colour: str) -> None:
     """Forces in the joints as lines through their centres of pressure, and thrust lines."""
-    longest = float(np.linalg.norm(found.forces, axis=1).max(initial=1e-300))
-    half = 0.5 * _LONGEST * float(np.ptp(box[:, 0])) / longest * found.forces
-    lines = camera.lines(found.points - half, found.points + half)
+    longest = float(np.linalg.norm(drawn.forces, axis=1).max(initial=1e-300))
+    half = 0.5 * _LONGEST * float(np.ptp(box[:, 0])) / longest * drawn.forces
+    lines = camera.lines(drawn.points - half, drawn.points + half)
     style: dict[str, Any] = {"colors": colour, "capstyle": "round"}
     canvas.add_lines(axes, lines, linewidths=1.7, zorder=4, gid="forces", **style)
-    x, y = camera.project(found.points)[0].T
+    x, y = camera.project(drawn.points)[0].T
     axes.scatter(x, y, s=8, color=colour, zorder=5)
-    for line in found.lines():
+    for line in drawn.lines():
         segments = camera.lines(line[:-1], line[1:])
         canvas.add_lines(axes, segments, linewidths=0.9, zorder=4, gid="thrust line", **style)
 

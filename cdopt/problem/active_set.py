@@ -269,17 +269,17 @@ class _Part:
         first = presses.copy()
         for _ in range(_CHANGES):
             inverse = self._inverse(presses)
-            noise, found = self.noise, self._refined(given, presses, inverse)
+            noise, refined = self.noise, self._refined(given, presses, inverse)
             if self.exactly and np.any(self._spread(inverse, presses, noise) > _KNOWN * force):
-                noise, found = self.rounded, self._refined(given, presses, inverse, self._exact)
-            gap = self._gap(found)
-            pulls = presses & (found < -_NEGATIVE * force)
+                noise, refined = self.rounded, self._refined(given, presses, inverse, self._exact)
+            gap = self._gap(refined)
+            pulls = presses & (refined < -_NEGATIVE * force)
             closes = ~presses & (gap < -_OPEN * speed - self.noise)
             if not (pulls.any() or closes.any()):
-                forces = np.maximum(found.astype(np.float64), 0.0)
+                forces = np.maximum(refined.astype(np.float64), 0.0)
                 return forces, self._spread(inverse, presses, noise)
             presses = (presses & ~pulls) | closes
-            given = np.where(presses, np.maximum(found.astype(np.float64), 0.0), 0.0)
+            given = np.where(presses, np.maximum(refined.astype(np.float64), 0.0), 0.0)
         error = np.abs(self._gap(np.where(first, f, 0.0))).astype(np.float64)
         return f, self._spread(self._inverse(first), first, error + self.noise)
 

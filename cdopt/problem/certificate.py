@@ -235,8 +235,7 @@ def _certificates(
     groups: Groups | None = None,
 ) -> list[Certificate]:
     """The certificate of each problem of ``groups``; None is one problem."""
-    found = residuals(data, motion, f)
-    each = [found]
+    each = [residuals(data, motion, f)]
     if groups is not None:
         each = list(map(_in_doubt, residuals_of_each(_conditions(data, motion, f), groups)))
     bounds = _motion_errors(data, motion, f, groups)
@@ -333,16 +332,16 @@ def residuals(
     kept: Any = data.__dict__.get("_residuals")
     answer: Any = np.array(f), None if motion is None else np.array(motion)
     if kept is None or not all(map(same, kept, answer)):
-        found = _in_doubt(residuals_of(*_conditions(data, motion, f)))
-        kept = data.__dict__["_residuals"] = *answer, found
+        new = _in_doubt(residuals_of(*_conditions(data, motion, f)))
+        kept = data.__dict__["_residuals"] = *answer, new
     known: tuple[Residual, ...] = kept[2]
     return known
 
 
-def _in_doubt(found: tuple[Residual, ...]) -> tuple[Residual, ...]:
+def _in_doubt(residuals: tuple[Residual, ...]) -> tuple[Residual, ...]:
     """Residuals, ``motion`` only where it is the largest and others are small."""
-    worst = max((r.value for r in found if r.name != _MOTION), default=0.0)
-    return tuple(r for r in found if r.name != _MOTION or (worst <= _DOUBT and r.value > worst))
+    worst = max((r.value for r in residuals if r.name != _MOTION), default=0.0)
+    return tuple(r for r in residuals if r.name != _MOTION or (worst <= _DOUBT and r.value > worst))
 
 
 def worst_residual(data: ContactProblem, f: FloatArray) -> float:

@@ -84,15 +84,15 @@ class Eliminated(Frozen):
             rows += [np.asarray(B @ offset).reshape(step.nc, -1) for B in friction.matrices]
         return np.hstack(rows).ravel()
 
-    def proof(self, found: InfeasibilityProof) -> InfeasibilityProof:
+    def proof(self, reduced: InfeasibilityProof) -> InfeasibilityProof:
         """The proof that the step has no solution, of one in coordinates: joints come last."""
         nc, friction = self.given.nc, self.given.friction
-        rows, f_t, f_r = found.vector.reshape(nc, -1), None, None
+        rows, f_t, f_r = reduced.vector.reshape(nc, -1), None, None
         if rows.shape[1] > 1 and friction is not None:
             f_t, f_r = rows[:, 1 : friction.d], rows[:, friction.d :] if friction.moments else None
         of_joints = -self.motions.reactions(self.load(rows[:, 0], f_t, f_r))
-        vector = read_only(np.concatenate([found.vector, of_joints]))
-        return dataclasses.replace(found, vector=vector)
+        vector = read_only(np.concatenate([reduced.vector, of_joints]))
+        return dataclasses.replace(reduced, vector=vector)
 
     def reactions(
         self,

@@ -259,11 +259,11 @@ class ContactBodies:
             most = largest_by(i[busy], w2[busy] * reach[b[busy]], self.nc)[i]
             near = ~busy & (most > 0.0)
             lent = smallest_by(b[near], most[near] / w2[near], self.count)
-            found = lent > 0.0
-            if not found.any():
+            reached = lent > 0.0
+            if not reached.any():
                 break
-            result[found], left[found] = np.maximum(result, lent)[found], False
-            reach = np.where(found, share**2 * lent, reach)
+            result[reached], left[reached] = np.maximum(result, lent)[reached], False
+            reach = np.where(reached, share**2 * lent, reach)
         alone = left[b]
         lent = smallest_by(b[alone], background[i[alone]] ** 2 / w2[alone], self.count)
         return np.maximum(result, lent)
@@ -346,9 +346,9 @@ def _few_contact_rows(B: sp.csr_array, ends: IntArray) -> sp.csr_array:
         sums = dict[int, float]()
         for at in range(start, end):
             sums[columns[at]] = sums.get(columns[at], 0.0) + squares[at]
-        found = [j for j in reversed(sums) if sums[j] != 0.0]
-        reached += found
-        values += [sums[j] for j in found]
+        nonzero = [j for j in reversed(sums) if sums[j] != 0.0]
+        reached += nonzero
+        values += [sums[j] for j in nonzero]
         counts.append(len(reached))
     size = np.sqrt(np.array(values, dtype=np.float64))
     shape = ends.size - 1, B.shape[1]
@@ -359,8 +359,8 @@ def _few_contact_rows(B: sp.csr_array, ends: IntArray) -> sp.csr_array:
 def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct values in order, and the place (n,) of each of the ``values`` (n,) in them."""
     if values.size > _FEW:
-        found, place = np.unique(values, return_inverse=True)
-        return found, place
+        several, place = np.unique(values, return_inverse=True)
+        return several, place
     every = values.tolist()
     some = sorted(set(every))
     place_of = {value: k for k, value in enumerate(some)}

@@ -1,7 +1,7 @@
 """Scenes: bodies, shapes and materials, from generators or files, in SI units.
 
-A Scene holds the bodies and never changes; a State holds their positions and velocities.
-``cdopt.collision`` finds the contacts of a scene in a state and poses contact steps.
+A Scene has the bodies and never changes; a State has their positions and velocities.
+``cdopt.collision`` detects the contacts of a scene in a state and makes contact steps.
 
 >>> import cdopt
 >>> cdopt.scene.beam()

@@ -1,6 +1,6 @@
 """Assemblies of convex blocks from other tools: OBJ and STL meshes, and a JSON list of blocks.
 
-A mesh holds where faces are, not what they weigh: density, friction, the unit of length and which
+A mesh has only geometry: density, friction, the unit of length and which
 blocks are fixed are stated separately.
 """
 
@@ -75,16 +75,16 @@ def load_assembly(
     Parameters
     ----------
     path : the file.
-    density : of all blocks, kg/m³ (in the plane per 1 m of depth); 0 takes that of the file.
-    friction : coefficient of all contacts; negative takes that of the file, if any.
-    unit : length of the file's unit in m, 0.001 for millimetres; 0 takes the file's, or 1.
+    density : of all blocks, kg/m³ (in the plane per 1 m of depth); 0 for that of the file.
+    friction : coefficient of all contacts; negative for that of the file, if any.
+    unit : length of the file's unit in m, 0.001 for millimetres; 0 for that of the file, or 1.
     fixed : names of blocks that do not move, with + between them. Blocks whose name begins with
         "fixed" do not move either, nor those that a JSON file marks as fixed.
     up : axis that gravity points against, "x", "y" or "z"; by default the file's gravity, or the
         last axis.
     tol : m, within which faces are planar and those of different blocks lie on each other, in
-        space; 0 takes four units of the last digit of the file's coordinates. Corners are moved
-        so that they do so exactly; the scene's title says how far.
+        space; 0 for four units of the last digit of the file's coordinates. Corners are moved
+        so that they do so exactly; the scene's title states how far.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 They come from meshes (.obj, .stl) and the JSON files of COMPAS: assemblies of compas_assembly and
 compas_cra, models of compas_dem. Where such a file states
-interfaces, these are the contacts; elsewhere faces that lie on each other are.
+interfaces, these are the contacts; otherwise they are faces that lie on each other.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BlockModel(Frozen):
     fixed : (nb,) supports.
     density : (nb,) kg/m³.
     interfaces : plane contacts; forces act at their corners.
-    stated : whether the file states them; otherwise they are faces that lie on each other.
+    stated : whether the file states them.
     tol : m, within which faces are planar and lie on each other.
     moved : m, how far corners were moved at most, so that they do.
     gravity : (3,) m/s². friction : μ of all contacts, if the file's name states it.
@@ -62,7 +62,7 @@ class BlockModel(Frozen):
 
     @cached_property
     def repairs(self) -> list[str]:
-        """What was taken for more exact than the file has it, a line each."""
+        """Corrections of inexact coordinates, a line each."""
         off = [float(block.unevenness.max(initial=0.0)) for block in self.blocks]
         floor = FINE * self.size
         uneven = [k for k, x in enumerate(off) if x > floor]
@@ -94,14 +94,14 @@ class BlockModel(Frozen):
 
     @property
     def assumption(self) -> str:
-        """A sentence on the density, where none was given; else nothing."""
+        """A sentence on the density if none was given, else empty."""
         if self.weighed:
             return ""
         total = short(float(self.weights.sum()), 4)
         return f" Total weight {total} N: density 1 kg/m³ assumed."
 
     def require_density(self, what: str) -> None:
-        """``what`` is in newtons or pascals, which weights must be too.
+        """Require a density, because ``what`` is in newtons or pascals.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class BlockModel(Frozen):
 
         Raises
         ------
-        InvalidInput : blocks that touch nothing, no friction, or a bad argument.
+        InvalidInput : no blocks touch, no friction, or a bad argument.
         """
         friction = self.friction if friction is None else friction
         if friction is None:
@@ -167,7 +167,7 @@ class BlockModel(Frozen):
     def __repr__(self) -> str:
         blocks, supports = count(len(self.blocks), "block"), int(self.fixed.sum())
         faces = count(len(self.interfaces), "interface")
-        how = "stated" if self.stated else f"found within {self.tol:.2g} m"
+        how = "stated" if self.stated else f"within {self.tol:.2g} m"
         return f"BlockModel({self.name}: {blocks}, {supports} fixed, {faces} {how})"
 
 
@@ -188,8 +188,8 @@ def load_blocks(
     path : the file. In meshes a block is a group or a solid, or a connected part.
     supports : names or numbers of the blocks that do not move; by default those of the file
         are supports, or whose name begins with "fixed".
-    density : of all blocks, kg/m³; by default the file's, or 1, which ratios of weights do not
-        depend on. Loads in N and strengths in Pa need it.
+    density : of all blocks, kg/m³; by default the file's, or 1, which is enough for ratios of
+        weights. Loads in N and strengths in Pa need it.
     unit : length of the file's unit in m, 0.001 for millimetres.
     tol : m, within which faces are planar and shared; by default four units of the last digit of
         the file's coordinates.
@@ -210,7 +210,7 @@ def load_blocks(
         read = _json(files.read_text(place, "a block model", str(place), LIST_SIZE), place)
     else:
         meshes = block_meshes(place)
-        read = _Read([_Solid(*found) for found in meshes.polygons.items()], [], meshes.digit)
+        read = _Read([_Solid(*polygon) for polygon in meshes.polygons.items()], [], meshes.digit)
     if not read.solids:
         raise InvalidInput(str(place), "no blocks", "a mesh, or a file of COMPAS")
     names = [solid.name for solid in read.solids]

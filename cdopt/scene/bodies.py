@@ -45,7 +45,7 @@ else:  # what a scene file may hold
     Numbers = float | Sequence[float] | None
     Flags = bool | Sequence[bool]
 
-MAX_BODIES = isqrt(2**63 // LABELS**2)  # whose contacts can be numbered in 64 bits
+MAX_BODIES = isqrt(2**63 // LABELS**2)  # contacts can then be numbered in 64 bits
 _LARGEST = 1e150
 
 # names of a Body's fields in a group of Spheres

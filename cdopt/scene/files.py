@@ -96,9 +96,9 @@ def load(path: str | Path, *, overlaps: str | None = None) -> Scene:
         ``from_lammps`` reads it; an assembly of convex blocks (.obj, .stl, .json), with parameters
         of ``load_assembly`` as in ``wall.obj:density=2000,fixed=base``; the name of a scene that
         ships with cdopt, ``beam`` (``shipped_scenes()`` lists them); or a generator of
-        ``cdopt.scene`` with parameters, ``pyramid:n=8,power=2.5`` (``GENERATORS``). A file comes
-        before a name. A path such as ``problems/beam.toml`` that does not exist is looked for
-        among the shipped scenes.
+        ``cdopt.scene`` with parameters, ``pyramid:n=8,power=2.5`` (``GENERATORS``). A file takes
+        precedence over a name. A path such as ``problems/beam.toml`` that does not exist is looked
+        for among the shipped scenes.
     overlaps : as in ``Scene``; None takes those of the file.
 
     In a file, ``[[bodies]]`` come first and ``[[spheres]]`` after them, each in their order,
@@ -159,7 +159,7 @@ def open_structure(
 
 
 def _read(path: str | Path, overlaps: str | None) -> Scene:
-    """``load``; of files that state overlaps themselves, already with those asked for."""
+    """``load``, already with the requested overlaps if the file states some."""
     if str(path).endswith(SNAPSHOTS):
         return from_lammps(path) if overlaps is None else from_lammps(path, overlaps=overlaps)
     if assembly := parts_of(str(path)):
@@ -187,7 +187,7 @@ def _read(path: str | Path, overlaps: str | None) -> Scene:
 def loads(text: str, source: str = "scene", *, overlaps: str | None = None) -> Scene:
     """The scene that a text describes; ``source`` names it in messages.
 
-    ``overlaps`` takes the place of those in the text.
+    ``overlaps`` overrides those in the text.
 
     Raises
     ------
@@ -210,11 +210,11 @@ def loads(text: str, source: str = "scene", *, overlaps: str | None = None) -> S
 
 
 def placed(step: Step) -> tuple[Scene, State] | None:
-    """The scene and the state that a step was made of, for pictures; None where it is of neither.
+    """The scene and the state that a step was made of, for pictures; None for other steps.
 
     Raises
     ------
-    InvalidInput : the step's file holds another text than a scene, or a state of another scene.
+    InvalidInput : the step's file has no scene, or a state of another scene.
 
     >>> import cdopt
     >>> scene = cdopt.scene.beam()
@@ -302,7 +302,7 @@ def _placed_shape(holder: type[msgspec.Struct], record: Any, path: str) -> Any:
         raise InvalidInput(f"{path}.{error.argument}", error.found, error.expected) from error
 
 
-_FAULTS = {  # messages of msgspec, and their content: where, what was found, what was expected
+_FAULTS = {  # messages of msgspec, and their content: where, the value, what was expected
     r"Object contains unknown field `(.*)`": (
         "{0}",
         "an unknown field",
@@ -315,7 +315,7 @@ _FAULTS = {  # messages of msgspec, and their content: where, what was found, wh
 
 
 def _explained(error: msgspec.ValidationError) -> tuple[str, str, str]:
-    """Path, what was found and what was expected, from the message of msgspec."""
+    """Path, value and what was expected, from the message of msgspec."""
     message, _, path = str(error).partition(" - at `$")
     path = path.rstrip("`").lstrip(".")
     if isinstance(cause := error.__cause__, InvalidInput):

@@ -1,4 +1,4 @@
-"""Joints between bodies of a scene: pins, hinges, sliders and welds, where bodies are at first."""
+"""Joints between bodies of a scene: pins, hinges, sliders and welds."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Joint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     Attributes
     ----------
-    kind : "pin" holds a point of one body on a point of the other; so does a "hinge", which in
-        space turns about its axis alone; a "slider" moves along its axis and does not turn; a
-        "weld" holds both together.
+    kind : "pin" keeps a point of one body on a point of the other; so does a "hinge", which in
+        space turns only about its axis; a "slider" moves only along its axis; a "weld" allows no
+        relative motion.
     bodies : names or numbers of the two, or "world" for one of them. They do not collide.
     point : (dim,) m, of pins and hinges, where bodies are at the start. Of sliders and welds by
         default the second body's centre of mass, of a joint with the world the first's.
@@ -37,7 +37,7 @@ class Joint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     Raises
     ------
     InvalidInput : no such kind, bodies that are not two, or a point or an axis that is missing or
-        that the kind has not.
+        does not belong to the kind.
     """
 
     kind: str

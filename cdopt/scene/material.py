@@ -1,4 +1,4 @@
-"""Materials: how stiff a body's half of a contact is, how it rebounds, and how it rubs."""
+"""Materials: stiffness of a body's half of a contact, restitution and friction."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     Attributes
     ----------
-    name : what bodies call it.
+    name : used by bodies.
     young : Young's modulus E, Pa.
     poisson : Poisson's ratio ν, of Hertz contacts, and of the tangential springs of friction.
     stiffness : of the half-contact, in place of E: relative, or N/m for Hooke contacts
         (E/(1−ν²) in Pa for Hertz contacts) where methods with finite stiffness are to use it.
     restitution : Newton's e in [0, 1]; None is the scene's. A contact takes the smaller of two.
-    friction : coefficient μ ≥ 0; None is the scene's. A contact takes the smaller of two, unless
+    friction : coefficient μ ≥ 0; None is the scene's. A contact has the smaller of two, unless
         a ``MaterialPair`` states another.
     rolling_friction, spinning_friction : coefficients of the resistance of spheres to rolling and
         to spinning about the normal, used by "velocity-verlet" and "contact-dynamics" with
@@ -77,7 +77,7 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class MaterialPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What two materials have together, whatever each states.
+    """Friction of a pair of materials, which overrides that of each.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ def stiffer(
 ) -> tuple[Materials, Bodies]:
     """Materials with ``factor`` times their stiffness, and the bodies that refer to them.
 
-    Where none states a stiffness, all get the one that gives every contact ``factor`` N/m^(p−1),
+    If none states a stiffness, all get the one that gives every contact ``factor`` N/m^(p−1),
     and bodies without a material get a new one.
     """
     if any(not material.rigid for material in materials):

@@ -1,4 +1,4 @@
-"""Meshes of blocks: Wavefront OBJ and STL, read with the accuracy that their digits have."""
+"""Meshes of blocks: Wavefront OBJ and STL, read with the accuracy of their digits."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def blocks_of(
     """The solids of a file, the accuracy of its coordinates, and how far corners were moved, m.
 
     Within that, by default four units of the last ``digit``, faces are made planar, and those that
-    lie on each other are put into one plane.
+    lie on each other are moved into one plane.
 
     Raises
     ------
@@ -183,10 +183,10 @@ def _stl(content: bytes, place: Path) -> Meshes:
         name = part.partition("\n")[0].strip()
         if not name or name in solids:
             name = f"{name or place.stem} {len(solids)}"
-        found = re.findall(r"(?m)^\s*vertex\s+(\S+)\s+(\S+)\s+(\S+)", part)
+        vertices = re.findall(r"(?m)^\s*vertex\s+(\S+)\s+(\S+)\s+(\S+)", part)
         try:
-            solids[name] = list(np.array(found, dtype=float).reshape(-1, 3, 3))
-            written += [word for vertex in found for word in vertex]
+            solids[name] = list(np.array(vertices, dtype=float).reshape(-1, 3, 3))
+            written += [word for vertex in vertices for word in vertex]
         except ValueError as error:
             raise InvalidInput(str(place), f"{name}: {error}", "triangles of STL") from error
     if not solids:

@@ -56,27 +56,26 @@ class Scene(Frozen):
     friction : coefficient μ of contacts whose materials state none, for steps with friction;
         None states none.
     materials : what bodies name; a body that names none is rigid.
-    pairs : friction coefficients of pairs of materials, which go before those of the materials.
+    pairs : friction coefficients of pairs of materials, which override those of the materials.
     overlap_tol : overlap that "refuse" lets pass, as a share of the smaller one's half-width.
-    overlaps : what is done with bodies that overlap at the start. "refuse" raises where they do by
-        more than ``overlap_tol``; what it lets pass counts as touching. "touching": in contact
-        dynamics, bodies that overlap no more than at the start are just touching, so that the
+    overlaps : treatment of bodies that overlap at the start. "refuse" raises for more than
+        ``overlap_tol``; smaller overlaps count as touching. "touching": in contact dynamics,
+        bodies that overlap no more than at the start are just touching, so that the
         overlap causes no force. "resolve": the first step pushes them apart, which takes the
-        force m Φ/Δt². Overlaps of at most 1e-6
-        of the smaller half-width are round-off and stay as they are. Elastic contacts are
-        compressed by an overlap, whatever this is.
+        force m Φ/Δt². Overlaps of at most 1e-6 of the smaller half-width are round-off and
+        stay as they are. An overlap always compresses elastic contacts.
     damping : γ_n of contacts, 1/s. Times the pair's effective mass it is the coefficient of the
         normal dashpot, which methods with finite stiffness use.
     tangential_damping : γ_t, 1/s, of the tangential dashpot; None is half of γ_n.
-    bond_stiffness : k_B of bonds, N/m; None ties nothing.
+    bond_stiffness : k_B of bonds, N/m; None for no bonds.
     box : PeriodicBox in which spheres repeat, or (dim,) its lengths, m; None for none. Bodies are
         then spheres, and half-spaces across axes that do not repeat.
     bond_reach : spheres with |δ| < bond_reach · d at the start are bonded, δ = r_i + r_j −
-        |x_i − x_j| and d the mean diameter of the two. F = k_B δ, two-sided, then takes the
-        place of the pair's contact law, whatever ``power``; such pairs may start overlapping.
+        |x_i − x_j| and d the mean diameter of the two. F = k_B δ, two-sided, then replaces
+        the pair's contact law, whatever ``power``; such pairs may start overlapping.
     name, title : a short and a longer name.
     joints : ``Joint`` objects, pins, hinges, sliders and welds; bodies with a joint between them
-        do not collide. Contact dynamics holds them, and steps made of the scene have them.
+        do not collide. Contact dynamics and steps made of the scene include them.
 
     Attributes
     ----------
@@ -276,7 +275,7 @@ class Scene(Frozen):
         return scene
 
     def require_no_box(self, what: str) -> None:
-        """Refuse a periodic box, of which ``what`` knows nothing.
+        """Refuse a periodic box, which ``what`` does not support.
 
         Raises
         ------
@@ -287,7 +286,7 @@ class Scene(Frozen):
             raise Unsupported(what, "the scene is in a periodic box", instead)
 
     def require_no_joints(self, what: str) -> None:
-        """Refuse joints, which ``what`` does not hold.
+        """Refuse joints, which ``what`` does not support.
 
         Raises
         ------
@@ -339,7 +338,7 @@ class Scene(Frozen):
         return self._of_materials([m.restitution for m in self.materials], self.restitution)
 
     def _of_materials(self, stated: Sequence[Any], default: Any) -> FloatArray:
-        """(nb,) what each body's material states, or the default."""
+        """(nb,) the value of each body's material, or the default."""
         values = [default if value is None else value for value in stated]
         return read_only(np.array([*values, default])[self.bodies.material])
 
@@ -358,9 +357,8 @@ class Scene(Frozen):
     def contact_friction(self, bodies: IntArray) -> FloatArray:
         """(nc,) friction coefficients of contacts.
 
-        That of the pair of materials where ``pairs`` states it. Else the smaller of the two
-        materials', of which one that states none takes the scene's; where only one of the two
-        is stated, that one.
+        That of the pair of materials if ``pairs`` states it. Else the smaller of the two
+        materials', where the scene's replaces a missing one; or the only one that is stated.
 
         Parameters
         ----------
@@ -368,7 +366,7 @@ class Scene(Frozen):
 
         Raises
         ------
-        InvalidInput : a contact whose friction nothing states, or numbers of no bodies.
+        InvalidInput : a contact without a coefficient, or numbers of no bodies.
         """
         numbers = checks.integers("bodies", bodies, (None, 2), at_least=0, below=self.nb)
         default = np.nan if self.friction is None else self.friction
@@ -430,13 +428,12 @@ class Scene(Frozen):
         """The same scene with κ times the stiffness of its materials, and of its bonds.
 
         Ratios of stiffness stay as they are, and with them the compatible forces, for Hooke and
-        Hertz alike. In a scene that states no stiffness every contact counts as one; stiffened,
-        every contact has κ.
+        Hertz alike. In a scene that states no stiffness every contact gets κ.
 
         Parameters
         ----------
         kappa : κ, a factor, or N/m^(p−1) where the scene states no stiffness.
-        damping : γ_n in place of the scene's, 1/s; what is critical grows as √κ.
+        damping : γ_n instead of the scene's, 1/s; critical damping grows as √κ.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """Shapes of bodies.
 
 A new shape is one class, added to SHAPES. Its fields are fields of a body in a scene file. It must
-give its mass properties and its convex pieces; all else follows from these.
+give its mass properties and its convex pieces.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
 class HalfSpace(Shape, frozen=True, forbid_unknown_fields=True):
     """A floor or a wall: everything behind a plane through the body's position. Always fixed.
 
-    ``normal`` points out of the solid, towards the bodies it holds; it is stored at length one.
+    ``normal`` points out of the solid, towards the other bodies; it is stored at length one.
     A velocity given to the body makes it a moving wall.
 
     Raises
@@ -224,7 +224,7 @@ class HalfSpace(Shape, frozen=True, forbid_unknown_fields=True):
 class Box(Shape, frozen=True, forbid_unknown_fields=True):
     """A cuboid about the body's position, in the plane a rectangle; thin ones are rods and plates.
 
-    ``size`` holds the full lengths of its edges in m, one per axis of the body's frame.
+    ``size`` has the full lengths of its edges in m, one per axis of the body's frame.
 
     Raises
     ------

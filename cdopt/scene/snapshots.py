@@ -133,10 +133,10 @@ def from_lammps(
         .lmp. Of other names the content decides.
     frame : which snapshot of a dump, by its number; negative numbers count from the end.
     dim : 2 or 3; default 2 where all z are 0 within the bounds.
-    walls : as in ``from_positions``. True puts walls at the bounds that a dump states as fixed (f),
-        and at all bounds of a data file, which does not state them.
-    box : True repeats what a dump states as periodic (p); else as in ``from_positions``.
-    radius, mass, density : as in ``from_positions``, in place of what the file states.
+    walls : as in ``from_positions``. True for walls at the fixed bounds (f) of a dump, and at all
+        bounds of a data file, which does not state which are fixed.
+    box : True for the periodic bounds (p) of a dump; else as in ``from_positions``.
+    radius, mass, density : as in ``from_positions``, override the file.
     options : others of ``from_positions``.
 
     Raises
@@ -212,7 +212,7 @@ class _Snapshot:
 
     @property
     def flat(self) -> bool:
-        """Whether all z are 0, as LAMMPS has them in the plane."""
+        """Whether all z are 0, as in LAMMPS in the plane."""
         z = next((self.columns[n] for n in ("z", "zu") if n in self.columns), None)
         return z is None or not z.any()
 

@@ -100,7 +100,7 @@ class Dofs(Frozen):
 
     Attributes
     ----------
-    number : (nb, 3) in the plane or (nb, 6) in space, the degree of freedom behind each entry of
+    number : (nb, 3) in the plane or (nb, 6) in space, the degree of freedom of each entry of
         State.v; −1 for none. Numbered body by body, translations first.
 
     Raises

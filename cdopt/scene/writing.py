@@ -1,4 +1,4 @@
-"""Scenes as text: TOML that a person can read and that loses nothing."""
+"""Scenes as readable TOML, without loss."""
 
 from __future__ import annotations
 

@@ -70,12 +70,12 @@ class LoadingPath:
         """For each equilibrium the numbers of the contacts that carry."""
         core = self.scene.bodies.core
         deep = DEEP * core[np.isfinite(core)].min()
-        found = []
+        carrying = []
         for rest in self.equilibria:
             size = np.abs(rest.forces)
             loaded = size > IDLE * size.max(initial=0.0)
-            found.append(np.flatnonzero(loaded & (np.abs(rest.contacts.phi) > deep)))
-        return found
+            carrying.append(np.flatnonzero(loaded & (np.abs(rest.contacts.phi) > deep)))
+        return carrying
 
     @property
     def contacts(self) -> np.ndarray:
@@ -119,12 +119,12 @@ class LoadingPath:
     def fabric(self) -> np.ndarray:
         """(n, dim, dim) mean n nᵀ of normals between free bodies; zero without contacts."""
         free = ~self.scene.bodies.fixed
-        found = []
+        tensors = []
         for rest, numbers in zip(self.equilibria, self.carrying, strict=True):
             within = numbers[free[rest.contacts.bodies[numbers]].all(axis=1)]
             normals = rest.contacts.normals[within]
-            found.append(normals.T @ normals / max(len(within), 1))
-        return np.array(found)
+            tensors.append(normals.T @ normals / max(len(within), 1))
+        return np.array(tensors)
 
     @property
     def anisotropy(self) -> np.ndarray:

@@ -67,13 +67,13 @@ def pairs(scene: Scene, state: State) -> list[tuple[int, int]]:
     InvalidInput : the walls do not make a box.
     """
     known = walls(scene)
-    found = [(k, other) for k in known if (other := facing(scene, state, k)) and k < other]
-    normals = np.array([outward(scene, state, k) for k, _ in found]).reshape(-1, scene.dim)
-    square = np.abs(normals @ normals.T - np.eye(len(found))).max(initial=0.0) <= ALIKE
-    if len(found) != scene.dim or 2 * len(found) != len(known) or not square:
+    pairs = [(k, other) for k in known if (other := facing(scene, state, k)) and k < other]
+    normals = np.array([outward(scene, state, k) for k, _ in pairs]).reshape(-1, scene.dim)
+    square = np.abs(normals @ normals.T - np.eye(len(pairs))).max(initial=0.0) <= ALIKE
+    if len(pairs) != scene.dim or 2 * len(pairs) != len(known) or not square:
         expected = f"{scene.dim} pairs of walls that face each other, at right angles"
-        raise InvalidInput("scene", f"{len(known)} walls, {len(found)} pairs", expected)
-    return found
+        raise InvalidInput("scene", f"{len(known)} walls, {len(pairs)} pairs", expected)
+    return pairs
 
 
 def area(scene: Scene, state: State, wall: int) -> float | None:
@@ -83,13 +83,13 @@ def area(scene: Scene, state: State, wall: int) -> float | None:
     """
     normal = outward(scene, state, wall)
     known = [(outward(scene, state, k), span(scene, state, k)) for k in walls(scene)]
-    beside = [(n, wide) for n, wide in known if abs(n @ normal) < 1.0 - ALIKE]
+    others = [(n, wide) for n, wide in known if abs(n @ normal) < 1.0 - ALIKE]
     # one wall of each pair, by the direction of its normal
-    sides = [(n, wide) for n, wide in beside if n[np.abs(n).argmax()] > 0.0]
+    sides = [(n, wide) for n, wide in others if n[np.abs(n).argmax()] > 0.0]
     normals = np.array([normal, *(n for n, _ in sides)])
     square = np.abs(normals @ normals.T - np.eye(len(normals))).max() <= ALIKE
     widths = [wide for _, wide in sides if wide is not None]
-    if not square or len(beside) != 2 * len(widths) or len(widths) != scene.dim - 1:
+    if not square or len(others) != 2 * len(widths) or len(widths) != scene.dim - 1:
         return None
     return float(np.prod(widths))
 

@@ -26,7 +26,7 @@ TOL = 2e-3  # of local loads: soft contacts sink in and bodies lean by about thi
 FEET = tuple(f"{end}_{side}_foot" for end in ("front", "rear") for side in ("left", "right"))
 
 
-class Met(NamedTuple):
+class PointForce(NamedTuple):
     """A contact in an engine: where it is, m, and the force on the body above, N."""
 
     point: FloatArray
@@ -88,7 +88,7 @@ def pile() -> Case:
 # --- engines ----------------------------------------------------------------------------
 
 
-def in_mujoco(case: Case) -> list[Met]:
+def in_mujoco(case: Case) -> list[PointForce]:
     """Forces of MuJoCo at rest: elliptic cones, its default softness."""
     import mujoco
 
@@ -114,15 +114,15 @@ def in_mujoco(case: Case) -> list[Met]:
     for _ in range(round(SECONDS / model.opt.timestep)):
         mujoco.mj_step(model, data)
     mujoco.mj_forward(model, data)
-    found, force = [], np.zeros(6)
+    contacts, force = [], np.zeros(6)
     for k in range(data.ncon):
         mujoco.mj_contactForce(model, data, k, force)
         frame = np.reshape(data.contact[k].frame, (3, 3))
-        found.append(Met(np.array(data.contact[k].pos), force[:3] @ frame))
-    return found
+        contacts.append(PointForce(np.array(data.contact[k].pos), force[:3] @ frame))
+    return contacts
 
 
-def in_drake(case: Case) -> list[Met]:
+def in_drake(case: Case) -> list[PointForce]:
     """Forces of Drake's SAP at rest: point contacts, its default stiffness."""
     import pydrake.all as drake
 
@@ -153,11 +153,11 @@ def in_drake(case: Case) -> list[Met]:
         plant.SetFreeBodyPose(context, body, drake.RigidTransform(centre))
     simulator.AdvanceTo(SECONDS)
     results = plant.get_contact_results_output_port().Eval(context)
-    found = []
+    contacts = []
     for k in range(results.num_point_pair_contacts()):
         info = results.point_pair_contact_info(k)
-        found.append(Met(np.array(info.contact_point()), np.array(info.contact_force())))
-    return found
+        contacts.append(PointForce(np.array(info.contact_point()), np.array(info.contact_force())))
+    return contacts
 
 
 def with_pinocchio(case: Case) -> FloatArray:
@@ -196,16 +196,16 @@ def with_siconos(case: Case) -> FloatArray:
     return np.column_stack([solution.f, solution.f_t])
 
 
-def on_the_step(case: Case, found: list[Met]) -> FloatArray:
+def on_the_step(case: Case, contacts: list[PointForce]) -> FloatArray:
     """(nc, 3) N, what an engine met, on the step's contacts, nearest first, in their directions.
 
     Engines differ in which of the two bodies a force acts on; contacts push, which tells the sign.
     """
     step, forces = case.step, np.zeros((case.step.nc, 3))
-    for met in found:
-        i = int(np.argmin(np.linalg.norm(step.points - met.point, axis=1)))
+    for contact in contacts:
+        i = int(np.argmin(np.linalg.norm(step.points - contact.point, axis=1)))
         axes = np.vstack([step.normals[i], step.friction.tangents[i]])
-        force = axes @ met.force
+        force = axes @ contact.force
         forces[i] += force if force[0] >= 0.0 else -force
     return forces
 
@@ -274,25 +274,25 @@ def judged(case: Case) -> Verdicts:
     )
 
 
-def table(found: Verdicts) -> str:
+def table(verdicts: Verdicts) -> str:
     """The verdicts as text: a column for each engine."""
-    step, report, names = found.case.step, found.report, list(found.forces)
+    step, report, names = verdicts.case.step, verdicts.report, list(verdicts.forces)
     total = report.quantity("total")
     lines = [
-        f"{found.case.name}: {report.summary}",
+        f"{verdicts.case.name}: {report.summary}",
         "",
         f"{'normal force [N]':<20}" + "".join(f"{n:>18}" for n in names) + f"{'certified':>22}",
     ]
     for k in range(min(step.nc, 8)):
         bounds = f"{report.lower[k]:.2f} to {report.upper[k]:.2f}"
-        cells = "".join(f"{found.forces[n][k, 0]:>18.3f}" for n in names)
+        cells = "".join(f"{verdicts.forces[n][k, 0]:>18.3f}" for n in names)
         lines.append(f"{step.contact_names[k]:<20}{cells}{bounds:>22}")
-    sideways = {n: np.linalg.norm(f[:, 1:], axis=1).max() for n, f in found.forces.items()}
+    sideways = {n: np.linalg.norm(f[:, 1:], axis=1).max() for n, f in verdicts.forces.items()}
     rows: dict[str, Callable[[str], str]] = {
         "largest sideways": lambda n: f"{sideways[n]:.3f}",
-        "weight carried": lambda n: f"{found.total[n]:.3f}",
-        "inside bounds": lambda n: f"{found.inside[n]} of {found.forces[n].size}",
-        "audit": lambda n: found.audits[n].verdict,
+        "weight carried": lambda n: f"{verdicts.total[n]:.3f}",
+        "inside bounds": lambda n: f"{verdicts.inside[n]} of {verdicts.forces[n].size}",
+        "audit": lambda n: verdicts.audits[n].verdict,
     }
     for label, cell in rows.items():
         last = f"{total.lower[0]:.3f}, determined" if label == "weight carried" else ""
@@ -300,35 +300,35 @@ def table(found: Verdicts) -> str:
     return "\n".join(lines)
 
 
-def draw(axes: Any, found: Verdicts) -> None:
+def draw(axes: Any, verdicts: Verdicts) -> None:
     """Normal forces of each engine on the certified intervals."""
     from cdopt.plots.palette import BAND, EDGE, INK
 
     looks = (("o", "#0072B2"), ("s", "#D55E00"), ("^", "#009E73"), ("D", INK))
-    report, places = found.report, np.arange(found.case.step.nc)
+    report, places = verdicts.report, np.arange(verdicts.case.step.nc)
     axes.bar(places, report.upper - report.lower, 0.8, report.lower, color=BAND, edgecolor=EDGE)
-    for k, (name, f) in enumerate(found.forces.items()):
+    for k, (name, f) in enumerate(verdicts.forces.items()):
         marker, colour = looks[k]
         style: dict[str, Any] = {"color": colour, "markersize": 4, "linestyle": "none"}
         axes.plot(places + 0.16 * (k - 1.5), f[:, 0], marker=marker, label=name, **style)
-    names = found.case.step.contact_names
+    names = verdicts.case.step.contact_names
     short = [name.removesuffix("_foot").replace("_", "\n") for name in names]
     axes.set_xticks(places, short, rotation=90 if len(names) > 8 else 0, fontsize=7)
     weight = report.quantity("total").lower[0]
-    axes.set_title(f"{found.case.name}: weight {weight:.1f} N", fontsize=10, loc="left")
+    axes.set_title(f"{verdicts.case.name}: weight {weight:.1f} N", fontsize=10, loc="left")
     axes.set_ylabel("normal force [N]")
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 
 
-def picture(all_found: list[Verdicts]) -> Any:
+def picture(cases: list[Verdicts]) -> Any:
     """A panel for each case."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 3.6), layout="constrained", facecolor="white")
-    panels = figure.subplots(1, len(all_found), squeeze=False)[0]
-    for axes, found in zip(panels, all_found, strict=True):
-        draw(axes, found)
+    panels = figure.subplots(1, len(cases), squeeze=False)[0]
+    for axes, verdicts in zip(panels, cases, strict=True):
+        draw(axes, verdicts)
     style: dict[str, Any] = {"ncols": 4, "frameon": False, "fontsize": 8}
     labels = panels[0].get_legend_handles_labels()
     figure.legend(*labels, loc="outside lower center", **style)
@@ -337,7 +337,7 @@ def picture(all_found: list[Verdicts]) -> Any:
 
 def run(out: Path) -> list[Verdicts]:
     """Print both tables and save the picture in a folder."""
-    found = [judged(case) for case in (quadruped(), pile())]
-    print("\n\n".join(map(table, found)))
-    picture(found).savefig(out / "engines.png", dpi=150)
-    return found
+    verdicts = [judged(case) for case in (quadruped(), pile())]
+    print("\n\n".join(map(table, verdicts)))
+    picture(verdicts).savefig(out / "engines.png", dpi=150)
+    return verdicts

@@ -24,15 +24,15 @@ def run(out: Path) -> dict[str, cdopt.Audit]:
     print(listed)
     spoilt = listed.f.copy()
     spoilt[3] *= 1.05  # as if one force were five percent too large
-    found = {
+    verdicts = {
         "as dumped": cdopt.audit(step, listed.f, listed.f_t, rest),
         "one force × 1.05": cdopt.audit(step, spoilt, listed.f_t, rest),
     }
-    for name, verdict in found.items():
+    for name, verdict in verdicts.items():
         print(f"{name}: {verdict.summary}")
     top = listed.f.max()
     loose = cdopt.indeterminacy(step, "coulomb").upper.max()
     print(f"largest force in the file {top:.3g} N; balance allows up to {loose:.3g} N")
-    picture = cdopt.plots.judged_forces(found["one force × 1.05"], view="isometric")
+    picture = cdopt.plots.judged_forces(verdicts["one force × 1.05"], view="isometric")
     picture.savefig(out / "grains.png", dpi=120)
-    return found
+    return verdicts

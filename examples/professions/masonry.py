@@ -14,10 +14,10 @@ LESS = (0.2, 0.1, 0.05)  # friction
 
 def run(out: Path) -> dict[float, StabilityVerdict]:
     """Print the verdicts by friction, and save a picture of the thrust and of what moves."""
-    found = {MU: cdopt.stability(FILE, friction=MU, density=DENSITY)}
-    print(f"friction {MU}: {found[MU].summary}")
+    verdicts = {MU: cdopt.stability(FILE, friction=MU, density=DENSITY)}
+    print(f"friction {MU}: {verdicts[MU].summary}")
     for mu in LESS:
-        found[mu] = cdopt.stability(FILE, friction=mu, density=DENSITY, limits=False)
-        print(f"friction {mu}: {found[mu].verdict}")
-    cdopt.plots.structure(found[MU], view="side").savefig(out / "masonry.png", dpi=120)
-    return found
+        verdicts[mu] = cdopt.stability(FILE, friction=mu, density=DENSITY, limits=False)
+        print(f"friction {mu}: {verdicts[mu].verdict}")
+    cdopt.plots.structure(verdicts[MU], view="side").savefig(out / "masonry.png", dpi=120)
+    return verdicts

@@ -23,8 +23,8 @@ def run(out: Path) -> None:
             (0.7, 0.05, 0.29, 0.8),
         )
     )
-    found = engines.judged(engines.quadruped())
-    engines.draw(feet, found)
+    quadruped = engines.judged(engines.quadruped())
+    engines.draw(feet, quadruped)
     feet.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False, fontsize=7)
     feet.set_title("")
     step = cdopt.bank.load("rough-arch").step

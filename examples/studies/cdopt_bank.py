@@ -65,18 +65,18 @@ def programs(
     chosen = [n for n in smooth if n not in INFEASIBLE] if names is None else names
     for name in chosen:
         loaded = bank.load(name)
-        posed: dict[str, ClassicCD | NoTensionTruss]
+        programs: dict[str, ClassicCD | NoTensionTruss]
         if loaded.step is not None:
             step = loaded.step
             forms = ("force",) if isinstance(step, DelassusStep) else ("force", "velocity")
-            posed = {form: ClassicCD(step, form=form) for form in forms}
+            programs = {form: ClassicCD(step, form=form) for form in forms}
         elif loaded.power == HOOKE:
             matrices = (loaded.B, loaded.contact_load, loaded.stiffness)
             forms = ("complementary", "potential")
-            posed = {form: NoTensionTruss(*matrices, form=form) for form in forms}
+            programs = {form: NoTensionTruss(*matrices, form=form) for form in forms}
         else:
             continue  # powers other than two need cones
-        for form, stated in posed.items():
+        for form, stated in programs.items():
             if stated.data.nc and (largest is None or stated.data.nc <= largest):
                 yield program(stated, f"{loaded.name}/{form}")
 

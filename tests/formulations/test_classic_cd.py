@@ -72,6 +72,6 @@ def test_an_extension_that_moves_the_answer_has_its_own_certificate() -> None:
     cd = cdopt.ClassicCD(beam())
     solution = cd.with_constraints(cd.forces <= 2.0).solve("clarabel")
     assert solution.ok
-    assert solution.certificate["own constraints"] <= 1e-6
+    assert solution.certificate["added constraints"] <= 1e-6
     without = cdopt.certify(cd.data, solution.v_next, solution.f)
     assert without["penetration"] == pytest.approx(0.4, abs=1e-6)

@@ -199,9 +199,9 @@ def test_a_multiplier_of_the_wrong_sign_is_seen() -> None:
     assert extended.solve("clarabel", **TIGHT).ok
     least.dual_variables[0].save_value(-0.1)
     certificate = extended.certify(extended.iterate())
-    assert certificate["own multipliers"] > 1e-3
+    assert certificate["added multipliers"] > 1e-3
     least.dual_variables[0].save_value(0.1)
-    assert extended.certify(extended.iterate())["own complementarity"] > 1e-3
+    assert extended.certify(extended.iterate())["added complementarity"] > 1e-3
 
 
 def test_coulombs_law_holds_with_constraints_of_ones_own() -> None:
@@ -273,7 +273,7 @@ def conflict_of(extended: Formulation, backend: str = "clarabel") -> cdopt.Solve
         extended.solve(backend)
     proof = failed.value.proof
     assert proof is not None, failed.value
-    assert proof.kind == "own constraints"
+    assert proof.kind == "added constraints"
     assert proof.value > 1e-3 > 1e3 * proof.violation
     return failed.value
 

@@ -34,7 +34,7 @@ CASES = {
     "truss, complementary": lambda: fan("complementary"),
     "truss, potential": lambda: fan("potential"),
     "truss, Hertz": lambda: fan("potential", 2.5),
-    "own constraint": lambda: _capped(cdopt.CompliantCD(BEAM, kappa=1e7)),
+    "added constraint": lambda: _capped(cdopt.CompliantCD(BEAM, kappa=1e7)),
 }
 
 
@@ -168,7 +168,7 @@ def read_cbf(text: str) -> StatedProgram:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["classic, force", "associated, force", "own constraint"])
+@pytest.mark.parametrize("name", ["classic, force", "associated, force", "added constraint"])
 def test_cones_stand_in_cbf_files(tmp_path, name: str) -> None:
     cd = CASES[name]()
     exports.write(tmp_path / "program.cbf", cd)

@@ -104,7 +104,7 @@ def walls_at(sides: Any, dim: int, material: str = "") -> list[Body]:
 
 
 def cycled(materials: Sequence[Material], k: int) -> str:
-    """The name of the material that body k takes where bodies take them in turn."""
+    """The name of the material of body k where bodies take materials in turn."""
     return materials[k % len(materials)].name if materials else ""
 
 

@@ -1,4 +1,4 @@
-"""Masonry and what else is built of blocks: walls, stacks, arches, a buttress, cards."""
+"""Masonry and other structures of blocks: walls, stacks, arches, a buttress, cards."""
 
 from __future__ import annotations
 
@@ -57,9 +57,8 @@ def brick_wall(
     ends : "half", with half bricks at both ends of every other course; or "stepped", each course
         one brick shorter than the one below.
     head_joint : width of the upright joints, m. By default they touch, as bricks laid dry do.
-        That changes no force of a wall at rest: nothing presses a course from its ends, and so
-        its head joints carry nothing. Between walls they carry where unequal stiffness tilts
-        bricks.
+        In a wall at rest the head joints carry nothing, because nothing presses a course from
+        its ends. Between walls they carry forces where unequal stiffness tilts bricks.
     walls : upright walls that touch both ends of the first course, so that no brick can slide
         out along x.
     size : (dim,) length, depth and height of a brick, m; by default 0.2 × 0.1 × 0.06, in the
@@ -130,8 +129,8 @@ def box_stack(
     Parameters
     ----------
     n : number of boxes.
-    shift : of each box along x from the one below, m. It stands while n · shift is at most the
-        length of a box.
+    shift : of each box along x from the one below, m. The stack is stable while n · shift is at
+        most the length of a box.
     size : (dim,) m; by default 0.4 × 0.3 × 0.2, in the plane 0.4 × 0.2.
     density : kg/m³. materials : taken in turn by the boxes, from the lowest.
     power : exponent of the contact law. restitution : Newton's e.
@@ -171,8 +170,8 @@ def pulled_brick(
     """A stack of equal boxes, one of which is pulled along x.
 
     The pull is ``ratio`` times the friction that its underside can give, μ W (n − pulled), W the
-    weight of a box. Below one the stack stands if it does not tip. From one to two the pulled box
-    takes those above along, and above two it slides out from under them.
+    weight of a box. Below one the stack stays at rest if it does not tip. From one to two the
+    pulled box moves those above with it, and above two it slides out from under them.
 
     Parameters
     ----------
@@ -229,7 +228,7 @@ def brick_on_two_bricks(
     ----------
     stiffness_ratio : of the right brick, relative to the left.
     separation : between the lower bricks, m. offset : of the upper one from their middle, m.
-    fixed : lower bricks do not move; otherwise they stand on a floor, as stiff as the left one.
+    fixed : lower bricks do not move; otherwise they are on a floor as stiff as the left one.
     mass : of each brick, kg.
     size : (dim,) of a brick, m; by default 0.2 × 0.1 × 0.06, in the plane 0.2 × 0.06.
     power : exponent of the contact law. restitution : Newton's e.
@@ -344,8 +343,8 @@ def arch(
     thrust : H, N, in the plane per 1 m of depth.
     radius, thickness : r₁ of the inner corners and r₂ − r₁, m.
     depth : along y, m; in space alone.
-    density : of the voussoirs, kg/m³, where they are all of one stone: such an arch needs friction.
-        By default 0, and they have the weights above.
+    density : of all voussoirs, kg/m³; such an arch needs friction. By default 0 for the weights
+        above.
     materials : taken in turn by the voussoirs.
     power : exponent of the contact law. restitution : Newton's e.
 
@@ -397,7 +396,7 @@ def arch_without_keystone(
     ----------
     voussoirs : odd number of wedges, with the keystone. mu : friction coefficient.
     angle : of the joints at the abutments from the upright, rad.
-    keystone : whether it is still there; then the arch stands.
+    keystone : whether it is still there; the arch is then stable.
     dim : 2 in the plane; 3 in space, 0.2 m deep.
 
     Raises
@@ -513,8 +512,8 @@ def house_of_cards(
 ) -> Made:
     """A house of cards in the plane: pairs of leaning cards, and level cards between storeys.
 
-    Leaning cards are 88 mm long and 1 mm thick, with round ends. A single pair stands where
-    μ ≥ tan(lean)/2, one that bears others where μ is about tan(lean). Bodies are the floor, then
+    Leaning cards are 88 mm long and 1 mm thick, with round ends. A single pair is stable for
+    μ ≥ tan(lean)/2, one that bears others for μ above about tan(lean). Bodies are the floor, then
     from the lowest storey the leaning cards from left to right and the level ones upon them.
 
     Parameters

