@@ -5,6 +5,7 @@ The first line of a command's docstring is its line in the list of commands.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import logging
 import sys
@@ -14,26 +15,12 @@ from typing import Annotated
 import typer
 
 import cdopt
-from cdopt.cli import (
-    audit,
-    backends,
-    bounds,
-    compare,
-    ensemble,
-    explore,
-    export,
-    limit,
-    output,
-    problems,
-    report,
-    scenes,
-    sensitivity,
-    show,
-    simulate,
-    solve,
-    stability,
-    warmup,
-)
+from cdopt.cli import output
+
+COMMANDS = (
+    "solve", "bounds", "audit", "ensemble", "sensitivity", "limit", "stability", "simulate", "show",
+    "explore", "export", "compare", "report", "backends", "problems", "scenes", "warmup",
+)  # fmt: skip
 
 app = typer.Typer(
     help="Rigid-body contact posed as convex optimisation: solve, compare, certify.",
@@ -42,25 +29,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # help texts without rich are printed at once
 )
-for command in (
-    solve.solve,
-    bounds.bounds,
-    audit.audit,
-    ensemble.ensemble,
-    sensitivity.sensitivity,
-    limit.limit,
-    stability.stability,
-    simulate.simulate,
-    show.show,
-    explore.explore,
-    export.export,
-    compare.compare,
-    report.report,
-    backends.backends,
-    problems.problems,
-    scenes.scenes,
-    warmup.warmup,
-):
+for name in COMMANDS:
+    command = getattr(importlib.import_module(f"cdopt.cli.{name}"), name)
     about = inspect.cleandoc(command.__doc__ or "")
     app.command(help=about, short_help=about.partition("\n")[0])(output.command(command))
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import cdopt
 from cdopt.cli import output
 from cdopt.cli.output import option
-
-if TYPE_CHECKING:
-    pass
 
 
 def report(

@@ -20,6 +20,7 @@ from cdopt.scene import Scene, State
 if TYPE_CHECKING:
     import pandas as pd
 
+_ACROSS = ("_t", "_r")  # ends of the names of tangential forces and of moments
 _NEXT, _LAST = [1, 2, 0], [2, 0, 1]  # axes of a vector product
 
 
@@ -115,6 +116,11 @@ class Frame(Frozen):
         """Contact forces (nc,) of classic contact dynamics, N: not unique in general."""
         return self.forces.get("f_classic", self.forces["f"])
 
+    @property
+    def normal_forces(self) -> dict[str, FloatArray]:
+        """Normal forces (nc,) by name, N; zero where a failed step gave none."""
+        return {n: np.nan_to_num(f) for n, f in self.forces.items() if not n.endswith(_ACROSS)}
+
     def contact_vectors(self, name: str = "f") -> FloatArray:
         """Contact forces (nc, dim) on the second bodies, N: along normals, and tangential.
 
@@ -122,8 +128,8 @@ class Frame(Frozen):
         ------
         InvalidInput : the method gives no normal forces of this name.
         """
-        normal = [key for key in self.forces if is_normal(key)]
-        vectors = self.forces[checks.choice("name", name, normal)][:, None] * self.normals
+        chosen = checks.choice("name", name, self.normal_forces)
+        vectors = self.forces[chosen][:, None] * self.normals
         return vectors + self.forces.get(f"{name}_t", 0.0)
 
     def body_forces(self, name: str = "f") -> FloatArray:
@@ -186,11 +192,6 @@ class Frame(Frozen):
 
     def __repr__(self) -> str:
         return f"Frame(step {self.step}, t={self.t:g} s, {self.nc:,} contacts)"
-
-
-def is_normal(name: str) -> bool:
-    """Whether forces of this name are normal ones, neither tangential ones nor moments."""
-    return not name.endswith(("_t", "_r"))
 
 
 def components(name: str, dim: int) -> int:

@@ -576,10 +576,7 @@ def box_of(solids: Solids, state: State, camera: Camera) -> FloatArray:
     centres, _, larger = camera.project(state.position[bounded])
     wide = (reach[bounded] * larger)[:, None]
     walls = camera.project(solids.patches(state).reshape(-1, 3)[:, : state.dim])[0]
-    corners = np.concatenate([centres - wide, centres + wide, walls])
-    low, high = corners.min(axis=0), corners.max(axis=0)
-    margin = 0.04 * max(float((high - low).max()), 1e-12)
-    return np.stack([low - margin, high + margin])
+    return canvas.box_around(np.concatenate([centres - wide, centres + wide, walls]), 0.04)
 
 
 def draw_discs(

@@ -149,6 +149,16 @@ def panels_of(number: int, box: FloatArray, **options: Any) -> tuple[Any, list[A
     return panels(number, columns, tall, **options)
 
 
+def box_around(points: FloatArray, share: float) -> FloatArray:
+    """(2, 2) lower left and upper right corner around points (n, 2), with room at the sides.
+
+    That is a ``share`` of the larger extent; 1 m where there is none.
+    """
+    low, high = points.min(axis=0), points.max(axis=0)
+    room = share * float((high - low).max()) or 1.0
+    return np.stack([low - room, high + room])
+
+
 def figure_of(host: Any) -> Figure:
     """The figure that is drawn in: the host itself, or that of the axes it is."""
     figure: Figure = host.get_figure() if hasattr(host, "get_xlim") else host

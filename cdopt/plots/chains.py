@@ -16,7 +16,6 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import with_prefix
 from cdopt.dynamics import Trajectory
-from cdopt.dynamics.records import is_normal
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots import canvas
 from cdopt.plots.bodies import (
@@ -267,10 +266,7 @@ def friction_forces(
     camera = Camera.facing(points, view)
     box, draw_behind = backdrop(bodies, camera)
     at = camera.project(points)[0]
-    if box is None:
-        low, high = at.min(axis=0), at.max(axis=0)
-        half = 0.5 * (high - low) + (0.3 * float((high - low).max()) or 1.0)
-        box = 0.5 * (low + high) + np.array([-half, half])
+    box = canvas.box_around(at, 0.3) if box is None else box
     top = max(float(np.linalg.norm(v, axis=1).max(initial=0.0)) for v in vectors) or 1.0
     scale = _VECTOR * float(np.ptp(box[:, 0])) / top
     figure, axes = canvas.panels_of(len(shown), box, foot=0.75, caption=0.5, ax=ax)
@@ -330,8 +326,7 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     title = checks.text("title", title)
     shown, scene = trajectory[checks.index("frame", frame, len(trajectory))], trajectory.scene
     state, dim = shown.state, scene.dim
-    forces = {n: np.nan_to_num(f) for n, f in shown.forces.items() if is_normal(n)}
-    forces = dict(reversed(forces.items()))  # the compatible forces last
+    forces = dict(reversed(shown.normal_forces.items()))  # the compatible forces last
     count, top = len(forces), canvas.largest(list(forces.values()))
     scale, unit = with_prefix(top, "N")
     figure = canvas.blank(_WIDE, _TALL)

@@ -18,7 +18,6 @@ from cdopt._util import documents
 from cdopt._util.checks import FloatArray
 from cdopt.collision import PairFriction
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.dynamics.records import is_normal
 from cdopt.plots import canvas
 from cdopt.plots.bodies import Solids
 from cdopt.plots.palette import BODY, EDGE, FIXED, FRICTION, SLIDING
@@ -41,16 +40,13 @@ def render(trajectory: Trajectory, begin: int, title: str, labels: dict[str, str
     trajectory : of a scene in the plane. begin : number of the frame shown first.
     title : of the page. labels : what the menu calls each normal force.
     """
-    content = _content(trajectory, begin)
-    count, shown = len(trajectory), len(content["frames"])
-    rows = f"{count:,} frames" + (f", {shown:,} of them shown" if shown < count else "")
+    content, about = _content(trajectory, begin)
     block = zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 9)
     return documents.render(
         "flat_run.html",
         title=title,
-        subtitle=f"{trajectory.method}, Δt = {trajectory.dt:g} s, {trajectory.scene.nb:,} bodies, "
-        + rows,
-        last=shown - 1,
+        subtitle=about,
+        last=len(content["frames"]) - 1,
         shown=content["begin"],
         forces=labels,
         rough=content["rough"],
@@ -59,14 +55,23 @@ def render(trajectory: Trajectory, begin: int, title: str, labels: dict[str, str
     )
 
 
-def _content(trajectory: Trajectory, begin: int) -> dict[str, Any]:
-    """What the page's program reads, as plain values."""
-    count, scene, last = len(trajectory), trajectory.scene, trajectory.final
-    solids = Solids.of(scene, trajectory.q[..., : scene.dim])
-    most = max(last.nc, trajectory[count // 2].nc)
-    size = _NUMBER * (3 * scene.nb + 8 * solids.walls.size + (7 + len(last.forces)) * most)
-    every = max(1, -(-count * size // BUDGET))
+def thinned(trajectory: Trajectory, begin: int, size: int, budget: int) -> tuple[list[int], str]:
+    """Numbers of the frames shown, ``size`` bytes each, and what the page is of, in words."""
+    count = len(trajectory)
+    every = max(1, -(-count * size // budget))
     shown = sorted({*range(0, count, every), count - 1, begin})
+    rows = f"{count:,} frames" + (f", {len(shown):,} of them shown" if len(shown) < count else "")
+    what = f"{trajectory.method}, Δt = {trajectory.dt:g} s, {trajectory.scene.nb:,} bodies"
+    return shown, f"{what}, {rows}"
+
+
+def _content(trajectory: Trajectory, begin: int) -> tuple[dict[str, Any], str]:
+    """What the page's program reads, as plain values, and what it is of."""
+    scene, last = trajectory.scene, trajectory.final
+    solids = Solids.of(scene, trajectory.q[..., : scene.dim])
+    most = max(last.nc, trajectory[len(trajectory) // 2].nc)
+    size = _NUMBER * (3 * scene.nb + 8 * solids.walls.size + (7 + len(last.forces)) * most)
+    shown, about = thinned(trajectory, begin, size, BUDGET)
     grid = _Grid(solids)
     outlines = [
         {"body": piece.body, "ring": grid.lengths(solids.corners[piece.faces[0], :2])}
@@ -74,7 +79,7 @@ def _content(trajectory: Trajectory, begin: int) -> dict[str, Any]:
     ]
     rough = "f_t" in last.forces
     friction = PairFriction(trajectory.friction) if rough else None
-    return {
+    content = {
         "size": grid.lengths(solids.high - solids.low)[:2],
         "thick": grid.lengths(solids.thick),
         "fixed": np.flatnonzero(scene.bodies.fixed).tolist(),
@@ -87,6 +92,7 @@ def _content(trajectory: Trajectory, begin: int) -> dict[str, Any]:
         "begin": shown.index(begin),
         "frames": [_frame(trajectory[k], grid, friction) for k in shown],
     }
+    return content, about
 
 
 class _Grid:
@@ -108,7 +114,7 @@ class _Grid:
 def _frame(frame: Frame, grid: _Grid, friction: PairFriction | None) -> dict[str, Any]:
     """A frame: bodies, walls, and of the loaded contacts the lines, what slides, and the forces."""
     solids, state = grid.solids, frame.state
-    forces = {n: np.nan_to_num(f) for n, f in frame.forces.items() if is_normal(n)}
+    forces = frame.normal_forces
     peak = np.max([np.zeros(frame.nc), *forces.values()], axis=0)
     top = float(peak.max(initial=0.0))
     loaded = peak > canvas.IDLE * top

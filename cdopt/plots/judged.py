@@ -61,7 +61,8 @@ def judged_forces(
     if drawable:
         camera = Camera.facing(np.asarray(step.points), view)
         box, draw_behind = backdrop(bodies, camera)
-        box = _around(camera.project(np.asarray(step.points))[0]) if box is None else box
+        if box is None:
+            box = canvas.box_around(camera.project(np.asarray(step.points))[0], 0.15)
         size = np.ptp(box, axis=0)
         height += min(0.9 * wide * float(size[1] / size[0]), 5.5)
     figure = canvas.blank(wide, height)
@@ -74,13 +75,6 @@ def judged_forces(
         canvas.emphasise(axes[0], False)
     _draw_contacts(axes[-1], audit)
     return canvas.headline(figure, title, audit.summary if subtitle is None else subtitle)
-
-
-def _around(at: FloatArray) -> FloatArray:
-    """Corners (2, 2) of a panel around points (n, 2)."""
-    low, high = at.min(axis=0), at.max(axis=0)
-    half = 0.5 * (high - low) + (0.15 * float((high - low).max()) or 1.0)
-    return 0.5 * (low + high) + np.array([-half, half])
 
 
 def _draw_findings(axes: Axes, audit: Audit, camera: Camera, width: float) -> None:

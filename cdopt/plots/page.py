@@ -22,7 +22,7 @@ from cdopt._util import checks, documents
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import Unsupported
 from cdopt.dynamics import Frame, Trajectory
-from cdopt.dynamics.records import in_space, is_normal
+from cdopt.dynamics.records import in_space
 from cdopt.plots import flat_page
 from cdopt.plots.bodies import Solids
 from cdopt.plots.canvas import IDLE
@@ -64,8 +64,7 @@ def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str
     title = checks.text("title", title) or scene.title or scene.name or "A run"
     begin = checks.index("frame", frame, count) % count
     called = {"f": trajectory.method.removesuffix("-cd"), "f_classic": "classic"}
-    names = [n for n in trajectory.final.forces if is_normal(n)]
-    labels = {n: called.get(n, n) for n in names}
+    labels = {name: called.get(name, name) for name in trajectory.final.normal_forces}
     draw = flat_page.render if scene.dim == 2 else _in_space
     return draw(trajectory, begin, title, labels)
 
@@ -74,13 +73,11 @@ def _in_space(trajectory: Trajectory, begin: int, title: str, labels: dict[str, 
     """The page of a run in space, by k3d."""
     from matplotlib.colors import to_hex
 
-    k3d, count = _k3d(), len(trajectory)
-    scene, first, last = trajectory.scene, trajectory[0], trajectory.final
+    k3d, scene, first, last = _k3d(), trajectory.scene, trajectory[0], trajectory.final
     solids = Solids.of(scene, trajectory.q[..., : scene.dim])
     size = 6 * solids.balls.size + 14 * solids.others.size + 48 * solids.walls.size
     size += (12 + 4 * len(last.forces)) * max(last.nc, first.nc)
-    every = max(1, -(-count * size // BUDGET))
-    shown = sorted({*range(0, count, every), count - 1, begin})
+    shown, about = flat_page.thinned(trajectory, begin, size, BUDGET)
     store = _Store(solids)
     row = np.searchsorted(solids.others, solids.owner)
     content = {
@@ -98,13 +95,12 @@ def _in_space(trajectory: Trajectory, begin: int, title: str, labels: dict[str, 
         "top": store.top,
         "radii": solids.radii.tolist(),
     }
-    rows = f"{count:,} frames" + (f", {len(shown):,} of them shown" if len(shown) < count else "")
     script = documents.render("run_script.js", content=content)
     library, program = _parts(_plot(k3d, solids, first).get_snapshot(9, [], script))
     return documents.render(
         "run.html",
         title=title,
-        subtitle=f"{trajectory.method}, Δt = {trajectory.dt:g} s, {scene.nb:,} bodies, {rows}",
+        subtitle=about,
         library=library,
         program=program,
         last=len(shown) - 1,
@@ -170,7 +166,7 @@ class _Store:
     def frame(self, frame: Frame) -> dict[str, Any]:
         """Store the positions and forces of a frame."""
         solids, state, x = self._solids, frame.state, in_space(frame.state.position)
-        forces = {n: np.nan_to_num(f) for n, f in frame.forces.items() if is_normal(n)}
+        forces = frame.normal_forces
         peak = np.max([np.zeros(frame.nc), *forces.values()], axis=0)
         top = float(peak.max(initial=0.0))
         self.top = max(self.top, top)

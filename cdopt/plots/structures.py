@@ -58,10 +58,7 @@ def structure(
         raise InvalidInput("verdict", "a structure without blocks", "stability of a block model")
     corners = np.concatenate([block.vertices for block in model.blocks])
     camera = Camera.facing(corners, view or ("side" if _is_plane(model) else "isometric"))
-    flat = camera.project(corners)[0]
-    low, high = flat.min(axis=0), flat.max(axis=0)
-    room = _ROOM * float((high - low).max())
-    box = np.stack([low - room, high + room])
+    box = canvas.box_around(camera.project(corners)[0], _ROOM)
     figure, (axes,) = canvas.panels_of(1, box, foot=0.2, caption=0.1)
     numbers = np.unique(np.asarray(verdict.step.dof_body))
     _draw_blocks(axes, model, camera, falls=set(numbers[verdict.moving].tolist()))
@@ -171,9 +168,7 @@ def _of_model(limit: LimitLoad | Settlement, mechanism: FloatArray, view: str) -
     far = _FAR * model.size / _fastest(limit, np.concatenate(speeds))
     moved = [x + far * v for x, v in zip(corners, speeds, strict=True)]
     camera = Camera.facing(np.concatenate(corners), view)
-    flat = camera.project(np.concatenate([*corners, *moved]))[0]
-    room = _ROOM * float(np.ptp(flat, axis=0).max())
-    box = np.stack([flat.min(axis=0) - room, flat.max(axis=0) + room])
+    box = canvas.box_around(camera.project(np.concatenate([*corners, *moved]))[0], _ROOM)
     figure, axes = canvas.panels_of(2, box, foot=0.1, caption=0.3)
     most = max(float(np.abs(v).max()) for v in speeds)
     falls = {k for k, v in enumerate(speeds) if np.abs(v).max() > 1e-6 * most}

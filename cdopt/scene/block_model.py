@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -264,29 +264,21 @@ def _supports(supports: Any, names: list[str]) -> BoolArray:
 # --- files of JSON -------------------------------------------------------------------------------
 
 
-class _Solid:
+class _Solid(NamedTuple):
     """A block of a file: polygons (n, 3) in its unit."""
 
-    def __init__(
-        self,
-        name: str,
-        faces: list[FloatArray],
-        fixed: bool = False,
-        density: float | None = None,
-    ) -> None:
-        self.name, self.faces, self.fixed, self.density = name, faces, fixed, density
+    name: str
+    faces: list[FloatArray]
+    fixed: bool = False
+    density: float | None = None
 
 
-class _Read:
+class _Read(NamedTuple):
     """What a file has: solids, interfaces (both names, polygon, normal), and its last digit."""
 
-    def __init__(
-        self,
-        solids: list[_Solid],
-        interfaces: list[tuple[str, str, FloatArray, FloatArray]],
-        digit: float,
-    ) -> None:
-        self.solids, self.interfaces, self.digit = solids, interfaces, digit
+    solids: list[_Solid]
+    interfaces: list[tuple[str, str, FloatArray, FloatArray]]
+    digit: float
 
 
 def _json(text: str, place: Path) -> _Read:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -120,7 +121,7 @@ def _obj(text: str, place: Path) -> Meshes:
     vertices: list[tuple[float, ...]] = []
     groups: dict[str, list[list[int]]] = {}
     name, triangles, written = place.stem, 0, list[str]()
-    for number, line in enumerate(_lines(text), 1):
+    for number, line in enumerate(io.StringIO(text), 1):
         if len(line) > _LINE:
             found = f"line {number} of {len(line):,} characters"
             raise InvalidInput(str(place), found, f"lines of at most {_LINE:,}")
@@ -148,16 +149,6 @@ def _obj(text: str, place: Path) -> Meshes:
     corner = np.array(vertices)
     polygons = {title: [corner[loop] for loop in faces] for title, faces in groups.items()}
     return Meshes(polygons, round_off(last_digit(written), corner))
-
-
-def _lines(text: str) -> Iterator[str]:
-    """The lines of a text, one at a time."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        yield text[start:end]
-        start = end + 1
 
 
 def _require_size(place: Path, parts: int, blocks: int) -> None:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import io
 import logging
 import os
 import platform
@@ -367,7 +368,7 @@ def records_in(text: bytes, source: str) -> list[Record]:
     """
     records: dict[str, Record] = {}
     damaged, foreign = [], bool(text)
-    for number, line in enumerate(_lines(text), 1):
+    for number, line in enumerate(io.BytesIO(text), 1):
         foreign = foreign and not _BEGINNING.match(line)
         if not line.endswith(b"\n"):
             break  # half written
@@ -390,15 +391,6 @@ def records_in(text: bytes, source: str) -> list[Record]:
         message = "%s: damaged lines are left out, their runs count as missing: line %s"
         _LOG.warning(message, source, ", ".join(map(str, damaged)))
     return list(records.values())
-
-
-def _lines(text: bytes) -> Iterator[bytes]:
-    """The lines of a text with their ends, one at a time; the last one may have none."""
-    start = 0
-    while start < len(text):
-        end = text.find(b"\n", start) + 1 or len(text)
-        yield text[start:end]
-        start = end
 
 
 def parse(line: bytes) -> Record | None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
-import sys
-import types
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
+from population import friction_population
 
 import cdopt
 from cdopt.backends import NSGS, Auto, proximal_newton
@@ -19,20 +16,6 @@ from cdopt.backends.network_problem import network_problem
 from cdopt.problem.solution import WarmStart
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def _population() -> types.ModuleType:
-    """The benchmark that makes the steps, which is no part of the package."""
-    path = Path(__file__).parents[2] / "benchmarks" / "friction_population.py"
-    spec = importlib.util.spec_from_file_location("friction_population", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["friction_population"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-friction_population = _population()
 
 
 def real() -> Iterator[str]:

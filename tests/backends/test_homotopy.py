@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import types
-from pathlib import Path as FilePath
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from population import friction_population
 
 import cdopt
 from cdopt.backends import Homotopy
@@ -20,20 +16,6 @@ from cdopt.backends.network_problem import NetworkProblem, network_problem
 from cdopt.bank import generators
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def _population() -> types.ModuleType:
-    """The benchmark that makes the steps, which is no part of the package."""
-    path = FilePath(__file__).parents[2] / "benchmarks" / "friction_population.py"
-    spec = importlib.util.spec_from_file_location("friction_population", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["friction_population"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-friction_population = _population()
 
 
 def posed(index: int, law: str = "coulomb") -> NetworkProblem:

@@ -31,18 +31,7 @@ def flat() -> Scene:
 
 def space() -> Scene:
     """Two turning balls that collide and bounce on a floor."""
-    bodies = [
-        Body(HalfSpace([0, 0, 1]), [0, 0, 0], fixed=True),
-        Body(
-            Sphere(0.1), [0, 0, 0.12], velocity=[0.5, 0.1, -0.5], angular_velocity=[1, 2, 3],
-            mass=0.5,
-        ),
-        Body(
-            Sphere(0.1), [0.3, 0.02, 0.13], velocity=[-0.5, 0, 0.1], angular_velocity=[1, 0, -1],
-            mass=0.4,
-        ),
-    ]  # fmt: skip
-    return Scene(bodies, dim=3, gravity=[0, 0, -9.81], restitution=0.5, friction=0.3)
+    return Scene(space_items(), dim=3, gravity=[0, 0, -9.81], restitution=0.5, friction=0.3)
 
 
 def slopes(scene: Scene, steps: int, seed: int) -> tuple[dict[str, float], dict[str, float]]:
