@@ -18,10 +18,8 @@ writer away.
 
 Chunks carry Fletcher-32 checksums and HDF5's own structures those of its format 1.8, so that
 damage is an error when it is read, not another number. A file is checked as a whole when it is
-opened: it contains everything itself, and nothing is larger than what is stored of it. Only texts
-of variable length have no checksum, and HDF5 may never return from damaged ones; format 4 has
-none. Files of format 3, whose settings and names are such texts, are still read, after a check
-that their texts end.
+opened: it contains everything itself, and nothing is larger than what is stored of it. Texts of
+variable length have no checksum, and HDF5 may never return from damaged ones: there are none.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt.collision import joint_gaps
 from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import Checkpoint, Frame, Header, MemoryStore, components, in_space
-from cdopt.interop.hdf5 import finite_heaps, fixed_attributes, self_contained
+from cdopt.interop.hdf5 import fixed_attributes, self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
 from cdopt.scene import Scene, Sphere, State
 from cdopt.scene.files import loads
@@ -59,10 +57,9 @@ except ImportError:  # Windows: two writers at a time are not noticed
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 4
-_FORMATS = (3, FORMAT)  # which are read; 3 has its texts in attributes
 _TEXTS = ("settings", "forces", "columns")  # of the header, as JSON
 _RECORDS, _JOINTS = "cdopt", "joint_forces"
-_EXPECTED = "a trajectory that cdopt wrote"
+_EXPECTED = f"a trajectory that cdopt wrote, in format {FORMAT}"
 _DIAGNOSTICS = {"step", "time", "ok"}  # of any run
 _CELL_DATA = {"gap": ("f8", 0), "normal": ("f8", 3), "contact": ("i8", 0)}
 _CONTACTS = {"point": "points", "contact": "contact_ids", "gap": "phi", "normal": "normals"}
@@ -165,10 +162,7 @@ class FileStore:
         file = stack.enter_context(h5py.File(path, "r"))
         if stamp != self._checked.get(path):
             self_contained(file, stamp[-1])
-            texts = [name for name in _TEXTS if name in file[_RECORDS].attrs]  # of format 3
-            fixed_attributes(file, texts)
-            if texts:
-                finite_heaps(path)
+            fixed_attributes(file)
             self._checked[path] = stamp
         return file
 
@@ -426,10 +420,8 @@ def _write_text(records: h5py.Group, name: str, text: str) -> None:
 
 
 def _text(records: h5py.Group, name: str) -> str:
-    """A text of the header; in format 3 an attribute, but for the scene."""
-    if name in records:
-        return bytes(records[name][()].tobytes()).decode()
-    return str(records.attrs[name])
+    """A text of the header."""
+    return bytes(records[name][()].tobytes()).decode()
 
 
 def _columns(frames: Sequence[Frame]) -> Columns:
@@ -529,9 +521,8 @@ def _faults_named(path: Path) -> Iterator[None]:
 
 def _header(file: h5py.File, path: Path) -> Header:
     records = file[_RECORDS]
-    if records.attrs["format"] not in _FORMATS:
-        other = f"{path}: format {records.attrs['format']}"
-        raise InvalidInput("path", other, f"a trajectory in format {FORMAT}")
+    if records.attrs["format"] != FORMAT:
+        raise InvalidInput("path", f"{path}: format {records.attrs['format']}", _EXPECTED)
     settings, forces, columns = (json.loads(_text(records, name)) for name in _TEXTS)
     if not isinstance(settings, dict) or not {"method", "dt", "every"} <= set(settings):
         raise ValueError("settings without method, dt or every")

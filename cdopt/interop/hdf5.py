@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import mmap
-import struct
-from collections.abc import Collection
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import h5py
 import numpy as np
@@ -22,8 +18,6 @@ _NUMBERS_AND_TEXTS = "iufbS"  # kinds of types whose size the file states
 _ALWAYS = 2**24  # bytes of datasets that any file may declare
 _EXPANSION = 64  # bytes of datasets per byte of the file
 _MOST_OBJECTS = 4096  # of one file
-_HEAP = b"GCOL\x01"  # signature and version of a collection of a global heap
-_HEAP_SIZES = 16, 4096  # bytes of its header, and of its smallest collection
 
 
 def self_contained(
@@ -72,12 +66,12 @@ def self_contained(
     return datasets
 
 
-def fixed_attributes(file: h5py.File, but: Collection[str] = ()) -> None:
+def fixed_attributes(file: h5py.File) -> None:
     """Refuse attributes of variable length, which HDF5 keeps without a checksum.
 
     Parameters
     ----------
-    file : open to read, and ``self_contained``. but : names of attributes that may be such.
+    file : open to read, and ``self_contained``.
 
     Raises
     ------
@@ -87,41 +81,11 @@ def fixed_attributes(file: h5py.File, but: Collection[str] = ()) -> None:
     def check(name: str, item: h5py.HLObject) -> None:
         """One group or dataset."""
         for key in item.attrs:
-            if key not in but and item.attrs.get_id(key).dtype.kind not in _NUMBERS_AND_TEXTS:
+            if item.attrs.get_id(key).dtype.kind not in _NUMBERS_AND_TEXTS:
                 raise ValueError(f"{name}: the attribute {key} of variable length"[:200])
 
     check("/", file)
     file.visititems(check)
-
-
-def finite_heaps(path: Path) -> None:
-    """Refuse global heaps whose objects lead nowhere: HDF5 would follow them for ever.
-
-    Texts of variable length are in these heaps, which have no checksums.
-
-    Raises
-    ------
-    ValueError : the file is refused.
-    """
-    first, least = _HEAP_SIZES
-    with path.open("rb") as stream, contextlib.closing(_mapped(stream)) as raw:
-        begin = raw.find(_HEAP)
-        while begin >= 0:
-            size = int.from_bytes(raw[begin + 8 : begin + first], "little")
-            end = begin + size
-            if size >= least and end <= len(raw):
-                at = begin + first
-                while at + first <= end:
-                    number, content = struct.unpack("<H6xQ", raw[at : at + first])
-                    length = first + (content + 7) // 8 * 8 if number else content
-                    if not 0 < length <= end - at:
-                        raise ValueError(f"a heap whose object {number} takes {length} bytes")
-                    at += length
-            begin = raw.find(_HEAP, begin + 1)
-
-
-def _mapped(stream: IO[bytes]) -> mmap.mmap:
-    return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def read_arrays(path: str | Path, expected: str) -> dict[str, NDArray[Any]]:

@@ -130,61 +130,10 @@ def test_copies_by_earlier_versions_are_not_resumed(tmp_path: Path, name: str) -
     assert len(cdopt.Trajectory.load(copy)) == 4
 
 
-# --- other formats, damage, and what is not of a run -----------------------------------------
+# --- damage, and what is not of a run -----------------------------------------
 
 
-def in_format_3(path: Path) -> Path:
-    """Change a file to the format that had texts of variable length in attributes."""
-    with h5py.File(path, "r+", libver=("v108", "v110")) as file:
-        records = file["cdopt"]
-        for name in ("settings", "forces", "columns"):
-            records.attrs[name] = records[name][()].tobytes().decode()
-            del records[name]
-        records.attrs["format"] = 3
-    return path
-
-
-def test_files_of_format_3_are_read_and_resumed(tmp_path: Path) -> None:
-    make, dt, steps, options = RUNS["rough"]
-    path = tmp_path / "run.vtkhdf"
-    begun = cdopt.simulate(make(), dt, 3 * dt, out=path, **options)
-    before = [frame.q for frame in begun], dict(begun.settings)
-    old = cdopt.Trajectory.load(in_format_3(path))
-    assert dict(old.settings) == before[1]
-    np.testing.assert_array_equal(old.q, before[0])
-    whole = cdopt.simulate(make(), dt, steps * dt, **options)
-    check_same(cdopt.simulate(make(), dt, steps * dt, out=path, resume=True, **options), whole)
-
-
-READS = """
-import sys, cdopt
-for path in sys.argv[1:]:
-    try:
-        cdopt.Trajectory.load(path)
-    except cdopt.InvalidInput as error:
-        assert path in str(error), error
-        print("refused")
-"""
-
-
-def test_damaged_texts_of_format_3_end(tmp_path: Path) -> None:
-    whole = tmp_path / "run.vtkhdf"
-    cdopt.simulate(pyramid(), 1e-3, 1e-3, out=whole)
-    raw = in_format_3(whole).read_bytes()
-    heap, paths = raw.index(b"GCOL") + 16, []
-    for k, (number, size) in enumerate(((0, 0), (1, 2**64 - 16), (1, 2**64 - 24), (7, 2**63))):
-        spoiled = bytearray(raw)
-        spoiled[heap : heap + 2] = number.to_bytes(2, "little")
-        spoiled[heap + 8 : heap + 16] = size.to_bytes(8, "little")
-        paths.append(tmp_path / f"{k}.vtkhdf")
-        paths[-1].write_bytes(spoiled)
-    command = [sys.executable, "-c", READS, *map(str, [*paths, whole])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["refused"] * len(paths)
-
-
-def test_texts_of_variable_length_are_refused_elsewhere(tmp_path: Path) -> None:
+def test_texts_of_variable_length_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.vtkhdf"
     cdopt.simulate(pyramid(), 1e-3, 1e-3, out=path)
     with h5py.File(path, "r+") as file:
