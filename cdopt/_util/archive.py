@@ -30,13 +30,17 @@ _PARTS = ("data", "indices", "indptr", "shape")
 
 def save(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
     """Write arrays, sparse matrices and numbers under their names; None is left out."""
-    entries: dict[str, Any] = {
-        "cdopt": np.array(json.dumps({"kind": kind, "format": FORMAT})),
-    }
+    header = json.dumps({"kind": kind, "format": FORMAT})
+    rows = {name: sp.csr_array(x) if sp.issparse(x) else x for name, x in content.items()}
+    write(path, {"cdopt": np.array(header), **rows})
+
+
+def write(path: str | Path, content: Mapping[str, Any]) -> None:
+    """Write arrays, and compressed sparse matrices by their parts; None is left out."""
+    entries: dict[str, Any] = {}
     for name, value in content.items():
         if sp.issparse(value):
-            csr = sp.csr_array(value)
-            parts = (csr.data, csr.indices, csr.indptr, np.array(csr.shape))
+            parts = (value.data, value.indices, value.indptr, np.array(value.shape))
             entries.update({f"{name}.{part}": a for part, a in zip(_PARTS, parts, strict=True)})
         elif value is not None:
             entries[name] = np.asarray(value)

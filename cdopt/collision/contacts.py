@@ -22,13 +22,12 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import ROUND_OFF, near_pairs, unbounded_pairs
 from cdopt.geometry.periodic import PeriodicBox
-from cdopt.geometry.polytope import LABELS
+from cdopt.geometry.polytope import LABELS, cross
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.material import HERTZ
 from cdopt.scene.pairs import Gaps, gaps, is_among, ordered
 
 FEATURES = LABELS**2  # most contact points of a pair of bodies
-_NEXT, _LAST = [1, 2, 0], [2, 0, 1]  # axes of a vector product
 _RANK = 1e-6  # relative: points of one face differ in direction by less
 
 
@@ -328,11 +327,7 @@ def prescribed_rate(
 
 def _wrenches(forces: FloatArray, arm: FloatArray) -> FloatArray:
     """Force n and torque r × n (n, 3 or 6) of forces with levers (n, dim)."""
-    if forces.shape[1] == 2:
-        turn = (arm[:, 0] * forces[:, 1] - arm[:, 1] * forces[:, 0])[:, None]
-    else:
-        turn = arm[:, _NEXT] * forces[:, _LAST] - arm[:, _LAST] * forces[:, _NEXT]
-    return np.hstack([forces, turn])
+    return np.column_stack([forces, cross(arm, forces)])
 
 
 def _redundant_points(bodies: IntArray, normals: FloatArray, points: FloatArray) -> BoolArray:

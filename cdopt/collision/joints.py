@@ -15,6 +15,8 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, freeze, read_only
+from cdopt._util.formatting import numbered
+from cdopt.geometry.polytope import cross
 from cdopt.geometry.rotations import matrices
 from cdopt.problem.joints import Joints
 from cdopt.scene import Dofs, Scene, State
@@ -74,7 +76,7 @@ def joints(scene: Scene, state: State, dt: float, dofs: Dofs | None = None) -> J
             names.append(f"{joint.name} {row.name}")
     shape = (len(rates), chosen.nv)
     J = sp.csr_array((np.concatenate(data), np.concatenate(column), ends), shape=shape)
-    return Joints(freeze(J), read_only(np.array(rates)), names=_distinct(names))
+    return Joints(freeze(J), read_only(np.array(rates)), names=numbered(names))
 
 
 def joint_gaps(scene: Scene, state: State) -> FloatArray:
@@ -87,13 +89,6 @@ def joint_gaps(scene: Scene, state: State) -> FloatArray:
     checks.instance("scene", scene, Scene).check_state(state)
     rows = [row for joint in scene.placed_joints for row in _rows(joint, state)]
     return read_only(np.array([row.gap for row in rows], dtype=np.float64))
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Names, numbered where several joints have one."""
-    if len(set(names)) == len(names):
-        return names
-    return [f"{name} {k}" for k, name in enumerate(names)]
 
 
 def _rows(joint: PlacedJoint, state: State) -> list[_JointRow]:
@@ -137,9 +132,7 @@ def _rows(joint: PlacedJoint, state: State) -> list[_JointRow]:
 
 def _wrench(n: FloatArray, arm: FloatArray) -> FloatArray:
     """(3,) or (6,) a unit force n at an arm, and its moment."""
-    if n.size == 2:
-        return np.append(n, arm[0] * n[1] - arm[1] * n[0])
-    return np.append(n, np.cross(arm, n))
+    return np.append(n, cross(arm, n))
 
 
 def _turn(R: FloatArray) -> FloatArray:

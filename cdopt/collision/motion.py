@@ -19,7 +19,7 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt.geometry.rotations import matrices, turned
+from cdopt.geometry.rotations import cross_matrices, matrices, turned
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.bodies import Bodies
 
@@ -201,14 +201,6 @@ def _correction(
     slope = -half * cross_matrices(spun) @ (np.eye(3) - second * cross)
     slope[:, range(3), range(3)] += moments
     return np.linalg.solve(slope, (spun - moments * omega)[:, :, None])[:, :, 0]
-
-
-def cross_matrices(vectors: FloatArray) -> FloatArray:
-    """[a]× (n, 3, 3) of vectors (n, 3): [a]× b = a × b."""
-    x, y, z = vectors.T
-    zero = np.zeros_like(x)
-    rows = ((zero, -z, y), (z, zero, -x), (-y, x, zero))
-    return np.stack([np.stack(row, -1) for row in rows], -2)
 
 
 def rates(bodies: Bodies, body: IntArray, orientation: FloatArray, spin: FloatArray) -> FloatArray:

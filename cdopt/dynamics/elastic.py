@@ -21,7 +21,6 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.backends.base import Backend
 from cdopt.collision import PairFriction, VerletList
 from cdopt.collision.contacts import contact_stiffness
-from cdopt.collision.motion import cross_matrices
 from cdopt.dynamics.elastic_steps import (
     ElasticMoment,
     ElasticSettings,
@@ -38,7 +37,7 @@ from cdopt.dynamics.method import Stage, StepContext, Stepper, resolved
 from cdopt.dynamics.spheres import FORCED, PAPER, Scheme, SphereStepper, is_native
 from cdopt.dynamics.variational import VariationalPasses
 from cdopt.formulations.variational_step import LEAST_ALPHA
-from cdopt.geometry.rotations import matrices
+from cdopt.geometry.rotations import cross_matrices, matrices
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
 from cdopt.scene import Scene

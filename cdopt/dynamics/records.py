@@ -15,13 +15,13 @@ from cdopt._util.errors import Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.collision.contacts import FEATURES
 from cdopt.collision.motion import spins
+from cdopt.geometry.polytope import cross
 from cdopt.scene import Scene, State
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _ACROSS = ("_t", "_r")  # ends of the names of tangential forces and of moments
-_NEXT, _LAST = [1, 2, 0], [2, 0, 1]  # axes of a vector product
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,8 +358,5 @@ def angular_momentum(
 ) -> FloatArray:
     """(frames, 1 or 3) Σ x × m v + J w about the origin."""
     push = mass[:, None] * v
-    if x.shape[2] == 2:
-        turning = x[:, :, :1] * push[:, :, 1:] - x[:, :, 1:] * push[:, :, :1]
-    else:
-        turning = x[:, :, _NEXT] * push[:, :, _LAST] - x[:, :, _LAST] * push[:, :, _NEXT]
+    turning = cross(x, push).reshape(*x.shape[:2], -1)
     return np.asarray((turning + spin).sum(axis=1))

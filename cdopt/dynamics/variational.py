@@ -52,13 +52,13 @@ from cdopt.collision import (
     move,
 )
 from cdopt.collision.contacts import FEATURES
-from cdopt.collision.motion import body_axes, cross_matrices, rates, uneven
+from cdopt.collision.motion import body_axes, rates, uneven
 from cdopt.dynamics.configuration import half_width
 from cdopt.dynamics.friction_springs import FrozenForces, SlidingSprings, frozen
 from cdopt.dynamics.linearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Passes, settle
 from cdopt.dynamics.method import no_motion
 from cdopt.formulations import Sliders, StepDamping, VariationalStep
-from cdopt.geometry.rotations import turned
+from cdopt.geometry.rotations import cross_matrices, turned
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.joints import Joints
 from cdopt.problem.mass import MassMatrix

@@ -77,7 +77,9 @@ def fans(loops: Sequence[Sequence[int]]) -> IntArray:
 
 
 def cross(a: FloatArray, b: FloatArray) -> FloatArray:
-    """a × b of (…, 3); without the checks of NumPy's, which cost more than the products."""
+    """a × b of (…, 3), in the plane (…,) of (…, 2); without NumPy's checks, which cost more."""
+    if a.shape[-1] == 2:
+        return np.asarray(a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0])
     return np.asarray(a[..., [1, 2, 0]] * b[..., [2, 0, 1]] - a[..., [2, 0, 1]] * b[..., [1, 2, 0]])
 
 
@@ -101,8 +103,7 @@ def polygon(vertices: Any, name: str = "vertices") -> Polytope:
     along = np.roll(x, -1, axis=0) - x
     onward = np.roll(along, -1, axis=0)
     length = np.linalg.norm(along, axis=1)
-    turn = _turn(along, onward)
-    angles = np.arctan2(turn, (along * onward).sum(axis=1))
+    angles = np.arctan2(cross(along, onward), (along * onward).sum(axis=1))
     k = int(angles.argmin())
     if not (length.min() > FLAT * _size(x) and angles[k] > FLAT and angles.sum() < 3.0 * np.pi):
         found = "clockwise" if angles.sum() < 0.0 else f"not convex at corner {(k + 1) % len(x)}"
@@ -194,14 +195,19 @@ def _loops_of_hull(x: FloatArray, name: str) -> tuple[tuple[int, ...], ...]:
         raise InvalidInput(name, "a polyhedron without volume", "a solid") from error
 
 
+def facets(hull: Any) -> IntArray:
+    """(nt, 3) corners of the triangles of a hull in space, anticlockwise seen from outside."""
+    corners: IntArray = hull.simplices
+    a, b, c = (hull.points[corners[:, k]] for k in range(3))
+    inward = (cross(b - a, c - a) * hull.equations[:, :3]).sum(axis=1) < 0.0
+    return np.where(inward[:, None], corners[:, [0, 2, 1]], corners)
+
+
 def _merged(x: FloatArray, hull: Any) -> tuple[tuple[int, ...], ...]:
     """Loops of corners of each plane of a hull, the largest facet's first."""
-    corners, plane = hull.simplices, hull.equations
+    corners, plane = facets(hull), hull.equations
     a, b, c = (x[corners[:, k]] for k in range(3))
-    normal = cross(b - a, c - a)
-    areas = np.linalg.norm(normal, axis=1)
-    inward = (normal * plane[:, :3]).sum(axis=1) < 0.0
-    corners = np.where(inward[:, None], corners[:, [0, 2, 1]], corners)
+    areas = np.linalg.norm(cross(b - a, c - a), axis=1)
     off = np.abs(np.einsum("fkd,gd->gfk", x[corners], plane[:, :3]) + plane[:, None, 3:])
     alike = (off.max(axis=2) <= 10.0 * FLAT) & (plane[:, :3] @ plane[:, :3].T > 0.0)
     left = np.ones(len(corners), dtype=bool)
@@ -293,10 +299,6 @@ def _require_solid(x: FloatArray, loops: Sequence[Sequence[int]], normals: Float
         raise InvalidInput("faces", found, "a convex polyhedron")
 
 
-def _turn(a: FloatArray, b: FloatArray) -> FloatArray:
-    return np.asarray(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0])
-
-
 def _pairs(rows: Sequence[Sequence[int]]) -> IntArray:
     return np.array(rows, dtype=np.int64).reshape(len(rows), 2)
 
@@ -340,7 +342,7 @@ def of_polytope(solid: Polytope) -> MassProperties:
     if solid.dim == 2:
         x = solid.vertices[[first for first, _ in solid.loops]]
         a, b = x[1:-1] - x[0], x[2:] - x[0]
-        return _of_simplices(x[0], 0.5 * (a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]), (a, b))
+        return _of_simplices(x[0], 0.5 * cross(a, b), (a, b))
     middle = solid.vertices.mean(axis=0)
     a, b, c = ((solid.vertices - middle)[solid.triangles[:, k]] for k in range(3))
     return _of_simplices(middle, (cross(a, b) * c).sum(axis=1) / 6.0, (a, b, c))

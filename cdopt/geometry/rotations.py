@@ -44,3 +44,11 @@ def unit(vectors: FloatArray) -> FloatArray:
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     settled = np.abs(length - 1.0) <= 8.0 * np.finfo(float).eps
     return np.where(settled, vectors, vectors / length)
+
+
+def cross_matrices(vectors: FloatArray) -> FloatArray:
+    """[a]× (n, 3, 3) of vectors (n, 3): [a]× b = a × b."""
+    x, y, z = vectors.T
+    zero = np.zeros_like(x)
+    rows = ((zero, -z, y), (z, zero, -x), (-y, x, zero))
+    return np.stack([np.stack(row, -1) for row in rows], -2)

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from cdopt._util import checks, files
+from cdopt._util import archive, checks, files
 from cdopt._util.checks import read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt.formulations.base import Formulation
@@ -32,7 +32,6 @@ from cdopt.interop import quadratic_programs
 from cdopt.interop.quadratic_programs import QuadraticProgram
 
 SUFFIXES = (*quadratic_programs.SUFFIXES, ".cbf", ".npz", ".mat")
-_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def write(path: str | Path, formulation: Formulation, *, physical: bool = False) -> StatedProgram:
@@ -61,7 +60,7 @@ def write(path: str | Path, formulation: Formulation, *, physical: bool = False)
     elif ending == ".cbf":
         files.write_bytes(target, cbf(program).encode(), kind=files.CONE_PROGRAMS)
     elif ending == ".npz":
-        files.write_bytes(target, _npz(program), kind=files.ARRAYS)
+        archive.write(target, _content(program))
     else:
         stream = io.BytesIO()
         scipy.io.savemat(stream, _content(program), oned_as="column", do_compression=True)
@@ -98,19 +97,6 @@ def _content(program: StatedProgram) -> dict[str, Any]:
     """Every field by its name."""
     fields = dataclasses.fields(program)
     return {field.name: getattr(program, field.name) for field in fields}
-
-
-def _npz(program: StatedProgram) -> bytes:
-    entries: dict[str, Any] = {}
-    for name, value in _content(program).items():
-        if sp.issparse(value):
-            parts = value.data, value.indices, value.indptr, np.array(value.shape)
-            entries |= {f"{name}.{part}": a for part, a in zip(_PARTS, parts, strict=True)}
-        else:
-            entries[name] = np.asarray(value)
-    stream = io.BytesIO()
-    np.savez_compressed(stream, allow_pickle=False, **entries)
-    return stream.getvalue()
 
 
 def cbf(program: StatedProgram) -> str:

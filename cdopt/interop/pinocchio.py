@@ -109,7 +109,7 @@ def contact_step(
         J = np.array(pin.getFrameJacobian(model, data, number, aligned))
         for k, offset in enumerate(offsets):
             arm = at.rotation @ offset
-            rows.append(J[:3] - _cross(arm) @ J[3:])
+            rows.append(J[:3] - np.cross(arm, J[3:], axisb=0, axisc=0))
             points.append(at.translation + arm)
             names.append(name if len(offsets) == 1 else f"{name}/{k}")
             joints.append((-1, int(model.frames[number].parentJoint)))
@@ -163,9 +163,3 @@ def _names(model: Any) -> list[str]:
         many = int(joint.nv)
         result += [name] if many == 1 else [f"{name}/{k}" for k in range(many)]
     return result
-
-
-def _cross(a: FloatArray) -> FloatArray:
-    """(3, 3) matrix of the cross product with a."""
-    x, y, z = a
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])

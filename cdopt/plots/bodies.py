@@ -21,6 +21,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt.dynamics import Frame
 from cdopt.dynamics.records import in_space
 from cdopt.geometry.hulls import Hulls
+from cdopt.geometry.polytope import facets, fans
 from cdopt.geometry.rotations import matrices, unit
 from cdopt.plots import canvas
 from cdopt.plots.palette import BODY, EDGE, FIXED, QUIET
@@ -124,8 +125,7 @@ class Solids:
     @property
     def triangles(self) -> IntArray:
         """(nt, 3) numbers of corners, of all faces."""
-        fans = [(f[0], b, c) for p in self.pieces for f in p.faces for b, c in pairwise(f[1:])]
-        return np.array(fans, dtype=np.int64).reshape(-1, 3)
+        return fans([face.tolist() for piece in self.pieces for face in piece.faces])
 
     def quaternions(self, state: State) -> FloatArray:
         """(others, 4) unit quaternions (w, x, y, z) of the bodies; about z in the plane."""
@@ -238,10 +238,7 @@ def _rounded(x: FloatArray, radius: float) -> tuple[FloatArray, Faces]:
     hull = ConvexHull(points)
     number = np.zeros(len(points), dtype=np.int64)
     number[hull.vertices] = np.arange(hull.vertices.size)
-    a, b, c = points[hull.simplices].transpose(1, 0, 2)
-    inverted = (np.cross(b - a, c - a) * hull.equations[:, :3]).sum(axis=1) < 0.0
-    triangles = np.where(inverted[:, None], hull.simplices[:, ::-1], hull.simplices)
-    return points[hull.vertices], number[triangles].tolist()
+    return points[hull.vertices], number[facets(hull)].tolist()
 
 
 # --- contacts as lines, from a step alone ------------------------------------------------

@@ -22,7 +22,7 @@ from cdopt._util.formatting import short
 from cdopt.geometry import polytope
 from cdopt.geometry.blocks import Block
 from cdopt.scene.bodies import Body
-from cdopt.scene.meshes import FINE, Polygons, block_meshes, blocks_of, last_digit
+from cdopt.scene.meshes import FINE, block_meshes, blocks_of, last_digit
 from cdopt.scene.scene import GRAVITY, Scene
 from cdopt.scene.shapes import Polygon, Polyhedron
 
@@ -192,19 +192,13 @@ def _shapes_of_list(
         hulls.append(hull)
     if dim == 2:
         return dim, [Polygon((scale * hull.points[hull.vertices]).tolist()) for hull in hulls], 0.0
-    polygons = [(_name(block, k), _facets(hulls[k])) for k, block in enumerate(blocks)]
+    polygons = [
+        (_name(block, k), list(hull.points[polytope.facets(hull)]))
+        for k, (block, hull) in enumerate(zip(blocks, hulls, strict=True))
+    ]
     digit = last_digit(repr(x) for block in blocks for vertex in block.vertices for x in vertex)
     solids, off, moved = blocks_of(polygons, digit, scale, tol)
     return dim, [_polyhedron(solid, off) for solid in solids], moved
-
-
-def _facets(hull: Any) -> Polygons:
-    """Triangles of a hull in space, seen from outside anticlockwise."""
-    corners = hull.points[hull.simplices]
-    a, b, c = np.moveaxis(corners, 1, 0)
-    inward = np.sum(np.cross(b - a, c - a) * hull.equations[:, :3], axis=1) < 0.0
-    corners[inward] = corners[inward][:, ::-1]
-    return list(corners)
 
 
 def _polyhedron(block: Block, tol: float) -> Polyhedron:

@@ -19,7 +19,7 @@ from cdopt._util import checks, files
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt._util.formatting import count, listed, short
+from cdopt._util.formatting import count, listed, numbered, short
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.blocks import Block, Interface, joined_areas, outward_normal, shared_faces
 from cdopt.problem.contact_step import ContactStep
@@ -141,14 +141,8 @@ class BlockModel(Frozen):
             found = f"no faces that lie on each other within {self.tol:.3g} m"
             raise InvalidInput(self.name, found, "blocks in contact")
         pull = self.gravity if gravity is None else gravity
-        names, labels = [block.name for block in self.blocks], []
-        for face in self.interfaces:
-            between = "–".join(names[k] for k in face.bodies)
-            labels += [between] * len(face.points)
-        seen: dict[str, int] = {}
-        for k, label in enumerate(labels):
-            seen[label] = seen.get(label, 0) + 1
-            labels[k] = f"{label} ({seen[label]})"
+        names = [block.name for block in self.blocks]
+        between = ["–".join(names[k] for k in face.bodies) for face in self.interfaces]
         return ContactStep.from_contacts(
             np.concatenate([face.points for face in self.interfaces]),
             np.repeat([face.normal for face in self.interfaces], many, axis=0),
@@ -160,7 +154,7 @@ class BlockModel(Frozen):
             fixed=self.fixed,
             friction=friction,
             dt=dt,
-            contact_ids=labels,
+            contact_ids=numbered(np.repeat(between, many).tolist()),
             body_names=names,
         )
 

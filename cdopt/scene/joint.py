@@ -13,6 +13,7 @@ from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.rotations import matrices
+from cdopt.problem.contact_list import tangents_of
 from cdopt.scene.bodies import Bodies
 
 KINDS = ("pin", "hinge", "slider", "weld")
@@ -98,10 +99,8 @@ class PlacedJoint(Frozen):
         if pair[0] == pair[1] or all(k < 0 or bodies.fixed[k] for k in pair):
             names = " and ".join(map(repr, joint.bodies))
             raise InvalidInput("bodies", names, "two bodies, of which one moves")
-        if pair[0] < 0:
-            pair, swapped = pair[::-1], True
-        else:
-            swapped = False
+        swapped = pair[0] < 0
+        pair = pair[::-1] if swapped else pair
         turns = [np.eye(dim) if k < 0 else matrices(bodies.orientation[[k]])[0] for k in pair]
         centres = [np.zeros(dim) if k < 0 else bodies.position[k] for k in pair]
         usual = centres[0] if pair[1] < 0 else centres[1]
@@ -147,12 +146,7 @@ def _axis(joint: Joint, dim: int) -> FloatArray:
 
 def _across(axis: FloatArray) -> FloatArray:
     """(dim, dim) orthonormal rows, the first of which is the axis."""
-    if axis.size == 2:
-        return np.array([axis, [-axis[1], axis[0]]])
-    other = np.eye(3)[np.argmin(np.abs(axis))]
-    first = other - (axis @ other) * axis
-    first /= np.linalg.norm(first)
-    return np.array([axis, first, np.cross(axis, first)])
+    return np.vstack([axis, tangents_of(axis[None])[0]])
 
 
 def placed_joints(joints: Sequence[Any], bodies: Bodies) -> tuple[PlacedJoint, ...]:

@@ -414,7 +414,9 @@ class Compound(Shape, frozen=True, forbid_unknown_fields=True):
     def _pieces(self, dim: int) -> tuple[Piece, ...]:
         centre = self._mass_properties(dim).centroid
         return tuple(
-            Piece(piece.solid.placed(_rotation(part), part.position - centre), piece.radius)
+            Piece(
+                piece.solid.placed(_rotation(part), np.array(part.position) - centre), piece.radius
+            )
             for part in self.parts
             for piece in part.shape.pieces(dim)
         )
