@@ -134,7 +134,8 @@ def _require_rigid(formulation: CompatibleCD | CompatibleFriction) -> None:
 
 
 def _classic(formulation: ClassicCD, answer: StepSolution, *how: Any) -> StepDerivatives:
-    return _rigid(formulation, rigid_data(_given(formulation)), answer, *how)
+    data = formulation.data if formulation.joints is None else rigid_data(formulation.joints.given)
+    return _rigid(formulation, data, answer, *how)
 
 
 def _frictional(formulation: FrictionalCD, answer: StepSolution, *how: Any) -> StepDerivatives:

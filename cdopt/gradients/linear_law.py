@@ -46,6 +46,11 @@ class LinearLaw:
     by_rows: bool = False
 
     @property
+    def held(self) -> BoolArray:
+        """(rows,) rows in which something is held."""
+        return np.asarray(np.diff(self.T.indptr) > 0)
+
+    @property
     def transposed(self) -> LinearLaw:
         """The law of the adjoint problem, which is the same where all of it is symmetric."""
         if self.by_rows:
@@ -88,11 +93,10 @@ def linear_law(data: ContactProblem, f: FloatArray, g: FloatArray, held: BoolArr
 def _of_rows(presses: BoolArray, springs: FloatArray, margin: FloatArray) -> LinearLaw:
     """Rows by themselves: those that press keep their rate, others are ``springs`` (rows,)."""
     rows, at = presses.size, np.flatnonzero(presses)
-    entries = np.ones(at.size), (at, np.arange(at.size))
-    T = sp.csr_array(entries, shape=(rows, at.size))
-    D = sp.csr_array(sp.diags_array(springs))
-    no_forces, no_rates = sp.csr_array((rows, rows)), sp.csr_array((at.size, rows))
-    return LinearLaw(T, sp.csr_array(T.T), D, margin, no_forces, no_rates, True)
+    R = sp.csr_array((np.ones(at.size), at, np.arange(at.size + 1)), shape=(at.size, rows))
+    nothing, no_rates = sp.csr_array((rows, rows)), sp.csr_array((at.size, rows))
+    D = sp.csr_array(sp.diags_array(springs)) if springs.any() else nothing
+    return LinearLaw(sp.csr_array(R.T), R, D, margin, nothing, no_rates, True)
 
 
 def _of_cones(

@@ -54,9 +54,7 @@ def pushed(tangent: StepTangent, change: Change) -> Result:
 def _rigid(tangent: StepTangent, change: Change) -> Result:
     many, nc = tangent.G.shape[0], tangent.rows
     rates = tangent.rates_of(change)
-    closed = tangent.margin <= tangent.tol
-    closed[tangent.law.T.indices] = True
-    contacts = np.flatnonzero(closed)
+    contacts = np.flatnonzero(tangent.law.held | (tangent.margin <= tangent.tol))
     decided = _decided(tangent, contacts, rates)
     if change.G is not None and not decided.unique:
         why = "forces that are not determined move the bodies differently then"

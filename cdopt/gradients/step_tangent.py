@@ -190,14 +190,11 @@ class StepTangent:
         if not law.by_rows:
             rests = free if self._inside is None else self._inside() & weak
             return self._law(rests) if rests.any() else law
-        presses = np.zeros(self.data.nc, dtype=bool)
-        presses[law.T.indices] = True
-        near = np.flatnonzero((presses & ~weak) | weak)
-        rows = sp.csr_array(sp.vstack([self.data.B[near], self.J], format="csr"))
-        rows = network.equilibrated(rows)[0]
-        loaded = np.append(~weak[near], np.ones(self.J.shape[0], dtype=bool))
-        full = network.rank_of(rows, _RANK)
-        can = network.loadable_of(rows, loaded, full, _RANK)[0][: near.size]
+        near = np.flatnonzero(law.held | weak)
+        joints = np.arange(self.rows, self.G.shape[0])
+        rows = network.equilibrated(sp.csr_array(self.G[np.append(near, joints)]))[0]
+        loaded = np.append(~weak[near], np.ones(joints.size, dtype=bool))
+        can = network.loadable_of(rows, loaded, _RANK)[0][: near.size]
         free[near[can & weak[near]]] = True
         return self._law(free)
 
@@ -208,9 +205,12 @@ class StepTangent:
 
     @cached_property
     def kinks(self) -> IntArray:
-        """(n,) contacts at a kink, which the others do not hold anyway."""
+        """(n,) contacts at a kink, which the others do not hold anyway.
+
+        Of contacts without friction those that hold it press in another answer (``law``).
+        """
         weak = self.margin <= self.tol
-        if not weak.any() or self.data.compliance is not None:
+        if not weak.any() or self.data.compliance is not None or self.law.by_rows:
             return np.flatnonzero(weak)
         whole = sp.csr_array(self.data.B[self.data.cones.rows_of(np.flatnonzero(weak))])
         strict = self.law.T.T @ sp.diags_array((~weak)[self.data.cones.contact].astype(float))

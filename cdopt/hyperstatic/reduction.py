@@ -74,7 +74,7 @@ def reduce(parts: Sequence[ForcePart], rank_tol: float) -> Reduced:
 def _reduced(part: ForcePart, full: int, rank_tol: float) -> list[tuple[ForcePart, int]]:
     """The parts of what can carry force, and their ranks."""
     if part.polyhedral:
-        can, bound = loadable_of(part.B, part.z > part.floor, full, rank_tol)
+        can, bound = loadable_of(part.B, part.z > part.floor, rank_tol, full)
         return [(part if can.all() else part.select(np.flatnonzero(can)), bound)]
     if part.z.size == full:  # every force is determined
         return [(part, full)]

@@ -141,8 +141,7 @@ class TrussTangent(Tangent):
         if near.any():
             rows = np.flatnonzero(loaded | near)
             B = network.equilibrated(sp.csr_array(self._scaled.B[rows]))[0]
-            full = network.rank_of(B, 1e-9)
-            near[rows] &= network.loadable_of(B, loaded[rows], full, 1e-9)[0]
+            near[rows] &= network.loadable_of(B, loaded[rows], 1e-9)[0]
         return read_only(self.contacts[near])
 
     @cached_property

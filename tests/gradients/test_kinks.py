@@ -104,6 +104,18 @@ def test_a_contact_that_presses_in_another_answer_is_no_kink() -> None:
         assert np.abs(derivatives.jvp(F_ext=[1.0, 2.0, 3.0])["v_next"]).max() < 1e-10
 
 
+@pytest.mark.parametrize("backend", ["newton", "lcp"])
+def test_a_vertex_of_the_forces_of_a_pyramid_has_no_kink(backend: str) -> None:
+    """Dozens of contacts carry nothing there, and press in other answers."""
+    step = cdopt.bank.load("pyramid-hooke:n=4").step
+    problem = cdopt.ClassicCD(step)
+    derivatives = gradients.of(problem, problem.solve(backend))
+    assert derivatives.kinks == ()
+    supported = step.B.T @ np.ones(step.nc)
+    held = derivatives.jvp(F_ext=-supported)  # the contacts bear it, and nothing moves
+    np.testing.assert_allclose(held["load"], supported, atol=1e-8 * np.abs(supported).max())
+
+
 def test_compatible_forces_share_the_derivatives_of_sensitivity() -> None:
     step = cdopt.bank.load("pyramid-hooke:n=3").step
     derivatives = gradients.of(cdopt.CompatibleCD(step))

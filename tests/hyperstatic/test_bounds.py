@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from conftest import STEPS
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from scipy.optimize import linprog
 
 import cdopt
 from cdopt.bank.quantities import nullity
-from cdopt.hyperstatic import linear_bounds
+from cdopt.hyperstatic import linear_bounds, network
 from cdopt.hyperstatic.linear_bounds import CERTIFIED
 
 EXACT = ("beam-uniform", "supports", "table", "tripod", "rank-deficient", "duplicated-contacts",
@@ -190,3 +191,20 @@ def test_units_and_the_order_of_contacts_do_not_matter(drawn, length, force, ran
         np.testing.assert_array_equal(other.unique, report.unique[places])
         for ends, expected in ((other.lower, report.lower), (other.upper, report.upper)):
             np.testing.assert_allclose(ends, expected[places] * force, atol=1e-6 * force)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_small_networks_and_the_linear_program_tell_the_same(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Integers, so that many contacts are held by others and many just not."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(-1, 2, (14, 6)).astype(float)
+    B = network.equilibrated(sp.csr_array(rows[np.abs(rows).any(axis=1)]))[0]
+    loaded = rng.random(B.shape[0]) < 0.2
+    can, rank = network.loadable_of(B, loaded, 1e-9)
+    monkeypatch.setattr(network, "DENSE_LIMIT", 0)
+    monkeypatch.setattr(network, "rank_of", lambda B, tol: int(np.linalg.matrix_rank(B.toarray())))
+    expected, bound = network.loadable_of(B, loaded, 1e-9)
+    np.testing.assert_array_equal(can, expected)
+    assert rank == bound
