@@ -7,7 +7,8 @@ directions, in NumPy. ``torch`` and ``jax`` have the same as functions of tensor
 from cdopt.gradients import jax, torch
 from cdopt.gradients.at import jvp, of, vjp
 from cdopt.gradients.derivatives import Derivatives, Kink
-from cdopt.gradients.trajectory import TrajectoryGradients, trajectory
+from cdopt.gradients.run import TrajectoryGradients
+from cdopt.gradients.trajectory import trajectory
 
 __all__ = [
     "Derivatives",

@@ -1,20 +1,17 @@
-"""Gradients of a whole run of contact dynamics: from its end back to its start and its data.
+"""Gradients of a whole run, of contact dynamics or of the variational integrator.
 
-One step takes positions x and velocities v to v⁺, the answer of a contact step with gaps and rows
-at x, and to x⁺ = x + Δt v⁺, turns included. Backwards, step by step,
+One step of contact dynamics takes positions x and velocities v to v⁺, the answer of a contact step
+with gaps and rows at x, and to x⁺ = x + Δt v⁺, turns included. Backwards, step by step,
 
     v̄ = v̄⁺ + Δt x̄⁺,    x̄ = x̄⁺ + (∂(G, b)/∂x)ᵀ of the step's own cotangents,
 
-with the states between recomputed from checkpoints, about √n of n (A. Griewank & A. Walther,
-*Evaluating Derivatives*, 2008, chapter 12). Rows and gaps follow the positions of the bodies by
-central differences of the narrow phase: bodies move by 1e-5 of their size, contacts keep their
-names.
+Rows and gaps follow the positions of the bodies by central differences of the narrow phase: bodies
+move by 1e-5 of their size, contacts keep their names.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,16 +24,18 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import Unsupported
 from cdopt.collision.contacts import safe_margins
 from cdopt.collision.motion import uneven
+from cdopt.dynamics import VariationalSteps
 from cdopt.formulations import ClassicCD, FrictionalCD
 from cdopt.gradients.at import of
 from cdopt.gradients.derivatives import StepDerivatives
+from cdopt.gradients.run import NEAR, TrajectoryGradients
 from cdopt.gradients.step_tangent import Pull, Result
+from cdopt.gradients.variational_run import VariationalRun
 from cdopt.problem import LAWS, ContactStep, StepSolution
 from cdopt.problem.step_problems import interleaved
-from cdopt.scene import Dofs, Scene, State
+from cdopt.scene import Scene, State
 
-SceneOf = Callable[[float], Scene]
-_NEAR = 1e-5  # of the smallest body's size, and rad: how far bodies move for a difference
+METHODS = ("contact-dynamics", "variational")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +69,8 @@ class _Rows:
         return sp.csr_array(pick @ self.G), pick @ self.bias, there
 
 
-class TrajectoryGradients:
-    """A run of ``steps`` steps of contact dynamics, and the gradients of its end.
-
-    Attributes
-    ----------
-    scene, dt, steps, law, v_min : of the run. start, end : its first and last state.
-    dofs : whose order (nv,) vectors have.
-
-    Parameters
-    ----------
-    how : law and v_min. state : the first. stride : steps between states that are kept.
+class ContactRun(TrajectoryGradients):
+    """A run of contact dynamics, by ``how``: law and v_min.
 
     Raises
     ------
@@ -96,22 +86,16 @@ class TrajectoryGradients:
         state: State,
         stride: int,
     ) -> None:
-        self.scene, self.dt, self.steps = scene, dt, steps
-        law, self.v_min = how
-        self.law = law
-        self.dofs: Dofs = scene.dofs if law is None else scene.full_dofs
-        if uneven(scene, self.dofs).size:
+        self.law, self.v_min = how
+        dofs = scene.dofs if self.law is None else scene.full_dofs
+        if uneven(scene, dofs).size:
             why = "bodies in space with unequal moments of inertia change M as they turn"
             raise Unsupported("gradients of this run", why, ("spheres and cubes, or the plane",))
-        self.start, self.stride = state, stride
-        self._kept = {0: state}
-        for k in range(steps):
-            state = self._after(state)[0]
-            if (k + 1) % stride == 0:
-                self._kept[k + 1] = state
-        self.end = state
+        super().__init__(scene, dt, steps, state, stride, dofs)
 
-    # --- one step ------------------------------------------------------------------------------
+    def _totals(self) -> dict[str, Any]:
+        total: dict[str, Any] = {"F_ext": np.zeros(self.dofs.nv), "M": 0.0, "restitution": 0.0}
+        return total if self.law is None else {**total, "mu": 0.0}
 
     def _step(self, state: State, wider: float = 0.0, scene: Scene | None = None) -> ContactStep:
         """The contact step from a state, with contacts within a margin that is ``wider`` by m.
@@ -132,109 +116,32 @@ class TrajectoryGradients:
             friction=friction,
         )
 
-    def _after(self, state: State) -> tuple[State, ClassicCD | FrictionalCD, StepSolution]:
-        """The next state, the formulation, and its solution."""
+    def _after(self, state: State) -> tuple[State, tuple[ClassicCD | FrictionalCD, StepSolution]]:
         step = self._step(state)
         problem = ClassicCD(step) if self.law is None else FrictionalCD(step, self.law)
         answer = problem.solve()
         v_next = np.asarray(answer.v_next)
-        return (
-            collision.advance(self.scene, state, v_next, self.dt, dofs=self.dofs),
-            problem,
-            answer,
-        )
-
-    def _moved(self, state: State, way: FloatArray) -> State:
-        """The state with its bodies moved by ``way`` (nv,), m and rad."""
-        table = self.dofs.scatter(way, np.zeros_like(state.v))
-        return State._of(t=state.t, q=collision.move(state, table, 1.0), v=state.v)
-
-    def _turned(self, x: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Cotangents of x and of Δt v for those of x⁺ = x, then Δt v: turns do not commute."""
-        if self.scene.dim == 2:
-            return x, x
-        number = self.dofs.number[:, 3:]
-        turns = number[(number >= 0).all(axis=1)]
-        before, speed = x.copy(), x.copy()
-        for own in turns:
-            R, left = _turn(self.dt * v[own])
-            before[own], speed[own] = R.T @ x[own], left.T @ x[own]
-        return before, speed
-
-    # --- backwards -----------------------------------------------------------------------------
-
-    def vjp(
-        self, x: Any = None, v: Any = None, scenes: Mapping[str, SceneOf] | None = None
-    ) -> dict[str, Any]:
-        """Gradients of x̄ · (position at the end) + v̄ · (velocity at the end).
-
-        Parameters
-        ----------
-        x, v : (nv,) cotangents of the positions at the end, per m and per rad of a turn in the
-            global frame, and of the velocities; default zero.
-        scenes : by name, functions of a number t that give the scene at t with the same bodies in
-            the same order, and this scene at t = 0: such as one whose ball has the radius r + t.
-            The start stays where it is.
-
-        Returns
-        -------
-        ``x`` and ``v`` (nv,), of the start; ``F_ext`` (nv,), of a constant load on all steps, and
-        ``M`` as a sparse matrix; with friction ``mu``, and ``restitution``, of a change of all
-        contacts' coefficients together; and those by t of each of ``scenes``, by name.
-
-        Raises
-        ------
-        InvalidInput : another shape.
-        Unsupported : a step with a contact at a kink, or with an event within the difference.
-        """
-        nv = self.dofs.nv
-        x = np.zeros(nv) if x is None else checks.vector("x", x, nv)
-        v = np.zeros(nv) if v is None else checks.vector("v", v, nv)
-        total: dict[str, Any] = {"F_ext": np.zeros(nv), "M": 0.0, "restitution": 0.0}
-        total |= {} if self.law is None else {"mu": 0.0}
-        given = checks.mapping("scenes", {} if scenes is None else scenes)
-        sides = {name: (make(_NEAR), make(-_NEAR)) for name, make in given.items()}
-        by_t = dict.fromkeys(sides, 0.0)
-        last = self.steps
-        for first in sorted((k for k in self._kept if k < self.steps), reverse=True):
-            state, taken = self._kept[first], []
-            for _ in range(first, last):
-                following, problem, answer = self._after(state)
-                taken.append((state, problem, answer))
-                state = following
-            while taken:
-                state = taken[-1][0]
-                x, v, pull = self._back(*taken.pop(), x, v, total)
-                for name, pair in sides.items():
-                    by_t[name] += self._of_scenes(state, pair, pull)
-            last = first
-        return {"x": x, "v": v, **total, **by_t}
+        there = collision.advance(self.scene, state, v_next, self.dt, dofs=self.dofs)
+        return there, (problem, answer)
 
     def _of_scenes(self, state: State, pair: tuple[Scene, Scene], pull: Pull) -> float:
-        """The gradient of a step by t, of the scenes at t and −t."""
         base = _Rows.of(self._step(state))
         steps: list[Any] = [self._step(state, 0.0, scene) for scene in pair]
         ahead, behind = steps
         (G, bias, _), (before, rates, _) = (_Rows.of(step).like(base) for step in steps)
-        G, bias = (G - before) / (2.0 * _NEAR), (bias - rates) / (2.0 * _NEAR)
-        M = sp.csr_array(ahead.M - behind.M) / (2.0 * _NEAR)
+        G, bias = (G - before) / (2.0 * NEAR), (bias - rates) / (2.0 * NEAR)
+        M = sp.csr_array(ahead.M - behind.M) / (2.0 * NEAR)
         value = pull.G.along(G) + float(pull.bias @ bias) + pull.M.along(M)
-        value += float(pull.F @ (ahead.F_ext - behind.F_ext)) / (2.0 * _NEAR)
+        value += float(pull.F @ (ahead.F_ext - behind.F_ext)) / (2.0 * NEAR)
         if pull.mu is not None:
             of = [dict(zip(s.contact_ids, s.friction.mu, strict=True)) for s in steps]
             names = base.names[:: self.scene.dim][: pull.mu.size] // self.scene.dim
             change = [of[0].get(i, 0.0) - of[1].get(i, 0.0) for i in names.tolist()]
-            value += float(pull.mu @ np.array(change)) / (2.0 * _NEAR)
+            value += float(pull.mu @ np.array(change)) / (2.0 * NEAR)
         return value
 
-    def _back(
-        self, state: State, problem: ClassicCD | FrictionalCD, answer: StepSolution, *after: Any
-    ) -> tuple[FloatArray, FloatArray, Pull]:
-        """Cotangents of a state for those of the next one; those of the data are added.
-
-        ``after`` : x and v (nv,), those of the next one, and the sums of those of the data.
-        """
-        x, v, total = after
+    def _back(self, state: State, taken: Any, *after: Any) -> tuple[FloatArray, FloatArray, Pull]:
+        (problem, answer), (x, v, total) = taken, after
         derivatives = of(problem, answer)
         if not isinstance(derivatives, StepDerivatives):
             raise TypeError(type(derivatives).__name__)
@@ -263,9 +170,8 @@ class TrajectoryGradients:
             return result
         touched = np.unique(sp.csr_array(base.G[rows]).indices)
         bodies = np.unique(self.dofs.body[touched])
-        size = float(np.min(self.scene.bodies.reach[np.isfinite(self.scene.bodies.reach)]))
         for k in np.flatnonzero(np.isin(self.dofs.body, bodies)).tolist():
-            h = _NEAR * (size if self.dofs.column[k] < self.scene.dim else 1.0)
+            h = NEAR * (self._size if self.dofs.column[k] < self.scene.dim else 1.0)
             sides = []
             for sign in (1.0, -1.0):
                 way = np.zeros(self.dofs.nv)
@@ -281,35 +187,25 @@ class TrajectoryGradients:
         return result
 
 
-def _turn(way: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """R of a turn (3,) rad, and how it changes with the turn, in the global frame."""
-    angle = float(np.linalg.norm(way))
-    cross = np.array([[0.0, -way[2], way[1]], [way[2], 0.0, -way[0]], [-way[1], way[0], 0.0]])
-    if angle < 1e-6:
-        square = cross @ cross
-        return np.eye(3) + cross + 0.5 * square, np.eye(3) + 0.5 * cross + square / 6.0
-    a, b = math.sin(angle) / angle, (1.0 - math.cos(angle)) / angle**2
-    c = (1.0 - a) / angle**2
-    square = cross @ cross
-    return np.eye(3) + a * cross + b * square, np.eye(3) + b * cross + c * square
-
-
 def trajectory(
     scene: Scene,
     dt: float,
     steps: int,
     *,
+    method: str | VariationalSteps = "contact-dynamics",
     law: str | None = None,
     v_min: float = 0.0,
     state: State | None = None,
     stride: int | None = None,
 ) -> TrajectoryGradients:
-    """A run of contact dynamics, one contact problem a step, that can be differentiated.
+    """A run that can be differentiated: one contact problem a step, or the variational integrator.
 
     Parameters
     ----------
-    scene : the bodies; in space spheres, cubes and others with equal moments of inertia.
-    dt : Δt, s. steps : how many.
+    scene : the bodies; in space spheres, and with rigid contacts others with equal moments of
+        inertia. dt : Δt, s. steps : how many.
+    method : "contact-dynamics" for rigid contacts; "variational", or
+        ``cdopt.dynamics.VariationalSteps`` with its α, for elastic ones without friction.
     law : "coulomb" or "associated", with the friction of the scene's materials; None without.
     v_min : approach speed below which restitution does not act, m/s; above zero bodies that bounce
         come to rest, where with zero they are at a kink.
@@ -318,7 +214,8 @@ def trajectory(
 
     Raises
     ------
-    InvalidInput : a bad argument. Unsupported : other bodies in space.
+    InvalidInput : a bad argument. Unsupported : other bodies in space; of the variational
+        integrator joints, friction, and damping with α other than ½.
     SolveFailed : a step has no certified answer.
 
     Notes
@@ -332,5 +229,12 @@ def trajectory(
     begin = scene.initial if state is None else checks.instance("state", state, State)
     scene.check_state(begin)
     every = max(math.isqrt(steps), 1) if stride is None else checks.whole("stride", stride, 1)
-    how = law, checks.not_negative("v_min", v_min)
-    return TrajectoryGradients(scene, dt, steps, how, begin, every)
+    v_min = checks.not_negative("v_min", v_min)
+    if isinstance(method, str) and checks.choice("method", method, METHODS) == METHODS[0]:
+        return ContactRun(scene, dt, steps, (law, v_min), begin, every)
+    if law is not None:
+        why = "its springs of friction remember the steps before"
+        raise Unsupported("gradients of the variational integrator", why, ("law=None",))
+    elastic: Any = VariationalSteps() if isinstance(method, str) else method
+    settings: VariationalSteps = checks.instance("method", elastic, VariationalSteps)
+    return VariationalRun(scene, dt, steps, settings, begin, every)
