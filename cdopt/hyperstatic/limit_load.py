@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +53,39 @@ _CLEAR = 1e-6  # of its terms: products of a proof are zero within this, and oth
 _MOVES = 1e-6  # of the fastest dof: slower ones rest
 
 
+class Certified(Frozen):
+    """Forces and a motion of blocks whose ``residuals`` certify each other."""
+
+    step: ContactStep
+    residuals: Mapping[str, float]
+    tol: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether forces and motion certify the result from both sides within ``tol``."""
+        return max(self.residuals.values()) <= self.tol
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """The result in a sentence or two."""
+
+    def _certificate(self) -> str:
+        worst, residual = max(self.residuals.items(), key=lambda pair: pair[1])
+        return f"It is {'' if self.ok else 'NOT '}certified: residual {residual:.1e} ({worst})."
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; what is infinite is None."""
+        names = ("ok", "residuals", "f", "f_t", "mechanism", "summary")
+        plain = {name: getattr(self, name) for name in names}
+        return {**plain, "residuals": dict(self.residuals), "contacts": self.step.contact_names}
+
+    def __str__(self) -> str:
+        return self.summary
+
+
 @dataclass(frozen=True, eq=False)
-class LimitLoad(Frozen):
+class LimitLoad(Certified):
     """The load that a structure can bear, with forces and a mechanism that certify it.
 
     Attributes
@@ -91,11 +123,6 @@ class LimitLoad(Frozen):
     joint_forces: FloatArray | None = None
     model: BlockModel | None = None
     f_r: FloatArray | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether forces and mechanism certify the value from both sides within ``tol``."""
-        return max(self.residuals.values()) <= self.tol
 
     @property
     def stands(self) -> bool:
@@ -155,9 +182,8 @@ class LimitLoad(Frozen):
         elif not self.stands:
             text += ", which it needs a part of to stand"
         what = "body" if self.step.dof_body is not None else "coordinate"
-        worst, residual = max(self.residuals.items(), key=lambda pair: pair[1])
         text += f"; a mechanism that moves {count(self.moving, what)} bounds it by {self.bound:.8g}"
-        text += f". It is {'' if self.ok else 'NOT '}certified: residual {residual:.1e} ({worst})."
+        text += f". {self._certificate()}"
         if self.law == "coulomb":
             text += " For Coulomb's law it is an upper estimate: sliding that does not open"
             text += " contacts may let it collapse earlier."
@@ -171,18 +197,9 @@ class LimitLoad(Frozen):
             "bound": self.bound if finite else None,
             "law": self.law,
             "exact": self.law == "associated",
-            "ok": self.ok,
-            "residuals": dict(self.residuals),
-            "contacts": self.step.contact_names,
-            "f": self.f,
-            "f_t": self.f_t,
             **({} if self.f_r is None else {"f_r": self.f_r}),
-            "mechanism": self.mechanism,
-            "summary": self.summary,
+            **super().as_dict(),
         }
-
-    def __str__(self) -> str:
-        return self.summary
 
     def __repr__(self) -> str:
         return f"LimitLoad({self.value:.8g}, {self.law}, ok={self.ok})"

@@ -26,8 +26,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.formatting import count, listed, short
-from cdopt._util.frozen import Frozen
-from cdopt.hyperstatic.limit_load import BalanceProgram
+from cdopt.hyperstatic.limit_load import BalanceProgram, Certified
 from cdopt.hyperstatic.strength import friction_alone
 from cdopt.hyperstatic.structures import Structure
 from cdopt.problem import ContactStep
@@ -37,7 +36,7 @@ _OPEN = 1e-6  # of the prescribed gaps and slips: joints with less have not move
 
 
 @dataclass(frozen=True, eq=False)
-class Settlement(Frozen):
+class Settlement(Certified):
     """Motion and forces after prescribed motions of supports.
 
     Attributes
@@ -68,11 +67,6 @@ class Settlement(Frozen):
     model: BlockModel | None = None
 
     @property
-    def ok(self) -> bool:
-        """Whether motion and forces certify each other within ``tol``."""
-        return max(self.residuals.values()) <= self.tol
-
-    @property
     def cracks(self) -> FloatArray:
         """(nc,) contacts that have opened."""
         return np.asarray(self.rates[:, 0] > _OPEN * self.prescribed)
@@ -94,29 +88,14 @@ class Settlement(Frozen):
     @property
     def summary(self) -> str:
         """The result in a sentence or two."""
-        worst, residual = max(self.residuals.items(), key=lambda pair: pair[1])
         widest = float(self.rates[:, 0].max(initial=0.0))
         text = f"{count(int(self.cracks.sum()), 'contact')} of {self.step.nc:,} open, by at most "
         text += f"{short(widest, 4)} m; the weights release {short(self.energy, 4)} J. "
-        text += f"It is {'' if self.ok else 'NOT '}certified: residual {residual:.1e} ({worst})."
-        return text + ("" if self.model is None else self.model.assumption)
+        return text + self._certificate() + ("" if self.model is None else self.model.assumption)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "ok": self.ok,
-            "residuals": dict(self.residuals),
-            "contacts": self.step.contact_names,
-            "f": self.f,
-            "f_t": self.f_t,
-            "mechanism": self.mechanism,
-            "rates": self.rates,
-            "energy": self.energy,
-            "summary": self.summary,
-        }
-
-    def __str__(self) -> str:
-        return self.summary
+        return {**super().as_dict(), "rates": self.rates, "energy": self.energy}
 
     def __repr__(self) -> str:
         return f"Settlement({int(self.cracks.sum())} cracks, ok={self.ok})"

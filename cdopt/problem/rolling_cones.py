@@ -21,7 +21,21 @@ _STEPS = 60  # of Newton's method on an ellipse at most
 _TINY = 1e-300  # a size that may be divided by
 
 
-class RollingCones(Frictional):
+class _WithMoments(Frictional):
+    """Cones with rows of moments after those of sliding, projected by their rules."""
+
+    @property
+    def moments(self) -> BoolArray:
+        """(rows,) true after the rows of sliding."""
+        return np.tile(np.arange(self.d) > self.sliding, self.nc)
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """The nearest point of K to y (rows,)."""
+        y = checks.answer("y", y, self.rows)
+        return cone_rules.project(self.table(y), *self.rules).ravel()
+
+
+class RollingCones(_WithMoments):
     """‖f_k‖ ≤ μ_k f_n for each of up to three groups of rows: the product cone.
 
     With sliding and rolling it is that of V. Acary & F. Bourrier, European Journal of Mechanics
@@ -52,11 +66,6 @@ class RollingCones(Frictional):
     def polyhedral(self) -> bool:
         """In the plane."""
         return max(self.widths) == 1
-
-    @property
-    def moments(self) -> BoolArray:
-        """(rows,) true after the rows of sliding."""
-        return np.tile(np.arange(self.d) > self.widths[0], self.nc)
 
     @property
     def sensitivity(self) -> FloatArray:
@@ -110,11 +119,6 @@ class RollingCones(Frictional):
     def _sizes(self, table: FloatArray) -> FloatArray:
         """(nc, k) norm of each group of a table (nc, d)."""
         return np.column_stack([np.linalg.norm(table[:, group], axis=1) for group in self._groups])
-
-    def project(self, y: FloatArray) -> FloatArray:
-        """The nearest point of K to y (rows,)."""
-        y = checks.answer("y", y, self.rows)
-        return cone_rules.project(self.table(y), *self.rules).ravel()
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
         """An element (nc, d, d) of its generalised derivative."""
@@ -171,7 +175,7 @@ class RollingCones(Frictional):
         return self._on_groups(moving, 0.0) * table
 
 
-class EllipticCones(Frictional):
+class EllipticCones(_WithMoments):
     """Σ (f_j/μ_j)² ≤ f_n² over the rows of sliding and moments: the elliptic cone of MuJoCo.
 
     Its ``condim`` 3, 4 and 6 have 3, 4 and 6 rows. The dual is g_n ≥ ‖(μ_j g_j)‖. Moments use up
@@ -199,11 +203,6 @@ class EllipticCones(Frictional):
     def polyhedral(self) -> bool:
         """With two rows."""
         return self.d <= 2
-
-    @property
-    def moments(self) -> BoolArray:
-        """(rows,) true after the rows of sliding."""
-        return np.tile(np.arange(self.d) > self._sliding, self.nc)
 
     @property
     def sensitivity(self) -> FloatArray:
@@ -238,11 +237,6 @@ class EllipticCones(Frictional):
         """Cones with μ_j times the normal ``unit`` (rows,) over that of the row."""
         table = self.table(unit)
         return EllipticCones(self.coefficients * table[:, :1] / table[:, 1:], self._sliding)
-
-    def project(self, y: FloatArray) -> FloatArray:
-        """The nearest point of K to y (rows,)."""
-        y = checks.answer("y", y, self.rows)
-        return cone_rules.project(self.table(y), *self.rules).ravel()
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
         """An element (nc, d, d) of its generalised derivative at y (rows,).
