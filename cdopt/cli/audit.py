@@ -7,11 +7,9 @@ from typing import Annotated, Any
 import typer
 
 import cdopt
-from cdopt._util.formatting import short
 from cdopt.cli import output
 from cdopt.cli.output import option
 
-_ROWS = 12  # bodies that are listed
 _SHORT = 32  # characters that a column of the table has for what a finding means
 _LIST = "A contact list, with --bodies: a dump local of LAMMPS or LIGGGHTS, or a table. Else "
 _PROBLEM = typer.Argument(
@@ -86,13 +84,7 @@ def audit(
         for what, _, says in findings:
             if len(says) > _SHORT:
                 output.say(f"{what}: {says}")
-        wrong = verdict.wrong_bodies[:_ROWS].tolist()
-        rows = [
-            (verdict.body_names[b], short(verdict.error[b]), short(verdict.error_share[b], 2))
-            for b in wrong
-        ]
-        if rows:
-            headings = ("body", "error [N]", "share of its load")
+        for headings, rows in verdict.body_tables():
             output.print_table(headings, rows, headings[1:])
     if plot is not None:
         figure = cdopt.plots.judged_forces(verdict, bodies=scene, title=name)

@@ -32,6 +32,7 @@ from cdopt.formulations.sap_rows import sap_rows
 from cdopt.problem import ConeStep, ContactStep, StepSolution, soft_data
 
 _SOFTNESS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)  # of the sweep
+_SHOWN = 20  # rows that its print shows
 
 
 class SoftCD(Formulation):
@@ -246,3 +247,18 @@ class StiffnessSweep(Frozen):
     def changes(self) -> FloatArray:
         """(n − 1, rows) N, by how much each force changes from one softness to the next."""
         return read_only(np.diff(self.forces, axis=0))
+
+    def __str__(self) -> str:
+        """A row for each of up to ``_SHOWN`` forces, those of which softness hides most."""
+        order = np.argsort(-np.abs(self.hidden), kind="stable")[:_SHOWN]
+        shown = np.sort(order)
+        headings = [*(f"{x:g} R" for x in self.softness.tolist()), "R → 0", "hidden"]
+        table = np.vstack([self.forces, self.limit, self.hidden])[:, shown].T
+        lines = [f"forces at less and less softness, {shown.size} of {self.hidden.size:,} rows [N]"]
+        lines.append(f"{'row':>6}" + "".join(f"{x:>11}" for x in headings))
+        for row, values in zip(shown.tolist(), (np.round(table, 3) + 0.0).tolist(), strict=True):
+            lines.append(f"{row:>6}" + "".join(f"{x:>11,.3f}" for x in values))
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"StiffnessSweep({self.softness.size} softnesses, {self.hidden.size:,} rows)"

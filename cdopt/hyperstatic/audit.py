@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdopt._util import checks, notebook
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed
-from cdopt._util.formatting import count, plain, short
+from cdopt._util.formatting import count, plain, short, shortened
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import Deadline
 from cdopt.formulations import ClassicCD, FrictionalCD
@@ -133,6 +134,13 @@ class Audit(Frozen):
         return self.nearest - self.compatible
 
     @property
+    def choice_share(self) -> float | None:
+        """How large a part of the nearest admissible forces is choice, by the norms of both."""
+        if self.nearest is None or self.choice is None:
+            return None
+        return self._size(self.choice) / (self._size(self.nearest) or 1.0)
+
+    @property
     def wrong_bodies(self) -> IntArray:
         """Bodies with an error of mechanics, the largest first."""
         order = np.argsort(-self.error_share, kind="stable")
@@ -180,7 +188,7 @@ class Audit(Frozen):
             text += " from the nearest admissible ones, most at contact "
             text += f"{self.step.contact_names[far]} ({short(self.distance[far])} N)."
         if (choice := self.choice) is not None:
-            text += f" A choice of {short(self._size(choice))} N"
+            text += f" A choice of {short(self._size(choice))} N{self._part}"
             text += " parts them from what elastic contacts would carry; it loads no body."
         return text
 
@@ -189,6 +197,12 @@ class Audit(Frozen):
         """The motion that forces are judged by, and the tolerance, in a sentence."""
         whose = self.source.replace("given", "that was given")
         return f"Judged by the motion {whose}; errors up to {self.tol:g} of local loads pass."
+
+    @property
+    def _part(self) -> str:
+        """The share of the choice in words."""
+        share = self.choice_share
+        return "" if share is None else f", {short(100.0 * share, 2)} % of the forces,"
 
     @staticmethod
     def _size(forces: FloatArray) -> float:
@@ -215,13 +229,46 @@ class Audit(Frozen):
                 says += f", {count(self.outside.size, 'contact')} outside cone or bounds"
             lines.append(("3 distance from admissible forces", f"{short(far)} N", says))
         if (choice := self.choice) is not None:
-            lines.append(("4 choice", f"{short(self._size(choice))} N", "no error"))
+            says = f"no error{self._part.rstrip(',')}"
+            lines.append(("4 choice", f"{short(self._size(choice))} N", says))
         return lines
+
+    @cached_property
+    def sums(self) -> Mapping[str, FloatArray]:
+        """(2,) or (3,) N by name, the sum of its contacts' forces on each body but the world.
+
+        Empty of steps without bodies and normals.
+        """
+        step, last = self.step, 1 if self.step.friction is None else self.step.friction.d
+        if step.bodies is None or step.normals is None:
+            return {}
+        rough = step.friction is not None and step.friction.tangents is not None
+        total = step.body_forces(self.forces[:, 0], self.forces[:, 1:last] if rough else None)
+        touched = np.unique(step.bodies[step.bodies >= 0]).tolist()
+        return {step.names.body(b): read_only(total[b]) for b in touched}
 
     def bodies_frame(self) -> pd.DataFrame:
         """A row for each body that moves: ``error`` in N and ``error_share`` of its local load."""
         columns = {"body": self.body_names, "error": self.error, "error_share": self.error_share}
         return notebook.data_frame(columns, index="body")
+
+    def body_tables(self) -> list[tuple[list[str], list[list[str]]]]:
+        """Headings and texts: bodies with errors, and the ``sums`` where bodies are few."""
+        tables = []
+        if wrong := self.wrong_bodies[:_ROWS].tolist():
+            rows = [
+                [self.body_names[b], short(self.error[b]), short(self.error_share[b], 2)]
+                for b in wrong
+            ]
+            tables.append((["body", "error [N]", "share"], rows))
+        if 0 < len(self.sums) <= _ROWS:
+            rows = [
+                [name, *(f"{round(x, 3) + 0.0:,.3f}" for x in f.tolist())]
+                for name, f in self.sums.items()
+            ]
+            many = len(rows[0]) - 1
+            tables.append((["contact forces on", *(f"{axis} [N]" for axis in "xyz"[:many])], rows))
+        return tables
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each contact as a pandas.DataFrame, its name the index.
@@ -260,9 +307,11 @@ class Audit(Frozen):
                 {"body": self.body_names[b], "error": self.error[b], "share": self.error_share[b]}
                 for b in self.wrong_bodies.tolist()
             ],
+            "sums": dict(self.sums),
             "distance": None if self.nearest is None else self._size(self.forces - self.nearest),
             "outside": [names[i] for i in self.outside.tolist()],
             "choice": None if self.choice is None else self._size(self.choice),
+            "choice_share": self.choice_share,
             "failure": self.failure,
             "summary": self.summary,
         }
@@ -278,11 +327,10 @@ class Audit(Frozen):
     def __str__(self) -> str:
         lines = [self.summary, self.basis, ""]
         lines += [f"{what:<36}{value:>12}  {says}" for what, value, says in self.table()]
-        wrong = self.wrong_bodies[:_ROWS].tolist()
-        lines += ["", f"{'body':<20}{'error [N]':>12}{'share':>10}"] if wrong else []
-        for b in wrong:
-            error, share = short(self.error[b]), short(self.error_share[b], 2)
-            lines.append(f"{self.body_names[b]:<20}{error:>12}{share:>10}")
+        for headings, rows in self.body_tables():
+            lines.append("")
+            for name, *numbers in (headings, *rows):
+                lines.append(f"{shortened(name, 20):<20}" + "".join(f"{x:>12}" for x in numbers))
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -50,6 +50,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import Unsupported
+from cdopt._util.formatting import numbered
 from cdopt._util.mujoco_state import current, images, name_of, sparse_rows
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.friction import Friction
@@ -132,6 +133,9 @@ def contact_step(
         stiffness=1.0 if stiffness is None else stiffness,
         contact_ids=_names(engine, model, now, pairs, limits),
         dof_body=model.dof_bodyid,
+        body_names=numbered(
+            [name_of(engine, model, engine.mjtObj.mjOBJ_BODY, k) for k in range(model.nbody)]
+        ),
         friction=_friction(engine, model, now, chosen, limits) if friction else None,
         joints=_joints(engine, model, now, dt),
         **where,

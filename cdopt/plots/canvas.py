@@ -18,7 +18,7 @@ import numpy as np
 from cdopt._util import checks, files
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt._util.formatting import one_line, significant, with_prefix
+from cdopt._util.formatting import one_line, shortened, significant, with_prefix
 from cdopt.hyperstatic import Indeterminacy
 from cdopt.plots.palette import COMPATIBLE, INK, QUIET, RULE, force_colours, look
 from cdopt.problem.solution import StepSolution
@@ -222,11 +222,22 @@ def emphasise(axes: Axes, strong: bool) -> None:
 def name_contacts(axes: Axes, names: Sequence[str], room: int = 80, longest: int = 14) -> None:
     """Names below the contacts 0, 1, 2 …, upright if they have over ``room`` characters in all.
 
-    Names over ``longest`` characters are cut.
+    The middle of names over ``longest`` characters, upright twice as many, is left out.
     """
-    upright = len(names) * max(map(len, names)) > room
-    shown = [literal(one_line(name, longest)) for name in names]
+    upright = _upright(names, room)
+    shown = [literal(shortened(name, longest * (1 + upright))) for name in names]
     axes.set_xticks(range(len(names)), shown, rotation=90.0 if upright else 0.0)
+
+
+def _upright(names: Sequence[str], room: int) -> bool:
+    return len(names) * max(map(len, names), default=0) > room
+
+
+def room_of_names(names: Sequence[str], room: int = 80, longest: int = 14) -> float:
+    """Inches that names below contacts take, more than one line."""
+    if not _upright(names, room):
+        return 0.0
+    return 0.075 * min(max(map(len, names)), 2 * longest)
 
 
 def axis_labels(target: Any, x: str, y: str, size: float = TEXT) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
@@ -24,6 +25,7 @@ WRONG = "#C8102E"  # errors of mechanics, and forces that no admissible answer h
 CHOICE = "#9a9a9a"  # what is no error
 _LENGTH = 0.15  # share of the picture's width that the longest arrow or stroke takes
 _TALL = 2.6  # inches, the panel of the forces contact by contact
+_NAMED = 6  # arrows with the name of their body
 _SHOWN = 60  # contacts that have a place there
 
 
@@ -56,7 +58,9 @@ def judged_forces(
     if step.nc == 0:
         raise InvalidInput("audit", "no contacts", "at least one contact to draw")
     drawable = step.points is not None and step.normals is not None
-    wide, height = canvas.WIDTH, _TALL + 0.7
+    names = [step.contact_names[i] for i in _chosen(audit).tolist()]
+    tall = _TALL + canvas.room_of_names(names)
+    wide, height = canvas.WIDTH, tall + 0.7
     box, camera = None, None
     if drawable:
         camera = Camera.facing(np.asarray(step.points), view)
@@ -66,7 +70,7 @@ def judged_forces(
         size = np.ptp(box, axis=0)
         height += min(0.9 * wide * float(size[1] / size[0]), 5.5)
     figure = canvas.blank(wide, height)
-    ratios = [height - _TALL - 0.7, _TALL] if drawable else [_TALL]
+    ratios = [height - tall - 0.7, tall] if drawable else [tall]
     axes = np.ravel(figure.subplots(len(ratios), 1, height_ratios=ratios))
     if camera is not None and box is not None:
         draw_behind(axes[0])
@@ -97,39 +101,56 @@ def _draw_findings(axes: Axes, audit: Audit, camera: Camera, width: float) -> No
         axes.scatter(*camera.project(points[outside])[0].T, gid="outside", **style)
         key = {"marker": "o", "linestyle": "none", "markersize": 4.0, "color": WRONG}
         handles.append(canvas.line_key("force outside its cone or bounds", **key))
-    places, errors = error_arrows(audit)
+    places, errors, names = error_arrows(audit)
     if len(places):
-        longest = float(np.linalg.norm(errors, axis=1).max(initial=0.0)) or 1.0
-        ends = camera.lines(places, places + _LENGTH * width / longest * errors)
-        arrow: dict[str, Any] = {"color": WRONG, "arrowstyle": "-|>", "linewidth": 1.8}
-        for start, end in ends:
-            axes.annotate("", end, start, arrowprops={**arrow, "shrinkA": 0.0, "shrinkB": 0.0})
-        label = f"error of mechanics, forces without torques: longest arrow {longest:,.3g} N"
-        handles.append(canvas.line_key(label, color=WRONG, linewidth=1.8))
+        sizes = np.linalg.norm(errors, axis=1)
+        ends = camera.lines(places, places + _LENGTH * width / (sizes.max() or 1.0) * errors)
+        style = {"color": WRONG, "linewidth": 1.8}
+        arrow: dict[str, Any] = {"arrowstyle": "-|>", "shrinkA": 0.0, "shrinkB": 0.0, **style}
+        for start, end in ends[sizes > 0.0]:
+            axes.annotate("", end, start, arrowprops=arrow)
+        text: dict[str, Any] = {"textcoords": "offset points", "fontsize": canvas.TEXT}
+        for (start, _), name in zip(ends[:_NAMED], names, strict=False):
+            axes.annotate(canvas.literal(name), start, (6.0, -4.0), color=WRONG, **text)
+        label = f"error of mechanics, forces without torques: longest arrow {sizes.max():,.3g} N"
+        handles.append(canvas.line_key(label, **style))
+        if (turned := ends[sizes == 0.0, 0]).size:
+            ring: dict[str, Any] = {"markersize": 8.0, "hollow": True, "markeredgewidth": 1.8}
+            canvas.points(axes, turned[:, 0], turned[:, 1], WRONG, "o", **ring)
+            key = {"marker": "o", "linestyle": "none", "markerfacecolor": "none", "color": WRONG}
+            handles.append(canvas.line_key("error of mechanics in the turn of a joint", **key))
     if handles:
         canvas.legend(axes, handles, "upper left")
 
 
-def error_arrows(audit: Audit) -> tuple[FloatArray, FloatArray]:
-    """Places (n, dim) m and forces (n, dim) N that bodies with an error of mechanics get too much.
+def error_arrows(audit: Audit) -> tuple[FloatArray, FloatArray, list[str]]:
+    """Places (n, dim) m, forces (n, dim) N that bodies get too much, and names of these bodies.
 
-    Of bodies whose first degrees of freedom are those of their centre: as many as axes, or with as
-    many rotations as there are in the plane or in space. The place is the mean of their contacts.
+    Of bodies with an error of mechanics. The place is the mean of the contacts that they move:
+    their own, or those of the limbs of a robot's trunk. Bodies whose first degrees of freedom are
+    not those of their centre, as many as axes or with all rotations, have no force: they turn on
+    joints.
     """
     step, points = audit.step, np.asarray(audit.step.points)
     dim = points.shape[1]
-    none = np.zeros((0, dim)), np.zeros((0, dim))
-    if step.dof_body is None or step.bodies is None:
-        return none
-    numbers = np.unique(step.dof_body)
-    places, errors = [], []
+    if step.dof_body is None:
+        return np.zeros((0, dim)), np.zeros((0, dim)), []
+    numbers, moved = np.unique(step.dof_body), sp.csc_array(step.B)
+    places, errors, names = [], [], []
     for b in audit.wrong_bodies.tolist():
         own = np.flatnonzero(step.dof_body == numbers[b])
-        here = (step.bodies == numbers[b]).any(axis=1)
-        if own.size in (dim, 3 if dim == 2 else 6) and here.any():
+        here = np.zeros(step.nc, dtype=bool)
+        if step.bodies is not None:
+            here = (step.bodies == numbers[b]).any(axis=1)
+        if not here.any():
+            here[moved[:, own].indices] = True
+        if here.any():
+            free = own.size in (dim, 3 if dim == 2 else 6)
             places.append(points[here].mean(axis=0))
-            errors.append(audit.missed[own[:dim]])
-    return (np.array(places), np.array(errors)) if places else none
+            errors.append(audit.missed[own[:dim]] if free else np.zeros(dim))
+            names.append(audit.body_names[b])
+    shape = (len(places), dim)
+    return np.reshape(places, shape), np.reshape(errors, shape), names
 
 
 def _draw_contacts(axes: Axes, audit: Audit) -> None:
@@ -146,7 +167,8 @@ def _draw_contacts(axes: Axes, audit: Audit) -> None:
         axes.bar(at[known], (top - lower)[known], bottom=lower[known], **band)
         handles.append(canvas.line_key("certified bounds", color=BAND, linewidth=6.0))
     if audit.nearest is not None:
-        canvas.points(axes, at, audit.nearest[shown, 0], EDGE, "_", markersize=9.0, zorder=2)
+        tick: dict[str, Any] = {"markersize": 9.0, "markeredgewidth": 1.4, "zorder": 2}
+        canvas.points(axes, at, audit.nearest[shown, 0], EDGE, "_", **tick)
         style = {"marker": "_", "linestyle": "none", "color": EDGE}
         handles.append(canvas.line_key("nearest admissible force", **style))
     dot: dict[str, Any] = {"markersize": 4.0, "zorder": 3}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -64,6 +65,15 @@ class ContactNames(Frozen):
         pairs = [[k for k in pair if not (alone and k in free)] for pair in self.bodies.tolist()]
         labels = numbered(["–".join(map(self.body, pair)) for pair in pairs])
         return tuple(f"support {text}" if alone and text.isdigit() else text for text in labels)
+
+    def __len__(self) -> int:
+        return self.nc
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.texts[k]
 
     def body(self, k: int) -> str:
         """A body's name, or its number."""

@@ -191,6 +191,7 @@ def test_forces_tend_to_the_compatible_ones_with_slope_one(seed: int):
     softness = 10.0 ** -np.arange(1.0, 4.5, 0.5)
     sweep = cdopt.SoftCD(step, R.ravel()).sweep(softness, "newton")
     errors = np.abs(sweep.forces - limit).max(axis=1)
+    assert len(str(sweep).splitlines()) == 2 + min(sweep.hidden.size, 20)
     slope = np.polyfit(np.log(softness), np.log(errors), 1)[0]
     assert slope == pytest.approx(1.0, abs=0.02)
     np.testing.assert_allclose(sweep.limit, limit, atol=1e-5 * np.abs(limit).max())

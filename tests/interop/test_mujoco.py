@@ -163,6 +163,8 @@ def test_contacts_that_wait_in_the_gap_are_rows_on_request():
     step = bridge.contact_step(model, data, margin=0.04)
     assert step.phi == pytest.approx([0.03])
     assert step.contact_ids.tolist() == ["floor/ball/0"]
+    assert list(step.names) == ["floor/ball/0"] == [step.names[0]]
+    assert step.names.body(1) in step.body_names.tolist()
 
 
 def test_states_without_contacts_move_freely():

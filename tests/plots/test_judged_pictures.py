@@ -18,7 +18,8 @@ def test_an_error_is_an_arrow_as_long_as_what_is_missing() -> None:
     lifted = answer.f.copy()
     lifted[0] += 10.0  # the floor pushes brick 0 up by 10 N more than it should
     found = cdopt.audit(STEP, lifted, answer.f_t)
-    places, errors = error_arrows(found)
+    places, errors, names = error_arrows(found)
+    assert names == ["brick 0"]
     np.testing.assert_allclose(errors, [[0.0, 10.0]], atol=1e-6)
     here = (STEP.bodies == STEP.bodies[0].max()).any(axis=1)
     np.testing.assert_allclose(places[0], STEP.points[here].mean(axis=0))
@@ -40,6 +41,29 @@ def test_a_choice_has_strokes_and_no_arrow() -> None:
     key = axes.get_legend().texts[0].get_text()
     assert f"{np.linalg.norm(found.choice):,.4g} N in all" in key  # the number of the title
     assert f"longest stroke {np.linalg.norm(vectors, axis=1).max():,.3g} N" in key
+
+
+def test_a_robot_whose_legs_turn_on_joints_has_the_arrow_of_its_trunk() -> None:
+    """A trunk (x, z, turn) on two feet; the left one is a leg that turns on a hinge above it."""
+    B = np.array([[0.0, 1.0, -1.0, 0.3], [0.0, 1.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    step = cdopt.ContactStep(
+        np.eye(4), B, np.zeros(3), np.zeros(4), -B.T @ [5.0, 5.0, 5.0], 1e-3,
+        points=[[-1, 0], [1, 0], [0, 0]], normals=[[0, 1]] * 3, bodies=[[-1, 1], [-1, 0], [-1, 0]],
+        dof_body=[0, 0, 0, 1], body_names=["trunk", "leg"], contact_ids=["left", "right", "middle"],
+    )  # fmt: skip
+    found = cdopt.audit(step, [6.0, 5.0, 5.0], v_next=np.zeros(4))
+    places, errors, names = error_arrows(found)
+    assert sorted(names) == ["leg", "trunk"]
+    trunk, leg = names.index("trunk"), names.index("leg")
+    np.testing.assert_allclose(errors[trunk], [0.0, 1.0], atol=1e-9)
+    np.testing.assert_array_equal(errors[leg], 0.0)  # drawn as a ring
+    np.testing.assert_allclose(places, [[0.5, 0.0], [-1.0, 0.0]][:: 1 if trunk == 0 else -1])
+    axes = plots.judged_forces(found).axes
+    assert {"trunk", "leg"} <= {text.get_text() for text in axes[0].texts}
+    assert [tick.get_text() for tick in axes[1].get_xticklabels()] == ["left", "right", "middle"]
+    np.testing.assert_allclose(found.sums["trunk"], [0.0, 10.0])
+    np.testing.assert_allclose(found.sums["leg"], [0.0, 6.0])
+    assert "contact forces on" in str(found)
 
 
 def test_steps_without_points_show_contacts_alone() -> None:
