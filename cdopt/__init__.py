@@ -4,7 +4,7 @@ Scene → Contacts → ContactStep → Formulation (cvxpy.Problem) → Backend �
 Certificate → Trajectory → analysis, study, plots
 
 The data of a contact step goes in, a convex problem is stated, any solver solves it, and a
-certificate says how good the answer is.
+certificate shows how good the answer is.
 
 Public names are listed in ``__init__.pyi`` and imported when they are first used, so that
 ``import cdopt`` is quick.

@@ -206,7 +206,7 @@ def test_powers_and_dimensions_say_what_they_are() -> None:
     compare = functools.partial(cdopt.compare, beam())
     for call in (cdopt.scene.beam, cdopt.scene.pyramid, compare, cdopt.study.ProblemSource):
         first = {"source": "beam-uniform"} if call is cdopt.study.ProblemSource else {}
-        with pytest.raises(InvalidInput, match="share no rigid limit"):
+        with pytest.raises(InvalidInput, match="no common rigid limit"):
             call(**first, power=[2.0, 2.5, 2.0])
     with pytest.raises(InvalidInput, match="expected 2 or 3"):
         cdopt.scene.box_stack(dim="2")

@@ -1,1 +1,1 @@
-"""Tools that know no mechanics: checks of arguments, read-only arrays, files, compiled loops."""
+"""Tools without mechanics: checks of arguments, read-only arrays, files, compiled loops."""

@@ -1,4 +1,4 @@
-"""The format of cdopt's own files: arrays in a zip file (``.npz``), no pickles.
+"""The format of cdopt's files: arrays in a zip file (``.npz``), no pickles.
 
 Sparse matrices are stored by their parts, so that nothing is lost or filled in.
 """

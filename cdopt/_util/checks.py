@@ -2,7 +2,7 @@
 
 Each takes the argument's name and value, and returns the value in the type that the caller works
 with: a float, an int, a path, a read-only finite array. Otherwise it raises InvalidInput, which
-names the argument, what was found and what was expected.
+names the argument, its value and what was expected.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def flag(name: str, value: object) -> bool:
 
 
 def text(name: str, value: object) -> str:
-    """A text that a file can hold: no halves of characters, which UTF-8 cannot write."""
+    """A text that a file can contain: no halves of characters, which UTF-8 cannot write."""
     if not isinstance(value, str):
         raise InvalidInput(name, describe(value), "a text")
     try:
@@ -177,7 +177,7 @@ def choice(name: str, value: object, options: Iterable[str]) -> str:
 
 def power(name: str, value: object) -> float:
     """An exponent p > 1 of the contact energy."""
-    expected = "one power p > 1 for the whole problem: contacts of different p share no rigid limit"
+    expected = "one power p > 1 for the whole problem: mixed powers have no common rigid limit"
     if real(name, value, expected).ndim > 0:
         raise InvalidInput(name, describe(value), expected)
     return scalar(name, value, at_least=1.0 + 1e-3, at_most=1e3)
@@ -259,7 +259,7 @@ def _members(protocol: type) -> tuple[str, ...]:
 
 
 def _one_of_classes(classes: Sequence[type], value: object) -> str:
-    """The classes in words, with a hint how to get one from what was found.
+    """The classes in words, with a hint how to get one from the value.
 
     A class may state both: ``expected``, and ``by_name``, the call that makes one from a name.
     """
@@ -276,7 +276,7 @@ def _one_of_classes(classes: Sequence[type], value: object) -> str:
 
 
 def _endless(value: object) -> bool:
-    """Whether this is a range of more entries than memory should hold."""
+    """Whether this is a range of too many entries for memory."""
     return isinstance(value, range) and bool(value[_LONGEST_RANGE:])
 
 
@@ -372,13 +372,13 @@ def _length(size: int | None) -> str:
 
 
 def vector(name: str, value: object, size: int | None, unit: str = "") -> FloatArray:
-    """A read-only finite vector, copied; ``size`` None takes any length."""
+    """A read-only finite vector, copied; ``size`` None is any length."""
     expected = f"a finite vector of {_length(size)}" + (f" in {unit}" if unit else "")
     return _finite(name, real(name, value, expected, (size,)), expected)
 
 
 def answer(name: str, value: object, size: int | None) -> FloatArray:
-    """A solver's vector, as it is: real, nothing masked; it may hold not-a-number."""
+    """A solver's vector, as it is: real, nothing masked; it may contain not-a-number."""
     plain = type(value) is np.ndarray and value.dtype is _FLOAT and value.ndim == 1
     if plain and (size is None or len(value) == size):  # type: ignore[arg-type]
         return value  # type: ignore[return-value]

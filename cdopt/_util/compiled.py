@@ -1,18 +1,18 @@
 """How loops are compiled and called, by numba.
 
-numba keeps a loop that Python calls on disk, and the next process reads it from there. A loop that
-only compiled loops call becomes a part of them; without its own file and Python interface
+numba stores a loop that Python calls on disk, and the next process reads it from there. A loop that
+only compiled loops call becomes a part of them; without a file and a Python interface
 it compiles in about a third less time.
 
 Numbers are divided by the rules of IEEE 754, without Python's ZeroDivisionError: loops test their
 results for infinities and not-a-number.
 
-A loop with ``prange`` needs one of numba's threading layers, and no layer takes everything: with
+A loop with ``prange`` needs one of numba's threading layers, and none is safe in all cases: with
 "workqueue" a second Python thread in such a loop ends the process, with GNU's OpenMP a forked
 child does. So Python calls these loops through ``in_threads``.
 
-A loop is compiled when it is first called, once per installation, or as soon as it has had so much
-to do that compiling it is worth while (``compiled_in_time``). ``clock``, which measures times,
+A loop is compiled when it is first called, once per installation, or as soon as
+compiling pays off (``compiled_in_time``). ``clock``, which measures times,
 stops meanwhile.
 """
 
@@ -47,7 +47,7 @@ _LOADING, _COMPILING = "numba:compiler_lock", "numba:compile"  # numba's events
 
 
 def compiled(*, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
-    """A loop that Python calls, with numba's options; not kept where no folder can be written.
+    """A loop that Python calls, with numba's options; not stored where no folder can be written.
 
     Unless it ``allocates`` arrays or runs in threads, no references to arrays are counted: that is
     half of the work of compiling it.
@@ -192,7 +192,7 @@ class _Layer:
 
     Attributes
     ----------
-    turn : the lock of the Python thread whose loop runs, where the layer takes one at a time.
+    turn : the lock of the Python thread whose loop runs, if the layer runs one at a time.
     lost : whether threads were started before this process was forked and are lost to it.
     name : the layer's name, empty until its threads have started.
     """
@@ -205,7 +205,7 @@ class _Layer:
     def start(self) -> None:
         """Start the layer's threads, and note its name.
 
-        Where the caller has not said how OpenMP waits, threads that wait give their core away:
+        Unless the caller sets how OpenMP waits, waiting threads give their core away:
         on busy cores, waiting in a loop takes up to 600 times as long.
         """
         passive = not any(name in os.environ for name in _WAITING)

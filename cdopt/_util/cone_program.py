@@ -1,7 +1,6 @@
 """Cone programs by Clarabel: min cᵀx with A x = b, and R x + r in half-lines and Lorentz cones.
 
-The one place that calls Clarabel by itself, without CVXPY. What it answers is judged by the caller,
-from the data.
+The only place that calls Clarabel without CVXPY. The caller checks the answer from the data.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
 
-ACCURACY = 1e-12  # asked of gap and feasibility, if nothing else is
+ACCURACY = 1e-12  # default for gap and feasibility
 _USEFUL = ("Solved", "AlmostSolved", "InsufficientProgress", "MaxIterations")
 _INFEASIBLE = ("PrimalInfeasible", "AlmostPrimalInfeasible")
 _UNBOUNDED = ("DualInfeasible", "AlmostDualInfeasible")
@@ -24,12 +23,12 @@ _UNBOUNDED = ("DualInfeasible", "AlmostDualInfeasible")
 
 @dataclass(frozen=True)
 class ConeAnswer:
-    """What Clarabel answers.
+    """The result of Clarabel.
 
     Attributes
     ----------
     x : (n,) the iterate. y : multipliers of A x = b, for which c + Aᵀy − Rᵀz = 0, z in the cones.
-    status : Clarabel's own word.
+    status : of Clarabel.
     """
 
     x: FloatArray
@@ -38,17 +37,17 @@ class ConeAnswer:
 
     @property
     def useful(self) -> bool:
-        """Whether the iterate is an answer, if perhaps of less accuracy than asked for."""
+        """Whether the iterate is an answer, perhaps of reduced accuracy."""
         return self.status in _USEFUL and bool(np.isfinite(self.x).all())
 
     @property
     def infeasible(self) -> bool:
-        """Whether Clarabel holds a proof that no x is feasible; ``y`` is part of it."""
+        """Whether Clarabel has a proof that no x is feasible; ``y`` is part of it."""
         return self.status in _INFEASIBLE
 
     @property
     def unbounded(self) -> bool:
-        """Whether Clarabel holds a proof that cᵀx has no lower bound; ``x`` is the direction."""
+        """Whether Clarabel has a proof that cᵀx has no lower bound; ``x`` is the direction."""
         return self.status in _UNBOUNDED
 
 

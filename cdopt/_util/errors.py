@@ -15,12 +15,12 @@ _QUOTED, _MESSAGE = 1000, 5000  # characters of what a message quotes, and of a 
 
 
 def _words(part: object) -> str:
-    """A text; of anything else its kind, for writing out a damaged sparse matrix ends Python."""
+    """A text; of other objects the kind, since printing a damaged sparse matrix may crash."""
     return part if isinstance(part, str) else f"a {type(part).__name__}"
 
 
 def portable(value: Any) -> Any:
-    """A solver's own object, or None if it cannot be pickled."""
+    """An object of a solver, or None if it cannot be pickled."""
     try:
         pickle.dumps(value)
     except (TypeError, ValueError, AttributeError, RuntimeError, pickle.PicklingError):
@@ -72,7 +72,7 @@ class InvalidInput(CdoptError, ValueError):
 class SaveFailed(CdoptError):
     """A file could not be saved: the disk is full, or cannot be written.
 
-    What was there before is still there, and a run whose file it is can be resumed.
+    An earlier file is unchanged, and a run in this file can be resumed.
 
     Attributes
     ----------
@@ -101,13 +101,13 @@ class BackendUnavailable(CdoptError):
 
 
 class Unsupported(CdoptError):
-    """A backend or a formulation cannot take this problem; refused before any solve.
+    """A backend or a formulation does not support this problem; raised before any solve.
 
     Attributes
     ----------
     what : what is refused.
-    reason : why it is refused.
-    alternatives : names of those that can, as installed here.
+    reason : of the refusal.
+    alternatives : names of installed ones that support it.
     """
 
     def __init__(self, what: str, reason: str, alternatives: tuple[str, ...] = ()) -> None:
@@ -130,7 +130,7 @@ class InfeasibilityProof:
         friction g (nc d,) in the friction cones; v (nv,) with B v in their duals for a limit load.
         Of a step with joints g has their multipliers last, of any sign, (nc d + nj,) in all; those
         of joints alone are (nj,), with Jᵀr = 0. Of added constraints, rates or forces without
-        dimensions: what the multipliers of the constraints make of the forces or motions.
+        dimensions: the effect of the multipliers of the constraints on the forces or motions.
     value : F̃ᵀu in J, or gᵀ bias (gᵀp for a step known by N and p) in m/s, or −F_deadᵀv; negative.
         Of added constraints the least violation, relative to the size of their terms; positive.
     violation : largest relative violation of the conditions on the vector; round-off if sound.
@@ -175,7 +175,7 @@ class SolveFailed(CdoptError):
     Attributes
     ----------
     backend : name of the backend that ran.
-    status : the solver's own status.
+    status : of the solver.
     problem : the plain data of the problem, a ``ContactProblem``.
     proof : an InfeasibilityProof, or None when infeasibility is not proven.
     raw : whatever the solver returned, untouched.

@@ -243,7 +243,7 @@ def write_text(
 
 
 def write_into(path: Path, content: Content) -> None:
-    """Write these bytes into a file that is there already, which is no link."""
+    """Write these bytes into an existing file that is no link."""
     handle = os.open(path, os.O_WRONLY | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0))
     with os.fdopen(handle, "wb") as stream:
         stream.write(content)

@@ -1,7 +1,6 @@
-"""What a forked child needs: a fork copies one thread, and locks that the others held stay locked.
+"""Actions in forked children: a fork copies one thread, and locks held by the others stay locked.
 
-Nobody is left in the child to release them. ``in_child`` registers what makes a module usable
-there.
+``in_child`` registers an action that makes a module usable there.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def with_prefix(value: float, unit: str) -> tuple[float, str]:
 
 
 def against(value: float, limit: float, digits: int = 0) -> str:
-    """A number with as many digits as show on which side of the ``limit`` it is: "1.0004e-06"."""
+    """A number with enough digits to show on which side of the ``limit`` it is: "1.0004e-06"."""
     shown = f"{value:.{digits}e}"
     if digits < 16 and (float(shown) <= limit) != (value <= limit):
         return against(value, limit, digits + 1)
@@ -77,8 +77,8 @@ _UNSEEN = re.compile(
 def visible(text: str) -> str:
     """Text whose control characters are written out, "\\x1b"; ends of lines and tabs stay.
 
-    What files call things is shown this way: sent to a terminal unchanged it could rename the
-    window, erase lines or write others.
+    Names from files are shown this way: a terminal could take their control characters as
+    commands.
     """
     return _UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
@@ -107,7 +107,7 @@ def numbered(labels: Sequence[str]) -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """A value that strict JSON can hold: arrays as lists, numbers that are not finite as null."""
+    """A value for strict JSON: arrays as lists, numbers that are not finite as null."""
     if isinstance(value, dict):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

@@ -16,13 +16,13 @@ from cdopt._util.errors import InvalidInput
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The same array, no longer writable."""
+    """The same array, made read-only."""
     array.flags.writeable = False
     return array
 
 
 class FrozenMatrix(sp.csr_array):  # type: ignore[misc]  # scipy has no types
-    """A CSR array that refuses to be changed; what is computed from it can be.
+    """A read-only CSR array; results computed from it are writable.
 
     ``freeze`` seals it. A copy is an ordinary matrix; pickles and deep copies are sealed.
     """
@@ -78,7 +78,7 @@ def freeze(result: sp.csr_array) -> sp.csr_array:
 
 
 def _sealed(frozen: FrozenMatrix) -> FrozenMatrix:
-    """The same matrix, which is in canonical order; nobody can write to it any more."""
+    """The same matrix, which is in canonical order, made read-only."""
     for part in (frozen.data, frozen.indices, frozen.indptr):
         read_only(part)
         if isinstance(part.base, np.ndarray):  # what it was cut from
@@ -120,10 +120,9 @@ copyreg.pickle(MappingProxyType, lambda proxy: (_proxy, (dict(proxy),)))
 
 
 class Frozen:
-    """Base of frozen classes whose arrays and sparse matrices nobody writes to.
+    """Base of frozen classes with read-only arrays and sparse matrices.
 
-    An array that somebody else can write to is copied. Of a sparse matrix that is not frozen yet
-    the structure is checked.
+    A writable array is copied. The structure of a sparse matrix that is not frozen is checked.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -136,7 +135,7 @@ class Frozen:
 
     @classmethod
     def _of(cls, **values: Any) -> Self:
-        """A record of cdopt's own arrays, which become read-only: neither copied nor checked."""
+        """A record of arrays made by cdopt, which become read-only: neither copied nor checked."""
         record = object.__new__(cls)
         record.__setstate__(values)
         return record

@@ -1,4 +1,4 @@
-"""Compiled loops on disk: numba's cache, which a damaged file or a full disk does not stop.
+"""Compiled loops on disk: numba's cache, robust to damaged files and a full disk.
 
 numba trusts its files: one that is cut short or changed ends in any error, or in wrong machine
 code. Here each file begins with the SHA-256 of the rest. What does not match is compiled again and
@@ -36,7 +36,7 @@ class LoopCache(FunctionCache):  # type: ignore[misc]  # numba has no types
         )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The version for a signature, None where there is none that can be used."""
+        """The version for a signature, None if there is none."""
         try:
             return super().load_overload(sig, target_context)
         except OSError as error:
@@ -44,7 +44,7 @@ class LoopCache(FunctionCache):  # type: ignore[misc]  # numba has no types
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the version for a signature, where that is possible."""
+        """Store the version for a signature, if possible."""
         try:
             super().save_overload(sig, data)
         except OSError as error:

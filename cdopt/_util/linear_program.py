@@ -1,6 +1,6 @@
 """Linear programs by SciPy's HiGHS, solved again without presolve before they count as infeasible.
 
-The presolve of HiGHS in SciPy up to 1.17.0 calls feasible programs infeasible when a column holds
+The presolve of HiGHS in SciPy up to 1.17.0 calls feasible programs infeasible when a column has
 coefficients of very different sizes.
 """
 

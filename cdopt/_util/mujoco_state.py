@@ -1,4 +1,4 @@
-"""A MuJoCo model in the state that its data holds: checked, copied, brought up to date, read."""
+"""A MuJoCo model in the state of its data: checked, copied, updated and read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _OFF = ("mjENBL_SLEEP", "mjENBL_SPECULATIVE")  # bodies wake, and every distance
 
 
 def why_unavailable() -> str | None:
-    """Why MuJoCo cannot be asked here, with the remedy; None when it can."""
+    """Why MuJoCo is not available, with the remedy; None if it is."""
     return None if importlib.util.find_spec("mujoco") else f"mujoco is not installed: {EXTRA}"
 
 
 def current(model: Any, data: Any) -> tuple[Any, Any, Any]:
-    """MuJoCo, the model, and a copy of its data in which everything follows from the state.
+    """MuJoCo, the model, and an updated copy of its data.
 
     Sleeping bodies wake, and speculative contacts, whose distances are no gaps, are not made.
 
@@ -74,7 +74,7 @@ def _lost(engine: Any, data: Any) -> int:
 def images(
     product: Callable[..., None], model: Any, now: Any, numbers: Iterable[int], size: int
 ) -> Iterator[FloatArray]:
-    """What a product of MuJoCo makes of unit vectors; each row is valid until the next.
+    """The products of MuJoCo with unit vectors; each row is valid until the next.
 
     Of M so, because its storage in MjData differs between versions.
     """

@@ -1,4 +1,4 @@
-"""What notebooks show: tables as HTML, and a bar of progress; and tables for pandas."""
+"""Output for notebooks: tables as HTML and a progress bar; tables for pandas."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Processes that make calls for this one, and are ended when a call takes too long; their memory.
 
-On Linux such a process is a copy (fork) of a server, which has imported what calls need and has
-one thread: it starts in milliseconds. Elsewhere it starts afresh. It does not import from the
+On Linux such a process is a copy (fork) of a server, which has imported what calls need and has one
+thread: it starts in milliseconds. On other systems it is a new process. It does not import from the
 working folder (``python -P``). Orders and answers are pickles in pipes; what calls print goes to
 stderr. Memory is in MB of 2²⁰ bytes.
 """
@@ -28,7 +28,7 @@ from typing import IO, Any
 from cdopt._util.forking import in_child
 
 MB = 1024 * 1024
-SHARE = 0.7  # of the machine's memory that a process gets where no limit was named
+SHARE = 0.7  # of the machine's memory, the default limit of a process
 COMMAND = [sys.executable, "-P", "-X", "faulthandler", "-m", "cdopt._util.processes"]
 _COPIES = sys.platform == "linux"
 _DIE_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
@@ -249,7 +249,7 @@ def _watch(server: int, order: int, answers: int, errors: int, report: int) -> N
         os.close(file)
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)  # here too: the one or the other is first
-    with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+    with contextlib.suppress(BrokenPipeError):  # nobody waits for it
         os.write(report, pid.to_bytes(_NUMBER, "little"))
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with contextlib.suppress(OSError):
@@ -277,7 +277,7 @@ def _work() -> None:
                 function, args = pickle.load(orders)
             except (EOFError, pickle.UnpicklingError):  # the latter in the middle of an order
                 sys.stderr.flush()
-                os._exit(0)  # what solvers do while Python shuts down is no part of their work
+                os._exit(0)  # the exit of solvers while Python shuts down does not count
             function(send, *args)
 
 
@@ -319,7 +319,7 @@ def physical_memory() -> float | None:
 
 
 def memory_limit() -> float | None:
-    """The limit of a process where none was named: 70 % of the machine's memory, MB."""
+    """The default limit of a process: 70 % of the machine's memory, MB."""
     memory = physical_memory()
     return None if memory is None else SHARE * memory
 
@@ -339,7 +339,7 @@ def limit_memory(limit: float | None) -> None:
 
 
 def peak_memory() -> float | None:
-    """The most memory that this process has had, MB; None where the system does not tell.
+    """The peak memory of this process, MB; None if the system does not report it.
 
     On Linux the kernel's mark for the process: that of ``getrusage`` includes what the process
     that started it had.

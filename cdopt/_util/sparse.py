@@ -1,7 +1,7 @@
-"""Sparse matrices of unknown origin: their structure is checked before compiled code walks it.
+"""Sparse matrices of unknown origin: their structure is checked before compiled code uses it.
 
-SciPy's own check is not enough: it looks no further where ``indptr`` ends with a negative number,
-and sorting such rows walks out of the arrays.
+SciPy's check is not enough: it stops if ``indptr`` ends with a negative number,
+and sorting such rows reads beyond the arrays.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INT64_END = 2**63
 def compressed(
     data: Any, indices: Any, indptr: Any, lines: int, width: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Parts of a matrix in compressed rows or columns that lead nowhere out of its arrays.
+    """Parts of a matrix in compressed rows or columns, with all indices within its arrays.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""The problem bank: contact problems as data, each with what is known of its answer.
+"""The problem bank: contact problems as data, with known values of their answers.
 
-One bank serves tests, studies, examples and the command line. Problems live in ``problems/``,
+Tests, studies, examples and the command line share it. Problems are in ``problems/``,
 one folder each with a ``manifest.toml`` that states what the problem is for, what is unique in
 its answer and why, and the reference values with their sources.
 
@@ -8,8 +8,8 @@ its answer and why, and the reference values with their sources.
 >>> cdopt.bank.load("beam-stiff-middle").references["f_compatible"]
 array([2., 6., 2.])
 
-Public names are listed in ``__init__.pyi`` and imported when they are first used: manifests are
-read without what solves problems.
+Public names are listed in ``__init__.pyi`` and imported on first use, so that manifests can be
+read without importing solvers.
 """
 
 import lazy_loader

@@ -1,8 +1,8 @@
-"""Functions that build the problems of the bank: what ``generator.name`` in a manifest names.
+"""Functions that build the problems of the bank, named by ``generator.name`` in a manifest.
 
 Most build a scene, detect its contacts and return their contact step. Bodies that only fixed
 supports hold up lose the degrees of freedom that no contact acts on. Those of problems with
-friction return the scene, of which ``pose`` makes the step; some problems no scene gives.
+friction return the scene, from which ``pose`` makes the step; some problems have no scene.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def pose(scene: Scene, reach: float = _FAR, friction: bool = True) -> ContactSte
 def _step(
     scene: Scene, reach: float = _REACH, columns: Sequence[int] = (), **changes: Any
 ) -> ContactStep:
-    """The frictionless step without names, with these degrees of freedom of each body alone."""
+    """The frictionless step without names, with only these degrees of freedom of each body."""
     step = pose(scene, reach, friction=False).replace(**{"contact_ids": None, **changes})
     if not columns:
         return step
@@ -233,8 +233,8 @@ def ten_orders(
     """Independent four-legged tables whose masses (kg) span ten orders of magnitude.
 
     The ``count`` masses go from ``lightest`` to ``heaviest``, by equal ratios. Table k carries
-    m_k g / 4 on each leg. A solver that measures its errors against the largest force sees nothing
-    of the light tables.
+    m_k g / 4 on each leg. A solver that measures its errors relative to the largest force
+    ignores the light tables.
     """
     return _tables(_CORNERS, np.geomspace(lightest, heaviest, count))
 
@@ -350,8 +350,8 @@ def painleve_rod(
     """Painlevé's rod: 1 kg and 2 m, its lower end slides on a floor of friction ``mu``.
 
     It stands at ``angle`` (degrees) from the floor. After free motion its end would leave the floor
-    at ``lift`` m/s and slide at ``slide`` m/s, backwards. With the default numbers the law of
-    Coulomb has three solutions: the end flies, slides or sticks.
+    at ``lift`` m/s and slide at ``slide`` m/s, backwards. With the default numbers Coulomb's
+    law has three solutions: the end flies, slides or sticks.
     """
     turn = np.radians(angle)
     thin = 4e-3
@@ -405,9 +405,9 @@ def pyramid_falling(n: int = 5, opened: float = 0.3, seed: int = 1805) -> Contac
     A share ``opened`` of the contacts gets gaps drawn evenly from 0 to 0.3 of the fall of one
     step, g Δt²; the spheres move down at 0.25 to 0.75 of the speed that gravity gives them in
     one step, g Δt, and sideways at up to a tenth of it. The gaps are drawn one by one and fit no
-    single arrangement of spheres; the step is as sound for it. ``seed`` is of the draw. The bank
-    holds the step that this gave once, with its defaults, so that it does not depend on the
-    random numbers of another NumPy.
+    single arrangement of spheres, which the step does not require. ``seed`` is of the draw. The
+    bank stores the step made with the defaults, so that it does not depend on the version of
+    NumPy.
     """
     settled, random = pyramid(n), np.random.default_rng(seed)
     phi = np.zeros(settled.nc)
@@ -486,7 +486,7 @@ def nearly_parallel(
 ) -> ContactStep:
     """A disc in a groove of n facets whose normals all lie within ±angle of the vertical.
 
-    Degrees of freedom: its two translations; the sideways one is held by angles alone, so that
+    Degrees of freedom: its two translations; only the angles resist the sideways one, so that
     B's columns differ in size by about 1/angle. It rests under its weight, 1, and a sideways push
     of angle/4. nullity n − 2.
     """
@@ -532,7 +532,7 @@ def packing(
 
     Raises
     ------
-    InvalidInput : no such cell is kept.
+    InvalidInput : no such cell is stored.
     """
     folder = problems_folder() / "packings"
     path = folder / f"n{n}-layers{layers}.npz"
@@ -570,8 +570,8 @@ def masonry(model: str = "type-c", mu: float = 0.84) -> ContactStep:
     """Blocks of compas_cra at rest, on their supports, with friction ``mu`` in all joints.
 
     ``model`` is H, A, type-a, type-c, shelf-stable, shelf-s1, concave-short or concave-long. Blocks
-    need not be convex; contacts are the corners of the faces that they share. H and A stand only if
-    they are pressed together beforehand, and shelf-s1 falls: ``cdopt.stability``.
+    need not be convex; contacts are the corners of the faces that they share. H and A are stable
+    only if they are pressed together beforehand, and shelf-s1 falls: ``cdopt.stability``.
     """
     path = problems_folder() / "masonry" / f"{model}.json"
     supports = [0, 1] if model in _TWO_SUPPORTS else [0]
@@ -619,11 +619,11 @@ def heavy_and_light(step: ContactStep, ratio: float = 1e6, seed: int = 0) -> Con
     return step.replace(M=root @ step.M @ root, F_ext=step.F_ext * factor)
 
 
-# --- what no scene gives: matrices stated carelessly, and trusses under a given load --------------
+# --- without scenes: matrices with redundant rows and columns, and trusses under a given load -----
 
 
 def rank_deficient() -> ContactStep:
-    """Two balls of 1 kg stacked on a floor, stated as carelessly as possible.
+    """Two balls of 1 kg stacked on a floor, with redundant rows and columns.
 
     B (5, 12) has six columns of zeros (the balls' rotations, which frictionless contact does not
     turn), the ball–ball contact twice, the floor contact twice with the second one scaled to
@@ -655,7 +655,7 @@ class Truss(Frozen):
     Attributes
     ----------
     B : (nc, nv) gap gradient.
-    contact_load : F̃ (nv,), what the contacts must deliver, N and N·m.
+    contact_load : F̃ (nv,), the load that contacts must deliver, N and N·m.
     stiffness : (nc,) relative; given as one number or (nc,).
 
     Raises
@@ -702,11 +702,11 @@ def fan_forces(n: int, weight: float, power: float) -> FloatArray:
 
 @limits(load=checks.one_of(_LOADS))
 def unreachable_load(load: str = "pull") -> Truss:
-    """A platform 1 m long on three supports, asked for a load that its contacts cannot give.
+    """A platform 1 m long on three supports, under a load that its contacts cannot carry.
 
     B (3, 3) for the platform's height, turn (about its middle) and sideways motion;
     contact_load in N and N·m. "pull": it is lifted with 10 N, but contacts cannot pull.
-    "sideways": besides its 10 N weight, 1 N pushes it sideways, without friction.
+    "sideways": in addition to its 10 N weight, 1 N pushes it sideways, without friction.
     "tip": its 10 N act 1 m from the middle, beyond the last support.
     """
     return Truss([[1.0, -0.5, 0.0], [1.0, 0.0, 0.0], [1.0, 0.5, 0.0]], _LOADS[load])

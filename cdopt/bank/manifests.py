@@ -1,4 +1,4 @@
-"""Manifests: what each problem of the bank is, in a file that a teacher can read."""
+"""Manifests: readable files that describe the problems of the bank."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Unique(ManifestPart, frozen=True, kw_only=True):
     Attributes
     ----------
     v_next : the velocity v⁺ at the end of the step; with friction, under the associated law.
-    contact_sum : Bᵀf, what the contacts do to the bodies together; same units.
+    contact_sum : Bᵀf, the resultant of the contacts on each body.
     f_classic : each single force of classic contact dynamics; None with friction.
     f_compatible : each single compatible force; None with friction.
     f_associated : with friction, each single force of the associated law.
-    coulomb : with friction, whether Coulomb's law is known to have one motion only. False
-        claims nothing.
+    coulomb : with friction, whether Coulomb's law is known to have a unique motion; False if
+        unknown.
     because : the reason, in words.
     """
 
@@ -82,17 +82,17 @@ class Generator(ManifestPart, frozen=True, kw_only=True):
 
 
 class ReferenceValue(ManifestPart, frozen=True, kw_only=True):
-    """A value that a correct solution has.
+    """A known value of a correct solution.
 
     Attributes
     ----------
-    quantity : what it is a value of; ``cdopt.bank.quantities`` defines how each is measured.
+    quantity : its name; ``cdopt.bank.quantities`` defines how each is measured.
     values : the value inline, or
     file, key : an ``.npz`` file next to the manifest and the array in it.
     tolerance : largest admissible error, relative to ``relative_to``.
     relative_to : the "largest" entry of the value, or "each" entry by itself.
     source : where the value comes from.
-    parameters : the parameters it holds for; others do not matter to it.
+    parameters : the parameters it applies to; it does not depend on others.
     """
 
     quantity: Quantity
@@ -114,7 +114,7 @@ class ReferenceValue(ManifestPart, frozen=True, kw_only=True):
 
 
 class Observation(ManifestPart, frozen=True, kw_only=True):
-    """Something seen when the problem was run: what happened, and with which versions."""
+    """An observation when the problem was run, with the versions used."""
 
     text: str
     versions: str
@@ -137,8 +137,8 @@ class Manifest(ManifestPart, frozen=True, kw_only=True):
     generator : the function that builds it, or
     step : the ``.npz`` file of a frozen step, or
     fclib : the FCLib file of a frozen step; of kind "step" the derived frictionless problem.
-    reference : values that a correct solution has.
-    observation : what was seen when it was run.
+    reference : known values of a correct solution.
+    observation : made when it was run.
 
     Raises
     ------

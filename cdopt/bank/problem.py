@@ -1,4 +1,4 @@
-"""A problem of the bank, loaded: the step or the truss, and what is known of its answer."""
+"""A problem of the bank, loaded: the step or the truss, and known values of its answer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BankProblem(Frozen):
     parameters : the parameters it was built with.
     references : known values, one number or (n,) each, by quantity (``cdopt.bank.quantities``),
         for these parameters.
-    stated : the manifest's entry behind each reference, with source and tolerance.
+    stated : the manifest's entry of each reference, with source and tolerance.
     step : the contact step, with friction where that is the kind; None for a truss.
     scene : the scene of a frictional problem, which starts in its initial state; None where the
         problem has none.
@@ -112,7 +112,7 @@ class BankProblem(Frozen):
 
         Raises
         ------
-        InvalidInput : there is no reference for it, or the solution does not hold it.
+        InvalidInput : there is no reference for it, or the solution does not have it.
         """
         if checks.text("quantity", quantity) not in self.references:
             names = ", ".join(self.references) or "none"

@@ -1,4 +1,4 @@
-"""What a reference can be a value of, and how each is measured from a compatible solution.
+"""The quantities of references, and how each is measured from a solution.
 
 ============================  =================================================================
 f_compatible (nc,)            compatible forces, N; of a truss, its forces
@@ -30,7 +30,7 @@ from cdopt.problem.solution import StepSolution
 from cdopt.problem.step import Step
 
 _LOADED = 1e-6  # share of the largest force above which a contact counts as loaded
-_DENSE_LIMIT = 3000  # the nullity is found by dense linear algebra
+_DENSE_LIMIT = 3000  # the nullity is computed by dense linear algebra
 
 
 def measure(
@@ -44,11 +44,11 @@ def measure(
     solution : of CompatibleCD for a step, of FrictionalCD for one with friction, of NoTensionTruss
         for a truss.
     step : the contact step, or None for a truss.
-    gradient : B (nc, nv), or N (nc, nc) where that is all that is known.
+    gradient : B (nc, nv), or N (nc, nc) if only that is known.
 
     Raises
     ------
-    InvalidInput : no such quantity, or the solution does not hold it.
+    InvalidInput : no such quantity, or the solution does not have it.
     Unsupported : the problem is too large, or lacks the bodies to measure it.
     """
     base, _, law = checks.text("quantity", quantity).rpartition("_")
@@ -82,7 +82,7 @@ def measure(
 def _with_friction(
     quantity: str, law: str, solution: StepSolution, step: Step | None
 ) -> FloatArray:
-    """v⁺, or what forces do to the rates of all rows, of a solution under a law."""
+    """v⁺, or N f of all rows, of a solution under a law."""
     if step is None or step.friction is None:
         raise InvalidInput("quantity", f"of the law {law!r}", "one of a step with friction")
     if solution.provenance.get("law") != law:
@@ -110,7 +110,7 @@ def nullity(gradient: Any) -> float:
     if min(gradient.shape) == 0:
         return float(gradient.shape[0])
     dense = gradient.toarray()
-    norms = np.linalg.norm(dense, axis=1)  # rows in different units do not hide each other
+    norms = np.linalg.norm(dense, axis=1)  # rows may have different units
     scaled = dense / np.where(norms > 0.0, norms, 1.0)[:, None]
     return float(gradient.shape[0] - np.linalg.matrix_rank(scaled))
 

@@ -1,7 +1,6 @@
 """The command line: one short file a command, which imports only what help texts need.
 
-What a command does is called as ``cdopt.NAME``, which is imported when it is first used; so
-``cdopt --help`` is quick.
+Commands call ``cdopt.NAME``, which is imported on first use, so that ``cdopt --help`` is quick.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``cdopt audit``: what is wrong with forces from another code, and what in them is a choice."""
+"""``cdopt audit``: errors in forces from another code, and which of them are a choice."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def audit(
     ] = None,
     density: Annotated[float | None, option("Of the spheres of a list, kg/m³.")] = None,
     at_rest: Annotated[
-        bool, option("Judge by rest: nothing moves at the end of the step.", "--at-rest")
+        bool, option("Assume rest: nothing moves at the end of the step.", "--at-rest")
     ] = False,
     law: output.Law = None,
     tol: Annotated[float, option("Share of local loads up to which errors do not count.")] = 1e-6,
@@ -49,7 +49,7 @@ def audit(
     as_json: output.Json = False,
     time_limit: Annotated[float | None, option("Seconds for all of it.")] = None,
 ) -> None:
-    """Judge forces from any code: an error of mechanics, not admissible, or a choice.
+    """Check forces from any code: an error of mechanics, not admissible, or a choice.
 
     Exit code: 0 where nothing is wrong, 1 where something is or the input is bad.
     """

@@ -31,7 +31,7 @@ def backends(
 
     The list shows whether it is installed, what it takes, and its licence. With a name, describe
     one. With --accuracy, list the settings that each solver is given for it, what they promise, and
-    which defaults CVXPY changes when nothing is asked.
+    which defaults CVXPY changes otherwise.
     """
     known = [
         {**cdopt.backends.describe(each)}
@@ -61,7 +61,7 @@ def _settings(solver: dict[str, Any]) -> str:
 
 
 def _describe_backend(solver: dict[str, Any]) -> None:
-    """Everything that is known of one solver."""
+    """The description of one solver."""
     here = "installed" if solver["available"] else solver["why_not"]
     output.say(f"{solver['name']}: {solver['note'] or 'a solver of CVXPY'}", "bold")
     output.say(f"{here}; licence: {solver['licence'] or 'see its vendor'}")
@@ -96,7 +96,7 @@ def _print_backends(known: list[dict[str, Any]]) -> None:
         here = solver["why_not"] or "installed"
         output.say_entry(solver["name"], "; ".join(note for note in [here, *notes] if note), 22)
     output.say("\nDescribe one, with its settings: cdopt backends osqp")
-    output.say("steps, trusses: cdopt's own solvers take the plain data, of any power.")
+    output.say("steps, trusses: cdopt's solvers take the plain data, of any power.")
     output.say("QP: quadratic programs (every classic step; compatible forces with p = 2).")
     output.say("cones: second-order cones (compatible forces with other powers, such as Hertz).")
     others = [s["name"] for s in known if not s["available"] and not s["note"] and s["takes"]]

@@ -57,14 +57,14 @@ def bounds(
     law: output.Law = None,
     as_json: output.Json = False,
     time_limit: Annotated[
-        float | None, option("Seconds for all of it; bounds not found by then are named.")
+        float | None, option("Seconds in all; bounds not known by then are named.")
     ] = None,
     force: output.Force = False,
 ) -> None:
     """Bound every contact force over all answers of classic contact dynamics.
 
-    It reports which are determined, and bounds all others exactly: the least and the largest force
-    that any answer can have. Exit code: 0 when every bound is certified, 1 when some are not
+    It reports which are determined, and the exact bounds of all others: the least and the largest
+    force that any answer can have. Exit code: 0 when every bound is certified, 1 when some are not
     or the input is bad, 2 when the problem is proven infeasible.
     """
     if to_csv is not None:
@@ -185,7 +185,7 @@ def _print_bounds(bounded: BoundedProblem) -> None:
     solutions = dict(zip(bounded.solutions.labels, bounded.solutions, strict=True))
     for label, f in bounded.forces.items():
         status = one_line(solutions[label].status, 24)
-        line = f" says “{status}”, {cdopt.study.verdict(solutions[label])}"
+        line = f": status “{status}”, {cdopt.study.verdict(solutions[label])}"
         position = report.position(f)[report.contacts]
         inside = [x for x in position.tolist() if math.isfinite(x)]
         if inside:

@@ -1,4 +1,4 @@
-"""``cdopt compare``: a study of problems, solvers and tolerances, each run in its own process."""
+"""``cdopt compare``: a study of problems, solvers and tolerances, a process for each run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cdopt.study import Plan, ProblemSource, Record
 
 TO_CERTIFICATE = "default,1e-3,1e-4,1e-5,1e-6,1e-7,1e-8,1e-9"  # of which the quickest counts
-DEFAULT = "default"  # a solver's own accuracy, and the problem's own order of contacts
+DEFAULT = "default"  # a solver's default accuracy, and the problem's order of contacts
 
 Dask = Annotated[
     str | None,
@@ -42,12 +42,12 @@ def compare(
     out: Annotated[str | None, option("Folder of the study.", metavar="DIR")] = None,
     solver: Annotated[list[str] | None, output.solvers("Solvers; default all that suit.")] = None,
     tolerances: Annotated[
-        str, option(f"Such as 1e-3,1e-6,1e-9; '{DEFAULT}' is each solver's own accuracy.")
+        str, option(f"Such as 1e-3,1e-6,1e-9; '{DEFAULT}' is each solver's default.")
     ] = DEFAULT,
     to_certificate: Annotated[
         bool,
         option(
-            "Ask several tolerances, and print for each solver the time of the quickest whose "
+            "Try several tolerances, and print for each solver the time of the quickest whose "
             "answer is certified at 1e-6.",
             "--to-certificate",
         ),
@@ -66,10 +66,13 @@ def compare(
     frictionless: output.Frictionless = False,
     modes: Annotated[str, option("Of cold, warm, previous; with commas between.")] = "cold",
     calls: Annotated[
-        str, option("Of cvxpy, direct (the solver's own defaults); with commas between.")
+        str, option("Of cvxpy, direct (the solver's defaults); with commas between.")
     ] = "cvxpy",
     seeds: Annotated[
-        str, option(f"Of the contacts' orders, such as {DEFAULT},1,2; '{DEFAULT}' is their own.")
+        str,
+        option(
+            f"Of the contacts' orders, such as {DEFAULT},1,2; '{DEFAULT}' is that of the problem."
+        ),
     ] = DEFAULT,
     repeat: Annotated[int, option("How often each run solves its problem.")] = 3,
     time_limit: Annotated[
@@ -79,7 +82,9 @@ def compare(
     memory_limit: Annotated[
         float | None, option("MB for a run; default 70 % of the machine's memory.")
     ] = None,
-    threads: Annotated[int | None, option("Threads of each run; default its own.")] = None,
+    threads: Annotated[
+        int | None, option("Threads of each run; default that of the solver.")
+    ] = None,
     power: output.Power = None,
     plugin: Annotated[
         list[str] | None, option("Further solvers: file.py, file.py:factory or module:factory.")
@@ -98,7 +103,7 @@ def compare(
 ) -> None:
     """Compare solvers in a study.
 
-    It runs every problem, solver, tolerance and mode, each run in its own process with hard
+    It runs every problem, solver, tolerance and mode, each run in a separate process with hard
     limits, recorded line by line; the same command continues a study that was interrupted. For one
     table of the answers to one problem, see cdopt solve. Exit code: 0 when all runs were made,
     whatever their outcome, 1 when one was lost or ended from outside, or the input is bad, 130
@@ -108,7 +113,7 @@ def compare(
     limits |= {"time_limit": time_limit, "memory_limit": memory_limit}
     if mine is not None:
         if problems or solver or plugin or to_certificate:
-            expected = "no problems, --solver, --plugin or tolerances: the stored study has its own"
+            expected = "no problems, --solver, --plugin or tolerances: the stored study has them"
             raise cdopt.InvalidInput("--mine", "others with it", expected)
         _compare_with_stored(mine, out, limits, dask, as_json, quiet)
         return

@@ -1,4 +1,4 @@
-"""``cdopt explore``: a small contact problem as a page to play with."""
+"""``cdopt explore``: a small contact problem as an interactive page."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def explore(
     force: output.Force = False,
     frictionless: output.Frictionless = False,
 ) -> None:
-    """Write a page to play with.
+    """Write an interactive page.
 
-    The page is for teaching, and is opened without a network: sliders for each contact's stiffness,
-    the load, the power and the order of projected Gauss-Seidel, and the forces that follow, solved
-    in the page. Up to 100 contacts and 100 degrees of freedom. Problems with friction in the plane
-    get a slider of μ and what each force may be. Exit code: 0, or 1 when the input is bad.
+    The page is for teaching and works offline. It has sliders for each contact's stiffness,
+    the load, the power and the order of projected Gauss-Seidel, and solves the problem itself.
+    Up to 100 contacts and 100 degrees of freedom. Pages of problems with friction in the plane
+    have a slider of μ and the range of each force. Exit code: 0, or 1 when the input is bad.
     """
     if out is None:  # beam.html, pyramid-n-3.html for pyramid:n=3
         name = Path(scene).stem if scene.endswith(".toml") else scene
@@ -56,7 +56,7 @@ def explore(
     size = cdopt.plots.explore.save_page(posed, out).stat().st_size
     output.echo(f"page: {out} ({posed.size}, {size / 1e3:.0f} kB)")
     if show and not webbrowser.open(Path(out).resolve().as_uri()):
-        output.echo("no browser was found: open the page yourself", err=True)
+        output.echo("no browser: open the page yourself", err=True)
 
 
 def _posed(name: str, frictionless: bool) -> Exploration | FrictionalExploration:

@@ -57,7 +57,7 @@ def export(
 
 
 def _posed(named: cdopt.study.NamedProblem, asked: str | None) -> cdopt.formulations.Formulation:
-    """The formulation asked for, or the usual one.
+    """The requested formulation, or the default.
 
     Raises
     ------

@@ -46,10 +46,10 @@ def limit(
     view: output.View = None,
     as_json: output.Json = False,
 ) -> None:
-    """Find the load that a structure can bear.
+    """Compute the load that a structure can bear.
 
-    That is the largest multiple of a live load that contacts with friction can balance; the
-    mechanism of the collapse comes with it. Exit code: 0, 1 when the input is bad or the value is
+    That is the largest multiple of a live load that contacts with friction can balance, with the
+    mechanism of the collapse. Exit code: 0, 1 when the input is bad or the value is
     not certified, 2 when no multiple of the live load is proven to be balanced.
     """
     output.require_view(view)
@@ -86,7 +86,7 @@ def limit(
 def _structure(
     name: str, supports: list[str] | None, density: float | None, unit: float | None
 ) -> cdopt.scene.Scene | cdopt.scene.BlockModel:
-    """A block model or a scene, or the scene of a problem as it stands."""
+    """A block model or a scene, or the scene of a problem."""
     if not cdopt.study.is_scene(name):
         bodies = cdopt.open_problem(name).bodies
         if bodies is None:

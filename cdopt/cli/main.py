@@ -23,7 +23,7 @@ COMMANDS = (
 )  # fmt: skip
 
 app = typer.Typer(
-    help="Rigid-body contact posed as convex optimisation: solve, compare, certify.",
+    help="Rigid-body contact as convex optimisation: solve, compare, certify.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -48,10 +48,10 @@ def _seconds_compiling() -> float:
 
 
 def _report_compiling(before: float) -> None:
-    """Print how long loops were compiled since then, which no time that was printed counts."""
+    """Print how long loops were compiled since then, which printed times exclude."""
     seconds = _seconds_compiling() - before
     if seconds and logging.getLogger("cdopt.compiling").isEnabledFor(logging.WARNING):
-        output.echo(f"loops were compiled in {seconds:.1f} s, which no time counts", err=True)
+        output.echo(f"loops were compiled in {seconds:.1f} s, which times exclude", err=True)
 
 
 @app.callback()
@@ -64,5 +64,5 @@ def main(
         ),
     ] = False,
 ) -> None:
-    """Rigid-body contact posed as convex optimisation: solve, compare, certify."""
+    """Rigid-body contact as convex optimisation: solve, compare, certify."""
     context.call_on_close(partial(_report_compiling, _seconds_compiling()))

@@ -100,9 +100,7 @@ Quiet = Annotated[
     typer.Option("--quiet", "-q", callback=_log_errors_only, help="No progress on stderr."),
 ]
 Force = Annotated[bool, option("Replace a file that exists.", "--force")]
-Frictionless = Annotated[
-    bool, option("Leave friction out: the normal rows alone.", "--frictionless")
-]
+Frictionless = Annotated[bool, option("Ignore friction: only the normal rows.", "--frictionless")]
 Picture = Annotated[
     str | None, option("Draw a picture: .png, .pdf or .svg.", "--plot", metavar="FILE")
 ]
@@ -186,12 +184,12 @@ def say(content: str, style: str = "") -> None:
 
 
 def say_of(name: str, about: str, style: str = "") -> None:
-    """Print a name in bold and what there is to say of it."""
+    """Print a name in bold and its description."""
     console().print(text(name, "bold").append(visible(about), f"not bold {style}"))
 
 
 def say_entry(name: str, about: str, column: int, indent: int = 0) -> None:
-    """A name that is never broken, and what it is, next to it from ``column`` on or below it.
+    """A name that is never broken, and its description, next to it from ``column`` on or below it.
 
     Lines after the first are indented by ``indent`` more.
     """
@@ -235,7 +233,7 @@ def listed(parameters: Mapping[str, object]) -> str:
 
 
 def force(value: float, largest: float) -> str:
-    """A force with five digits of the ``largest`` in its table; what rounds to nothing is 0."""
+    """A force with five digits of the ``largest`` in its table; what rounds to zero is 0."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞"
     if abs(value) <= 0.5e-4 * largest:
@@ -353,7 +351,7 @@ def solving(title: str, as_json: bool, **content: Any) -> Iterator[None]:
 def open_problem(
     problem: str, what: str, frictionless: bool, law: str | None, power: float | None = None
 ) -> NamedProblem:
-    """A problem for a command with ``--law``: with its friction under a law, without it else.
+    """A problem for a command with ``--law``: with friction under a law, without it else.
 
     Parameters
     ----------

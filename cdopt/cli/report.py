@@ -17,7 +17,7 @@ def report(
     out: Annotated[Path, typer.Option(help="Folder to write to; made if it is not there.")],
     title: Annotated[str, option("Title of the page.")] = "Solvers on contact problems",
     labels: Annotated[
-        bool, option("Make the problems again, for their rank and conditioning.")
+        bool, option("Build the problems again, for their rank and conditioning.")
     ] = True,
     into: Annotated[
         list[Path] | None,
@@ -30,7 +30,7 @@ def report(
 ) -> None:
     """Write the report of a study that cdopt compare made.
 
-    It is one page that needs no network, and its tables and pictures as files next to it.
+    It is a page that works offline, with its tables and pictures as files next to it.
     """
     results, write = cdopt.study.Results.read(study), cdopt.plots.report
     for text in into or ():

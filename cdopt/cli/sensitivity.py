@@ -1,4 +1,4 @@
-"""``cdopt sensitivity``: derivatives of the compatible forces by the contacts' stiffness."""
+"""``cdopt sensitivity``: derivatives of the compatible forces with respect to stiffness."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def sensitivity(
 
 
 def _print_derivatives(names: Sequence[str], forces: FloatArray, matrix: FloatArray) -> None:
-    """Normal forces (nc,), and which stiffness moves them most, by ``matrix`` (nc, nc)."""
+    """Normal forces (nc,), and which stiffness changes them most, by ``matrix`` (nc, nc)."""
     rows, least = [], _ROUND * max(forces.tolist(), default=0.0)
     for i in largest(abs(matrix).max(axis=1, initial=0.0)):
         force, *row = (x if abs(x) > least else 0.0 for x in (forces[i], *matrix[i].tolist()))

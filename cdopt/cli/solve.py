@@ -43,7 +43,7 @@ def solve(
     power: output.Power = None,
     tol: Annotated[float, option("Tolerance of the certificates.")] = 1e-6,
     accuracy: Annotated[
-        float | None, option("Accuracy to ask of the solvers, such as 1e-10; default their own.")
+        float | None, option("Accuracy to ask of the solvers, such as 1e-10; default theirs.")
     ] = None,
     compatible_solver: Annotated[
         str, option("Solver of the compatible step, when comparing.", metavar="NAME")
@@ -100,7 +100,7 @@ def solve(
 
 
 def _report_later() -> Callable[[str, StepSolution | cdopt.CdoptError], None]:
-    """A function that writes each row to stderr when it is known, once the command takes long."""
+    """A function that writes each row to stderr once the command takes long."""
     began = time.monotonic()
 
     def finished(label: str, outcome: StepSolution | cdopt.CdoptError) -> None:

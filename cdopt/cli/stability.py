@@ -31,7 +31,7 @@ def stability(
     view: output.View = None,
     as_json: output.Json = False,
 ) -> None:
-    """Say whether a structure of blocks stands, stands only if pressed beforehand, or falls.
+    """Report whether a structure of blocks stands, stands only if pressed beforehand, or falls.
 
     The picture shows the blocks with forces that balance the weights, or those that fall. Exit
     code: 0 where it stands, 1 where it does not or the input is bad, 3 where that is not decided

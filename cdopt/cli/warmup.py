@@ -18,7 +18,7 @@ def warmup(
 ) -> None:
     """Compile all loops once, for images and classrooms.
 
-    On all cores, and store them. Without this command each is compiled when it is first used.
+    They are compiled on all cores and stored. Otherwise each is compiled on first use.
     """
     began, total = time.perf_counter(), 0.0
     for name, seconds in importlib.import_module("cdopt.study.warmup").compile_all(processes):

@@ -1,8 +1,8 @@
 """Energies, momenta and statistics of bodies in motion, measures of contacts, summaries of runs.
 
-Energies and the like work on a Motion, the arrays of bodies in time. A Trajectory gives one, and so
-can the output of any other code. ``measures`` and ``contact_lifetimes`` need the contacts of a
-Trajectory.
+Energies and momenta are computed from a Motion, the arrays of bodies in time, made from a
+Trajectory or from the output of another code. ``measures`` and ``contact_lifetimes`` need the
+contacts of a Trajectory.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def angular_momentum(run: History) -> FloatArray:
 def total_energy(run: Trajectory) -> FloatArray:
     """(frames,) kinetic and potential energy, and the elastic one of contacts, J.
 
-    Methods of rigid contact know no elastic energy; with them this is the mechanical energy alone.
+    Methods with rigid contacts have no elastic energy: with them this is the mechanical energy.
     """
     known, step = checks.instance("run", run, Trajectory).diagnostics, run.steps
     rows = np.searchsorted(known["step"], step)
@@ -200,10 +200,10 @@ def mean_kinetic_energy(run: History) -> FloatArray:
 
 
 def velocity_fluctuation(run: History) -> FloatArray:
-    """(frames,) mean square of what velocities differ from their mean, per axis, m²/s².
+    """(frames,) mean square deviation of velocities from their mean, per axis, m²/s².
 
-    (1/dim) Σ |v − v̄|² / n, with v̄ the mean over all free bodies: a granular temperature, in
-    which rotation has no part. De Klerk et al. (2021), equation (36).
+    (1/dim) Σ |v − v̄|² / n, with v̄ the mean over all free bodies: a granular temperature
+    without rotation. De Klerk et al. (2021), equation (36).
     """
     off = Motion.of(run).v
     off = off - off.mean(axis=1, keepdims=True)
@@ -220,8 +220,8 @@ def kinetic_stress(run: History, volume: float | None = None) -> FloatArray:
     """(frames, dim, dim) stress of momentum, Σ m v′ ⊗ v′ / V, Pa, compression positive.
 
     v′ is the velocity of a free body less that of the centre of mass. With the stress of the
-    contacts (``measures``) it is the whole stress of moving grains; of an ideal gas alone it is
-    the pressure. Spins have no part in it.
+    contacts (``measures``) it is the whole stress of moving grains; of an ideal gas it is
+    the pressure. It does not include spins.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class RunMeasures(Frozen):
     ----------
     t : (frames,) s.
     contacts : (frames,) contacts that carry a force, and
-    rattlers : (frames,) free bodies that too few of them hold.
+    rattlers : (frames,) free bodies with too few of them.
     coordination, coordination_without_rattlers : (frames,) neighbours per free body.
     mean_force, largest_force : (frames,) normal forces, N.
     mobilised : (frames,) mean of ‖f_T‖/(μ f_n), not a number without friction.
@@ -303,8 +303,8 @@ class RunMeasures(Frozen):
 def measures(run: Trajectory, volume: float | None = None) -> RunMeasures:
     """Stress, fabric, coordination and forces of every frame of a run.
 
-    The first frame of rigid contacts has none. Where a failed step left forces unknown, nothing is
-    a number.
+    The first frame of rigid contacts has none. If a failed step left forces unknown, all are
+    not-a-number.
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ class ContactLifetimes(Frozen):
     ----------
     bodies : (n, 2) numbers of the two bodies; a contact that opens and closes has several rows.
     begin, end : (n,) times of the first and of the last frame of each, s.
-    cut : (n,) lives that the first or the last frame of the run cut short.
+    cut : (n,) lives that the start or the end of the run truncates.
     """
 
     bodies: IntArray
@@ -389,21 +389,21 @@ class RunSummary:
     Attributes
     ----------
     t : s, the end. steps, frames, not_ok : counts; the last of steps that are not certified.
-    split, parts : with friction, steps that had no certified answer as a whole and were taken in
-        parts, and into how many at most; 0 and 1 elsewhere.
+    split, parts : with friction, number of steps that were split because they had no certified
+        answer, and the largest number of parts; else 0 and 1.
     residual : the worst of all certificates, of stage ``residual_of`` in step ``residual_at``.
     overlap, overlap_final : m, the deepest of all steps and that of the last one.
     kinetic, kinetic_peak : J, at the end, and the largest.
-    at_rest : whether the kinetic energy left is below a millionth of the largest, or of what bodies
-        gain that fall for one step.
-    dissipated, work, balance : J, energy that damping took, external work, and the largest
-        difference in the balance of energy (``Diagnostics``); not a number where a method has none.
+    at_rest : whether the final kinetic energy is below a millionth of the largest, or of the gain
+        in a free fall of one step.
+    dissipated, work, balance : J, energy lost in damping, external work, and the largest
+        error of the energy balance (``Diagnostics``); not a number if a method has none.
     coordination, rattlers : neighbours per free body in the last frame, and bodies that too few
         hold (``Measures.coordination``); not a number and −1 where its step failed.
     largest : N, largest force of the last frame, by name of the force.
     reaction : N, the force on fixed bodies along gravity.
-    weight, load : N, the weight of free bodies, and what their constant loads add along gravity.
-    seconds : by what the time went into.
+    weight, load : N, the weight of free bodies, and their constant loads along gravity.
+    seconds : time by stage.
     """
 
     t: float

@@ -30,9 +30,9 @@ from cdopt.scene.pairs import outward
 MARGIN = 0.5  # of the smallest half-width: gaps that a pass may close
 ROUND_OFF = 64.0 * np.finfo(float).eps
 _TRIFLE = 1e-6  # of the smallest half-width: forces at smaller overlaps are measured by its
-_SHIFT = 1e-9  # of the stiffest contact: what keeps loose bodies from making it singular
+_SHIFT = 1e-9  # of the stiffest contact: regularises bodies that are loose
 _SOFT = 1e-8  # of the same: a curvature below minus this is negative
-_DENSE = 400  # dofs up to which eigenvalues are found densely
+_DENSE = 400  # dofs up to which eigenvalues are computed densely
 
 
 def half_width(scene: Scene) -> float:
@@ -97,7 +97,7 @@ def trifling(contacts: Contacts, power: float, width: float) -> FloatArray:
 
 
 class Unknowns:
-    """Degrees of freedom, then one for each wall that gives way: its way along its normal, m.
+    """Degrees of freedom, then for each wall that gives way its displacement along its normal, m.
 
     ``dofs`` are by default the scene's. ``push`` (n,) are the forces on the ``walls`` (n,) along
     their normals, towards the bodies, N; ``lever`` and ``body`` (nv,) the lever and the body of
@@ -137,7 +137,7 @@ class Unknowns:
         return sp.csr_array(sp.hstack([B, sp.csr_array(columns)]))
 
     def mass(self, state: State) -> sp.csr_array:
-        """M (nv, nv); a wall, which states none, counts as one average body."""
+        """M (nv, nv); a wall counts as one average body."""
         M = mass_matrix(self.scene, state, self.dofs)
         if not self.walls.size:
             return M

@@ -1,14 +1,14 @@
 """Contact dynamics, classic or compatible, without friction or with it: one method in time.
 
-Algorithm 1 of Olsen & Kamrin (2018): contacts → step → v⁺ → q⁺ = q + Δt L(q) v⁺. The
-compatible forces do not change the motion. How bodies in space turn is a setting; by default,
-unlike the paper, their angular momentum is kept. With friction each step is a ``FrictionalCD``, of
-Coulomb's law or of the associated one. Steps of Coulomb's law need not have an answer:
-one without a certified answer is taken in halves, quarters and so on, with the gaps and velocities
-of each moment and B of the start of the step.
+Algorithm 1 of Olsen & Kamrin (2018): contacts → step → v⁺ → q⁺ = q + Δt L(q) v⁺. The compatible
+forces do not change the motion. How bodies in space turn is a setting; by default, unlike the
+paper, their angular momentum is conserved. With friction each step is a ``FrictionalCD``, under
+Coulomb's law or the associated law. Steps of Coulomb's law need not have an answer: one without a
+certified answer is taken in halves, quarters and so on, with the gaps and velocities of each moment
+and B of the start of the step.
 
-``ContactDynamics`` takes the steps. Which problems it solves in each is the choice of the methods
-(``contact_methods``): ``StepProblems``, with friction or without, with compatible forces or not.
+``ContactDynamics`` takes the steps. The methods (``contact_methods``) choose the problems of a
+step, ``StepProblems``: with friction or without, with compatible forces or not.
 """
 
 from __future__ import annotations
@@ -82,27 +82,27 @@ _HITS = 4  # bodies in a row that may take over the speed of the first in one st
 
 @dataclass(frozen=True, kw_only=True)
 class ContactSettings(Settings):
-    """What all methods of contact dynamics share.
+    """Common settings of the methods of contact dynamics.
 
     Parameters
     ----------
     warm_start : start each solve from the forces of the step before, contact by contact. Off by
-        default: results then depend on the state alone. OSQP then keeps its set-up too, as long
+        default: results then depend only on the state. OSQP then keeps its set-up too, as long
         as the contacts stay (``cdopt.backends.OSQPSession``); a run that is resumed sets it up
         again, and agrees with one that was not interrupted within OSQP's accuracy.
     tol : tolerance of the certificates. Interior point and splitting solvers leave 1e-5 to 1e-4
         at their defaults where contacts neither press nor part, as in free fall: widen it for
         them, or ask them for more accuracy.
     v_min : approach speed below which restitution does not act, m/s.
-    turning : "momentum", which keeps the angular momentum of free bodies and is of second order
+    turning : "momentum", which conserves the angular momentum of free bodies and is of second order
         for them, or "plain", the paper's update, of first order. They differ for bodies in space
-        that are not alike about all axes.
-    impacts : that may follow one another within a step, at most, where e > 0: each takes a contact
-        step more. 1 closes all but the first without restitution. The diagnostics ``impacts``
-        counts the contact steps of each step, and ``plastic`` the contacts that closed without.
+        with unequal moments of inertia.
+    impacts : most impacts within a step, where e > 0: each takes a further contact step. 1 closes
+        all but the first without restitution. The diagnostics ``impacts`` counts the contact
+        steps of each step, and ``plastic`` the contacts that closed without restitution.
     push_overlaps : push bodies apart that overlap by the error of the time step, which gives them
         energy, of first order in Δt. False counts them as touching: without restitution and drive
-        the energy then never grows, and overlaps may add up.
+        the energy then never grows, but overlaps may accumulate.
     """
 
     warm_start: bool = False
@@ -141,7 +141,8 @@ class KnownForces:
 class RigidMoment(Moment):
     """A moment of contact dynamics, with the contacts of the state for the next step.
 
-    ``known`` are forces for a warm start, ``slip`` what compatible forces with friction remember.
+    ``known`` are forces for a warm start, ``slip`` is the history of compatible forces with
+    friction.
     """
 
     contacts: Contacts
@@ -149,7 +150,7 @@ class RigidMoment(Moment):
     slip: Slip | None = None
 
     def stored(self) -> Arrays:
-        """The arrays by name; the contacts are found again."""
+        """The arrays by name; the contacts are detected again."""
         arrays = {"remembered": np.array(int(self.known is not None))}
         if self.known is not None:
             arrays |= {"ids": self.known.ids, **self.known.forces}
@@ -178,7 +179,7 @@ class ContactDynamics:
         warn_of_overlaps(scene, start.bodies, start.phi, what)
 
     def begin(self, state: State) -> Advance[RigidMoment]:
-        """An initial state, whose frame has no contacts: no step has found any."""
+        """An initial state, whose frame has no contacts."""
         contacts, seconds = self._detect(state)
         none, vectors = np.zeros(0), np.zeros((0, state.dim))
         return Advance(
@@ -210,7 +211,7 @@ class ContactDynamics:
         return RigidMoment(saved.step, saved.state, contacts, known, Slip.restored(arrays))
 
     def advance(self, moment: RigidMoment, steps: int) -> Advance[RigidMoment]:
-        """Take one step, however many may be taken."""
+        """Take one step."""
         context, contacts, state = self.context, moment.contacts, moment.state
         chosen, started = self._chosen, clock()
         how = (context.dt, chosen.v_min, chosen.turning, context.friction, chosen.push_overlaps)
@@ -250,7 +251,7 @@ class ContactDynamics:
         return Advance(RigidMoment(step, after, later, self._known(moment, answer), slip), record)
 
     def _solved(self, step: ContactStep, moment: RigidMoment) -> Solved:
-        """The answer to a step, in parts and from impact to impact where it takes these."""
+        """The answer to a step, perhaps in parts and from impact to impact."""
         problems, impacts = self.problems, self._chosen.impacts
 
         def solve(part: ContactStep) -> Solved:
@@ -264,7 +265,7 @@ class ContactDynamics:
         return replace(answer, measures=answer.measures | problems.counts(step, answer))
 
     def _known(self, moment: RigidMoment, answer: Solved) -> KnownForces | None:
-        """What a warm start of the next step takes from this one."""
+        """Data for a warm start of the next step."""
         if not self._chosen.warm_start:
             return None
         return self.problems.known(moment.contacts.contact_ids, answer, moment)
@@ -290,27 +291,27 @@ class ContactDynamics:
 def _why(record: StepRecord) -> str:
     """Which certificates of a step fail."""
     return "; ".join(
-        f"{name}: residual {stage.residual:.1e}, the solver says {stage.status!r}"
+        f"{name}: residual {stage.residual:.1e}, solver status {stage.status!r}"
         for name, stage in record.stages.items()
         if not stage.ok
     )
 
 
-# --- what is solved in a step ----------------------------------------------------------------
+# --- the problems of a step -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class CompatibleForces:
-    """How the problem of compatible forces is solved; with friction by Newton's method."""
+    """Settings for the compatible forces; with friction by Newton's method."""
 
     backend: Backend
     closed_tol: float | None
 
 
 class StepProblems:
-    """What is solved in a contact step, and the names of what comes of it.
+    """The problems of a contact step, and the names of their results.
 
-    A first problem has the motion: ``ClassicCD``, or ``FrictionalCD`` where there is a ``law`` of
+    The first problem has the motion: ``ClassicCD``, or ``FrictionalCD`` where there is a ``law`` of
     friction. A second one may resolve the forces by compatibility: ``CompatibleCD`` or
     ``CompatibleFriction``.
 
@@ -318,8 +319,8 @@ class StepProblems:
     ----------
     classic : name of the normal forces of the first problem.
     forces, stages, measures : names in the records.
-    remembers : whether a step needs more of the one before than its state.
-    substeps : into how many a step is split at most.
+    remembers : whether a step needs more from the previous one than its state.
+    substeps : most parts of a step.
     """
 
     def __init__(
@@ -435,7 +436,7 @@ class StepProblems:
     def _with_history(
         self, step: ContactStep, slip: Slip | None, answer: Solved, solution: StepSolution
     ) -> Solved:
-        """The answer with the forces of a network that remembers the ``slip``."""
+        """The answer with the forces of a network with the history ``slip``."""
         started = clock()
         rows, reactions = np.full((step.nc, self._context.scene.dim), np.nan), answer.reactions
         stage = Stage.of(None, 0.0)
@@ -492,7 +493,7 @@ class StepProblems:
         return before.known
 
     def _warn_of_gain(self, step: ContactStep, motion: FloatArray) -> None:
-        """Log, once in a run, that impacts with restitution add energy where nothing else does."""
+        """Warn once in a run if impacts with restitution add energy."""
         still = not step.gap_rate.any() and step.phi.min(initial=0.0) >= 0.0
         if self._gained or not step.impacting.any() or not still:
             return
@@ -574,7 +575,7 @@ def rigid_step(
 
     ``push`` : push bodies apart that have come to overlap.
 
-    ``scene.overlaps`` decides about those of the start.
+    ``scene.overlaps`` applies to those of the start.
     """
     touching, mu = from_start(scene, contacts), None
     if not push:

@@ -28,7 +28,7 @@ class ClassicSteps(ContactSettings):
 
     Parameters
     ----------
-    backend : solves each step; ``classic_backend`` is another word for it.
+    backend : solves each step; ``classic_backend`` is an alias.
 
     Raises
     ------
@@ -116,8 +116,8 @@ class FrictionalSteps(ContactSettings):
     backend : solves each step; by default "auto", and without friction that of "classic-cd".
     warm_start : start each step from the forces of the step before, contact by contact, in the
         directions that these have in space.
-    substeps : into how many a step without a certified answer is split at most, a power of two; 1
-        for none. The diagnostics ``substeps`` counts them.
+    substeps : most parts of a step without a certified answer, a power of two; 1 for no split. The
+        diagnostics ``substeps`` counts them.
 
     Notes
     -----
@@ -154,7 +154,7 @@ class FrictionalSteps(ContactSettings):
         return ClassicSteps(backend=self.backend, **self._common())
 
     def _common(self) -> dict[str, Any]:
-        """Settings that the methods without friction have, too."""
+        """Settings shared with the methods without friction."""
         names = ("tol", "v_min", "turning", "impacts", "push_overlaps")
         return {name: getattr(self, name) for name in names}
 
@@ -187,10 +187,10 @@ class FrictionalSteps(ContactSettings):
 class CompatibleFrictionSteps(FrictionalSteps):
     """Contact dynamics with friction, its forces resolved by compatibility, with their history.
 
-    The motion is that of "contact-dynamics", whose forces are "f_classic". Contacts carry their
-    micro-slip from step to step, by their ids and in the directions that it has in space; one
-    that is new starts without force. Where contacts slide in a motion by Coulomb's law, the
-    forces of that step are those of Haar and Kármán's principle (``CompatibleFriction``).
+    The motion is that of "contact-dynamics", whose forces are "f_classic". Micro-slip is carried
+    from step to step by contact ids, in its directions in space; a new contact starts without
+    force. Where contacts slide in a motion by Coulomb's law, the forces of that step are those of
+    Haar and Kármán's principle (``CompatibleFriction``).
 
     Notes
     -----

@@ -1,8 +1,8 @@
 """Methods with elastic contacts: variational integrator, velocity-Verlet, quasi-static motion.
 
-De Klerk et al. (2021). All deform contacts, whose stiffness the scene's materials state in N/m
-(N/m^(p−1)), and hold the scene's bonds. The first two damp with the scene's γ_n and γ_t; the third
-has neither inertia nor damping.
+De Klerk et al. (2021). Contacts deform; the scene's materials state their stiffness in N/m
+(N/m^(p−1)). All include the scene's bonds. The first two have damping with the scene's γ_n and γ_t;
+the third has neither inertia nor damping.
 """
 
 from __future__ import annotations
@@ -64,11 +64,12 @@ class VariationalSteps(ElasticSettings):
 
     Parameters
     ----------
-    alpha : α in [0, 1): forces act at q_α = (1−α) q + α q⁺. ½ is of second order; 0 is explicit
-        but for damping, of first order.
+    alpha : α in [0, 1): forces act at q_α = (1−α) q + α q⁺. ½ is of second order; 0 is of first
+        order, and explicit except for damping.
     damping : "forced", of second order with damping too, or "paper", which is of first order.
     path : "native", compiled, for spheres and half-spaces; "cvxpy", ``cdopt.VariationalStep``
-        linearised again until R(q⁺) = 0, for all shapes; or "auto", the first that takes the run.
+        linearised again until R(q⁺) = 0, for all shapes; or "auto", the first that supports the
+        run.
     backend : of the CVXPY path, a name or a settings object, by default "newton". solver : of the
         native path's linear systems, "cg" or "direct".
     tol : of the residual R(q⁺) = 0, or of the change of Δq from pass to pass, as a share of the
@@ -76,9 +77,10 @@ class VariationalSteps(ElasticSettings):
         at most 1e-6, or ``tol`` if that is more.
     stiffness_ratio : k_t/k_n of the tangential springs of friction; None for Mindlin's
         2(1−ν)/(2−ν), from Poisson's ratios of the materials. Unused without friction.
-    allow_long_steps : take time steps of 2/ω and more, ω² = k/m_eff of the stiffest contact or bond
-        between any two bodies. A step of R(q⁺) = 0 still has an answer there, but a collision falls
-        between two steps: it multiplies the kinetic energy by 0.2 to 9, depending on its phase.
+    allow_long_steps : allow time steps of 2/ω and more, ω² = k/m_eff of the stiffest contact or
+        bond between any two bodies. A step of R(q⁺) = 0 still has an answer there, but a collision
+        falls between two steps: it multiplies the kinetic energy by 0.2 to 9, depending on its
+        phase.
 
     Raises
     ------
@@ -91,9 +93,9 @@ class VariationalSteps(ElasticSettings):
 
     Time steps: the largest of the paper, 1e-3 in its units, is t_c/1.61, t_c = π/ω = π √(m/2k),
     just below 2/ω = t_c/1.57, which is the limit here as for velocity-Verlet. A bond of k_B > k
-    lowers it by √(k_B/k) (section 3.3: k_B = 10 k). A solid hit at a corner gives way as if it had
-    a mass between m/4 and m/7, which ω counts; contacts at several corners of a face at once can
-    be up to 2 times quicker, which it does not. Above t_c/5 a warning is logged: in an
+    lowers it by √(k_B/k) (section 3.3: k_B = 10 k). A solid hit at a corner reacts with an
+    effective mass between m/4 and m/7, which ω includes; contacts at several corners of a face
+    can be up to 2 times quicker, which it does not include. Above t_c/5 a warning is logged: in an
     undamped collision energy may change by 5 % at t_c/5, by 25 % at t_c/3.2 and by 60 % at t_c/2,
     and by 0.2 % at the paper's t_c/16. With powers other than 2 only bonds are checked.
     """
@@ -143,12 +145,12 @@ class VariationalSteps(ElasticSettings):
         ------
         InvalidInput : a scene without stiffness, or with Newton's restitution; a time step that
             does not resolve its collisions.
-        Unsupported : shapes that the path does not know; friction with α = 0.
+        Unsupported : shapes that the path does not support; friction with α = 0.
         """
         friction, scene = self.friction(context), context.scene
         _require_elastic(scene)
         if friction is not None and self.alpha == 0.0:
-            why = "forces at the start of the step know nothing of its slip"
+            why = "forces at the start of the step do not depend on its slip"
             raise Unsupported("friction with alpha 0", why, ("alpha=0.5",))
         self._check_length(context, friction)
         if self.path == "native":
@@ -166,7 +168,7 @@ class VariationalSteps(ElasticSettings):
         dt, longest = context.dt, _longest(context.scene, friction)
         if dt >= longest and not self.allow_long_steps:
             expected = (
-                f"less than {longest:.3g} s, beyond which collisions are not resolved and make "
+                f"less than {longest:.3g} s, beyond which collisions are not resolved and create "
                 f"energy, or allow_long_steps=True"
             )
             raise InvalidInput("dt", f"{dt:g} s", expected)
@@ -194,10 +196,10 @@ class VariationalSteps(ElasticSettings):
 class VelocityVerletSteps(ElasticSettings):
     """Velocity-Verlet, the explicit integrator of both papers, compiled, for spheres and walls.
 
-    Damping sees the velocities of the half step, as in LAMMPS. Friction is that of tangential
-    springs with a memory, cut to μ f_n: Cundall & Strack (1979), as
-    ``cdopt.dynamics.spheres.forces`` has it. The springs are saved with the run. Measures with
-    friction: ``friction``, the part of ``dissipated`` that friction took, with its dashpots, and
+    Damping uses the velocities of the half step, as in LAMMPS. Friction is that of tangential
+    springs with a history, cut to μ f_n: Cundall & Strack (1979), see
+    ``cdopt.dynamics.spheres.forces``. The springs are saved with the run. Measures with
+    friction: ``friction``, the part of ``dissipated`` lost in slip and its dashpots, and
     ``tangential``, the part of ``elastic`` in springs of friction, J.
 
     Parameters
@@ -242,18 +244,18 @@ class VelocityVerletSteps(ElasticSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class QuasiStaticSteps(ElasticSettings):
-    """From equilibrium to equilibrium: fixed bodies move as prescribed, time only counts.
+    """From equilibrium to equilibrium as fixed bodies move; time is only a parameter.
 
-    With friction contacts have tangential springs with a memory, cut to μ f_n; a step is an
-    increment, ``cdopt.dynamics.frictional_rest``. Measures with friction: ``friction``, what it
-    took, and ``tangential``, the part of ``elastic`` in springs of friction, J.
+    With friction contacts have tangential springs with a history, cut to μ f_n; a step is an
+    increment, ``cdopt.dynamics.frictional_rest``. Measures with friction: ``friction``, the
+    energy lost in it, and ``tangential``, the part of ``elastic`` in springs of friction, J.
 
     Parameters
     ----------
     backend : of every linearised problem.
     tol : of the unbalanced force, as a share of the largest.
-    limit : times that a step linearises gaps, at most.
-    travel : how far a body may go in a step, in its own sizes; beyond that the step fails.
+    limit : most linearisations of a step.
+    travel : largest displacement of a body in a step, over its size; beyond it the step fails.
     stiffness_ratio : k_t/k_n of the tangential springs of friction; None for Mindlin's
         2(1−ν)/(2−ν), from Poisson's ratios of the materials. Unused without friction.
 
@@ -324,8 +326,8 @@ def _require_elastic(scene: Scene) -> None:
 def _longest(scene: Scene, law: PairFriction | None = None) -> float:
     """2/ω, s, ω of the stiffest linear spring between any two bodies; infinite without any.
 
-    Contacts count for the two lightest bodies of each material, hit where they give way most; with
-    friction also for their tangential springs.
+    It considers contacts of the two lightest bodies of each material, hit where they are most
+    compliant, and with friction their tangential springs.
     """
     b, squares = scene.bodies, [0.0]
     inverse = np.where(b.fixed, 0.0, 1.0 / np.where(b.fixed, 1.0, b.mass))

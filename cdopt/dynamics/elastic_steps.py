@@ -1,6 +1,6 @@
 """The steps of methods with elastic contacts: of compiled loops, and of passes.
 
-``SphereRun`` hands steps of spheres and walls to compiled loops, many at a time.
+``SphereRun`` takes steps of spheres and walls in compiled loops, many at a time.
 ``PassesRun`` takes steps of any shapes one after the other, each by passes of convex problems
 (``cdopt.dynamics.linearised``).
 """
@@ -59,7 +59,7 @@ _WHY = {
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticSettings(Settings):
-    """What the methods with elastic contacts have in common: friction, springs and energies."""
+    """Common base of the methods with elastic contacts: friction, springs and energies."""
 
     stiffness_ratio: float | None = None
 
@@ -78,14 +78,14 @@ class ElasticSettings(Settings):
         return None if friction is None else replace(friction, ratio=self.stiffness_ratio)
 
     def shown(self, friction: PairFriction | None) -> dict[str, Any]:
-        """The settings that have a part in a run, as plain values."""
+        """The settings used in a run, as plain values."""
         known = {name: value for name, value in self.settings().items() if value is not None}
         known.pop("stiffness_ratio", None)
         return known if friction is None else known | {"stiffness_ratio": self.stiffness_ratio}
 
 
 class _ElasticRun:
-    """What all runs with elastic contacts record: energies, and friction where there is any."""
+    """Common records of runs with elastic contacts: energies, and friction if there is any."""
 
     each_step = False
 
@@ -101,7 +101,7 @@ class _ElasticRun:
         self._totals = 4 if self.friction else 3  # of ``Passes.energy``
 
     def _at_start(self, contacts: ContactState) -> FloatArray:
-        """Energies (3 or 4,) of the initial state, from which they count."""
+        """Energies (3 or 4,) of the initial state, the reference of later ones."""
         return np.array([0.0, 0.0, -contacts.energy, 0.0][: self._totals])
 
     def _record(
@@ -155,7 +155,7 @@ class SphereMoment(Moment):
 
 @dataclass(frozen=True)
 class Taken:
-    """What compiled loops did; ``force`` as in ``SphereMoment``."""
+    """The result of compiled loops; ``force`` as in ``SphereMoment``."""
 
     ended: Integration
     stage: Stage | None = None
@@ -304,7 +304,7 @@ class PassesRun(_ElasticRun):
         return ElasticMoment(saved.step, saved.state, saved.memory["energy"], springs)
 
     def advance(self, moment: ElasticMoment, steps: int) -> Advance[ElasticMoment]:
-        """Take up to ``steps`` steps; one that fails, or is not certified, leaves those before."""
+        """Take up to ``steps`` steps, until one fails or is not certified."""
         started, state, springs = clock(), moment.state, moment.springs
         energy, worst, passes, done = np.zeros(self._totals), 0.0, 0, 0
         ok, claimed, solution = True, True, None
@@ -337,7 +337,7 @@ class PassesRun(_ElasticRun):
             return ""
         if taken.solution is None:
             return _WHY[NOT_CERTIFIED].format(residual=taken.residual)
-        said = f"the solver says {taken.solution.status!r}"
+        said = f"solver status {taken.solution.status!r}"
         return f"the certificate fails at {taken.residual:.1e}: {said}"
 
     def _contacts(self, state: State, springs: SlidingSprings | None) -> ContactState:

@@ -2,12 +2,12 @@
 
     minimise over q    E(q) − Fᵀ(q − q₀),    E = Σ w(−Φ(q))
 
-by passes that state ``cdopt.QuasiStatic`` with the gaps and B of where the bodies are, and move
-them by its u, until the forces of the exact gaps balance: R(q) = F + Bᵀ w′(−Φ) = 0, De Klerk et
+by passes that state ``cdopt.QuasiStatic`` with the present gaps and B, and move the bodies
+by its u, until the forces of the exact gaps balance: R(q) = F + Bᵀ w′(−Φ) = 0, De Klerk et
 al. (2021) without inertia. Where the linearised energy has no minimum, or a pass would go
-too far, inertia keeps the pass short: it is then a step of ``cdopt.CompliantCD`` from rest. Of
+too far, inertia limits the pass: it is then a step of ``cdopt.CompliantCD`` from rest. For
 spheres and walls the last steps are Newton's, with the exact curvature of the energy, which also
-tells whether the balance is stable::
+shows whether the equilibrium is stable::
 
     ∇²E = Bᵀ w″(−Φ) B − Σ w′(−Φ) ∇²Φ
 
@@ -52,13 +52,13 @@ from cdopt.scene import Scene, State
 
 LOG = logging.getLogger("cdopt.dynamics")
 
-TRAVEL = 2.0  # of a body's reach: one that goes further was not held
+TRAVEL = 2.0  # of a body's reach: one that moves further was not supported
 
 STRIDE = 0.2  # of the smallest half-width: a longer pass does not trust its linear gaps
 _INERTIA = 1e-6, 1e6  # least and most, of the stiffest contact, where passes need inertia
 _NEWTON = 12  # steps at most; six are many
-_KICKS = 1e-3, 1e-5  # of the smallest half-width: ways off an unstable balance
-_GENTLE = 1e-2, 1e-4, 0.0  # inertia of passes that open what a kick closed
+_KICKS = 1e-3, 1e-5  # of the smallest half-width: steps off an unstable equilibrium
+_GENTLE = 1e-2, 1e-4, 0.0  # inertia of passes that open contacts closed by a kick
 _ESCAPES = 20
 
 
@@ -68,12 +68,12 @@ class Equilibrium(Frozen):
 
     Attributes
     ----------
-    state : where they are; free bodies do not move.
-    contacts : of that state, near ones included. forces : (nc,) w′(−Φ), N.
+    state : free bodies do not move.
+    contacts : of that state, including near ones. forces : (nc,) w′(−Φ), N.
     load : F (nv,) that they carry, N and N·m.
     residual : largest unbalanced force over the largest force, or over the force at an overlap
         of a millionth of the smallest half-width if that is more: bodies at rest without touching.
-    passes : how often gaps were linearised.
+    passes : number of linearisations.
     energy : elastic, J.
     stable : whether the elastic energy is at a minimum; None where bodies other than spheres and
         half-spaces push, whose curvature is not known.
@@ -102,26 +102,27 @@ def equilibrium(
     escape: bool = True,
     neighbours: VerletList | None = None,
 ) -> Equilibrium:
-    """Let a scene come to rest on its elastic contacts, from near by, without inertia.
+    """The equilibrium of a scene on its elastic contacts near a state, without inertia.
 
     Parameters
     ----------
     scene : its materials state stiffness in N/m^(p−1).
     state : where to start; default the scene's.
-    load : (nv,) on its degrees of freedom besides gravity and the bodies' own, N and N·m.
+    load : (nv,) on its degrees of freedom, added to gravity and the bodies' loads, N and N·m.
     pushed : half-spaces that give way, by number, with the force that pushes each along its
-        normal, N: their places are sought together with the bodies', in the same problems.
+        normal, N: their positions are unknowns of the same problems.
     backend : of every pass.
-    tol : of the residual, as a share of the largest force; round-off of the gaps may end it first.
+    tol : of the residual, as a share of the largest force; limited by round-off of the gaps.
     limit : passes at most.
-    travel : how far a body may go, in its own sizes; further away it was not held.
-    escape : leave a balance that is unstable, such as a ball upon a ball, by its softest motion.
-    neighbours : the scene's, to be used again; by default a new one.
+    travel : largest displacement of a body, over its size; a body that moves further was not
+        supported.
+    escape : leave an unstable equilibrium, such as a ball on a ball, by its softest motion.
+    neighbours : of the scene, for reuse; by default new.
 
     Raises
     ------
     InvalidInput : a bad argument.
-    SolveFailed : nothing holds some body: it has no rest, or none within its ``travel``.
+    SolveFailed : a body is not supported: there is no equilibrium, or none within ``travel``.
         The message names it; ``proof`` is its motion where the energy is unbounded.
     Unsupported : bonds, whose springs are linear, in a scene whose contacts are not; joints.
 
@@ -165,7 +166,7 @@ def _travel(value: object) -> float:
 
 @dataclass(frozen=True)
 class RestSettings:
-    """How rest is sought; as in ``equilibrium``."""
+    """Settings of the search; as in ``equilibrium``."""
 
     backend: Backend
     tol: float
@@ -195,12 +196,12 @@ class _Rest:
         self._stable: bool | None = None
 
     def found(self) -> Equilibrium:
-        """Where nothing is out of balance, and small motions do not lead away."""
+        """The place where forces balance, and which is stable."""
         here, passes = settle(self, self._at(self.start))
         return replace(self._equilibrium(here, passes), stable=self._stable)
 
     def settled(self, here: Configuration, passes: int) -> bool:
-        """Whether nothing is out of balance, and small motions do not lead away."""
+        """Whether forces balance, and the equilibrium is stable."""
         residual, limit = self._residual(here), passes == self.settings.limit
         LOG.info("pass %d: residual %.2e, inertia %.1e", passes, residual, self._inertia)
         slow = self._stuck or residual > 0.5 * self._before
@@ -220,7 +221,7 @@ class _Rest:
         return False
 
     def moved(self, here: Configuration) -> Configuration:
-        """Where one pass leads, and Newton's steps from there; or away from an unstable balance."""
+        """The result of a pass and Newton's steps, or a place off an unstable equilibrium."""
         if self._away is not None:
             away, self._away = self._away, None
             return away
@@ -248,12 +249,12 @@ class _Rest:
         return float(unbalanced.max(initial=0.0)) / self._largest(here)
 
     def _round_off(self, here: Configuration) -> float:
-        """Residual that round-off of positions makes."""
+        """Residual due to round-off of positions."""
         place = float(np.abs(here.state.position).max())
         return ROUND_OFF * place * float(here.slope.max(initial=0.0)) / self._largest(here)
 
     def _largest(self, here: Configuration) -> float:
-        """The largest load or force, or that at a trifling overlap, N; 1 if all are 0."""
+        """The largest load or force, or that at a tiny overlap, N; 1 if all are 0."""
         hardest = trifling(here.contacts, self.scene.power, self._core)
         loads = np.abs(self.load / self.unknowns.lever)
         forces = (loads, np.abs(here.forces), hardest)
@@ -262,10 +263,10 @@ class _Rest:
     # --- one pass ----------------------------------------------------------------------
 
     def _pass(self, here: Configuration, residual: float) -> Configuration:
-        """Solve the linearised problem and go there, with more inertia until it leads down."""
+        """Solve the linearised problem, with more inertia until the energy decreases."""
 
         def led(inertia: float) -> Configuration | None:
-            """Where the pass leads; None if not down, or further than linear gaps are good for."""
+            """The result of the pass; None if the energy grows, or linear gaps are not valid."""
             u = self._solve(here, inertia)
             if u is None or not self._near(u):
                 return None
@@ -283,7 +284,7 @@ class _Rest:
         return there
 
     def _further(self, here: Configuration, there: Configuration, u: FloatArray) -> Configuration:
-        """As far beyond u as it leads down: linear gaps are too stiff where something buckles."""
+        """Beyond u as far as the energy falls: where bodies buckle linear gaps are too stiff."""
         place = float(np.abs(here.state.position).max(initial=0.0))
         noise = ROUND_OFF * (here.energy + place * float(np.abs(here.forces).sum()))
         gained = self._gained(here, there, u)
@@ -297,7 +298,7 @@ class _Rest:
         return there
 
     def _gained(self, here: Configuration, there: Configuration, u: FloatArray) -> float:
-        """Potential energy lost on the way u, J."""
+        """Potential energy lost by u, J."""
         return here.energy - there.energy + float(self.load @ u)
 
     def _solve(self, here: Configuration, inertia: float) -> FloatArray | None:
@@ -330,13 +331,13 @@ class _Rest:
         return float(np.abs(u * self.unknowns.lever).max(initial=0.0))
 
     def _near(self, u: FloatArray) -> bool:
-        """Whether linear gaps can be trusted on the way u."""
+        """Whether linear gaps are valid for u."""
         return self._size(u) <= STRIDE * self._core
 
     # --- the exact energy's curvature --------------------------------------------------
 
     def _finished(self, here: Configuration) -> Configuration:
-        """Where Newton's steps lead if they converge without going up, else the same place."""
+        """The result of Newton's steps if they converge downwards, else the same place."""
         now, way, residual = here, np.zeros(self.load.size), self._residual(here)
         for _ in range(_NEWTON):
             if residual <= self.settings.tol:
@@ -354,7 +355,7 @@ class _Rest:
         return now if down and residual < self._residual(here) else here
 
     def _judged(self, here: Configuration) -> tuple[bool | None, Configuration | None]:
-        """Whether a balance is stable, and if not a place near by of less energy."""
+        """Whether an equilibrium is stable, and if not a place near by of less energy."""
         bent = here.curvature()
         if bent is None or bent.stable:
             return None if bent is None else True, None
@@ -366,7 +367,7 @@ class _Rest:
                 there = self._downhill(here, kick, promised)
                 if there is not None:
                     return False, there
-        return True, None  # contacts that just touch hold it
+        return True, None  # contacts that just touch stabilise it
 
     def _downhill(
         self, here: Configuration, kick: FloatArray, promised: float
@@ -385,7 +386,7 @@ class _Rest:
         return None
 
     def _failure(self, rest: Equilibrium) -> SolveFailed:
-        """Which bodies nothing holds."""
+        """Bodies that are not supported."""
         scene, reach = self.scene, self.scene.bodies.reach
         widest = 2.0 * float(reach[np.isfinite(reach)].max())
         far = float(np.linalg.norm(np.ptp(rest.state.position, axis=0))) + widest
@@ -429,7 +430,7 @@ class SmoothIncrements:
 
         Raises
         ------
-        SolveFailed : nothing holds some body.
+        SolveFailed : a body is not supported.
         """
         scene, dt, chosen = self.scene, self.dt, self.settings
         still = np.where(scene.bodies.fixed[:, None], state.v, 0.0)
@@ -453,8 +454,8 @@ def unbalanced(scene: Scene, rest: Equilibrium) -> float:
 
     max_j |F + Bᵀf|_j / Y_b, torques over the body's reach. Y_b is the largest of |F|_j and |B|ᵀf_j
     of the body, and no less than the force at an overlap of a millionth of the smallest half-width
-    at one of its contacts. What round-off of positions, times the stiffness, makes of the forces
-    is taken off.
+    at one of its contacts. The effect of round-off of positions, times the stiffness, on the forces
+    is subtracted.
     """
     dofs, contacts, lever = scene.dofs, rest.contacts, levers(scene, scene.dofs)
     B = gap_gradient(scene, rest.state, contacts)

@@ -1,6 +1,6 @@
 """Springs of friction of elastic contacts, and their forces where the caps are known.
 
-Each contact that overlaps has a tangential spring with a memory (Cundall & Strack, 1979), of
+Each contact that overlaps has a tangential spring with a history (Cundall & Strack, 1979), of
 stiffness k_t by the slope of the contact law, whose force is at most μ f_n. In a variational step
 f_n, with the normal dashpot, and k_t are those of the step's predictor q + α h v. These are
 ``cdopt.formulations.Sliders``: the step is convex. Springs turn with the normal, and with half the
@@ -43,7 +43,7 @@ class SlidingSprings:
 
     @staticmethod
     def none(dim: int) -> SlidingSprings:
-        """Of a state without contacts."""
+        """Springs of a state without contacts."""
         empty = np.zeros((0, dim))
         return SlidingSprings(np.zeros(0, dtype=np.int64), empty, empty, np.zeros(0), empty)
 
@@ -73,7 +73,7 @@ class SlidingSprings:
 
 @dataclass(frozen=True)
 class FrozenForces:
-    """What a step takes from its predictor, of the contacts with friction."""
+    """Data of a step from its predictor, of the contacts with friction."""
 
     ids: IntArray  # this and the next two as of SlidingSprings, at the start of the step
     force: FloatArray
@@ -100,7 +100,7 @@ class FrozenForces:
     def stretched(
         self, sliders: Sliders, contacts: Contacts, u: FloatArray, alpha: float, h: float
     ) -> tuple[SlidingSprings, float, float]:
-        """Springs after a step by u (nv,), what friction took, and what walls did on it, J."""
+        """Springs after a step by u (nv,), energy lost in friction, and work of walls, J."""
         after, lost = sliders.after(u, alpha, h)
         f_t = sliders.forces(u, alpha, h)
         here = np.flatnonzero(sliders.cap > 0.0)

@@ -4,13 +4,13 @@ After an increment in which contacts slide by s from springs of forces t,
 
     F + Bᵀ w′(−Φ) + B_tᵀ f_t = 0,    f_t = P(t − k_t s),    ‖f_t‖ ≤ μ w′(−Φ)
 
-Each pass takes gaps, caps and k_t from where the bodies are, and minimises the energy
-that is then convex, that of ``cdopt.VariationalStep`` with sliders, whose inertia keeps passes
-short and fades: with q̂ the last place and α = ½, a step of twice the way u
+Each pass takes gaps, caps and k_t from the present state and minimises an energy that is
+then convex, that of ``cdopt.VariationalStep`` with sliders. Its inertia keeps passes
+short and fades: with q̂ the last place and α = ½, a step of twice the displacement u
 
     min over u    Σ w(−Φ − B (u − û)) + Σ ψ(s(u)) − Fᵀu + (2/h²) ‖u − û‖²_M
 
-It ends when the forces of the exact gaps and of the caps μ f_n they have balance.
+It ends when the forces of the exact gaps and of their caps μ f_n balance.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class FrictionalIncrements:
 
 
 class _Place:
-    """A place on the way, at u (nv,) from the start of an increment, with the forces there."""
+    """An intermediate place, at u (nv,) from the start of an increment, with the forces there."""
 
     def __init__(
         self, work: FrictionalIncrements, still: State, u: FloatArray, old: SlidingSprings
@@ -121,11 +121,11 @@ class _Increment:
         return False
 
     def moved(self, here: _Place) -> _Place:
-        """The minimum of the energy of linear gaps, with so much inertia that it is near by."""
+        """The minimum of the energy of linear gaps, with enough inertia to keep it near."""
         work = self._work
 
         def near(inertia: float) -> FloatArray | None:
-            """u (nv,) where the pass leads; None if too far."""
+            """u (nv,) of the pass; None if too far."""
             further = self._solve(here, inertia)
             if further is None:
                 return None

@@ -1,9 +1,9 @@
-"""Contact steps that are taken in several: impacts that follow one another, and parts of a step.
+"""Contact steps taken in parts: consecutive impacts, and split steps.
 
 Newton's law acts on the contacts that meet at the velocities before the step. A contact that only
 closes because of another impact would keep Φ + Δt B v⁺ ≥ 0 without restitution, and lose its energy
-at any e. Where this happens with e > 0, the step is taken again from impact to impact: each is a
-contact step of the time that is left, with the gaps and velocities of that moment and only the
+at any e. Where this happens with e > 0, the step is split at each impact: every part is a
+contact step of the remaining time, with the gaps and velocities of that moment and only the
 contacts that touch or close then. Between two impacts gaps change by the time times B v, with B of
 the start of the step. Each of these steps is the same convex problem, and is certified.
 """
@@ -57,14 +57,14 @@ class Solved:
     measures: dict[str, float]
     solution: StepSolution | None  # of the last solve, or of the first that failed
     count: int = 1  # contact steps that it took
-    plastic: int = 0  # contacts with e > 0 that closed without, as no impacts were left
+    plastic: int = 0  # contacts with e > 0 that closed without restitution, beyond the limit
     parts: int = 1  # into how many the step was split
     reactions: FloatArray = field(default_factory=lambda: np.zeros(0))  # (nj,) N, of joints
-    slip: Slip | None = None  # for the next step, where compatible forces with friction were found
+    slip: Slip | None = None  # for the next step, of compatible forces with friction
 
     @property
     def ok(self) -> bool:
-        """Whether every certificate holds."""
+        """Whether every certificate is ok."""
         return all(stage.ok for stage in self.stages.values())
 
 
@@ -72,10 +72,10 @@ Solver = Callable[[ContactStep], Solved]
 
 
 def take(step: ContactStep, solve: Solver, classic: str, most: int) -> Solved:
-    """Solve a step, and again from impact to impact where one follows another.
+    """Solve a step, split at each impact if one follows another.
 
-    Of at most ``most`` impacts, towards the last ever more contacts count as meeting at once, and
-    what still closes then does so without restitution. ``classic`` names the first problem's f.
+    There are at most ``most`` impacts. Towards the last, more and more contacts count as meeting at
+    once; those that close later do so without restitution. ``classic`` names the first problem's f.
     """
     late = _late(step, step.v, step.phi)
     follows = bool(late.any()) and _lasting(step)
@@ -94,7 +94,7 @@ def take(step: ContactStep, solve: Solver, classic: str, most: int) -> Solved:
 
 
 def in_sequence(step: ContactStep, solve: Solver, most: int) -> Solved:
-    """Take a step as a whole or, where that has no certified answer, in at most ``most`` parts."""
+    """Take a step as a whole or, if that has no certified answer, in at most ``most`` parts."""
     left, length, phi, v = step.dt, step.dt, step.phi, step.v
     way, answers, shares = np.zeros(step.nv), list[Solved](), list[float]()
     while left > 0.0:
@@ -194,7 +194,7 @@ def _worst(stages: list[Stage]) -> Stage:
 
 
 def _without_noise(phi: FloatArray, step: ContactStep, v: FloatArray) -> FloatArray:
-    """Gaps (nc,) that are round-off of what velocities v (nv,) do in a step as zero."""
+    """Gaps (nc,), zero where they are round-off of the motion at v (nv,) in a step."""
     rate = step.B @ v + step.gap_rate
     noise = 1e-12 * step.dt * np.abs(rate).max(initial=0.0)
     return np.where(np.abs(phi) <= noise, 0.0, phi)
@@ -225,7 +225,7 @@ def _next(phi: FloatArray, rate: FloatArray, left: float, free: BoolArray) -> fl
 
 
 def _lasting(step: ContactStep) -> bool:
-    """Whether some impact is faster than what loads make of a contact at rest in a step."""
+    """Whether some impact is faster than the speed that loads give a contact at rest in a step."""
     if not step.impacting.any():
         return False
     approach = -(step.B @ step.v + step.gap_rate)[step.impacting]
@@ -240,5 +240,5 @@ def _fastest(step: ContactStep) -> float:
 
 
 def _carries(f: FloatArray) -> BoolArray:
-    """(nc,) which forces are more than what solvers leave of zero."""
+    """(nc,) which forces are above the solvers' error."""
     return np.asarray(f > _HIT * np.nan_to_num(f).max(initial=0.0))

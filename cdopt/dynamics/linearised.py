@@ -1,10 +1,10 @@
 """Linearise, solve the convex problem, move: the loop of everything elastic in exact geometry.
 
-Gaps depend on where bodies are, so that the problem of a step is not convex. Each *pass* takes
-gaps and B where the bodies are, solves the convex problem of these linear gaps, and moves the
-bodies there, until the exact problem is met. A step of the variational integrator
+Gaps depend on the configuration, so that the problem of a step is not convex. Each *pass* takes
+the present gaps and B, solves the convex problem of these linear gaps, and moves the
+bodies, until the exact problem is solved. A step of the variational integrator
 (``variational``), the rest of elastic contacts (``equilibrium``) and an increment with friction
-(``frictional_rest``) differ in the convex problem, and in when they are content.
+(``frictional_rest``) differ in the convex problem and in their stopping test.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ Place = TypeVar("Place")
 
 
 class Linearised(Protocol[Place]):
-    """A problem that passes solve; a place is where bodies are, with the gaps there."""
+    """A problem that passes solve; a place is a configuration with its gaps."""
 
     def settled(self, here: Place, passes: int) -> bool:
         """Whether passes end here, the number of ``passes`` so far.
 
         Raises
         ------
-        SolveFailed : they lead nowhere.
+        SolveFailed : they do not converge.
         """
 
     def moved(self, here: Place) -> Place:
-        """Where the convex problem of the gaps that are linear here leads."""
+        """The result of the convex problem of the gaps that are linear here."""
 
 
 def settle(problem: Linearised[Place], start: Place) -> tuple[Place, int]:
-    """Where passes from ``start`` end, and how many there were."""
+    """The last place of passes from ``start``, and their number."""
     here, passes = start, 0
     while not problem.settled(here, passes):
         here, passes = problem.moved(here), passes + 1
@@ -54,8 +54,8 @@ def shortened(
 ) -> tuple[Place | None, float]:
     """The first place that is taken, with ever more inertia, and with how much.
 
-    Linear gaps are trusted near by alone; ``inertia``, a share of the stiffest contact, keeps a
-    pass short. None where even the ``most`` does not help.
+    Linear gaps are valid only near by; ``inertia``, a share of the stiffest contact, limits a
+    pass. None if even the ``most`` does not help.
     """
     while True:
         there = try_with(inertia)
@@ -66,15 +66,15 @@ def shortened(
 
 @dataclass(frozen=True)
 class Passes:
-    """What passes made of one step, or of one equilibrium.
+    """The result of passes for one step, or for one equilibrium.
 
-    ``energy`` (3,) is what damping took from free bodies, the work of loads but gravity and of
-    moving walls through elastic contacts, and the error of the scheme but for elastic energy, J;
-    with friction (4,), its loss last, which is part of the first.
+    ``energy`` (3,) is the energy lost in damping of free bodies, the work of loads except gravity
+    and of moving walls through elastic contacts, and the error of the scheme without elastic
+    energy, J; with friction (4,), its loss last, which is part of the first.
     """
 
     state: State  # at its end
-    passes: int  # how often it was linearised
+    passes: int  # number of linearisations
     residual: float  # of the last pass, and so the next three
     ok: bool
     claimed: bool
@@ -97,7 +97,7 @@ class Increments(Protocol):
 
 
 def gone(scene: Scene, start: State, now: State, travel: float) -> list[int]:
-    """Free bodies that are further from where they began than ``travel`` of their own sizes."""
+    """Free bodies that moved further than ``travel`` times their sizes."""
     free = ~scene.bodies.fixed
     way = np.linalg.norm(now.position - start.position, axis=1)
     return list(np.flatnonzero(free & (way > travel * np.where(free, scene.bodies.reach, 1.0))))

@@ -1,4 +1,4 @@
-"""What is measured of grains in contact: stress, fabric, coordination, distributions.
+"""Measures of grains in contact: stress, fabric, coordination, distributions.
 
 Compression is positive, and forces act on the second body of a contact. Discs are 1 m deep, so
 that a stress in the plane is in Pa too.
@@ -33,7 +33,7 @@ CARRIES = 1e-6  # share of the mean force from which on a contact counts as carr
 
 
 class Coordination(NamedTuple):
-    """Neighbours of free bodies that press on them, fixed ones included.
+    """Neighbours of free bodies that press on them, including fixed ones.
 
     Attributes
     ----------
@@ -122,8 +122,8 @@ class Measures(Frozen):
     ) -> Measures:
         """Of a ``frame`` of a run of the ``scene``; ``name`` is that of its normal forces.
 
-        ``friction`` is the coefficient μ of a run that had another than that of the scene, such as
-        ``run.friction``. Where neither states one, all but ``mobilised`` is known.
+        ``friction`` is the coefficient μ of a run if it differs from the scene's, such as
+        ``run.friction``. Without any, all but ``mobilised`` is known.
 
         Raises
         ------
@@ -249,7 +249,7 @@ class Measures(Frozen):
         The formula of Love and Weber, σ = (1/V) Σ l ⊗ f over the contacts, f the force on body j
         and l the branch from the centre of body i over the contact point to that of body j. A
         contact with a fixed body, such as a wall, has the branch from the contact point to the
-        free body alone. For bodies at rest without gravity σ is then the mean stress that the
+        free body. For bodies at rest without gravity σ is then the mean stress that the
         walls impose, exactly: Σ x ⊗ t over the walls' tractions t. With gravity or motion it is
         that of the contact forces.
 
@@ -322,7 +322,7 @@ class Measures(Frozen):
     def coordination(self, least: int | None = None) -> Coordination:
         """Neighbours that press on free bodies, with and without rattlers.
 
-        Several contact points of two bodies count as one neighbour, walls as any other.
+        Several contact points of two bodies count as one neighbour; walls count too.
 
         Parameters
         ----------
@@ -443,17 +443,17 @@ class Measures(Frozen):
 
 
 def measures(step: ContactStep, f: Any) -> Measures:
-    """What is measured of the contacts of a step: stress, fabric, coordination, distributions.
+    """Measures of the contacts of a step: stress, fabric, coordination, distributions.
 
     Parameters
     ----------
-    step : a step that ``cdopt.collision.step`` made of a scene.
+    step : made by ``cdopt.collision.step`` from a scene.
     f : a solution of the step, with tangential forces where it has friction; or (nc,) normal
         forces, N.
 
     Raises
     ------
-    InvalidInput : a step of matrices alone, a solution without forces, or forces of another shape.
+    InvalidInput : a step made from matrices, a solution without forces, or forces of another shape.
 
     >>> import cdopt
     >>> scene = cdopt.scene.crystal(4, 4)
@@ -464,8 +464,8 @@ def measures(step: ContactStep, f: Any) -> Measures:
     """
     where = placed(checks.instance("step", step, Step))
     if where is None or step.bodies is None or step.normals is None or step.points is None:
-        expected = "a step of cdopt.collision.step, which knows where the bodies are"
-        raise InvalidInput("step", "a step of matrices alone", expected)
+        expected = "a step of cdopt.collision.step, which has the positions of the bodies"
+        raise InvalidInput("step", "a step made from matrices", expected)
     normal, sliding = f, None
     if isinstance(f, StepSolution):
         normal, sliding = f.f, f.f_t

@@ -1,8 +1,8 @@
 """The protocol of all methods in time: ``advance`` takes a run from one moment to a later one.
 
 A *method* is an immutable set of settings. Its ``start`` makes a *stepper*, which takes the steps
-of one run on one scene. Between two steps a run is at a *moment*: the state, and what the
-next step needs besides, typed for each method. Moments are saved with the run, so that a run that
+of one run on one scene. A *moment* of a run is the state and the other data that the next step
+needs, typed for each method. Moments are saved with the run, so that a run that
 is resumed ends with the same bits.
 """
 
@@ -30,12 +30,12 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class StepContext:
-    """What a run is of, whatever the method.
+    """Scene and settings of a run that do not depend on the method.
 
     Parameters
     ----------
     scene : the scene. dt : Δt, s.
-    strict : whether a step that fails ends the run, so that a proof of why is worth its time.
+    strict : whether a step that fails ends the run; then a proof is computed.
     friction : of pairs of bodies; None for none. Only methods with ``frictional`` get any.
 
     Raises
@@ -62,7 +62,7 @@ class Moment:
 
     Attributes
     ----------
-    step : how many steps led here.
+    step : number of steps so far.
     state : State, at ``step`` times Δt.
     """
 
@@ -74,7 +74,7 @@ class Moment:
         checks.instance("state", self.state, State)
 
     def stored(self) -> Arrays:
-        """What a method added, as arrays by name, for the file of the run."""
+        """The additional data of a method, as arrays by name, for the file of the run."""
         return {}
 
 
@@ -85,11 +85,11 @@ class Stage:
     Attributes
     ----------
     residual : worst residual of its certificate.
-    ok : whether the certificate holds.
+    ok : whether the certificate is ok.
     claimed : whether the solver reported success.
     iterations : the solver's count; −1 where it gives none.
-    seconds : wall-clock time, posing the problem included.
-    status : the solver's own message.
+    seconds : wall-clock time, with stating the problem.
+    status : of the solver.
     """
 
     residual: float
@@ -101,7 +101,7 @@ class Stage:
 
     @classmethod
     def of(cls, solution: StepSolution | None, seconds: float) -> Stage:
-        """The numbers of a ``solution``; None was not begun, because the first left no forces."""
+        """The numbers of a ``solution``; None if not tried, as the first left no forces."""
         if solution is None:
             return cls(np.inf, False, False, -1, seconds, "not begun")
         certificate = checks.instance("solution", solution, StepSolution).certificate
@@ -117,7 +117,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What is recorded of a step, or of several.
+    """The record of a step, or of several.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class StepRecord:
 
     @property
     def ok(self) -> bool:
-        """Whether every certificate holds."""
+        """Whether every certificate is ok."""
         return all(stage.ok for stage in self.stages.values())
 
 
@@ -153,8 +153,8 @@ class Failure:
     Attributes
     ----------
     why : in words. evidence : the solution, or the exception, that failed; None without any.
-    state : where the step ended, or began if it left no motion.
-    contacts : how many it had, where that is known.
+    state : at the end of the step, or at its start if it left no motion.
+    contacts : their number, if known.
     record : its numbers; None if it left no motion.
     """
 
@@ -170,7 +170,7 @@ M = TypeVar("M", bound=Moment)
 
 @dataclass(frozen=True)
 class Advance(Generic[M]):
-    """What ``advance`` did.
+    """The result of ``advance``.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ class Stepper(Protocol[M]):
 class Method(Protocol):
     """A method: an immutable set of settings.
 
-    Methods whose class has a true attribute ``frictional`` take scenes with friction, those with
+    Methods whose class has a true attribute ``frictional`` support friction, those with
     ``rolling`` also rolling and spinning friction.
     """
 
@@ -243,7 +243,7 @@ class Method(Protocol):
 
         Raises
         ------
-        InvalidInput, Unsupported : a scene or time step that the method cannot take.
+        InvalidInput, Unsupported : a scene or time step that the method does not support.
         """
 
 
@@ -267,13 +267,13 @@ def without_memory(saved: Checkpoint, names: tuple[str, ...]) -> InvalidInput:
     """The exception of a copy by an earlier version, which has not all arrays of these names."""
     missing = ", ".join(name for name in names if name not in saved.memory)
     found = f"a copy of a run, without what its next step needs: {missing}"
-    return InvalidInput("out", found, "the run's own file, or a copy by this version")
+    return InvalidInput("out", found, "the file of the run, or a copy by this version")
 
 
 def no_motion(solution: StepSolution) -> SolveFailed:
     """The exception of a step after which a run has no motion to go on with."""
     return SolveFailed(
-        f"{solution.formulation} by {solution.backend}: the solver says "
+        f"{solution.formulation} by {solution.backend}: solver status "
         f"{solution.status!r} and leaves no motion to go on with",
         backend=solution.backend,
         status=solution.status,

@@ -1,4 +1,4 @@
-"""What a run records: frames, contacts of a state, checkpoints, energies and momenta."""
+"""Records of a run: frames, contacts of a state, checkpoints, energies and momenta."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _ACROSS = ("_t", "_r")  # ends of the names of tangential forces and of moments
 class Frame(Frozen):
     """One recorded state; arrays are read-only.
 
-    With rigid contacts, these are those that the step which led to this state found at its start,
-    with the forces that act throughout that step; the first frame, the initial state, has none.
-    With elastic contacts, they are overlaps and bonds of this very state, and their elastic forces.
+    With rigid contacts, the contacts are those at the start of the step that led to this state,
+    with the forces of that step; the first frame, the initial state, has none.
+    With elastic contacts, they are overlaps and bonds of this state, with their elastic forces.
 
     Attributes
     ----------
-    step : how many steps led here.
+    step : number of steps so far.
     state : State, with t, q and v of all bodies.
     contact_ids : (nc,) numbers that a contact keeps from step to step.
     phi : (nc,) their gaps, m.
@@ -301,7 +301,7 @@ class MemoryStore:
             self._frames.append(frame)
 
     def commit(self, checkpoint: Checkpoint, final: bool = False) -> None:
-        """Keep where the run goes on; memory does not outlive the process."""
+        """Keep the checkpoint, in memory only."""
         self._checkpoint = checkpoint
 
     def checkpoint(self) -> Checkpoint:

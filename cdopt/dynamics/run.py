@@ -1,4 +1,4 @@
-"""A run of a method: what it records and when, in memory or in a file."""
+"""A run of a method, recorded in memory or in a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StepFailed(SolveFailed):
     Attributes
     ----------
     t : time at the end of that step, s.
-    trajectory : everything before it, and the diagnostics of it.
+    trajectory : up to it, with its diagnostics.
     solution : the StepSolution that failed, or None if the solver left nothing.
     """
 
@@ -43,7 +43,7 @@ class StepFailed(SolveFailed):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a simulation; ``trajectory`` is what was done until then."""
+    """Ctrl-C during a simulation; ``trajectory`` is the run so far."""
 
     trajectory: Trajectory
 
@@ -196,7 +196,7 @@ class Simulation(Generic[M]):
     def _row(self, k: int, state: State, record: StepRecord | None, nc: int) -> dict[str, float]:
         """Diagnostics by name; a dot separates a vector's name from its component.
 
-        ``nc`` counts the contacts at the start of the step. A step that left nothing has no record.
+        ``nc`` counts the contacts at the start of the step. A step without a result has no record.
         """
         ok = record.ok if record is not None else k == 0
         row = {

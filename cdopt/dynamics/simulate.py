@@ -1,4 +1,4 @@
-"""Simulate a scene: the run of a method, what it records and when; and find where it rests."""
+"""Simulate a scene by a method, and let a scene come to rest."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MOST = 1e12  # steps
 _ROW = 100  # bytes of diagnostics, at least
 _DT = 1e-3  # s
 _WAIT = 0.3  # s, in which a dropped scene must come to rest
-_AT_REST = 1e-6  # of the largest load: what the contacts of bodies at rest may leave uncarried
+_AT_REST = 1e-6  # of the largest load: imbalance up to which bodies are at rest
 _EARLY, _EXACTLY = 0.03, 1e-12  # s, the share: rest to round-off, as soon, ends the waiting
 
 
@@ -86,21 +86,18 @@ def simulate(
         none. Without friction "contact-dynamics" is "classic-cd", and "compatible-friction"
         "compatible-cd".
     out : a new file to stream to, in VTKHDF, which ParaView opens; None keeps all in memory.
-        Killed at any moment, it keeps what was done but for the last half second and what is not
-        recorded yet.
-    resume : go on with the run in ``out``, which ends with the arrays of a run that was never
-        killed, bit for bit; start it if there is none. Scene, dt, method, every and options must
-        be the same; a longer duration extends the run.
+        If the process is killed, at most the last half second of work is lost.
+    resume : continue the run in ``out``, with bit-identical results; start it if there is none.
+        Scene, dt, method, every and options must be the same; a longer duration extends the run.
     every : number of steps from one frame to the next; the last step has a frame, too. Diagnostics
-        are of all steps with rigid contacts, and of the recorded ones with elastic contacts, whose
-        steps between run in one go.
-    on_failure : what a step does whose certificate fails, or that leaves no forces: "stop" raises,
-        "continue" goes on with its motion. Either way the diagnostics show it as not ok. A step of
+        cover all steps with rigid contacts, and the recorded ones with elastic contacts.
+    on_failure : if a certificate fails or a step has no forces, "stop" raises and
+        "continue" uses the motion. Either way the diagnostics show it as not ok. A step of
         an elastic method that cannot be taken always ends the run.
-    overlaps : what is done with bodies that overlap at the start, as in ``Scene``: "touching",
-        "resolve" or "refuse"; None takes the scene's own. Overlaps that count as touching are
+    overlaps : treatment of bodies that overlap at the start, as in ``Scene``: "touching",
+        "resolve" or "refuse"; None for the scene's. Overlaps that count as touching are
         logged as a warning, with their number and the deepest.
-    frictionless : leave out the friction that the scene states.
+    frictionless : ignore the friction of the scene.
     progress : True for a bar, or a function of (done, total, text).
     options : settings of a method given by name, as its class documents. Both methods of contact
         dynamics have
@@ -108,7 +105,7 @@ def simulate(
         compatible forces and "apgd" for the classic step), ``warm_start`` (from the forces of the
         step before, by contact identity; off by default), ``tol`` of the certificates,
         ``v_min``, the approach speed below which restitution does not act, and ``turning``
-        ("momentum" keeps angular momentum in space; "plain" is the papers' first-order update).
+        ("momentum" conserves angular momentum in space; "plain" is the papers' first-order update).
         Those with friction have ``backend`` and the last four, ``law`` ("coulomb" or "associated"),
         warm starts by default, and ``substeps``.
         Those with elastic contacts have ``stiffness_ratio``, k_t/k_n of the springs of friction, by
@@ -120,8 +117,8 @@ def simulate(
 
     Raises
     ------
-    InvalidInput : a bad argument; ``out`` exists and ``resume`` is False, or holds another run;
-        without ``out``, more steps than the machine's memory can hold a record of.
+    InvalidInput : a bad argument; ``out`` exists and ``resume`` is False, or is another run;
+        without ``out``, more steps than fit into memory.
     BackendUnavailable, Unsupported : before the first step; friction with a method that has none,
         or materials with rolling friction with a method that has only sliding friction.
     StepFailed : see ``on_failure``; also when there is no motion to go on with. A SolveFailed that
@@ -197,22 +194,22 @@ def _friction(scene: Scene, friction: float | None, frictionless: bool) -> PairF
 
 
 def _require_friction(method: Method, scene: Scene) -> None:
-    """Refuse a method that has not the friction of the run."""
+    """Refuse a method that does not support the friction of the run."""
     if not getattr(method, "frictional", False):
         known = [name for name, maker in METHODS.items() if getattr(maker, "frictional", False)]
-        why = "this method has no friction, which the run has"
+        why = "this method does not support friction, which the run has"
         instead = (*map("method={!r}".format, known), "frictionless=True")
         raise Unsupported(method.name, why, instead)
     rolling = any(m.rolling_friction or m.spinning_friction for m in scene.materials)
     if rolling and not getattr(method, "rolling", False):
-        why = f"{method.name!r} has sliding friction alone"
+        why = f"{method.name!r} supports only sliding friction"
         known = [name for name, maker in METHODS.items() if getattr(maker, "rolling", False)]
         instead = tuple(map("method={!r}".format, known))
         raise Unsupported("rolling and spinning friction", why, instead)
 
 
 def _require_room(scene: Scene, stepper: Stepper[Any], steps: int, every: int) -> None:
-    """Refuse a run whose record does not fit into memory, by what states and rows take at least."""
+    """Refuse a run whose states and rows do not fit into memory."""
     frames = steps // every + 1
     rows = steps + 1 if stepper.each_step else frames
     size = scene.initial.q.nbytes + scene.initial.v.nbytes
@@ -234,10 +231,10 @@ def _count(steps: float) -> int:
 
 
 def at_rest(scene: Scene) -> tuple[State, ContactStep, ClosedNetwork]:
-    """Where a scene rests, its contact step there, and the contacts that are closed.
+    """The scene at rest, its contact step there, and the closed contacts.
 
-    A scene that starts above its supports falls onto them first, by classic contact dynamics. It
-    has no bonds, which pull.
+    A scene that starts above its supports first falls onto them, by classic contact dynamics. Bonds
+    are not supported.
     """
     if scene.bonds.size:
         raise InvalidInput("scene", f"{len(scene.bonds):,} bonds, which pull", "contacts alone")
@@ -258,7 +255,7 @@ def at_rest(scene: Scene) -> tuple[State, ContactStep, ClosedNetwork]:
 
 
 def _states(scene: Scene) -> Iterator[tuple[State, float]]:
-    """The start, and where the scene is after a while; what loads may be left uncarried there."""
+    """The start, and the scene after a while, with the imbalance that is allowed there."""
     yield scene.initial, _AT_REST
     for wait, allowed in ((_EARLY, _EXACTLY), (_WAIT, _AT_REST)):
         try:

@@ -39,25 +39,23 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
     A ``table`` (rows, columns) of numbers whose ``columns`` have names.
 
     By name, each with one row per step: ``step``; ``time``, s; ``ok``, whether all certificates
-    hold; ``contacts``, detected at the start of the step; ``kinetic`` and ``potential`` energy of
+    are ok; ``contacts``, detected at the start of the step; ``kinetic`` and ``potential`` energy of
     the free bodies, J; ``momentum`` (dim,), N s, and ``angular_momentum`` (1,) or (3,) about the
     origin, N m s; ``overlap``, the deepest at the end of the step, m; for every stage of the
     method (``classic``, ``forces``) ``residual_``, the worst of its certificate, ``claimed_``,
     whether the solver reported success, ``iterations_`` (−1: unknown) and ``seconds_``; the
     measures of the method (``closed`` contacts, ``closed_tol``, ``projected``; with rigid
-    contacts ``impacts`` and ``plastic``, the contact steps that a step took because impacts
-    followed one another, and the contacts that closed without restitution all the same; with
-    friction ``substeps``, into how many a step was split, ``carrying`` contacts with a force, and
+    contacts ``impacts`` and ``plastic``, the number of contact steps of a step with several
+    impacts, and of the contacts that closed without restitution beyond the limit; with
+    friction ``substeps``, the number of parts of a step, ``carrying`` contacts with a force, and
     those of them that are ``sliding``, with friction at its limit; with
-    elastic contacts ``elastic``, the energy stored in them, J, and rows of recorded steps alone);
-    with elastic contacts and inertia ``dissipated``, what damping took from the free bodies since
-    the start, ``work``, that of loads but gravity and of moving walls through elastic contacts, and
-    ``balance``, the change of kinetic + potential + elastic + dissipated − work; and
-    ``scheme_error``, the part of it that the integrator makes, as the work of its impulses on the
-    mean velocities differs from the energy that contacts and loads give: ``balance`` −
-    ``scheme_error`` is round-off; all in J;
-    ``seconds_detect``, ``seconds_assemble`` and ``seconds_output``, the time since the row before
-    that went into files and measurements.
+    elastic contacts ``elastic``, the energy stored in them, J, and rows of recorded steps only);
+    with elastic contacts and inertia ``dissipated``, the energy of free bodies lost in damping
+    since the start, ``work``, that of loads except gravity and of moving walls through elastic
+    contacts, ``balance``, the change of kinetic + potential + elastic + dissipated − work, and
+    ``scheme_error``, the part of it due to the integrator: ``balance`` − ``scheme_error`` is
+    round-off; all in J; ``seconds_detect``, ``seconds_assemble`` and ``seconds_output``, the time
+    for files and measurements since the previous row.
     """
 
     def __init__(self, columns: tuple[str, ...], table: FloatArray) -> None:
@@ -120,7 +118,7 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
 class Trajectory:
     """Frames and diagnostics of a simulation.
 
-    ``trajectory[k]`` is a Frame, read when asked for if the trajectory is in a file; negative
+    ``trajectory[k]`` is a Frame, read on demand if the trajectory is in a file; negative
     numbers count from the end. Iterating goes through the frames. ``store`` keeps them, in memory
     or in a file.
 
@@ -135,7 +133,7 @@ class Trajectory:
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
-        """The trajectory in a file that ``simulate`` wrote, is writing, or was killed over.
+        """The trajectory in a file of ``simulate``, also of an unfinished run.
 
         Raises
         ------
@@ -145,7 +143,7 @@ class Trajectory:
         return cls(FileStore(place), place)
 
     def save(self, path: str | Path) -> None:
-        """Write the trajectory to a new VTKHDF file, whose run can be resumed as in its own.
+        """Write the trajectory to a new VTKHDF file; the run can be resumed from it.
 
         Raises
         ------
@@ -183,7 +181,7 @@ class Trajectory:
 
     @property
     def friction(self) -> float | None:
-        """μ of all contacts, where the run had another friction than its scene's materials."""
+        """μ of all contacts, if the run did not use that of the scene's materials."""
         stated = self.settings.get("friction")
         return None if stated is None or isinstance(stated, str) else float(stated)
 
@@ -213,7 +211,7 @@ class Trajectory:
 
     @property
     def steps(self) -> IntArray:
-        """(frames,) how many steps led to each."""
+        """(frames,) number of steps up to each."""
         return read_only(self._store.array("step"))
 
     @property
@@ -230,8 +228,8 @@ class Trajectory:
     def joint_forces(self) -> FloatArray:
         """(frames, nj) N and N·m, reactions of the scene's joints, by its rows.
 
-        Those of the step that led to each frame; zero at the start. ``cdopt.collision.joints`` says
-        what the rows are.
+        Those of the step that led to each frame; zero at the start. ``cdopt.collision.joints``
+        documents the rows.
         """
         return read_only(self._store.array("joint_forces"))
 
@@ -255,11 +253,11 @@ class Trajectory:
 
     @property
     def ok(self) -> bool:
-        """Whether every certificate of every step holds."""
+        """Whether every certificate of every step is ok."""
         return bool(self.diagnostics["ok"].all())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the run in a few numbers."""
+        """The run in a few numbers, in a notebook."""
         rows, final, name = self.diagnostics, self.final, self.scene.title or self.scene.name
         failed = int(np.count_nonzero(~rows["ok"]))
         forces = largest_forces(final.forces)

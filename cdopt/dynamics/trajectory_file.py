@@ -1,14 +1,14 @@
 """A trajectory in one VTKHDF file, which ParaView opens and which survives a killed process.
 
-The group ``VTKHDF`` holds what ParaView shows (``cdopt.interop.vtkhdf``): the bodies as points
+The group ``VTKHDF`` is read by ParaView (``cdopt.interop.vtkhdf``): the bodies as points
 with ``velocity``, ``radius`` and ``fixed``, and the contacts as lines from body to contact point
 to body, with ``force``, ``force_classic``, ``gap``, ``normal`` and ``contact``, their number, and
 with friction the vectors ``force_t``. The
-group ``cdopt`` holds the scene as text, the settings of the run, q, v and step of each frame, the
+group ``cdopt`` has the scene as text, the settings of the run, q, v and step of each frame, the
 diagnostics, and the checkpoint from which a run is resumed.
 
 HDF5 changes a file in many places at once, and a process that is killed meanwhile would leave a
-damaged file. So no file is changed in place. Each commit of a run writes what is new as a small
+damaged file. So no file is changed in place. Each commit of a run writes the new data as a small
 file of the same layout next to the file (``NAME.part-1``, ...). From time to time, and at the end,
 the parts are appended to a copy of the file, which replaces the file by renaming. Copying takes at
 most a twentieth of a run's time, however large the file is, and needs free space of its size on
@@ -64,7 +64,7 @@ _DIAGNOSTICS = {"step", "time", "ok"}  # of any run
 _CELL_DATA = {"gap": ("f8", 0), "normal": ("f8", 3), "contact": ("i8", 0)}
 _CONTACTS = {"point": "points", "contact": "contact_ids", "gap": "phi", "normal": "normals"}
 
-_COMMIT_SECONDS = 0.5  # of work that a kill may cost, besides the step under way
+_COMMIT_SECONDS = 0.5  # of work that a kill may lose, in addition to the current step
 _COMMIT_BYTES = 2**26  # that may wait in memory
 _MERGE_SHARE = 20.0  # a merge that took 1 s is followed by another after 20 s at the earliest
 _VERSIONS = ("v108", "v110")  # of HDF5, that programs of today read
@@ -79,7 +79,7 @@ Columns = dict[str, NDArray[Any]]  # rows per frame, and per contact of all fram
 
 
 class FileStore:
-    """Frames and diagnostics in a file that ``simulate`` wrote or writes, read when asked for."""
+    """Frames and diagnostics in a file of ``simulate``, read on demand."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -173,7 +173,7 @@ class FileStore:
 class FileWriter(MemoryStore):
     """A trajectory file being written; nobody else can write it until it is closed.
 
-    It keeps in memory what is not committed. Without a header it goes on with the run in the file.
+    It keeps uncommitted data in memory. Without a header it continues the run in the file.
     """
 
     def __init__(self, path: Path, header: Header | None = None) -> None:
@@ -303,11 +303,11 @@ class FileWriter(MemoryStore):
 
 
 def copy(path: Path, store: MemoryStore | FileStore) -> None:
-    """Write all frames and diagnostics of a store to a new file, and where its run goes on."""
+    """Write all frames and diagnostics of a store to a new file, and the checkpoint."""
     _require_new(path)
     writer = FileWriter(_next_to(path, f".{secrets.token_hex(4)}.copy"), store.header)
     try:
-        checkpoint = store.checkpoint()  # first: a run that is under way goes on meanwhile
+        checkpoint = store.checkpoint()  # first: an unfinished run continues meanwhile
         steps = store.array("step").tolist()
         frames = {step: k for k, step in enumerate(steps) if step <= checkpoint.step}
         for row in store.array("diagnostics").tolist():
@@ -334,7 +334,7 @@ def _require_new(path: Path) -> None:
 
 @contextlib.contextmanager
 def _draft(path: Path, run: Path) -> Iterator[Path]:
-    """A new file, which takes the place of ``path`` when the block ends well."""
+    """A new file, which replaces ``path`` if the block succeeds."""
     draft = _next_to(run, ".draft")
     with files.named(run, "out"):
         draft.unlink(missing_ok=True)  # of a run that was killed

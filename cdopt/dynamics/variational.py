@@ -16,7 +16,7 @@ Its derivatives are, with φ = |θ|, P = 1 − θθᵀ/φ² and J_m the inertia 
     J(θ) = S J_m S,   S = 1 + (½φ / sin ½φ − 1) P
     B = (exp(αθ) − 1) (exp(θ) − 1)⁻¹,   A = 1 − B
 
-with τ the torque of V at q_α. A free body has τ = 0 and keeps ℓ exactly; J(θ) is symmetric and
+with τ the torque of V at q_α. A free body has τ = 0 and conserves ℓ exactly; J(θ) is symmetric and
 positive definite, so that a pass of a step with J(θ̂) is the convex problem of a body that is
 displaced. For α = ½, Aᵀ τ = ½ (τ − tan(¼φ) θ × τ/φ). Spheres have J(θ) θ = J₀ θ.
 
@@ -65,7 +65,7 @@ from cdopt.problem.mass import MassMatrix
 from cdopt.problem.solution import StepSolution
 from cdopt.scene import SHAPES, Dofs, Scene, Sphere, State
 
-_CAUTION = 10.0  # times what passes are expected to contract by
+_CAUTION = 10.0  # times the expected contraction of passes
 _LEAP = 1.5  # smallest half-widths: two that close twice as much still overlap by one
 _CYCLES = 1e-6  # a step that still changes by more than this share does not settle
 _TURN = 0.5 * np.pi  # rad a step, where contacts are far from where the step foresees them
@@ -110,22 +110,22 @@ class _Stated:
 
 @dataclass(frozen=True)
 class _Answer:
-    """Where a pass led: Δq, ``d`` (nv,), and the problem whose answer it is.
+    """The result of a pass: Δq, ``d`` (nv,), and its problem.
 
-    ``shift`` (nv,) is what the turns of solids added to the momenta.
+    ``shift`` (nv,) is the contribution of the turns of solids to the momenta.
     """
 
     d: FloatArray
     shift: FloatArray
     stated: _Stated
     change: float  # of Δq in this pass, as a share of the step
-    left: float  # what one more pass would change
-    stuck: bool  # round-off lets it change no less
+    left: float  # expected change of a further pass
+    stuck: bool  # round-off of the change
 
 
 @dataclass(frozen=True)
 class _Start:
-    """A step that is under way."""
+    """The current step."""
 
     state: State
     v: FloatArray  # (nv,) m/s and rad/s
@@ -142,7 +142,7 @@ class _Passes:
         self._work, self._start = work, start
 
     def settled(self, here: _Answer, passes: int) -> bool:
-        """Whether Δq no longer changes, or never will; the first pass led to the start."""
+        """Whether Δq has converged, or cannot."""
         return here.left <= self._work.tol or here.stuck or passes == PASSES - 1
 
     def moved(self, here: _Answer) -> _Answer:
@@ -238,7 +238,7 @@ class VariationalPasses:
         return _Start(state, v, mom, fastest, damping, friction), d
 
     def _kick(self, ended: State, stated: _Stated) -> FloatArray | None:
-        """Impulses (nj,), N s, of joints at the end of a step, so that velocities keep them, too.
+        """Impulses (nj,), N s, of joints at the end of a step, so that velocities satisfy them.
 
         They act along Jᵀ at q_α, as the reactions of the step do: the step is then its own
         inverse (as RATTLE, H. C. Andersen, Journal of Computational Physics 52, 1983).
@@ -256,7 +256,7 @@ class VariationalPasses:
         return np.linalg.lstsq((there.J @ push).toarray(), -missed, rcond=_DEPENDENT)[0]
 
     def _joints(self, state: State, there: State, d: FloatArray) -> tuple[Joints | None, Any]:
-        """The joints of a pass, so that Δq ends where they hold, and what moved bodies drive.
+        """The joints of a pass, satisfied at its end, and their rates by moved bodies.
 
         J is that of q_α, along which reactions act; gaps are those at the end of a step by d (nv,).
         """
@@ -268,7 +268,7 @@ class VariationalPasses:
         return Joints(held.J, (end - held.J @ d) / self.h, names=held.names), drive
 
     def shift(self, here: _Answer) -> FloatArray:
-        """What the turns of solids, by the forces of the last pass, add to the momenta (nv,)."""
+        """Contribution (nv,) of the turns of solids to the momenta, by the last forces."""
         stated = here.stated
         if stated.solution.f is None or not self._turns.body.size:
             return here.shift
@@ -313,7 +313,7 @@ class VariationalPasses:
     def _dissipation(
         self, step: _Start, there: State, contacts: Contacts, d: FloatArray
     ) -> str | StepDamping:
-        """C at q_α, and at q or q_{1−α} where the split asks for it, and what walls drive."""
+        """C at q_α, and at q or q_{1−α} for the paper's split, and forces by moving walls."""
         state, ids = step.state, step.damping
         if self._undamped or not np.isin(contacts.contact_ids, ids).any():
             return self.split
@@ -329,7 +329,7 @@ class VariationalPasses:
     def _damping(
         self, state: State, contacts: Contacts, ids: IntArray
     ) -> tuple[sp.csr_array, FloatArray]:
-        """C, and what moving walls drive, of the contacts that damp, in a state.
+        """C, and forces by moving walls, of the damped contacts in a state.
 
         With friction the tangential dashpots of contacts but bonds are those of the sliders.
         """
@@ -353,10 +353,10 @@ class VariationalPasses:
         stated: _Stated,
         kick: FloatArray | None,
     ) -> FloatArray:
-        """What damping took, external work and error of a step, ``Passes.energy``.
+        """Energy lost in damping, external work and error of a step, ``Passes.energy``.
 
         All impulses but the elastic ones and loads are damping; their work is on the mean velocity.
-        Where inertia turns with a body, ½ (v⁺ᵀ mom − vᵀ mom⁺) of kinetic energy is by no impulse.
+        Where inertia turns with a body, ½ (v⁺ᵀ mom − vᵀ mom⁺) of kinetic energy has no impulse.
         """
         solution, step, v, mom = stated.solution, stated.step, start.v, start.mom
         if solution.f is None or solution.u is None:
@@ -470,7 +470,7 @@ class _SolidTurns:
     def free_displacement(self, state: State, h: float) -> FloatArray:
         """Δq (nv,) of a step h without forces.
 
-        θ of uneven bodies is found by Newton's method along the principal axes for h Λ = J₀Θ +
+        θ of uneven bodies is computed by Newton's method along the principal axes for h Λ = J₀Θ +
         ½ Θ × J₀Θ + c Θ × (Θ × J₀Θ), which is J(θ) θ = h ℓ, c = (1 − ½φ cot ½φ)/φ². The change of
         c is left out of the derivative.
         """

@@ -1,4 +1,4 @@
-"""What every formulation shares: a cvxpy.Problem, its plain data, solving and certifying."""
+"""The base of all formulations: a cvxpy.Problem, its plain data, solving and certifying."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class Formulation(ABC):
 
     Attributes
     ----------
-    problem : the cvxpy.Problem; print it, extend it, solve it yourself. It is stated when first
-        asked for: backends that take plain data never need it.
+    problem : the cvxpy.Problem; print it, extend it, solve it yourself. It is stated on first use;
+        backends that take plain data do not need it.
     data : the plain data that native solvers and the certificate use.
     form : which of the two dual statements ``problem`` is.
-    step : the step, where the problem is that of one; in coordinates that keep its joints.
-    joints : the joints of the step, eliminated from it; None where it has none.
-    springs : those of finite stiffness, where they are not eliminated: their rows are lines after
+    step : the step of the problem, if there is one; in coordinates that satisfy its joints.
+    joints : the joints of the step, eliminated from it; None if it has none.
+    springs : joints of finite stiffness that are not eliminated: their rows are lines after
         the contacts', in the coordinates of ``step``; None without.
     bodies : the data of a rigid step with joints, of all bodies, with the joints' rows as lines
         after the contacts'; its answers are certified by it.
@@ -86,7 +86,7 @@ class Formulation(ABC):
         return stated(self.data, self._shift, self._varying, self._stated_data)
 
     def _restated(self, **changes: Any) -> Self:
-        """A copy with other attributes, and without what CVXPY made of this formulation."""
+        """A copy with other attributes, without the CVXPY objects of this formulation."""
         other = copy.copy(self)
         for name in ("statement", "forces", "velocity", "displacement"):
             vars(other).pop(name, None)
@@ -94,7 +94,7 @@ class Formulation(ABC):
         return other
 
     def prepare(self) -> Prepared:
-        """The same problem, to be solved again and again for other gaps, velocities and loads.
+        """The same problem, prepared for repeated solves with other gaps, velocities and loads.
 
         Raises
         ------
@@ -129,13 +129,13 @@ class Formulation(ABC):
 
     @computed_once
     def forces(self) -> cp.Expression | None:
-        """CVXPY expression of f (nc,), N; None where the form does not hold it."""
+        """CVXPY expression of f (nc,), N; None if the form does not have it."""
         forces = self.statement.forces
         return forces if forces is None or self.springs is None else forces[: self._contact_rows]
 
     @computed_once
     def velocity(self) -> cp.Expression | None:
-        """CVXPY expression of v⁺ (nv,), m/s; None where the form does not hold it."""
+        """CVXPY expression of v⁺ (nv,), m/s; None if the form does not have it."""
         motion = self.statement.velocity
         if motion is None or self.joints is None:
             return motion
@@ -143,12 +143,12 @@ class Formulation(ABC):
 
     @staticmethod
     def _of_bodies(joints: Eliminated, motion: cp.Expression) -> cp.Expression:
-        """CVXPY expression of the motion of all bodies, of one in coordinates of ``joints``."""
+        """CVXPY expression of the motion of all bodies, from one in coordinates of ``joints``."""
         return cp.Constant(joints.motions.Z, name="Z") @ motion + joints.motions.offset
 
     @computed_once
     def displacement(self) -> cp.Expression | None:
-        """CVXPY expression of u (nv,), m; None where the form does not hold it."""
+        """CVXPY expression of u (nv,), m; None if the form does not have it."""
         return self.statement.displacement
 
     @property
@@ -176,7 +176,7 @@ class Formulation(ABC):
 
     @property
     def _quadratic(self) -> bool:
-        """Whether the problem is a QP while nobody extends it."""
+        """Whether the problem is a QP before any extension."""
         return not self.data.nc or (self.data.d == 1 and self._power == HOOKE)
 
     @property
@@ -192,20 +192,20 @@ class Formulation(ABC):
 
     @property
     def contact_ids(self) -> NDArray[Any] | None:
-        """Names of the contacts whose forces a solution holds."""
+        """Names of the contacts of a solution's forces."""
         ids: NDArray[Any] | None = (self.step or self.data).contact_ids
         return ids
 
     @property
     def names(self) -> ContactNames | None:
-        """What the contacts whose forces a solution holds are called; None where unknown."""
+        """Labels of the contacts of a solution's forces; None if unknown."""
         if self.step is not None:
             return self.step.names
         ids = self.contact_ids
         return None if ids is None else ContactNames(ids.size, ids)
 
     def _keep_joints(self, step: ContactStep) -> ContactStep:
-        """The step in coordinates that keep its rigid joints; ``springs`` are the others."""
+        """The step in coordinates that satisfy its rigid joints; ``springs`` are the others."""
         self.joints = eliminated(step, springs=True)
         if self.joints is None:
             return step
@@ -217,11 +217,11 @@ class Formulation(ABC):
         """The problem as mathematics: a LaTeX align environment."""
 
     def _repr_latex_(self) -> str:
-        """What a notebook shows."""
+        """The formula in a notebook."""
         return self.latex()
 
     def iterate(self) -> Iterate | None:
-        """The primal–dual pair that the CVXPY variables hold, in physical units."""
+        """The primal–dual pair in the CVXPY variables, in physical units."""
         iterate = self.statement.iterate()
         if iterate is None or not self.extended:
             return iterate
@@ -233,7 +233,7 @@ class Formulation(ABC):
         self.statement.seed(self._placed(start))
 
     def _fields(self, iterate: Iterate) -> dict[str, FloatArray | None]:
-        """f, v_next, u, gap, dual, what friction adds, and forces of joints that are springs.
+        """f, v_next, u, gap, dual, fields of friction, and forces of joints that are springs.
 
         Multipliers of the form in forces are the rates of a step or the displacement; those of the
         form in motions the impulses or forces.
@@ -259,14 +259,14 @@ class Formulation(ABC):
     def _with_joints(
         self, joints: Eliminated, fields: dict[str, Any]
     ) -> dict[str, FloatArray | None]:
-        """What the ``joints`` change of the ``fields``: motions of all bodies, and reactions."""
+        """Fields changed by the ``joints``: motions of all bodies, and reactions."""
         v_next = joints.full(fields["v_next"])
         moved = fields["f"], fields.get("f_t"), fields.get("f_r")
         reactions = joints.reactions(v_next, *moved, springs=fields.get("joint_forces"))
         return {"v_next": v_next, "joint_forces": reactions}
 
     def _answer(self, iterate: Iterate) -> dict[str, Any]:
-        """The arrays of a solution, of an answer that counts as one."""
+        """The arrays of a solution."""
         fields: dict[str, Any] = self._fields(iterate)
         if self.joints is not None:
             fields.update(self._with_joints(self.joints, fields))
@@ -277,7 +277,7 @@ class Formulation(ABC):
     ) -> dict[str, Certificate]:
         """By name, the certificate of ``data``, or with joints that of all bodies and rows.
 
-        Of an extended problem it is that of ``data``, in coordinates that keep the joints.
+        Of an extended problem it is that of ``data``, in coordinates that satisfy the joints.
         """
         if certificate is None:
             return {}
@@ -301,7 +301,7 @@ class Formulation(ABC):
         return self.joints.coordinates(motion)
 
     def _total(self, iterate: Iterate) -> float:
-        """Objective of the whole problem, a user's included."""
+        """Objective of the whole problem, with added ones."""
         own = iterate.cost if isinstance(iterate, ExtendedIterate) else 0.0
         return self._objective(iterate) + own
 
@@ -316,12 +316,12 @@ class Formulation(ABC):
         return self.data.motion_objective(iterate.motion, iterate.forces)
 
     def with_constraints(self, *constraints: cp.Constraint) -> Self:
-        """The same formulation with constraints of your own, written on its variables.
+        """The same formulation with added constraints on its variables.
 
         Write them on the physical expressions (``forces``, ``velocity``, ``displacement``), and on
-        variables of your own if you need some. The result is solved through CVXPY only. Its
-        certificate is that of the extended problem: the contact law holds with the multipliers of
-        your constraints as rates or loads, and your constraints hold with them. ``dual`` gives the
+        further variables if needed. The result is solved only through CVXPY. Its certificate is
+        that of the extended problem: of the contact law with the multipliers of the added
+        constraints as rates or loads, and of these constraints. ``dual`` gives the
         multipliers in physical units.
 
         Raises
@@ -344,7 +344,7 @@ class Formulation(ABC):
         return self._extended(self.statement.addition.constrained(constraints), "constraints")
 
     def with_objective(self, expression: cp.Expression) -> Self:
-        """The same formulation with an objective of your own, which is minimised with its own.
+        """The same formulation with an added objective.
 
         Write it on the physical expressions, in the unit of ``solution.objective``: N m/s of a step
         in force form, J of all others. Solving and certifying are as with constraints.
@@ -361,16 +361,16 @@ class Formulation(ABC):
         return self._extended(self.statement.addition.minimised(expression), "expression")
 
     def _extended(self, addition: Addition, name: str) -> Self:
-        """The same formulation on the same variables with what a user added as ``name``."""
+        """The formulation on the same variables, extended; ``name`` is that of the argument."""
         addition.require_own(self.statement.own.values(), name)
         extended, statement = copy.copy(self), self.statement.extended(addition)
         vars(extended).update(statement=statement, extended=True, _multipliers=())
         return extended
 
     def dual(self, constraint: cp.Constraint) -> Any:
-        """The multiplier of a constraint of your own at the last answer, in physical units.
+        """The multiplier of an added constraint at the last answer, in physical units.
 
-        It is how much the objective falls when the constraint is relaxed by one unit: for an
+        It is the decrease of the objective when the constraint is relaxed by one unit: for an
         expression in newtons m/s of a step and m of a static network, for one in m/s the impulse in
         N s in velocity form and N in force form, for one in metres N. Inequalities have multipliers
         ≥ 0 of the shape of the constraint; a cone has a list, one for each of its arguments.
@@ -400,7 +400,7 @@ class Formulation(ABC):
         physical: bool = False,
         tol: float = TOLERANCE,
     ) -> StepSolution:
-        """The certified solution that an answer to the stated program is, in newtons and m/s.
+        """The certified solution, in newtons and m/s, of an answer to the stated program.
 
         The program is that of ``cdopt.interop.exports``, which ``cdopt export`` writes.
 
@@ -430,7 +430,7 @@ class Formulation(ABC):
         return held._solution("vector", result, held.certify(iterate, tol), record, started)
 
     def certify(self, iterate: Iterate, tol: float = TOLERANCE) -> Certificate:
-        """The certificate of an ``iterate`` at ``tol``: of the problem with all that was added."""
+        """The certificate of an ``iterate`` at ``tol``, of the extended problem."""
         checks.instance("iterate", iterate, Iterate)
         if not isinstance(iterate, ExtendedIterate):
             return certify(self.data, iterate.motion, iterate.forces, tol)
@@ -456,17 +456,17 @@ class Formulation(ABC):
         backend : a name of ``cdopt.backends.available()`` or a settings object, a solver object of
             CVXPY, or a function of (P, q, G, h, A, b, lb, ub) as in qpsolvers; by default "newton",
             with friction "auto", or "clarabel" where constraints were added.
-        tol : tolerance of the certificate; the solver does not see it.
-        warm_start : a solution or a WarmStart, matched by ``contact_ids`` when present. Backends
-            that gain nothing from one do not use it; ``provenance["warm_start"]`` records it.
+        tol : tolerance of the certificate; it is not passed to the solver.
+        warm_start : a solution or a WarmStart, matched by ``contact_ids`` when present. Some
+            backends do not use it; ``provenance["warm_start"]`` records this.
         verbose : let the solver print.
         check : when False, a failed solve returns a solution without f instead of raising.
         time_limit : seconds after which the solver returns its last iterate with the status "time
-            limit"; None for none. cdopt's own solvers check the clock between iterations; others
-            get what CVXPY left of it as their own setting, and some exceed it: the guide has a
-            table. Solvers without such a setting run in a process that is ended then and leaves
-            no iterate. ``provenance["time_limit"]`` records which.
-        options : ``accuracy`` and the solver's own settings.
+            limit"; None for none. cdopt's solvers check the clock between iterations; others get
+            the time left by CVXPY as their setting, and some exceed it: the guide has a table.
+            Solvers without such a setting run in a process that is ended then and leaves no
+            iterate. ``provenance["time_limit"]`` records which.
+        options : ``accuracy`` and settings of the solver.
 
         Raises
         ------
@@ -505,14 +505,14 @@ class Formulation(ABC):
     def _solve_each(
         self, stack: Stack, backend: Any, *, tol: float = TOLERANCE, **settings: Any
     ) -> list[StepSolution]:
-        """The solutions of the steps of a ``stack``, whose one step the formulation has.
+        """The solutions of the steps of a ``stack``; the formulation has its stacked step.
 
-        Those that are not ok say nothing of their steps: others may be why.
+        One that is not ok is no statement on its step: others may be the cause.
         """
         return self._split(self.solve(backend, tol=tol, check=False, **settings), stack, tol)
 
     def _split(self, whole: StepSolution, stack: Stack, tol: float) -> list[StepSolution]:
-        """The solution of each step of a ``stack``, certified with its own data at ``tol``."""
+        """The solution of each step of a ``stack``, certified with that step's data at ``tol``."""
         return split_steps(self, whole, stack, tol)
 
     def _placed(self, start: WarmStart) -> WarmStart:
@@ -538,12 +538,12 @@ class Formulation(ABC):
 
         Started from the active set of the solution it converges in a step or two; where several
         forces are admissible it stays near those of the solution. The result has the backend's
-        name and its status with "polished" added; ``provenance["polished"]`` holds the residual
+        name and its status with "polished" added; ``provenance["polished"]`` has the residual
         before and after. ``tol`` is the certificate's.
 
         Raises
         ------
-        InvalidInput : the solution holds no forces, or forces on other contacts.
+        InvalidInput : the solution has no forces, or forces on other contacts.
         Unsupported : constraints were added to the problem.
         """
         checks.instance("solution", solution, StepSolution)
@@ -576,7 +576,7 @@ class Formulation(ABC):
         return SolveFailed(message, backend=backend, status=status, problem=self.data, raw=error)
 
     def _fail(self, backend: Backend, result: RunResult) -> None:
-        """Look for a proof of infeasibility; raise if there is one, or no iterate to go by."""
+        """Look for a proof of infeasibility; raise if there is one, or if there is no iterate."""
         if isinstance(result.raw, MemoryError):
             raise self._out_of_memory(backend.name, result.raw)
         proof = None if result.out_of_time else prove_infeasible(self.data)
@@ -590,9 +590,9 @@ class Formulation(ABC):
                 proven = conflict(self.statement)
             if proven is not None:
                 proof, names = proven
-                why = f"no answer meets your constraints {names}: {proof}"
+                why = f"no answer satisfies the added constraints {names}: {proof}"
         raise SolveFailed(
-            f"{self.name} by {backend.name}: the solver says {result.status!r}; {why}",
+            f"{self.name} by {backend.name}: solver status {result.status!r}; {why}",
             backend=backend.name,
             status=result.status,
             problem=self.data,
@@ -645,7 +645,7 @@ class Formulation(ABC):
         warm: bool,
         time_limit: float | None,
     ) -> dict[str, Any]:
-        """What is needed to repeat the run."""
+        """The data needed to repeat the run."""
         start = "used" if backend.capability.warm_start else "not used by this backend"
         record = {
             "cdopt": cdopt.__version__,
@@ -672,7 +672,7 @@ class Formulation(ABC):
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON can hold."""
+    """A value for JSON."""
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
 
 
@@ -680,7 +680,7 @@ def _plain(value: Any) -> Any:
 
 
 def keeping_joints(step: Step) -> tuple[Step, Eliminated | None]:
-    """The step in coordinates that keep its joints, and these; the same step without any.
+    """The step in coordinates that satisfy its joints, and these; the same step without any.
 
     Raises
     ------
@@ -691,8 +691,8 @@ def keeping_joints(step: Step) -> tuple[Step, Eliminated | None]:
 
 
 def possible_form(form: str, step: Step) -> str:
-    """The same form; velocities of a step that holds none are refused."""
+    """The same form; refuse velocities of a step without matrices."""
     if form == "velocity" and not step.nv:
-        why = "the step is known by N and p alone, which hold no velocity"
+        why = "the step is known only by N and p, without velocities"
         raise Unsupported("velocity form", why, ("form='force'",))
     return form

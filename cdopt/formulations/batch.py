@@ -1,7 +1,7 @@
-"""Many independent steps at once: one block-diagonal problem, solved once, cut into solutions.
+"""Many independent steps at once: one block-diagonal problem, solved once, split into solutions.
 
-A small step costs what Python, checks and set-up cost. Many steps in one problem share that, and
-each independent part keeps its scaling.
+The cost of a small step is that of Python, checks and set-up. Many steps in one problem share it,
+and each independent part keeps its scaling.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Posed = ClassicCD | FrictionalCD | CompatibleCD | CompliantCD | SoftCD
 
 
 class Batch:
-    """The solutions of many steps, in their order; each has a certificate of its step's own data.
+    """The solutions of many steps, in their order; each has the certificate of its step.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Batch:
 
         Raises
         ------
-        InvalidInput : a solution holds no forces.
+        InvalidInput : a solution has no forces.
         """
         each = [solution.columns() for solution in self.solutions]
         sizes = [len(columns["contact"]) for columns in each]
@@ -112,11 +112,10 @@ def solve_batch(
 ) -> Batch:
     """Solve many independent steps at once.
 
-    Steps that have Δt, the dimension of their friction and the like in common are stacked into one
-    block-diagonal problem, which is solved once. Every solution has the certificate of its step
-    alone, by that step's data. Steps that the stack leaves without a certificate that is ok are
-    stacked again in smaller numbers, and at last solved by themselves: a step without a solution
-    does not harm the others.
+    Steps with the same Δt, dimension of friction and so on are stacked into one
+    block-diagonal problem, which is solved once. Every solution has the certificate of its step,
+    from that step's data. Steps whose certificate is not ok are stacked again in smaller numbers,
+    and finally solved one by one: a step without a solution does not affect the others.
 
     Parameters
     ----------
@@ -140,8 +139,8 @@ def solve_batch(
 
     Notes
     -----
-    Motions, loads, compatible forces and whatever else is unique are those of the steps one by
-    one. Of forces that are not unique another solver may find others.
+    Motions, loads, compatible forces and other unique results are those of single solves. Forces
+    that are not unique may differ.
 
     >>> import cdopt
     >>> beams = [cdopt.bank.load(name).step for name in ("beam-uniform", "beam-stiff-middle")]
@@ -187,7 +186,7 @@ def _solve_stack(
     settings: dict[str, Any],
     solutions: dict[int, StepSolution],
 ) -> None:
-    """Enter what a stack of the steps of these ``numbers`` solves into ``found``."""
+    """Add the solutions of a stack of the steps of these ``numbers`` to ``solutions``."""
     if len(numbers) < 2:
         return
     stack = Stack.of([steps[k] for k in numbers])

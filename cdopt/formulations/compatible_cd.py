@@ -48,9 +48,9 @@ from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 from cdopt.problem.stacking import Stack
 from cdopt.problem.step import Step
 
-_CLOSED_FLOOR = 1e-7  # no solver at its defaults resolves gaps better than this
+_CLOSED_FLOOR = 1e-7  # resolution of gaps by solvers at their defaults
 _CLOSED_FACTOR = 10.0  # a gap within this many residuals of zero may be zero
-_ONE_STEP = 1e-6  # of what a step closes: how far contacts yield in the one-step method
+_ONE_STEP = 1e-6  # of the gap closed in a step: deformation of contacts in the one-step method
 _RANK_TOL = 1e-12  # eigenvalues below this share of the largest are null space of N
 
 
@@ -70,10 +70,10 @@ class ClosedNetwork(Frozen):
     contact_load : F̃ (nv,) = Bᵀ forces, N and N·m; N forces in m/s with N alone.
     acting : (nv,) N and N·m, the local load of each dof in the step: contact forces, loads, and the
         change of its motion; empty with N alone.
-    uncertain : (nc,) N, what errors of the classic step and round-off of its data do to ``forces``;
-        zero where there are too many contacts to compute it.
-    projected : size of what max(f, 0) and the open contacts left out of Bᵀf, relative to the
-        largest force on a dof, |B|ᵀ|f| or that of its part's scale.
+    uncertain : (nc,) N, effect on ``forces`` of errors of the classic step and round-off of its
+        data; zero where there are too many contacts to compute it.
+    projected : size of the part of Bᵀf removed by max(f, 0) and the open contacts, relative to
+        the largest force on a dof, |B|ᵀ|f| or that of its part's scale.
     """
 
     contacts: IntArray
@@ -93,7 +93,7 @@ class CompatibleCD:
     ----------
     step : the step; its ``stiffness`` sets the ratios of contact stiffness.
     power : p > 1 of the contact energy, one for the whole problem: 2 Hooke, 5/2 Hertz; by default
-        the step's own, which is that of the scene it was made of.
+        that of the step, from its scene.
     form : statement of the second problem; the potential form, whose displacements solvers
         resolve more sharply for p ≠ 2, or "complementary".
     classic_form : statement of the first problem, "force" or "velocity".
@@ -102,12 +102,12 @@ class CompatibleCD:
     method : "two-step", or "one-step" for a single problem, ``CompliantCD`` in force form. Its law
         is very stiff: newton certifies it, interior points often do not for p ≠ 2.
     epsilon : ε of the one-step problem at the step's relative stiffness, m N^(−1/(p−1)) / s; by
-        default so small that contacts yield by 1e-6 of what the step closes.
+        default contacts deform by 1e-6 of the gap that the step closes.
 
     Raises
     ------
     InvalidInput : a bad argument.
-    Unsupported : one step for a step known by N and p alone.
+    Unsupported : the one-step method for a step known only by N and p.
 
     >>> import cdopt
     >>> beam = cdopt.bank.load("beam-stiff-middle").step
@@ -174,11 +174,11 @@ class CompatibleCD:
         ----------
         backend : for the second step, by default "newton", or "clarabel" where constraints were
             added; ``options`` are its settings.
-        classic : for the first step: a backend, or a classic solution of this step that is
-            already there, which is certified again; by default the same backend and settings.
+        classic : for the first step: a backend, or an existing classic solution of this step,
+            which is certified again; by default the same backend and settings.
         tol, warm_start, verbose, check : as in ``Formulation.solve``.
-        time_limit : seconds for both steps: the second has what the first left. Where the first
-            ends without certified forces for want of time, its solution is what is returned.
+        time_limit : seconds for both steps. If the first ends without certified forces for lack of
+            time, its solution is returned.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class CompatibleCD:
                 first, formulation=self.name, classic=first, certificates=_as_classic(first)
             )
         network = self.network(first)
-        earlier: WarmStart | None = None  # on today's closed contacts
+        earlier: WarmStart | None = None  # on the present closed contacts
         if isinstance(warm_start, StepSolution):
             warm_start = None if warm_start.f is None else warm_start.warm_start()
         if warm_start is not None:
@@ -242,7 +242,7 @@ class CompatibleCD:
     def _solve_each(
         self, stack: Stack, backend: Any, *, tol: float = TOLERANCE, **options: Any
     ) -> list[StepSolution]:
-        """The solutions of the steps of a ``stack``, whose one step it has; rigid joints alone."""
+        """The solutions of the steps of a ``stack``, whose step it has; rigid joints only."""
         chosen = resolve("newton" if backend is None else backend, **options)
         common: dict[str, Any] = {"tol": tol, "check": False}
         if self.epsilon is not None:
@@ -299,7 +299,7 @@ class CompatibleCD:
 
     @cached_property
     def springs(self) -> Eliminated | None:
-        """The step in coordinates that keep its rigid joints alone; None where all are rigid."""
+        """The step in coordinates that satisfy only its rigid joints; None if all are rigid."""
         if self.joints is None or not self.joints.soft.size:
             return None
         return eliminated(self.joints.given, springs=True)
@@ -337,7 +337,7 @@ class CompatibleCD:
 
         Raises
         ------
-        InvalidInput : the solution holds no forces on the contacts of this step.
+        InvalidInput : the solution has no forces on the contacts of this step.
         """
         checks.instance("classic", classic, StepSolution)
         return self._network(classic, self._closed_tol(classic))
@@ -377,7 +377,7 @@ class CompatibleCD:
         )
 
     def truss(self, network: ClosedNetwork) -> NoTensionTruss:
-        """Equation (36) on the closed network; with N alone, N f = N f_classic."""
+        """Equation (36) on the closed network; with only N, N f = N f_classic."""
         checks.instance("network", network, ClosedNetwork)
         step, contacts, data = self.step, network.contacts, self.classic_cd.data
         more: dict[str, Any] = {}
@@ -401,7 +401,7 @@ class CompatibleCD:
         return NoTensionTruss.of(truss, self.form)
 
     def latex(self) -> str:
-        """Both problems as mathematics, or the one."""
+        """Both problems as mathematics, or the single one."""
         if self.epsilon is not None:
             return self.compliant_cd.latex()
         second = align(
@@ -416,7 +416,7 @@ class CompatibleCD:
         return self.classic_cd.latex() + "\n" + second
 
     def _repr_latex_(self) -> str:
-        """What a notebook shows."""
+        """The formulas in a notebook."""
         return self.latex()
 
     @property
@@ -441,7 +441,7 @@ class CompatibleCD:
         return self._one_step("velocity").velocity
 
     def with_constraints(self, *constraints: cp.Constraint) -> Self:
-        """The one-step method with constraints of your own, as ``Formulation.with_constraints``.
+        """The one-step method with added constraints, as ``Formulation.with_constraints``.
 
         Raises
         ------
@@ -459,7 +459,7 @@ class CompatibleCD:
         return self._with(self._one_step("with_objective").with_objective(expression))
 
     def dual(self, constraint: cp.Constraint) -> Any:
-        """The multiplier of a ``constraint`` of your own, as ``Formulation.dual``.
+        """The multiplier of an added ``constraint``, as ``Formulation.dual``.
 
         Raises
         ------
@@ -482,7 +482,7 @@ class CompatibleCD:
     # --- pieces ------------------------------------------------------------------------
 
     def motion_of(self, classic: StepSolution) -> FloatArray | None:
-        """v⁺ (nv,) of a ``classic`` solution, in the coordinates of the step that keep its joints.
+        """v⁺ (nv,) of a ``classic`` solution, in coordinates that satisfy the joints.
 
         Raises
         ------
@@ -497,7 +497,7 @@ class CompatibleCD:
 
         Raises
         ------
-        InvalidInput : it holds no forces or motion of this step.
+        InvalidInput : it has no forces or motion of this step.
         """
         checks.instance("classic", classic, StepSolution)
         data = self.classic_cd.data
@@ -517,7 +517,7 @@ class CompatibleCD:
     ) -> StepSolution:
         """The second solution on all contacts, with motion and gap of the first.
 
-        ``covered`` takes the place of its certificate.
+        ``covered`` replaces its certificate.
         """
 
         def everywhere(forces: Any) -> Any:
@@ -583,7 +583,7 @@ def _first_step(iterate: Iterate, truss: NoTensionTruss, network: ClosedNetwork)
 def _covered(
     second: StepSolution, truss: NoTensionTruss, network: ClosedNetwork
 ) -> dict[str, Certificate]:
-    """The certificate of the second solution, with what the first step did to its forces."""
+    """The certificate of the second solution, with the effect of the first step on its forces."""
     iterate, certificate = second.iterate, second.certificate
     if iterate is None or iterate.motion is None or certificate is None:
         return {}

@@ -36,10 +36,10 @@ class CompatibleFriction:
     ----------
     step : with friction; its ``stiffness`` and ``friction.stiffness_ratio`` set the ratios.
     law : of the motion, "coulomb" or "associated". flow : of the micro-slip.
-    history : forces of the increment of load before, matched by contact ids; a contact that is new
+    history : forces of the previous increment of load, matched by contact ids; a new contact
         starts without force.
-    sliders : what Coulomb's micro-slip does with contacts that slide in the motion: "refuse", or
-        "haar-karman" for the associated flow, which is in the label of the forces.
+    sliders : treatment, with Coulomb's micro-slip, of contacts that slide in the motion: "refuse",
+        or "haar-karman" for the associated flow; the label of the forces states it.
 
     Raises
     ------
@@ -48,7 +48,7 @@ class CompatibleFriction:
     Notes
     -----
     Joints of finite stiffness are springs of the network, relative to its contacts; with a history
-    they go on from the forces that it has of them.
+    they continue from their forces in it.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class CompatibleFriction:
         step.require_no_moments("CompatibleFriction")
 
     def network(self, solution: str | Backend | StepSolution | None = None) -> FrictionNetwork:
-        """The network of a certified solution, or of the backend that finds one.
+        """The network of a certified solution, or of that of a backend.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class CompatibleFriction:
 
     @cached_property
     def springs(self) -> Eliminated | None:
-        """The step in coordinates that keep its rigid joints alone; None where all are rigid."""
+        """The step in coordinates that satisfy only its rigid joints; None if all are rigid."""
         joints = self.problem.joints
         if joints is None or not joints.soft.size:
             return None
@@ -177,7 +177,7 @@ def network_on(
     trial: FloatArray | None = None,
     equal: bool = False,
 ) -> FrictionNetwork:
-    """The network of a step on faces of its motion; ``equal`` springs, or its own."""
+    """The network of a step on faces of its motion; springs are ``equal`` or those of the step."""
     step, rows = problem.step, _rows_of(problem, faces)
     ratio = 1.0 if step.friction is None else step.friction.stiffness_ratio
     normal = np.arange(rows.shape[0]) % problem.data.d == 0

@@ -30,13 +30,13 @@ class ElasticStep(Formulation):
 
     Attributes
     ----------
-    step : the step as it was given; in coordinates that keep its joints.
+    step : the given step, in coordinates that satisfy its joints.
     """
 
     step: ContactStep
 
     def _take(self, step: Step, form: str) -> ContactStep:
-        """The step, after a check; refuse what is not a ContactStep. Keep the form asked for."""
+        """Check that the step is a ContactStep, and store it and the form."""
         checks.instance("step", step, Step)
         step = with_matrices(step, type(self).__name__)
         step.require_frictionless(type(self).__name__)
@@ -50,8 +50,8 @@ class CompliantCD(ElasticStep):
     Parameters
     ----------
     step : the step; its ``stiffness`` times ``kappa`` is in N/m^(p−1).
-    power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz; by default the step's own.
-    kappa : κ, factor on the step's stiffness, that of its joints included.
+    power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz; by default that of the step.
+    kappa : κ, factor on the step's stiffness, including that of its joints.
     form : "velocity" for the primal, "force" for the dual, which solvers find easier when stiff.
 
     Raises

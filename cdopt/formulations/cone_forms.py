@@ -1,6 +1,6 @@
-"""How CVXPY states that forces are in the cones K, or rates in the dual cones K*.
+"""CVXPY statements of forces in the cones K, and of rates in the dual cones K*.
 
-A further kind of cone needs one more form, and its entry of ``_FORMS``.
+A further kind of cone needs a form here, and its entry in ``_FORMS``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ConeForm(ABC):
         """B w + rest ∈ K*; ``rest`` are more addends (rows,) with their names."""
 
     def lost(self, rates: cp.Expression, weight: FloatArray) -> list[Term]:
-        """Terms of the objective in motions: the power that ``rates`` (rows,) lose in sets K.
+        """Terms of the objective in motions: the power that ``rates`` (rows,) dissipate in sets K.
 
         It is the support function of K at −g, times the ``weight`` (rows,): zero for cones.
         """
@@ -57,11 +57,11 @@ class ConeForm(ABC):
 
     @abstractmethod
     def multipliers(self, stated: list[Term]) -> FloatArray | None:
-        """(rows,) forces, from the multipliers of what ``dual`` has ``stated``."""
+        """(rows,) forces, from the multipliers of the constraints ``stated`` by ``dual``."""
 
     @abstractmethod
     def seed(self, stated: list[Term], f: FloatArray) -> None:
-        """Write forces f (rows,) as the multipliers of what ``dual`` has ``stated``."""
+        """Write forces f (rows,) as the multipliers of the constraints ``stated`` by ``dual``."""
 
 
 class HalfLineForm(ConeForm):
@@ -70,7 +70,7 @@ class HalfLineForm(ConeForm):
     signed = False
 
     def holds(self, f: cp.Expression) -> list[Term]:
-        """Nothing more than the sign of f, where the variable has it."""
+        """Only the sign of f, unless the variable has it."""
         return [Term("f ≥ 0", None if f.is_nonneg() else f >= 0)]
 
     def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
@@ -115,7 +115,7 @@ class LineForm(ConeForm):
 
 
 class BoxForm(ConeForm):
-    """|f| ≤ a; any g, which loses the power a|g|."""
+    """|f| ≤ a; any g, which dissipates the power a|g|."""
 
     loses, conditions = True, 0
     cones: Boxes
@@ -146,7 +146,7 @@ class FrictionForm(ConeForm):
     cones: FrictionCones
 
     def holds(self, f: cp.Expression) -> list[Term]:
-        """‖f_T‖ ≤ μ f_n; of μ = 0 the sign of f_n is left."""
+        """‖f_T‖ ≤ μ f_n; for μ = 0 the sign of f_n remains."""
         nc, d = self.cones.nc, self.cones.d
         columns = cp.reshape(f, (nc, d), order="C")
         normal = columns[:, 0]
@@ -407,7 +407,7 @@ _FORMS: dict[type[Cones], type[ConeForm]] = {
 
 
 def form_of(cones: Cones) -> ConeForm:
-    """How CVXPY states these cones."""
+    """The CVXPY statement of these cones."""
     return _FORMS[type(cones)](cones)
 
 

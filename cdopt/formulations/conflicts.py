@@ -1,9 +1,9 @@
-"""Which constraints of a user contradict each other or the contact conditions, with a proof.
+"""Added constraints that contradict each other or the contact conditions, with a proof.
 
 Each constraint is relaxed by a variable τ ≥ 0 in the unit of its terms, and Σ τ is minimised
-under the conditions on the contacts alone (Chinneck, *Feasibility and Infeasibility in
+under the contact conditions (Chinneck, *Feasibility and Infeasibility in
 Optimization*, 2008, chapter 6). By weak duality the multipliers y of the relaxed constraints give a
-bound that holds for all answers:
+bound for all answers:
 
     forces f ∈ K     yᵀ(constraints) = rᵀf + c with r ∈ K*, so that it is at least c
     motions w        yᵀ(constraints) = fᵀ(G w + p) + c with f ∈ K, so that it is at least c
@@ -32,7 +32,7 @@ KIND = "added constraints"
 
 
 def conflict(statement: Statement) -> tuple[InfeasibilityProof, str] | None:
-    """A proof that no answer meets a user's constraints, and how they read; None without one."""
+    """A proof that no answer satisfies the added constraints, and their text; None without one."""
     addition = statement.addition
     slacks = [cp.Variable(nonneg=True) for _ in addition.constraints]
     stated = list(addition.stated)

@@ -1,11 +1,11 @@
-"""What users add to a formulation: constraints and objectives, their multipliers, their optimality.
+"""Constraints and objectives added to a formulation, their multipliers and optimality.
 
 With the multipliers λ of the added constraints, the extended problem has the optimality conditions
 of a contact problem whose rates or loads are changed by the gradient a of λᵀ(constraints) and of
 the added objective, and those of the added constraints themselves::
 
-    forms in forces     p + a (rows,) in m/s: rates that keep the forces where you want them
-    forms in motions    F̃ + a (nv,) in N, or M v* − a in N s: loads that keep the motion there
+    forms in forces     p + a (rows,) in m/s: rates that enforce the constraints on forces
+    forms in motions    F̃ + a (nv,) in N, or M v* − a in N s: loads that enforce those on motions
 
 The first are certified as those of any contact problem. Of the others there are four residuals,
 each over the size of the terms of its row:
@@ -15,7 +15,7 @@ each over the size of the terms of its row:
 - ``added complementarity`` a multiplier where the constraint is not met with equality
 - ``added variables``       the gradient with respect to variables that are not the formulation's
 
-CVXPY's own reduction to cones states what is not affine, as it would for a solver, so that every
+CVXPY reduces what is not affine to cones, as it would for a solver, so that every
 constraint has affine arguments and every gradient is exact.
 """
 
@@ -55,7 +55,7 @@ class Addition:
 
     Attributes
     ----------
-    constraints : as they were written. stated : the same with affine arguments, and more of them.
+    constraints : as written. stated : the same, reduced to affine arguments.
     objectives : expressions that are minimised with the objective, in its unit. costs : the same,
         quadratic or affine.
     """
@@ -106,7 +106,7 @@ class Addition:
         return list(by_id.values())
 
     def require_own(self, own: Iterable[cp.Variable | None], name: str) -> None:
-        """Refuse variables of other formulations, and those of this one that mean nothing alone.
+        """Refuse variables of other formulations, and internal ones of this one.
 
         Raises
         ------
@@ -152,15 +152,15 @@ class ExtendedIterate(Iterate):
 
 @dataclass(frozen=True, eq=False)
 class OwnOptimality:
-    """The optimality of added constraints at the values that CVXPY's variables hold.
+    """The optimality of added constraints at the values of CVXPY's variables.
 
     Attributes
     ----------
     gradient : by the variable's id, of λᵀ(constraints) and the added objectives, in the unit of the
         statement's objective.
-    constant : of λᵀ(constraints), what does not depend on the variables.
-    multipliers : of the constraints as they were written, in the same unit.
-    residuals : the four of the module's text.
+    constant : the part of λᵀ(constraints) that does not depend on the variables.
+    multipliers : of the constraints as written, in the same unit.
+    residuals : the four of the module.
     """
 
     gradient: Mapping[int, FloatArray]
@@ -173,11 +173,11 @@ class OwnOptimality:
 def optimality(
     addition: Addition, weights: Mapping[int, FloatArray], unit: float
 ) -> OwnOptimality | None:
-    """How far added constraints and objectives are from their own optimality.
+    """The optimality of added constraints and objectives.
 
     Parameters
     ----------
-    weights : by id of the formulation's own variables, the energy of the part of each entry.
+    weights : by id of the formulation's variables, the energy of the part of each entry.
     unit : of the statement's objective, J or W.
 
     Returns
@@ -285,7 +285,7 @@ class _Row:
 
     @classmethod
     def of(cls, constraint: cp.Constraint, weights: Mapping[int, FloatArray]) -> _Row | None:
-        """A constraint as CVXPY holds it now; None without values or multipliers."""
+        """A constraint at its present values; None without values or multipliers."""
         linear = isinstance(constraint, _SIGNED)
         expressions = [constraint.expr] if linear else list(constraint.args)
         arguments = [_Argument.of(expression, weights) for expression in expressions]
@@ -362,8 +362,8 @@ def with_rates(
 
     Parameters
     ----------
-    on_forces : (rows,) gradient by the forces, m/s, or m of a static network.
-    on_motion : (nv,) gradient by the motion of a step, N.
+    on_forces : (rows,) gradient with respect to forces, m/s, or m of a static network.
+    on_motion : (nv,) gradient with respect to the motion of a step, N.
     """
     rates = on_forces
     if on_motion.any() and data.inertia is not None:
@@ -377,7 +377,8 @@ def with_rates(
 def with_loads(data: ContactProblem, on_motion: FloatArray) -> ContactProblem:
     """The problem of a form in motions with the gradient of added constraints as loads.
 
-    ``on_motion`` (nv,) is the gradient by the motion: N s of a step, N of a static network.
+    ``on_motion`` (nv,) is the gradient with respect to the motion: N s of a step, N of a static
+    network.
     """
     if not on_motion.any():
         return data

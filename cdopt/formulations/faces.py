@@ -1,4 +1,4 @@
-"""The faces of friction cones that a motion leaves to its contacts."""
+"""The faces of friction cones at the contacts, given a motion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Faces(Frozen):
     mu : (nc,) friction coefficients.
     forces : (nc, d) N, the nearest forces on the faces to those of the answer.
     load : F̃ (nv,) = Bᵀ forces, or N forces in m/s with N alone.
-    projected : size of what the faces left out of Bᵀf, relative to the largest |B|ᵀ|f|.
+    projected : size of the part of Bᵀf off the faces, relative to the largest |B|ᵀ|f|.
     tol : share of the local speed of a contact below which its rates are zero.
     """
 

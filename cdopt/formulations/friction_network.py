@@ -1,11 +1,11 @@
 """Forces of a step with friction, resolved by compatibility.
 
 A step with friction determines the motion v⁺ and the load F̃ = Bᵀf, but rarely the forces. Given
-the contact rates g of v⁺, under either law, the forces that have it are a convex set of faces:
+the contact rates g of v⁺, under either law, the admissible forces are a convex set of faces:
 
     A(v⁺) = {Bᵀf = F̃;  f ∈ K_μ at rest;  f = α (1, −μ g_T/‖g_T‖), α ≥ 0, sliding;  f = 0 open}
 
-Without the faces, Bᵀf = F̃ alone would load open contacts and turn friction against sliding. Among
+Without the faces, Bᵀf = F̃ would allow forces at open contacts and friction along the sliding. Among
 these forces elastic contacts with friction carry, in the limit of infinite stiffness, by Haar &
 Kármán's principle (associated micro-slip) those nearest to trial forces t, D = diag(k_n, k_t, k_t):
 
@@ -14,7 +14,7 @@ Kármán's principle (associated micro-slip) those nearest to trial forces t, D 
 
 with Π the projection onto the faces in the norm of D⁻¹. Micro-slip by Coulomb's law is not
 associated: f_n = (t_n − k_n B_n u)₊, and f_T is t_T − k_t B_T u cut to μ f_n. That is what the
-springs of a discrete-element model tend to. Both agree where no contact slips.
+springs of a discrete-element model tend to. Both agree if no contact slips.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def faces_of(data: ContactProblem, motion: FloatArray | None, f: FloatArray, tol
     """Faces of an answer v⁺ (nv,) and f (nc d,); rates within ``tol`` of local speeds are zero.
 
     A contact whose force is inside its cone, by more than the tolerance, rests whatever its rate;
-    one that carries force is not open. So the load stays within reach of the faces.
+    one that carries a force is not open. So forces on the faces can balance the load.
     """
     if data.cones.moments.any():
         return rolling_faces(data, motion, f, tol)
@@ -91,7 +91,7 @@ def solved_faces(
 ) -> tuple[StepSolution, Faces]:
     """A certified answer to a step with friction, and its faces.
 
-    ``solution`` is one of this step, or the backend that finds it, in ``time_limit`` seconds;
+    ``solution`` is one of this step, or a backend, with ``time_limit`` seconds;
     default auto. ``tol`` is by default ten times the worst residual, at least 1e-7.
     """
     if isinstance(solution, StepSolution):
@@ -126,12 +126,12 @@ class NetworkForces(Frozen):
     ----------
     f, f_t : (nc,) and (nc, d − 1) N. u : (nv,) micro-displacement at the relative stiffness.
     flow : "coulomb" or "associated", of the micro-slip.
-    label : what the forces are, in words.
+    label : a description of the forces.
     residual : largest error of Bᵀf = F̃, relative to the largest load.
     trial : (nc, d) N, the trial forces of a next increment of load.
     contact_ids : (nc,) names of the contacts, or None.
     tol : tolerance of the balance.
-    solution : of the network, with its certificate; None of forces that no network gave.
+    solution : of the network, with its certificate; None for other forces.
     joint_forces : (nj,) N, reactions of the joints of a step, or of those of a network; None
         without joints.
     """
@@ -155,7 +155,7 @@ class NetworkForces(Frozen):
 
     @property
     def certificate(self) -> Certificate | None:
-        """Of balance, faces and law of the springs; None of forces that no network gave."""
+        """Of balance, faces and law of the springs; None for forces of no network."""
         return None if self.solution is None else self.solution.certificate
 
     @property
@@ -167,7 +167,7 @@ class NetworkForces(Frozen):
 class FrictionNetwork(Formulation):
     """An elastic network of contacts with friction, on stated faces.
 
-    ``problem`` is the convex problem of the associated flow, in the form asked for.
+    ``problem`` is the convex problem of the associated flow, in this ``form``.
 
     ``reach`` (nv,) has the lever of each dof, the largest entry of its column of ``B`` (nc d, nv),
     whose rows are those of the contacts in turn.
@@ -175,7 +175,7 @@ class FrictionNetwork(Formulation):
     Parameters
     ----------
     B, B_t : (nc, nv) and (nc (d − 1), nv), as of a step with friction.
-    contact_load : F̃ (nv,) that the contacts must deliver, N and N·m.
+    contact_load : F̃ (nv,), the load that contacts must deliver, N and N·m.
     mu : friction coefficients, one number or (nc,).
     stiffness : relative normal stiffness, one number or (nc,).
     stiffness_ratio : k_t/k_n, one number or (nc,).
@@ -188,14 +188,14 @@ class FrictionNetwork(Formulation):
         numbers; other rows are not read.
     dof_body : (nv,) the body of each dof, for the scales of the certificate.
     joints : ``cdopt.Joints`` of finite relative stiffness: springs that push and pull, whose rows
-        come after those of the contacts. ``contact_load`` has their reactions in it.
+        come after those of the contacts. ``contact_load`` includes their reactions.
     joint_trial : (nj,) N, forces of these springs at u = 0; default none.
 
     Raises
     ------
     InvalidInput : a bad argument.
-    Unsupported : sliding contacts with μ > 0 and Coulomb's micro-slip: their compatibility and
-        their balance have different matrices, so that none or many answers are possible.
+    Unsupported : sliding contacts with μ > 0 and Coulomb's micro-slip: compatibility and
+        balance have different matrices, so that no answer or several are possible.
 
     >>> import cdopt, numpy as np
     >>> ladder = cdopt.bank.load("ladder").step
@@ -300,14 +300,14 @@ class FrictionNetwork(Formulation):
         time_limit: float | None = None,
         **options: Any,
     ) -> NetworkForces:
-        """The forces, by Newton's method on the micro-displacement u, or by any backend of cones.
+        """The forces, by Newton's method on the micro-displacement u, or by a backend for cones.
 
-        Coulomb's micro-slip is no convex problem: it takes Newton's method, which starts from the
-        associated forces, or from ``start``.
+        Coulomb's micro-slip is not a convex problem: Newton's method solves it, starting from the
+        associated forces or from ``start``.
 
         Parameters
         ----------
-        backend : "newton", or for the associated flow any that takes cone programs.
+        backend : "newton", or for the associated flow any that solves cone programs.
         tol : of the balance of Newton's method.
         start : forces to start from; ``options`` and ``time_limit`` (s) are those of other
             backends, as in ``Formulation.solve``.
@@ -333,7 +333,7 @@ class FrictionNetwork(Formulation):
         many, u = self.nc * self.d, iterate.motion
         forces = iterate.forces[:many].reshape(self.nc, self.d)
         missed = np.abs(self.load - self.data.load(iterate.forces)) / self.reach
-        unit = self.data.part_force[self.data.parts.dof]  # a heavy part hides no light one
+        unit = self.data.part_force[self.data.parts.dof]  # separately for heavy and light parts
         residual = float((missed / unit).max(initial=0.0))
         if isinstance(chosen, Newton) and not residual <= tol:
             raise SolveFailed(
@@ -381,13 +381,13 @@ class FrictionNetwork(Formulation):
         return table, slope * root[:, :, None] / root[:, None, :]
 
     def _tried(self, u: FloatArray) -> FloatArray:
-        """y = t − D B u (rows,), N, what springs without friction would carry."""
+        """y = t − D B u (rows,), N, the forces of springs without friction."""
         return np.asarray(self.before - self.k * (self.B @ u))
 
     def kinks(self, forces: NetworkForces, tol: float) -> IntArray:
-        """Closed contacts within ``tol`` of the largest |y| from where f(y) has no derivative.
+        """Closed contacts within ``tol`` of the largest |y| from a kink of f(y).
 
-        These are the onset of slip, and neither force nor gap.
+        Kinks are the onset of slip, and zero force and gap.
         """
         tol = checks.not_negative("tol", tol)
         y, _ = self.linearised(forces)

@@ -52,7 +52,7 @@ from cdopt.problem.step_problems import LAWS, with_lines
 
 _PASSES = 200  # of the fixed point at most
 _COMPILED_ONCE = 3000  # rows up to which CVXPY compiles a parameter in less time than ten passes
-_SETTLED = 1e-12  # the shift changes by less than this share of the speed: nothing more to gain
+_SETTLED = 1e-12  # the shift changes by less than this share of the speed: converged
 
 
 class FrictionalCD(Formulation):
@@ -62,8 +62,8 @@ class FrictionalCD(Formulation):
     ----------
     step : a step with ``friction``.
     law : "coulomb", or "associated" for the convex law.
-    form : "velocity" or "force"; a step known by N and p has the force form alone. Default: the
-        velocity form where the step has matrices.
+    form : "velocity" or "force"; a step known by N and p has only the force form. Default: the
+        velocity form if the step has matrices.
 
     Attributes
     ----------
@@ -131,8 +131,8 @@ class FrictionalCD(Formulation):
     def slater(self) -> Slater:
         """How far the set of admissible rates is from having no interior.
 
-        The result tells whether forces exist and are bounded, along which ``forces`` they are
-        unbounded, or that the associated law has no solution. It costs a cone program of
+        The result shows whether forces exist and are bounded, along which ``forces`` they are
+        unbounded, or that the associated law has no solution. It takes one cone program, by
         Clarabel. Solving computes it only where forces are far above the local loads.
 
         >>> import cdopt, numpy as np
@@ -146,7 +146,7 @@ class FrictionalCD(Formulation):
     def errors_elsewhere(self, solution: StepSolution) -> dict[str, float]:
         """Errors of a solution as Siconos, Inria's report RR-9118 and FCLib define them.
 
-        They are here for comparison with other programs' results. They add m/s to N s, so that
+        Use them to compare with other programs. They add m/s to N s, so that
         they depend on the units; the certificate does not.
 
         Returns
@@ -156,7 +156,7 @@ class FrictionalCD(Formulation):
 
         Raises
         ------
-        InvalidInput : the solution holds no forces, or forces on other contacts.
+        InvalidInput : the solution has no forces, or forces on other contacts.
         """
         checks.instance("solution", solution, StepSolution)
         iterate = solution.iterate
@@ -219,7 +219,7 @@ class FrictionalCD(Formulation):
         return run, best[1]
 
     def _shift_of(self, answer: Iterate) -> FloatArray:
-        """(nc,) m/s: what the law adds to the normal rates of an answer."""
+        """(nc,) m/s, the shift of the normal rates by the law, at an answer."""
         data = answer.data if isinstance(answer, ExtendedIterate) else self.data
         return data.shift(data.gap(answer.motion, answer.forces))
 

@@ -1,4 +1,4 @@
-"""The constraints of MuJoCo's own step as rows with cones, a compliance and a bias.
+"""The constraints of MuJoCo's step as rows with cones, a compliance and a bias.
 
 MuJoCo minimises ½ fᵀ(A + R) f + fᵀ(a⁰ − a_ref) over forces f in a product Ω of sets, A = J M⁻¹ Jᵀ
 (Todorov, ICRA 2014; its documentation, chapter "Computation"). In velocities, times Δt: R Δt is the
@@ -39,7 +39,9 @@ def mujoco_rows(model: Any, data: Any) -> tuple[ConeStep, FloatArray, IntArray]:
     """
     engine, model, now = mujoco_state.current(model, data)
     if model.opt.noslip_iterations:
-        raise Unsupported("noslip_iterations", "they solve another problem after the engine's own")
+        raise Unsupported(
+            "noslip_iterations", "they solve another problem after that of the engine"
+        )
     sticky = np.flatnonzero(getattr(now.contact, "adhesion", np.zeros(now.ncon)) != 0.0)
     if sticky.size:
         raise Unsupported(f"adhesion of contact {sticky[0]}", "its cone has no tip at zero")

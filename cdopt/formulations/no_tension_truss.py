@@ -37,10 +37,10 @@ class NoTensionTruss(Formulation):
     ----------
     B : (nc, nv) gap gradient, sparse or dense.
     contact_load : F̃ (nv,), the generalised force that the contacts must deliver, N and N·m:
-        F̃ = Bᵀf. A beam of weight W resting on supports has contact_load +W upward.
+        F̃ = Bᵀf. For a beam of weight W on supports it is +W upward.
     stiffness : k, one number or (nc,), positive. Only ratios matter to f; u scales with it.
     power : p > 1 of the contact energy w(c) = (k/p) c₊ᵖ: 2 for Hooke, 5/2 for Hertz. Below 1.2
-        overlaps of small forces are less than the round-off of B u, and few answers are certified.
+        overlaps of small forces are below the round-off of B u, and few answers are certified.
     form : "complementary" for (33) and (36), "potential" for the corrected (32).
     free_dofs : the index set Γ_N of free dofs, as indices or a mask; default all. On the
         others the displacement is prescribed and the contacts' sum is a reaction.
@@ -88,7 +88,7 @@ class NoTensionTruss(Formulation):
 
     @staticmethod
     def of(data: ContactProblem, form: str = "complementary") -> NoTensionTruss:
-        """The truss of data that have been checked already."""
+        """The truss of checked data."""
         checks.instance("data", data, ContactProblem)
         form = checks.choice("form", form, TRUSS_FORMS)
         truss = NoTensionTruss.__new__(NoTensionTruss)
@@ -101,7 +101,7 @@ class NoTensionTruss(Formulation):
         against = dataclasses.replace(data, contact_load=read_only(-data.contact_load))
         if proof.kind != data.kind or prove_infeasible(against) is not None:
             return str(proof)
-        hint = "contact_load is what the contacts deliver, upward for a weight"
+        hint = "contact_load is the load that contacts deliver, upward for a weight"
         return f"{proof}; the opposite load can be carried: {hint}"
 
     def latex(self) -> str:

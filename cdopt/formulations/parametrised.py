@@ -1,6 +1,6 @@
 """A step's problem with its data as CVXPY parameters in physical units, for differentiable layers.
 
-The problem keeps the units of the step that it was made of. It is DPP (A. Agrawal et al.,
+The problem keeps the units of the step. It is DPP (A. Agrawal et al.,
 Differentiable Convex Optimization Layers, NeurIPS 2019): loads, gaps and velocities enter the rates
 of the free motion, which are affine in them, and stiffness enters by its inverse.
 """
@@ -23,7 +23,7 @@ _INSTEAD = ("cdopt.gradients",)
 
 
 class Posed(Protocol):
-    """What ``Parametrised`` needs of a formulation."""
+    """Formulations that ``Parametrised`` supports."""
 
     step: Any
     data: Any
@@ -45,7 +45,7 @@ class Posed(Protocol):
 
 
 class StatedData:
-    """The data of a step as CVXPY parameters, and what a statement makes of them.
+    """The data of a step as CVXPY parameters, and expressions for statements.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class StatedData:
         return B @ self.free_motion + E @ self.parameters["phi"] + rest / data.speed
 
     def elastic(self, f: cp.Expression) -> cp.Expression | None:
-        """Σ f²/(2k) in the units of the statement; None where no parameter says 1/k."""
+        """Σ f²/(2k) in the units of the statement; None where no parameter is 1/k."""
         if "flexibility" not in self.parameters:
             return None
         data = self.data
@@ -103,13 +103,13 @@ class Parametrised:
     ----------
     problem : the cvxpy.Problem, DPP.
     parameters : by name, in physical units, as in ``StatedData``; of ``CompliantCD`` in forces with
-        ``flexibility`` 1/k. Their values are those of the step until others are given.
+        ``flexibility`` 1/k. Their initial values are those of the step.
     variables : by name, in physical units: ``v_next`` (nv,) m/s and, in force form, ``f`` (nc,) N.
 
     Raises
     ------
-    Unsupported : another formulation, Coulomb's law, which is no convex program; joints,
-        restitution, added constraints, or a step known by N and p alone.
+    Unsupported : another formulation, Coulomb's law, which is not a convex program; joints,
+        restitution, added constraints, or a step known only by N and p.
 
     >>> import cdopt
     >>> stated = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step).parametrised()
@@ -142,12 +142,12 @@ class Parametrised:
 
 
 def _why_not(formulation: Posed) -> str:
-    """Why a formulation has no parameters; empty where it has."""
+    """Why a formulation has no parameters; empty if it has."""
     step, data = formulation.step, formulation.data
     if not isinstance(step, ContactStep):
         return "there is no step with matrices"
     reasons = (
-        (data.law == "coulomb", "Coulomb's law is no convex program"),
+        (data.law == "coulomb", "Coulomb's law is not a convex program"),
         (formulation.joints is not None, "the step has joints"),
         (formulation.extended, "constraints were added"),
         (not step.nc, "there are no contacts"),

@@ -14,7 +14,7 @@ from cdopt.problem.step_problems import on_same_network
 
 
 class RigidFormulation(Posed, Protocol):
-    """What ``Prepared`` needs of a formulation."""
+    """Formulations that ``Prepared`` supports."""
 
     bodies: Any
 
@@ -23,8 +23,8 @@ class Prepared:
     """A formulation of a rigid step, solved again for other gaps, velocities and loads.
 
     CVXPY compiles its problem once, with the rates of the free motion as a parameter, and the
-    network's parts, bodies and units are found once. M, B, Δt, friction and whatever else the step
-    has stay. ``Formulation.prepare`` makes it.
+    network's parts, bodies and units are computed once. M, B, Δt, friction and all other data of
+    the step are fixed. ``Formulation.prepare`` makes it.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class Prepared:
     Raises
     ------
     InvalidInput : no formulation.
-    Unsupported : another formulation, one with constraints added, a step known by N and p alone
-        or a form that is so large that the parameter would cost more than it saves.
+    Unsupported : another formulation, one with added constraints, a step known only by N and p,
+        or a form so large that the parameter would cost more than it saves.
 
     >>> import cdopt
     >>> prepared = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step).prepare()

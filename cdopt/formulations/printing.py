@@ -16,7 +16,7 @@ class Term(NamedTuple):
 
 
 _SUPERSCRIPT = str.maketrans("0123456789.-", "⁰¹²³⁴⁵⁶⁷⁸⁹·⁻")
-_WORDS = (  # of a user's constraints, as CVXPY prints them and as they are read
+_WORDS = (  # in added constraints: CVXPY's text and ours
     *((" * ", " "), (" @ ", " "), (" == ", " = "), (" <= ", " ≤ ")),
     *(("PnormApprox(", "norm("), ("PowerApprox(", "power("), ("Sum(", "sum(")),
     (", None, False)", ")"),  # no axis
@@ -28,7 +28,11 @@ _MEANING = {
     "c": "c the overlaps",
     "s": "s the slip",
 }
-PHYSICAL = {"forces": "N", "velocity": "m/s", "displacement": "m"}  # what users write, and its unit
+PHYSICAL = {
+    "forces": "N",
+    "velocity": "m/s",
+    "displacement": "m",
+}  # physical quantities and their units
 
 
 class PrintedProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
@@ -70,9 +74,9 @@ class PrintedProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
 
 
 def words(written: object, expressions: Mapping[str, cp.Expression | None]) -> str:
-    """A user's constraint or expression as it was written, with the signs of mathematics.
+    """An added constraint or expression as written, with mathematical signs.
 
-    ``expressions`` are what users write, by name, such as "forces", which have physical units.
+    ``expressions`` are the physical quantities by name, such as "forces".
     """
     text = str(written)
     for name, expression in expressions.items():

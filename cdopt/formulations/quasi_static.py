@@ -42,7 +42,7 @@ class QuasiStatic(NoTensionTruss):
     free_dofs : the free dofs, as indices or a mask; default all.
     prescribed_u : (nv,) displacement of the dofs that are not free, m; default zero.
     contact_ids : (nc,) names of the contacts.
-    dof_body : (nv,) the body of each dof; names the bodies that nothing holds.
+    dof_body : (nv,) the body of each dof; used to name bodies that are not supported.
     two_sided : (nc,) mask, or indices, of elastic joints, which also pull where their gap opens:
         their forces are k|c|^(p−1) sign c, c = −(Φ + B u); by default none.
 
@@ -53,8 +53,8 @@ class QuasiStatic(NoTensionTruss):
     Notes
     -----
     The solution's u (nv,) is the displacement, its ``gap`` (nc,) is Φ + B u in m. ``solve`` raises
-    SolveFailed when the energy has no minimum, naming bodies that the load drives and nothing
-    holds; its ``proof`` is their motion.
+    SolveFailed when the energy has no minimum, and names bodies that move without resistance;
+    its ``proof`` is their motion.
 
     >>> import cdopt
     >>> ball = cdopt.QuasiStatic([[1.0]], phi=[0.25], applied=[-3.0], stiffness=6.0)
@@ -91,7 +91,7 @@ class QuasiStatic(NoTensionTruss):
         )
 
     def _why(self, proof: InfeasibilityProof) -> str:
-        """The names of the bodies that nothing holds, and the proof."""
+        """The names of the bodies that are not supported, and the proof."""
         work = -self.data.contact_load * proof.vector
         body, what = self.data.dof_body, "bodies"
         if body is None:

@@ -40,7 +40,7 @@ _ZERO = 1e-12  # smaller shape functions are zero
 class ReducedTruss(QuasiStatic):
     """A truss whose displacements are u = u₀ + P ū.
 
-    ``reduced`` explains the parameters, weights among them.
+    ``reduced`` explains the parameters, also ``weights``.
 
     Attributes
     ----------
@@ -112,10 +112,10 @@ class ReducedTruss(QuasiStatic):
     def unbalanced_energy(self, solution: StepSolution) -> FloatArray:
         """Estimate of the error, by dof of the whole truss (nv,), J.
 
-        What each body would gain if it alone moved to balance its forces, ½ rᵀK⁻¹r with its
-        residual r = −F̃ + Bᵀf and its block K of the stiffness: large where the motion of the bodies
-        differs from the interpolated one (non-affine motion). With ``dof_body`` the blocks are
-        those of the bodies, otherwise single dofs.
+        The energy that each body would gain if only it moved to balance its forces, ½ rᵀK⁻¹r with
+        its residual r = −F̃ + Bᵀf and its block K of the stiffness: large where the motion of the
+        bodies differs from the interpolated one (non-affine motion). With ``dof_body`` the blocks
+        are those of the bodies, otherwise single dofs.
         """
         data, law = self.truss.data, self.truss.data.elastic_law
         free = np.ones(data.nv, dtype=bool) if data.free is None else data.free
@@ -325,7 +325,7 @@ class Representatives:
         Parameters
         ----------
         pairs : (nc, 2) the particles of each contact, −1 for a wall.
-        radius : m; zero samples the representatives alone.
+        radius : m; zero samples only the representatives.
 
         Raises
         ------
@@ -357,7 +357,7 @@ class Representatives:
         Parameters
         ----------
         energy : (nv,) estimate of the error by dof, J: ``ReducedTruss.unbalanced_energy``.
-        share : of the whole error, what the refined elements have at least (W. Dörfler, SIAM J.
+        share : least share of the whole error in the refined elements (W. Dörfler, SIAM J.
             Numer. Anal. 33, 1996).
 
         Returns

@@ -1,4 +1,4 @@
-"""Faces of cones with moments: which forces a motion leaves to contacts that resist turns.
+"""Faces of cones with moments: admissible forces of contacts that resist rotation, given a motion.
 
 The rows after the normal one are in groups, sliding and turning of the product cone, all of them of
 the elliptic one. A group whose rates are not zero has the force of its slip, in proportion to the
@@ -58,7 +58,7 @@ def groups_of(widths: tuple[int, ...]) -> list[slice]:
 def rolling_faces(
     data: ContactProblem, motion: FloatArray | None, f: FloatArray, tol: float
 ) -> RollingFaces:
-    """Faces of an answer, as ``faces_of`` finds them; moments are measured by arms of contacts."""
+    """Faces of an answer, as in ``faces_of``; moments are scaled by arms of contacts."""
     cones, w, scales = data.cones, data.mobility, step_scales(data)
     local, rates = scales.local(motion, f), data.gap(motion, f)
     arm = np.broadcast_to(np.asarray(data.scales.lever), rates.shape)

@@ -10,8 +10,8 @@ series and relaxation times τ of both bodies added,
     v̂_n = δ/(h + τ),    R_n = max(β² w/(4π²), 1/(h k (h + τ))),    R_t = σ w,
 
 with σ = 1e-3, β the plant's near-rigid threshold, and the mean mobility w = ‖W_ii‖_F/3. μ is the
-harmonic mean 2 μ₁ μ₂/(μ₁ + μ₂). Three details decide the digits. They were found by comparison with
-Drake's velocities:
+harmonic mean 2 μ₁ μ₂/(μ₁ + μ₂). Three details affect the last digits; they were found by comparison
+with Drake's velocities:
 
 - W_ii is estimated with the diagonal of A, not with A;
 - the contact point divides the line between the witness points by the stiffness of the bodies:

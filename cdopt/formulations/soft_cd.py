@@ -50,8 +50,7 @@ class SoftCD(Formulation):
     ----------
     compliance : R (rows,); rows of joints of finite stiffness k come last, with R = 1/(k Δt).
     own_bias : whether b was given, and is not that of the step.
-    order : (rows,) the place of each row of the engine among the rows; None where no engine wrote
-        them.
+    order : (rows,) the place of each row of the engine among the rows; None without an engine.
 
     Raises
     ------
@@ -61,7 +60,7 @@ class SoftCD(Formulation):
     Notes
     -----
     Todorov, ICRA 2014; Castro, Permenter & Han, IEEE Trans. Robotics 39 (2023). The law is the
-    associated one: what slides separates at μ‖g_T‖ − R f.
+    associated one: sliding contacts separate at μ‖g_T‖ − R f.
 
     >>> import cdopt
     >>> beam = cdopt.bank.load("beam-uniform").step
@@ -92,11 +91,11 @@ class SoftCD(Formulation):
 
     @classmethod
     def from_mujoco(cls, model: Any, data: Any, form: str = "force") -> SoftCD:
-        """MuJoCo's own step of a model in the state that its data holds.
+        """MuJoCo's step of a model in the state of its data.
 
         Every active constraint is a row: equalities, dry friction of joints and tendons, limits,
         and contacts as pyramids or ellipses. R is MuJoCo's efc_R and b follows from its efc_aref,
-        so that impedances, solref and impratio are in them. ``row_forces`` and ``acceleration`` of
+        so that they include impedances, solref and impratio. ``row_forces`` and ``acceleration`` of
         the solution are the engine's efc_force and qacc.
 
         Parameters
@@ -116,16 +115,16 @@ class SoftCD(Formulation):
 
     @classmethod
     def from_sap(cls, plant: Any, context: Any, form: str = "force") -> SoftCD:
-        """The step of Drake's SAP solver of a plant in the state that its context holds.
+        """The step of Drake's SAP solver of a plant in the state of its context.
 
-        The contacts are the rows. Their compliance is SAP's, near-rigid regularisation included:
-        below a floor of softness that the plant's threshold sets, no contact is.
+        The contacts are the rows. Their compliance is SAP's, including its near-rigid
+        regularisation: the plant's threshold sets the least compliance.
 
         Parameters
         ----------
         plant : a pydrake MultibodyPlant with a time step, point contact, and the discrete contact
             approximation "sap", connected to its SceneGraph.
-        context : the plant's own, of a diagram's context; it is not written to.
+        context : of the plant, from a diagram's context; it is not changed.
 
         Raises
         ------
@@ -143,7 +142,7 @@ class SoftCD(Formulation):
 
         Raises
         ------
-        InvalidInput : the solution holds no forces, or those of another problem.
+        InvalidInput : the solution has no forces, or those of another problem.
         """
         forces = self._iterate("solution", solution)[1]
         return read_only(forces.copy() if self.order is None else forces[self.order])
@@ -153,7 +152,7 @@ class SoftCD(Formulation):
 
         Raises
         ------
-        InvalidInput : the solution holds no motion, or that of another problem.
+        InvalidInput : the solution has no motion, or that of another problem.
         """
         motion, start = self._iterate("solution", solution)[0], self.data.start
         return read_only((motion - np.asarray(start)) / self.data.dt)
@@ -172,7 +171,7 @@ class SoftCD(Formulation):
     def stiffer(self, factor: float) -> SoftCD:
         """The same step with the compliance divided by a positive ``factor``.
 
-        The bias stays, so that only what the softness does to forces changes.
+        The bias is unchanged, so that only the effect of softness on forces changes.
         """
         factor = checks.positive("factor", factor)
         other = copy.copy(self)
@@ -185,7 +184,7 @@ class SoftCD(Formulation):
     def sweep(
         self, softness: Any = _SOFTNESS, backend: str | Backend | None = None
     ) -> StiffnessSweep:
-        """Forces at less and less softness: which settle, and to what.
+        """Forces at decreasing softness, and their limit.
 
         Parameters
         ----------

@@ -105,7 +105,7 @@ class Statement(ABC):
             self._rates.save_value(self._given_rates())
         return self._stated
 
-    # physical quantities by the variables; None where the form does not hold them
+    # physical quantities by the variables; None if the form does not have them
 
     @property
     def forces(self) -> cp.Expression | None:
@@ -140,7 +140,7 @@ class Statement(ABC):
 
     @abstractmethod
     def iterate(self) -> Iterate | None:
-        """The primal–dual pair that the variables hold, in physical units."""
+        """The primal–dual pair in the variables, in physical units."""
 
     @abstractmethod
     def seed(self, start: WarmStart) -> None:
@@ -149,7 +149,7 @@ class Statement(ABC):
     @property
     @abstractmethod
     def own(self) -> dict[str, cp.Variable]:
-        """By "forces" or "motion" the variables that expressions of users may hold."""
+        """By "forces" or "motion" the variables that added expressions may use."""
 
     @property
     @abstractmethod
@@ -158,7 +158,7 @@ class Statement(ABC):
 
     @property
     def _others(self) -> list[cp.Variable]:
-        """Variables that expressions of users cannot hold."""
+        """Variables that added expressions cannot use."""
         return []
 
     def physical_units(self) -> list[tuple[cp.Variable, FloatArray]]:
@@ -172,9 +172,9 @@ class Statement(ABC):
         return units
 
     def extended(self, addition: Addition) -> Self:
-        """The same statement on the same variables, with constraints and objectives of a user.
+        """The same statement on the same variables, with added constraints and objectives.
 
-        They may tie parts: one unit of energy for all.
+        They may couple parts: one unit of energy for all.
         """
         other, energy = copy.copy(self), self.data.part_energy
         other.weight = energy / (float(energy.max(initial=0.0)) or 1.0)
@@ -189,7 +189,7 @@ class Statement(ABC):
         return other
 
     def in_words(self, written: cp.Expression | cp.Constraint) -> str:
-        """What a user wrote on physical quantities, by their names: "forces[1] ≤ 2.0"."""
+        """The text of an added expression, with names of physical quantities: "forces[1] ≤ 2.0"."""
         return words(written, {name: getattr(self, name) for name in PHYSICAL})
 
     def shifted(self, shift: FloatArray) -> Self:
@@ -213,7 +213,7 @@ class Statement(ABC):
         return other
 
     def with_optimality(self, iterate: Iterate) -> ExtendedIterate:
-        """The iterate with what CVXPY's variables hold of the user's constraints and objectives."""
+        """The iterate with the values of the added constraints and objectives."""
         data, weights = self.data, {"forces": self.row_weight, "motion": self.dof_weight}
         by_id = {variable.id: weights[name] for name, variable in self.own.items()}
         conditions = optimality(self.addition, by_id, self.unit)
@@ -241,7 +241,7 @@ class Statement(ABC):
     def weak_duality(
         self, gradient: Mapping[int, FloatArray], constant: float
     ) -> tuple[float, FloatArray, float]:
-        """The least value that the contact conditions leave to an affine function.
+        """The least value of an affine function under the contact conditions.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class Statement(ABC):
         motions), and by how much the proof misses its own conditions, relative.
         """
 
-    # --- what both share ---------------------------------------------------------------
+    # --- common to both ----------------------------------------------------------------
 
     def _with_shift(self, shift: FloatArray | None) -> FloatArray:
         """(rows,) rates of the free motion, with a ``shift`` (nc,) in m/s of the normal ones."""

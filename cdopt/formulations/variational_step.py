@@ -59,7 +59,7 @@ _SLIDERS = (
 )
 _NOISE = 8.0 * float(np.finfo(np.float64).eps)  # of the terms of a load, what is round-off
 _SYMMETRY_TOL = 1e-10  # asymmetry beyond this share of the largest entry is no round-off
-_SEMIDEFINITE_TOL = 1e-9  # of each dof's own damping: what an eigenvalue may fall below zero
+_SEMIDEFINITE_TOL = 1e-9  # of each dof's damping: an eigenvalue may be this far below zero
 
 
 # --- dissipation Q = −C q̇ + drive over one step ------------------------------------------
@@ -71,7 +71,7 @@ class StepDamping:
     Parameters
     ----------
     matrix : C (nv, nv) at q_α, symmetric positive semidefinite, N s/m and N m s.
-    drive : (nv,) N and N·m, what moving walls exert through C at q_α; default none.
+    drive : (nv,) N and N·m, forces of moving walls through C at q_α; default none.
     split : "forced", Q⁻ and Q⁺, of second order; or "paper", Q⁻ and Qᵖ, of first.
     start : C and drive, (nv, nv) and (nv,), at q, in Qᵖ of the paper's split; default those at q_α.
     end : C and drive, (nv, nv) and (nv,), at q_{1−α}, in Q⁺ of the forced split; default those
@@ -130,7 +130,7 @@ class StepDamping:
 def _damping_matrix(name: str, value: Any, nv: int | None) -> sp.csr_array:
     """A symmetric positive semidefinite matrix (nv, nv), sparse or dense.
 
-    In units of each dof's own damping it must factorise once it is shifted a little.
+    In units of each dof's damping it must factorise after a small shift.
     """
     C = checks.symmetric(name, checks.matrix(name, value, nv, nv), _SYMMETRY_TOL)
     diagonal = C.diagonal()
@@ -160,19 +160,19 @@ class VariationalStep(ElasticStep):
         k itself, N/m^(p−1); ``gap_rate`` adds αh gap_rate to g₀. ``v`` is not read.
     mom : (nv,) generalised momentum at the start, kg m/s and kg m²/s.
     alpha : α in [0, 1), where in the step forces are taken; ½ is of second order.
-    power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz; by default the step's own.
+    power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz; by default that of the step.
     damping_matrix : C (nv, nv) at q_α, symmetric positive semidefinite, N s/m and N m s.
     damping : "forced", Q⁻ and Q⁺, of second order; or "paper", Q⁻ and Qᵖ, of first; or a
         ``StepDamping``, where C changes in the step or walls move, and then no damping_matrix.
     two_sided : (nc,) bool, contacts that also pull: linear, k in N/m whatever the power.
-    form : "velocity" for the primal, which solvers find easier when steps are short; "force" for
-        the dual, which sliders have not.
+    form : "velocity" for the primal, easier for solvers if steps are short; "force" for
+        the dual, not available with sliders.
     sliders : friction with the normal force of a predicted state, ``cdopt.formulations.Sliders``
         with a cap of zero on two-sided contacts; α must not be zero.
 
     Attributes
     ----------
-    gaps : g₀ (nc,), m, with what ``gap_rate`` adds.
+    gaps : g₀ (nc,), m, including ``gap_rate``.
     forces : CVXPY expression of f (nc,), N (force form).
     velocity : CVXPY expression of v̄ = Δq/h (nv,), m/s (velocity form).
     displacement : CVXPY expression of Δq (nv,), m (velocity form).
@@ -185,11 +185,11 @@ class VariationalStep(ElasticStep):
 
     Notes
     -----
-    De Klerk et al. (2021), (29)–(31) corrected. A solution holds, in the order of the step,
+    De Klerk et al. (2021), (29)–(31) corrected. A solution has, in the order of the step,
 
     - ``f`` (nc,) N, forces at q_α, those of two-sided contacts of both signs;
     - ``u`` = Δq (nv,) m; ``mom`` = mom⁺ (nv,) kg m/s, the sum of all impulses of the step, so that
-      what the forces cancel in pairs they keep exactly; ``v_next`` = M⁻¹mom⁺;
+      opposite forces conserve it exactly; ``v_next`` = M⁻¹mom⁺;
     - ``gap`` = g₀ + αBΔq (nc,) m;
     - of a step with joints, J Δq/h + rate = 0, ``joint_forces`` (nj,) N at q_α, among the impulses;
       those of finite stiffness have r = k|c|^(p−1) sign c with c = −α(J Δq + h rate), so that a
@@ -420,7 +420,7 @@ class VariationalStep(ElasticStep):
     def certify(self, iterate: Iterate, tol: float = TOLERANCE) -> Certificate:
         """The certificate of an ``iterate`` at ``tol``; of bonds with a residual of their law.
 
-        Forces of bonds follow from the motion and are stiff: what round-off of it makes of them,
+        Forces of bonds follow from the motion and are stiff: the effect of its round-off,
         k ε (|g₀| + α |B||Δq|) over the local load, is the resolution of ``law of bonds``. Its value
         is zero by construction. The local load of a bond is its force, or that of the momenta and
         loads of its bodies if that is larger.
@@ -507,7 +507,7 @@ class VariationalStep(ElasticStep):
 
 
 def _kept(sliders: Sliders, joints: Eliminated) -> Sliders:
-    """The sliders in coordinates that keep the joints."""
+    """The sliders in coordinates that satisfy the joints."""
     along = np.asarray(sliders.B_t @ joints.motions.offset).reshape(sliders.rate.shape)
     return dataclasses.replace(
         sliders, B_t=sp.csr_array(sliders.B_t @ joints.motions.Z), rate=sliders.rate + along

@@ -209,25 +209,25 @@ class Audit(Frozen):
         return float(np.linalg.norm(forces))
 
     def table(self) -> list[tuple[str, str, str]]:
-        """The four findings as lines: what, value, and what it says."""
+        """The four findings as lines: what, value and result."""
         lines = []
         for name, certificate in self.certificates.items():
-            says = "ok" if certificate.ok else "not ok"
-            lines.append((f"1 certificate, {name}", certificate.shown, says))
+            result = "ok" if certificate.ok else "not ok"
+            lines.append((f"1 certificate, {name}", certificate.shown, result))
         worst = float(self.error.max(initial=0.0))
-        says = f"wrong on {count(self.wrong_bodies.size, 'body')}"
+        result = f"wrong on {count(self.wrong_bodies.size, 'body')}"
         lines.append(
-            ("2 error of mechanics", f"{short(worst)} N", "none" if self.balanced else says)
+            ("2 error of mechanics", f"{short(worst)} N", "none" if self.balanced else result)
         )
         if self.nearest is None:
-            says = "admissible; " if self.admissible else ""
-            lines.append(("3 distance from admissible forces", "–", says + self.failure))
+            result = "admissible; " if self.admissible else ""
+            lines.append(("3 distance from admissible forces", "–", result + self.failure))
         else:
             far = self._size(self.forces - self.nearest)
-            says = "admissible" if self.admissible else "not admissible"
+            result = "admissible" if self.admissible else "not admissible"
             if self.outside.size:
-                says += f", {count(self.outside.size, 'contact')} outside cone or bounds"
-            lines.append(("3 distance from admissible forces", f"{short(far)} N", says))
+                result += f", {count(self.outside.size, 'contact')} outside cone or bounds"
+            lines.append(("3 distance from admissible forces", f"{short(far)} N", result))
         if (choice := self.choice) is not None:
             says = f"no error{self._part.rstrip(',')}"
             lines.append(("4 choice", f"{short(self._size(choice))} N", says))
@@ -321,7 +321,7 @@ class Audit(Frozen):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        header = ("finding", "value", "says")
+        header = ("finding", "value", "result")
         return notebook.table("Audit", header, self.table(), f"{self.summary} {self.basis}")
 
     def __str__(self) -> str:

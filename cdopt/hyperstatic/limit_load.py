@@ -347,7 +347,9 @@ class BalanceProgram:
         if status == "unbounded":
             status, f, _ = self.run(None, 0.0, cp.Constant(1.0))
             if status != "optimal":
-                raise self._failed(f"{self.solver} says {status} of the live load alone", status)
+                raise self._failed(
+                    f"{self.solver} reports {status} for the live load alone", status
+                )
             return np.inf, self.strength.nearest(f / self.multiple), None
         motion = velocity / self.length
         value = float(load.value) * self.multiple
@@ -430,7 +432,7 @@ class BalanceProgram:
         if status in ("infeasible", "unbounded", "infeasible_or_unbounded"):
             return status, np.zeros(0), np.zeros(0)
         if failure or status != "optimal" or balance.dual_value is None:
-            raise self._failed(failure or f"{self.solver} says {status}", status)
+            raise self._failed(failure or f"{self.solver} reports {status}", status)
         forces = np.asarray(f.value) * self.unit[:, None]
         return status, forces, np.asarray(balance.dual_value, dtype=float) / self.row
 
@@ -474,7 +476,7 @@ class BalanceProgram:
         with contextlib.suppress(cp.SolverError):  # then there is no proof
             problem.solve(solver=self.solver)
         if speed.value is None:
-            return self._failed(f"{self.solver} says infeasible, and proves nothing", "infeasible")
+            return self._failed(f"{self.solver} reports infeasible, without a proof", "infeasible")
         motion = read_only(np.asarray(speed.value) / self.length)
         full = motion if self.joints is None else read_only(self.joints.motions.Z @ motion)
         missed = self.data.cones.dual_distance(self.data.B @ motion)[self.closed]
@@ -484,7 +486,7 @@ class BalanceProgram:
         terms = max(float(np.abs(self.live) @ np.abs(motion)), most)
         idle = abs(float(self.live @ motion)) <= _CLEAR * terms
         if not (idle and drive > _CLEAR * powers and violation <= _CLEAR * fastest):
-            return self._failed(f"{self.solver} says infeasible, and proves nothing", "infeasible")
+            return self._failed(f"{self.solver} reports infeasible, without a proof", "infeasible")
         proof = InfeasibilityProof("limit load", full, -drive, violation)
         message = f"no multiple of the live load is balanced by forces in the cones; {proof}"
         return SolveFailed(

@@ -61,7 +61,7 @@ class StabilityVerdict(Frozen):
     limits : limit loads by the name of the live load: each body's weight along "+x", "-x", "+y",
         "-y", or "live".
     bears : where joints have a strength beyond friction, how many times its loads the structure
-        bears, which then says whether admissible forces exist; None otherwise.
+        bears, which decides whether admissible forces exist; None otherwise.
     unsolved : names of the live loads for which the solver found neither a limit nor a proof.
     """
 

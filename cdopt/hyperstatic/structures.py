@@ -49,7 +49,7 @@ class Structure:
 
         Raises
         ------
-        InvalidInput : none of these, no friction, or a file that is not what it says.
+        InvalidInput : none of these, no friction, or a file that does not match its name.
         Unsupported : a step known by N and p alone.
         """
         if isinstance(structure, str | Path):

@@ -2,7 +2,7 @@
 
 Two tables: the contacts, and the bodies. Each is a ``dump local`` or ``dump custom`` of LAMMPS or
 LIGGGHTS, whose last moment is read, or a text with the names of its columns in the first line.
-Columns are told by their names. A name such as ``c_2[7]`` has no meaning that can be read: state
+Columns are identified by their names. If names have no meaning, such as ``c_2[7]``, state
 the meanings in the order of the columns, ``columns="x1 y1 z1 x2 y2 z2 id1 id2 …"``.
 
 | columns of contacts | meaning |
@@ -16,9 +16,9 @@ the meanings in the order of the columns, ``columns="x1 y1 z1 x2 y2 z2 id1 id2 �
 Bodies have id, x, y, z, and radius, mass or both; moments of inertia are those of spheres, or ixx,
 iyy, izz. In the plane there are no z columns.
 
-Codes differ in which body the force acts on. Contacts push, so that the sign is the one by which
-the sum of all normal forces is positive. Normals from body 2 to 1 are told by the centres, and
-turned.
+Codes differ in which body the force acts on. Contacts push, so that the sign is chosen for
+which the sum of all normal forces is positive. Normals from body 2 to 1 are recognised by the
+centres, and reversed.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class ContactList(Frozen):
     step : the bodies at rest, all contacts touching, with friction.
     f, f_t : (nc,) and (nc, d − 1) N, the forces in the list, along the step's normals and tangents.
     ids : (nb,) of the bodies in the table, by their numbers in the step.
-    turned : whether the list has the force on the first body, so that its sign was turned.
-    normals_turned : number of normals that the list had from body 2 to 1, and that were turned.
+    turned : whether the list has the forces on the first body, so that their sign was changed.
+    normals_turned : number of normals from body 2 to 1, which were reversed.
     """
 
     step: ContactStep
@@ -89,9 +89,9 @@ def read(
     density: float | None = None,
     fixed: Any = (),
 ) -> ContactList:
-    """A contact list with its forces, for ``cdopt.audit(found.step, found.f, found.f_t)``.
+    """A contact list with its forces, for ``cdopt.audit(listed.step, listed.f, listed.f_t)``.
 
-    The step calls bodies by their ids in the file, and contacts by both, "7–12" or "7–wall −1".
+    Names of bodies are their ids in the file, names of contacts both ids, "7–12" or "7–wall −1".
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def read_forces(path: str | Path, step: Step) -> tuple[FloatArray, FloatArray | 
 def write(path: str | Path, step: ContactStep, f: Any, f_t: Any = None) -> None:
     """Write contacts and their forces on the second body as a table that ``read`` reads.
 
-    Bodies are called by their numbers, from 0 on; the world is −1.
+    Bodies are numbered from 0; the world is −1.
 
     Parameters
     ----------
@@ -268,8 +268,8 @@ def _away(
 ) -> BoolArray:
     """(nc,) the normals that point from body 2 to 1, by the centres.
 
-    A wall has no centre: there the contact point counts. Bodies that are not convex may touch from
-    behind, so that of bodies with a shape all normals are turned or none, by the most.
+    For a wall, which has no centre, the contact point counts. Nonconvex bodies may touch from
+    behind, so that for bodies with a shape all normals are reversed or none, by the majority.
     """
     ends = np.where((pairs >= 0)[:, :, None], centres[pairs], points[:, None])
     away = np.sum(normals * (ends[:, 1] - ends[:, 0]), axis=1) < 0.0

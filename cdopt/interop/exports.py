@@ -1,10 +1,10 @@
-"""The program of a formulation as a file for other solvers, and answers to it back in newtons.
+"""The program of a formulation as a file for other solvers, and their answers in newtons.
 
 =============== ==================================================================================
 ``.mps, .qps`` quadratic programs, bounds as bounds; HiGHS and most solvers read them
 ``.cbf``       the Conic Benchmark Format of H. Friberg (2016), linear objective, quadratic cones
 ``.npz``       NumPy's arrays, sparse matrices by columns: ``P.data``, ``P.indices``, ``P.indptr``,
-               ``P.shape`` and so on; what they mean is said in ``StatedProgram``
+               ``P.shape`` and so on; ``StatedProgram`` documents them
 ``.mat``       the same names for MATLAB and Octave, with its sparse matrices
 =============== ==================================================================================
 

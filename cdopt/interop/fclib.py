@@ -1,6 +1,6 @@
 """Contact problems of FCLib, the Frictional Contact Library, and their frictionless part.
 
-A file holds one step of a frictional problem, r the impulses and u the relative velocities at
+A file contains one step of a frictional problem, r the impulses and u the relative velocities at
 its contacts, the normal component first in each contact's block of ``spacedim``:
 
 - local: u = W r + q, with W the Delassus matrix of impulses;
@@ -11,15 +11,15 @@ r₁, r₂, or 3 in the plane, and the coefficients ``mu_r`` in m; the cone is t
 are ``fclib_global_rolling`` of fclib.h, and ``fclib_local_rolling``, which is the same by W and q
 and which fclib.h does not have.
 
-``FclibProblem.frictional_step`` is the stored problem, for ``FrictionalCD``; ``step`` its normal
-rows alone, for the frictionless formulations. With a time step of one, forces are impulses: N = W
+``FclibProblem.frictional_step`` is the stored problem, for ``FrictionalCD``; ``step`` has only its
+normal rows, for the frictionless formulations. With a time step of one, forces are impulses: N = W
 and p = q of a local problem; B = Hᵀ, Φ = w, F_ext = f and v = 0 of a global one, so that v* = M⁻¹f,
 and joints with J = Gᵀ and rate b.
 
-Four things to know of published files. Triplets have columns in ``p`` and rows in ``i``, against
-what fclib.h says. ``/solution/r`` is all zeros, a placeholder: neither it nor ``/guesses`` is
+Published files deviate in four points. Triplets have columns in ``p`` and rows in ``i``, unlike
+fclib.h. ``/solution/r`` is all zeros, a placeholder: neither it nor ``/guesses`` is
 read. Some W are unsymmetric by 1e-3, some M by 1e-7: up to 1e-2 they are made symmetric, and
-``symmetrised`` says by how much. Contact stiffness is not stored: it is one unless you state it.
+``symmetrised`` is by how much. Contact stiffness is not stored; the default is one.
 
 ``write`` writes what was read back without loss. A ContactStep is written in impulses and with a
 time step of one; without friction its coefficients are zero and its tangential rows empty:
@@ -29,9 +29,9 @@ time step of one; without friction its coefficients are zero and its tangential 
   of joints. Then M v⁺ = H r + G l + f;
 - by N and p alone (local): W = N/Δt and q = p.
 
-The file does not keep Δt, stiffness of contacts and joints, names, bodies and points. So M, B, J,
+The file does not store Δt, stiffness of contacts and joints, names, bodies and points. M, B, J,
 the bias and the motion are the same when it is read again, and a step with Δt = 1, v = 0 and no
-restitution comes back as it was. Matrices are written in compressed rows, as fclib.h allows.
+restitution is unchanged. Matrices are written in compressed rows, as fclib.h allows.
 
 V. Acary, M. Brémond, T. Koziara, F. Pérignon, *FCLIB: a collection of discrete 3D Frictional
 Contact problems*, technical report RT-0444, Inria, 2014; fclib.h of the same library.
@@ -101,7 +101,7 @@ class FclibProblem:
     W, q : (m, m) 1/kg and (m,) m/s of a local problem with all its m = nc · spacedim rows, as
         stored; otherwise None.
     H, w : (nv, m) and (m,) m/s of a global problem.
-    title, description, math_info : what the file tells of itself; empty where it does not.
+    title, description, math_info : texts of the file, perhaps empty.
     mu_r : (nc,) m, coefficients of rolling; None of a problem without rolling friction.
     """
 
@@ -123,12 +123,12 @@ class FclibProblem:
 
     @property
     def label(self) -> str:
-        """What the step is, in one sentence, to accompany every result from it."""
+        """A sentence that describes the step, to accompany every result from it."""
         return LABEL + self._made_symmetric
 
     @property
     def frictional_label(self) -> str:
-        """What ``frictional_step`` is, in one sentence."""
+        """A sentence that describes ``frictional_step``."""
         return "stored with friction" + self._made_symmetric
 
     @property
@@ -302,7 +302,7 @@ def _integer(arrays: _Arrays, name: str, at_least: int, at_most: int) -> int:
 
 
 def _text(arrays: _Arrays, name: str) -> str:
-    """A text of fixed length, as HDF5's own C functions write it; empty if there is none."""
+    """A text of fixed length, as the C functions of HDF5 write it; empty if there is none."""
     stored = arrays.get(name, np.bytes_())
     if stored.dtype.kind != "S" or stored.shape not in ((), (1,)):
         return ""
@@ -355,7 +355,7 @@ def write(
     path : the HDF5 file.
     problem : a contact step, or what ``read`` returned.
     solution : forces of the same contacts; stored as impulses r = Δt f and velocities u, and v
-        of a global problem, where FCLib keeps its solutions. Tangential parts are zero without
+        of a global problem, in the format of FCLib. Tangential parts are zero without
         friction.
     title, description : texts of the file; empty keeps those of the problem.
 

@@ -5,30 +5,30 @@ After ``model, data`` have come to rest, for example::
     step = cdopt.interop.mujoco.contact_step(model, data)
     print(cdopt.indeterminacy(step))
 
-The step is that of the state, qpos and qvel: MuJoCo finds the contacts again in a copy of the data,
-and nothing is written into what you hand over. With J the Jacobians and b MuJoCo's bias force,
+The step is that of the state, qpos and qvel: MuJoCo detects the contacts again in a copy of the
+data, and your objects are not changed. With J the Jacobians and b MuJoCo's bias force,
 
 - M is the joint-space inertia, v = qvel, and F_ext everything but constraints: applied, passive
-  and actuator forces less b, which holds gravity and Coriolis forces (``qfrc_smooth``);
+  and actuator forces less b, which includes gravity and Coriolis forces (``qfrc_smooth``);
 - a contact's row of B is n·(J₂ − J₁) at the contact point, n from geom 1 to geom 2, and its gap is
-  dist − includemargin, the residual r that MuJoCo acts on. Active limits of joints and tendons
-  push one way as contacts do, and are rows too; a hinge's gap is in rad, its force in N·m;
+  dist − includemargin, MuJoCo's residual r. Active limits of joints and tendons
+  push in one direction like contacts, and are rows too; a hinge's gap is in rad, its force in N·m;
 - body numbers are MuJoCo's, those of bodies welded together the topmost one's; the world, and
   what is welded to it, is −1.
 
-MuJoCo's contacts are soft, and a model at rest overlaps. That overlap is elastic deformation:
-rigid contacts would just touch there, so it counts as Φ = 0 unless ``keep_overlap`` is true.
+MuJoCo's contacts are soft, and bodies at rest overlap. This overlap is elastic deformation;
+rigid contacts would just touch, so it counts as Φ = 0 unless ``keep_overlap`` is true.
 
-Where contacts have friction (condim above 1) the step is a derived frictionless problem, ``LABEL``
-says so: normal rows alone. With ``friction=True`` it has the sliding friction. MuJoCo's cones are
+Where contacts have friction (condim above 1) the step is a derived frictionless problem with only
+normal rows (``LABEL``). With ``friction=True`` it has the sliding friction. MuJoCo's cones are
 pyramids within the cone of Coulomb, or with ``cone="elliptic"`` that cone; its law is the
 associated one, softened. cdopt's cone is circular, and its law is chosen in ``FrictionalCD``.
 Equalities (connect, weld, joint, tendon) are the step's joints: J v⁺ + rate = 0 with the rate
-−(J v + Δt a_ref), by which MuJoCo corrects what the equality is off by; with hard equalities, R →
-0, v⁺ is MuJoCo's own. Other constraints that pull, which are friction loss and adhesion, and
-contacts of flexes are refused: MuJoCo's own step with all its rows is ``SoftCD.from_mujoco``.
+−(J v + Δt a_ref), by which MuJoCo corrects the error of the equality; with hard equalities, R →
+0, v⁺ is that of MuJoCo. Other constraints that pull (friction loss, adhesion) and
+contacts of flexes are refused. ``SoftCD.from_mujoco`` is MuJoCo's step with all its rows.
 
-**MuJoCo's own springs.** A constraint obeys R f = a_ref − a, with a_ref = −b J v − k r. At rest
+**MuJoCo's springs.** A constraint obeys R f = a_ref − a, with a_ref = −b J v − k r. At rest
 f = K |r| with K = k / R, a spring per contact; ``stiffness`` gives those K. With them the
 compatible forces are the limit of MuJoCo's at rest as its contacts get hard.
 
@@ -72,7 +72,7 @@ def contact_step(
     stiffness: Any = None,
     friction: bool = False,
 ) -> ContactStep:
-    """The contact step of a MuJoCo model in the state that its data holds.
+    """The contact step of a MuJoCo model in the state of its data.
 
     Contacts come first, in MuJoCo's order, active limits after them. Contact ids are names of
     geoms and a number among the contacts of those two, such as "floor/leg/0"; they stay the same
@@ -82,14 +82,14 @@ def contact_step(
     ----------
     model : a mujoco.MjModel. data : a mujoco.MjData of it; neither is written to.
     dt : Δt, s; by default the model's time step.
-    margin : m. Contacts that MuJoCo detects and does not act on, those of geoms with a ``gap``,
-        are rows too when they are at most this far from acting.
+    margin : m. Contacts that MuJoCo detects but keeps inactive, those of geoms with a ``gap``,
+        are rows too if they are at most this far from being active.
     keep_overlap : whether Φ is negative where contacts overlap. The step then pushes bodies apart
-        at the speed |Φ|/Δt, which for soft contacts is far more than their weight does.
+        at the speed |Φ|/Δt, which for soft contacts takes far larger forces than the weight.
     stiffness : relative contact stiffness k̃, one number or (nc,); by default ones. The function
-        ``stiffness`` gives MuJoCo's own.
+        ``stiffness`` gives that of MuJoCo.
     friction : whether the step has friction, with MuJoCo's sliding coefficients. Torsional and
-        rolling friction (condim 4 and 6) is left out, which a warning says; limits have none.
+        rolling friction (condim 4 and 6) is left out, with a warning; limits have none.
 
     Returns
     -------
@@ -143,9 +143,9 @@ def contact_step(
 
 
 def contact_forces(model: Any, data: Any, *, margin: float = 0.0) -> tuple[FloatArray, FloatArray]:
-    """MuJoCo's own forces in the rows of ``contact_step``: normal (nc,) and tangential (nc, 2), N.
+    """MuJoCo's forces in the rows of ``contact_step``: normal (nc,) and tangential (nc, 2), N.
 
-    ``cdopt.audit(step, *contact_forces(model, data))`` judges them. Limits have no tangential
+    ``cdopt.audit(step, *contact_forces(model, data))`` checks them. Limits have no tangential
     forces; moments of torsional and rolling friction are left out. Arguments and errors are those
     of ``contact_step``.
 
@@ -165,11 +165,11 @@ def contact_forces(model: Any, data: Any, *, margin: float = 0.0) -> tuple[Float
 
 
 def stiffness(model: Any, data: Any) -> FloatArray:
-    """The springs K (nc,) that MuJoCo's own contacts are at rest: f = K |r|, r the overlap.
+    """The stiffness K (nc,) of MuJoCo's contacts at rest: f = K |r|, r the overlap.
 
     The rows are those of ``contact_step`` with no margin. K is in N/m; of a hinge's limit in
     N·m/rad. Where the impedance changes with depth, K is the secant at the present overlap. With
-    friction K holds the normal force as long as the contact has no tangential one.
+    friction K applies to the normal force as long as the contact has no tangential one.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def stiffness(model: Any, data: Any) -> FloatArray:
 
 
 def _refuse_what_pulls(engine: Any, model: Any, now: Any) -> None:
-    """Refuse active constraints whose force is no push between rigid bodies."""
+    """Refuse active constraints other than pushes between rigid bodies."""
     kinds, objects = engine.mjtConstraint, engine.mjtObj
     refused = {
         int(kinds.mjCNSTR_FRICTION_DOF): ("friction loss of joint", objects.mjOBJ_JOINT),
@@ -225,7 +225,7 @@ _warn_once = functools.cache(LOG.warning)
 
 
 def _contacts(now: Any, margin: float) -> IntArray:
-    """Numbers of the contacts that MuJoCo acts on, and of those at most ``margin`` from it."""
+    """Numbers of the active contacts of MuJoCo, and of those at most ``margin`` from it."""
     gap = now.contact.dist - now.contact.includemargin
     waiting = (now.contact.exclude == _IN_GAP) & (gap <= margin) & (margin > 0.0)
     return np.flatnonzero((now.contact.efc_address >= 0) | waiting)
@@ -241,7 +241,7 @@ def _limits(engine: Any, now: Any) -> IntArray:
 def _rows(
     engine: Any, model: Any, now: Any, contacts: IntArray, axes: list[int], limits: IntArray
 ) -> sp.csr_array:
-    """a·(J₂ − J₁) for these axes a of each contact's frame, then MuJoCo's own rows of limits.
+    """a·(J₂ − J₁) for these axes a of each contact's frame, then MuJoCo's rows of limits.
 
     Axis 0 is the normal, 1 and 2 are tangents.
     """

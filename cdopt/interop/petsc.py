@@ -1,9 +1,9 @@
-"""PETSc on several processes: no-tension trusses whose networks outgrow one machine.
+"""PETSc on several processes: no-tension trusses too large for one machine.
 
 ``PETSc(processes=2)`` is a backend of ``NoTensionTruss`` and of the second step of
 ``CompatibleCD``. On Debian ``apt-get install python3-petsc4py openmpi-bin`` brings PETSc for the
-system's Python; elsewhere ``pip install petsc4py`` builds it. Neither is imported here: the
-solution is that of ``petsc_process.py``, which ``mpiexec`` runs, here or on a cluster.
+system's Python; elsewhere ``pip install petsc4py`` builds it. It is not imported here:
+``mpiexec`` runs ``petsc_process.py``, here or on a cluster.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def python() -> str | None:
 
 
 def why_unavailable() -> str | None:
-    """Why trusses cannot be solved by PETSc here; None when they can."""
+    """Why PETSc is not available; None if it is."""
     if python() is None:
         return f"PETSc is not installed; {_INSTALL}"
     return None if shutil.which("mpiexec") else f"mpiexec is not installed; {_INSTALL}"

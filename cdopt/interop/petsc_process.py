@@ -4,7 +4,7 @@ Nothing of cdopt is imported; Python needs numpy and petsc4py. FOLDER is as ``pe
 it: ``truss.json`` with ``contacts``, ``dofs``, ``block`` (dofs of each body, in a row), ``power``,
 ``accuracy`` and ``max_steps``; B by rows in ``indptr.npy``, ``indices.npy`` and ``data.npy``;
 ``load.npy``, ``opening.npy`` and ``stiffness.npy``; all in units that make them of order one. Each
-process reads its contacts and its bodies alone, so that no process holds the whole network.
+process reads only its contacts and bodies, so that no process needs the whole network.
 
 min Σ w(c) + F̃ᵀu over u, with c = −B u − opening, by a semismooth Newton method with exact line
 searches. Systems Bᵀ D B are never assembled: PETSc's conjugate gradients take products with B and
@@ -32,7 +32,7 @@ _HALVINGS, _SLOPE = 60, 1e-3  # of a line search, at most; slope where it ends, 
 
 
 class DistributedTruss:
-    """The share of one process: its contacts, its bodies, and what PETSc holds of them."""
+    """The share of one process: its contacts and bodies, and their PETSc objects."""
 
     def __init__(self, folder: Path, PETSc: Any) -> None:
         self.stated = json.loads((folder / "truss.json").read_text())
@@ -60,7 +60,7 @@ class DistributedTruss:
         self._pair_bodies()
 
     def _require_structure(self, dofs: int) -> None:
-        """Refuse damaged rows, which PETSc would walk out of its arrays."""
+        """Refuse damaged rows, with which PETSc would read beyond its arrays."""
         ends, size = self.indptr, self.indices.size
         sound = ends.size == len(self.rows) + 1 and not (ends[1:] < ends[:-1]).any()
         sound = sound and ends[-1] == size == self.data.size

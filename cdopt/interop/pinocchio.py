@@ -6,9 +6,9 @@ point, along the normal and the tangents of the ground:
 
     M (v⁺ − v) = Δt (τ − h + Jᵀf)
 
-A robot whose joints are held by position control has unknown torques. ``locked`` states that: the
-joints' rates are zero, joints of the step, whose reactions are the torques that hold them. Then the
-feet together must carry the weight, and how they share it is open.
+A robot whose joints are held by position control has unknown torques. With ``locked`` the
+joints' rates are zero: they are joints of the step, and their reactions are the torques. The
+feet together then carry the weight, but how they share it is not determined.
 
 Pinocchio's documentation, and J. Carpentier et al., *The Pinocchio C++ library*, SII 2019.
 """
@@ -36,7 +36,7 @@ _FREE = 6  # degrees of freedom of a floating base
 
 
 def why_unavailable() -> str | None:
-    """Why Pinocchio cannot be asked here, with the remedy; None when it can."""
+    """Why Pinocchio is not available, with the remedy; None if it is."""
     there = importlib.util.find_spec("pinocchio")
     return None if there else f"pinocchio is not installed: {EXTRA}"
 
@@ -69,7 +69,7 @@ def contact_step(
     normal : (3,) or (nc, 3), of the ground towards the robot.
     gaps : m, one number or (nc,); by default all touch.
     locked : whether all joints but the first one, of six degrees of freedom, are held; by default
-        that is so where no torques are given and the first joint is a floating base.
+        if no torques are given and the first joint is a floating base.
 
     Returns
     -------

@@ -1,11 +1,11 @@
 """Quadratic programs as plain matrices: taken from a formulation, written and read as QPS files.
 
 A QPS file is an MPS file with a quadratic objective, which most solvers of such programs read.
-The program is the one CVXPY hands to solvers: in units of the formulation's own scales, the
-objective of each independent part in its own unit. Its unknowns are CVXPY's, in CVXPY's order;
-only a formulation's ``iterate`` puts them back into newtons and metres.
+The program is the one CVXPY passes to solvers: in units of the formulation's scales, the
+objective of each independent part in a separate unit. Its unknowns are CVXPY's, in CVXPY's order;
+the formulation's ``iterate`` converts them to newtons and metres.
 
-HiGHS writes and reads the files, fifteen digits to a number. In them the quadratic section holds
+HiGHS writes and reads the files, with fifteen digits for a number. The quadratic section has
 the lower triangle of P, and the objective is ½ xᵀPx + qᵀx + constant (Maros & Mészáros, *A
 repository of convex quadratic programming problems*, Optimization Methods and Software 11, 1999).
 """
@@ -78,7 +78,7 @@ class QuadraticProgram(Frozen):
 
 
 def program(problem: Formulation | cp.Problem, name: str = "") -> QuadraticProgram:
-    """The quadratic program that CVXPY hands to solvers.
+    """The quadratic program that CVXPY passes to solvers.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def _aside() -> Iterator[Path]:
 
 
 def loaded(stated: QuadraticProgram) -> Any:
-    """A HiGHS instance that holds the program, silent, ready to run.
+    """A HiGHS instance with the program, silent, ready to run.
 
     Raises
     ------

@@ -7,7 +7,7 @@ solver here gets them; the forces that it returns are certified like those of an
 
 Siconos (Inria; Apache-2.0) is no package of PyPI: on Debian ``apt-get install python3-siconos``
 installs it for the system's Python, which is run as a separate process. The start of that process
-is not in the solver's time, but in that of the whole solve.
+counts in the time of the whole solve, not in that of the solver.
 
 >>> from cdopt.interop import siconos
 >>> "LEMKE" in siconos.SOLVERS
@@ -80,7 +80,7 @@ def python() -> str | None:
 
 @cache
 def working() -> frozenset[str]:
-    """The whole names of the solvers that the installed Siconos has, such as "LCP_PGS"."""
+    """The full names of the solvers of the installed Siconos, such as "LCP_PGS"."""
     interpreter = python()
     if interpreter is None:
         return frozenset()
@@ -124,7 +124,7 @@ class Siconos:
     ----------
     solver : one of ``SOLVERS``.
     accuracy : given to the solver as its tolerance, absolute, in units of the problem's scales,
-        where forces and speeds are of order one; None leaves its own. Pivoting solvers take it
+        where forces and speeds are of order one; None for its default. Pivoting solvers use it
         for the round-off of a pivot, if at all.
     time_limit : s, after which the process is stopped.
 
@@ -162,7 +162,7 @@ class Siconos:
         return Capability(structured=frozenset({self._kind}), cones=frozenset({self._cones}))
 
     def _question(self, data: ContactProblem) -> dict[str, Any]:
-        """The solver's whole name, and what only steps with friction have."""
+        """The solver's full name, and data that only steps with friction have."""
         if data.kind != self._kind:
             raise Unsupported(self.name, f"it solves rigid steps, not a {data.kind}")
         return {"solver": f"LCP_{self.solver}"}
@@ -224,7 +224,7 @@ class SiconosFriction(Siconos):
     solver : one of ``FRICTION_SOLVERS``. "SOCLCP" solves the associated law, in space; the others
         Coulomb's law.
     accuracy : its tolerance, of the natural map at ρ = 1 over the size of p, in units of the
-        problem's scales; None leaves its own, 1e-3 or 1e-4 mostly.
+        problem's scales; None for its default, mostly 1e-3 or 1e-4.
     time_limit : as in ``Siconos``.
 
     Raises
@@ -263,7 +263,7 @@ def makers() -> dict[str, Callable[[float | None], Backend]]:
 
 
 def _call(given: dict[str, Any], time_limit: float, verbose: bool) -> dict[str, Any] | str:
-    """The answer of the process; or why there is none."""
+    """The answer of the process, or why there is none."""
     interpreter = python()
     if interpreter is None:
         raise BackendUnavailable("siconos", str(why_unavailable()))

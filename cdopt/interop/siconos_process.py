@@ -1,10 +1,10 @@
-"""What runs in another Python, one that has Siconos: a complementarity problem, or friction.
+"""Solves a complementarity problem, or friction, in another Python that has Siconos.
 
-``python siconos_process.py IN.npz OUT.npz``; nothing of cdopt is imported. IN holds ``M`` (n, n),
+``python siconos_process.py IN.npz OUT.npz``; nothing of cdopt is imported. IN has ``M`` (n, n),
 ``q`` (n,), ``solver``, the name of one such as "LCP_LEMKE" or "FRICTION_3D_NSGS", and
-``tolerance``, not a number for the solver's own; with friction also ``mu`` (contacts,), the rows of
-a contact together and the normal one first. OUT holds ``z`` and ``w`` (n,), ``info``,
-``iterations``, ``error`` as the solver counts them, ``tol`` it had, and ``seconds``.
+``tolerance``, not a number for the solver's default; with friction also ``mu`` (contacts,), the
+rows of a contact together and the normal one first. OUT has ``z`` and ``w`` (n,), ``info``,
+``iterations`` and ``error`` as the solver counts them, its ``tol``, and ``seconds``.
 
 ``python siconos_process.py works NAME ...`` prints those names of solvers that work in this build,
 one a line. Without arguments the exit code shows whether Siconos is installed: 0 if so, 1 if not.

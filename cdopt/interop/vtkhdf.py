@@ -2,9 +2,9 @@
 
 The layout is Kitware's "VTKHDF file format", version 2, type PolyData with a ``Steps`` group; VTK
 from 9.3 and ParaView from 5.12 read it. A time step appends its part to flat arrays, and the
-``Steps`` group holds where each step begins.
+``Steps`` group has the offset of each step.
 
-One step holds points, of which the first ``bodies`` make one vertex cell, and lines of three
+One step has points, of which the first ``bodies`` make one vertex cell, and lines of three
 points each. Arrays on points have a row per point; arrays on cells a row for the vertex cell and
 one per line. What no step changes (how lines are counted, the vertex cell, arrays that are the
 same in every step) is stored once and all steps refer to it.

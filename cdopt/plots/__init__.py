@@ -1,8 +1,8 @@
 """Pictures of contact forces. The only room that imports plotting libraries.
 
 Every function that draws returns a ``matplotlib.figure.Figure``. A notebook shows it when it is the
-last line of a cell, and ``figure, axes = ...`` takes it apart. Pictures with one panel can be drawn
-in axes of your own, ``ax=``. matplotlib is imported when a figure is made.
+last line of a cell, and ``figure, axes = ...`` unpacks it. Pictures with one panel can be drawn
+in existing axes, ``ax=``. matplotlib is imported when a figure is made.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""The set of admissible forces: its samples, one contact's region, and what stiffness does."""
+"""The set of admissible forces: samples, the region of a contact, and influence of stiffness."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def force_ensemble(
 
     On the left the middle 90 % and the middle half of the samples of each contact, by mean force,
     and the answers as marks. On the right the density of f/⟨f⟩ over all closed contacts on a
-    logarithmic scale, and the answers' own forces as ticks below it.
+    logarithmic scale, and the forces of the answers as ticks below it.
 
     Parameters
     ----------
     ensemble : what ``cdopt.ensemble`` returned.
-    answers : forces (nc,) N by name, up to six; "compatible" is drawn as a line, names of
-        backends in the colours that they have in every picture.
+    answers : forces (nc,) N by name, up to six; "compatible" is drawn as a line, backends in
+        their usual colours.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def admissible_region(
     """All forces that a contact can have, as a region, and every answer as a point in it.
 
     The axes are the normal and the first tangential force. Lines from the origin are the friction
-    cone of the contact; balance and the cones of all others leave the region, or the segment.
+    cone of the contact; balance and the cones of the others bound the region, or the segment.
 
     Parameters
     ----------
@@ -182,10 +182,11 @@ def stiffness_influence(
     title: str = "",
     subtitle: str = "",
 ) -> Figure:
-    """A square for each pair of contacts: what force i gains when contact j gets stiffer.
+    """A square for each pair of contacts: the change of force i when contact j gets stiffer.
 
     Colour and number are ∂f_i/∂log k_j of normal forces, in N: the force gained when k_j grows by a
-    small share, over that share. Rows sum to zero: all contacts stiffer together change nothing.
+    small share, over that share. Rows sum to zero: stiffening all contacts together changes
+    nothing.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Bodies and contacts as they are drawn: meshes, contact lines, cameras, what hides what.
+"""Bodies and contacts as they are drawn: meshes, contact lines, cameras, hidden surfaces.
 
 Plane scenes are placed at z = 0: discs become spheres, other shapes plates and walls bands. A solid
 is drawn as its convex pieces. Flat faces do not share corners, so that each has one shade; the
@@ -71,7 +71,7 @@ class Solids:
     radii : (balls,) m. normals : (walls, 3), out of the solid.
     pieces : of the others. corners : (nv, 3) m, theirs about the centre of mass of the body, in its
         frame. owner : (nv,) the body of each corner.
-    low, high : (3,) m, corners of what bounded bodies reach.
+    low, high : (3,) m, corners of the box of bounded bodies.
     thick : m, a length to draw with: the usual half-width of a body.
     """
 
@@ -391,7 +391,7 @@ _AWAY = 2.2  # distance of the eye, in diagonals of the scene
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """Where things are looked at from.
+    """The viewpoint of a picture.
 
     Attributes
     ----------
@@ -524,7 +524,7 @@ def _order(pieces: list[_Seen]) -> list[int]:
 
 
 def _front(a: _Seen, b: _Seen) -> int:
-    """1 if b may cover a, −1 if a may cover b, 0 if no face's plane separates them."""
+    """1 if b may cover a, −1 if a may cover b, 0 if no plane of a face separates them."""
     best, answer = 0.0, 0
     for this, other, sign in ((a, b, 1), (b, a, -1)):
         along = other.corners @ this.normals.T

@@ -160,7 +160,7 @@ def box_around(points: FloatArray, share: float) -> FloatArray:
 
 
 def figure_of(host: Any) -> Figure:
-    """The figure that is drawn in: the host itself, or that of the axes it is."""
+    """The figure to draw in: the host, or the figure of its axes."""
     figure: Figure = host.get_figure() if hasattr(host, "get_xlim") else host
     return figure
 
@@ -325,7 +325,7 @@ def literal(text: str) -> str:
 def headline(host: Any, title: str, subtitle: str = "") -> Figure:
     """Title at the top left, a quieter text below it; returns the figure, grown by their height.
 
-    Axes of the caller's get the title alone, in place of their own.
+    Existing axes get only the title, which replaces theirs.
     """
     checks.text("title", title)
     checks.text("subtitle", subtitle)
@@ -394,12 +394,12 @@ def caption(axes: Axes, solution: StepSolution, strong: bool, note: str | None =
         description = "what elastic contacts carry" if solution.ok else "not certified"
     else:
         status = f"“{one_line(solution.status, 18 if solution.ok else 13)}”"
-        description = f"says {status}" if solution.ok else f"{status}, not certified"
+        description = status if solution.ok else f"{status}, not certified"
     resolved = not strong and solution.classic is not None
     head(axes, f"Compatible, {style.name}" if resolved else style.name, description, note)
 
 
-# --- what is drawn ---------------------------------------------------------------------
+# --- data to draw ----------------------------------------------------------------------
 
 
 def answers(

@@ -1,4 +1,4 @@
-"""Forces where they act: every contact a line on its bodies, by one answer a panel.
+"""Forces at the contacts: every contact a line on its bodies, a panel for each answer.
 
 Force chains, forces with friction, a run with its energies.
 """
@@ -70,8 +70,8 @@ def force_chains(
     step : with ``points`` and ``normals``, in the plane or in space.
     solutions : solutions of the step.
     compatible : the compatible solution, in the last panel.
-    report : what is determined; a pale band under each line is then as wide as the largest
-        admissible force, and dashed edges mark those without end. Forces are scaled to suit.
+    report : bounds of the forces; a pale band under each line is as wide as the largest
+        admissible force, and dashed edges mark unbounded ones. Forces are scaled to suit.
     view : of steps in space: "side" (x to the right, z up), "isometric" (parallel, from above)
         or "perspective", where nearer lines are larger and pass in front.
     bodies : the scene of the step and its state, drawn behind the lines.
@@ -105,7 +105,7 @@ def force_chains(
 def backdrop(
     bodies: tuple[Scene, State] | None, camera: Camera
 ) -> tuple[FloatArray | None, Callable[[Any], None]]:
-    """What bodies reach on paper, (2, 2) m, and a function that draws them in axes."""
+    """The extent of the bodies on paper, (2, 2) m, and a function that draws them in axes."""
     if bodies is None:
         return None, lambda axes: None
     scene, state = placed_bodies(bodies)
@@ -185,7 +185,7 @@ class Chains:
         canvas.without_ticks(axes, self.box)
 
     def _box(self) -> FloatArray:
-        """What the network reaches on paper; never without extent."""
+        """The extent of the network on paper; never zero."""
         corners = self.segments.reshape(-1, 2)
         if self.has_discs:
             centres, _, larger = self.camera.project(self.net.centres)

@@ -1,6 +1,6 @@
 """Small contact problems as interactive pages: sliders for stiffness, load, power, order, friction.
 
-A page needs no network and solves the problem itself whenever a slider moves. Problems with
+A page works offline and solves the problem itself whenever a slider moves. Problems with
 friction have pages of another kind, ``of_friction``.
 
 >>> import cdopt.plots.explore
@@ -127,7 +127,7 @@ def _factor(load: FloatArray) -> Load:
 
 
 def _leaning(scene: Scene) -> Load:
-    """Gravity that may lean, and what else acts on the bodies; straight down at the start.
+    """Gravity that may be inclined, and the other loads on the bodies; straight down at the start.
 
     Where gravity does not point down the last axis, or there is none, a load of fixed direction.
     """
@@ -151,8 +151,8 @@ def _leaning(scene: Scene) -> Load:
 def _weight(step: Step, network: ClosedNetwork, upward: BoolArray, reach: Reach) -> Load | None:
     """A weight that moves over a platform; None if the load is not a weight on level supports.
 
-    One body stands on all the contacts, and all push it up, along the last axis. A weight on it
-    then acts like one more contact under it, whose row of B is linear in its position. ``upward``
+    One body rests on all the contacts, and all push it up, along the last axis. A weight on it
+    then acts like a further contact under it, whose row of B is linear in its position. ``upward``
     (n,): whether a normal points into the body; ``reach`` : of the body, m.
     """
     i, owner, points, normals = network.contacts, step.dof_body, step.points, step.normals
@@ -186,14 +186,14 @@ def _weight(step: Step, network: ClosedNetwork, upward: BoolArray, reach: Reach)
 
 @dataclass(frozen=True, eq=False)
 class Exploration(Frozen):
-    """Closed contacts of bodies at rest, and the loads they may be asked to carry.
+    """Closed contacts of bodies at rest, and the loads that the sliders apply.
 
     Attributes
     ----------
     name, title : for headings.
     B : (nc, nv) gap gradient of the closed contacts; entries that are round-off are zeros.
-    response : (nc, nv) Δt B M⁻¹: what a load on each degree of freedom does to the gaps' rates,
-        which projected Gauss–Seidel sees.
+    response : (nc, nv) Δt B M⁻¹: the effect of a load on each degree of freedom on the gaps'
+        rates, for projected Gauss–Seidel.
     stiffness : (nc,) as stated; only ratios count.
     power : p of the contact energy, at the start.
     names : (nc,) of the contacts.
@@ -311,8 +311,8 @@ def of_step(
 ) -> Exploration:
     """A contact step: its closed contacts, and the load that they carry in it.
 
-    Where it has points and normals bodies are drawn as far as these tell: a platform on its
-    supports, discs, and else the hull of the contacts of each body.
+    If it has points and normals, bodies are reconstructed from these: a platform on its
+    supports, discs, otherwise the hull of the contacts of each body.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ def of_step(
     network = closed(step)[1]
     posed, i, names = CompatibleCD(step, power), network.contacts, step.contact_names
     truss, platform, up = posed.truss(network).data, None, _upward(step, i, np.array([], bool))
-    if step.points is not None and i.size:  # known by its contacts alone, it reaches beyond them
+    if step.points is not None and i.size:  # known only by its contacts, it extends beyond them
         points = step.points[i]
         beyond = 0.5 * (OVER - 1.0) * np.ptp(points, axis=0)
         reach = points.min(axis=0) - beyond, points.max(axis=0) + beyond

@@ -40,12 +40,12 @@ class FrictionalExploration(Frozen):
     Attributes
     ----------
     name, title : for headings. names : (nc,) of the contacts.
-    label : what the slider of μ changes. start : which of the states the page shows first.
+    label : of the slider of μ. start : the state that the page shows first.
     pushes : horizontal loads on all bodies, shares of their weight; only 0 without a scene.
     heaviest : how many times the load the slider of the load reaches; 1 for a step that is not at
         rest in closed contacts, whose forces are not proportional to the load.
     picture : shapes, contacts, force directions and loads; None for a step without points.
-    states : for each push and then for each μ what the page shows: "mu", "push", "rests",
+    states : for each push and then for each μ the data of the page: "mu", "push", "rests",
         "summary", and "rows", for each contact its status, bounds (2,) and compatible forces (2,),
         N; None where unbounded or not known.
     """
@@ -185,7 +185,7 @@ def _loads(step: ContactStep, scene: Scene, state: State) -> list[dict[str, Any]
 
 
 def _state(step: ContactStep) -> dict[str, Any]:
-    """What the page shows of a step with friction."""
+    """The data of the page for a step with friction."""
     try:
         report = indeterminacy(step, law="coulomb")
     except SolveFailed:

@@ -1,4 +1,4 @@
-"""What pages to play with draw: bodies, contacts and loads, in metres, as JSON values."""
+"""Drawings of interactive pages: bodies, contacts and loads, in metres, as JSON values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def own_picture(
     upward: BoolArray,
     heads: Callable[[FloatArray], FloatArray],
 ) -> dict[str, Any]:
-    """Bodies of a step as far as its contacts tell, and these contacts."""
+    """Bodies of a step, reconstructed from its contacts, and these contacts."""
     points = np.asarray(posed.points)[contacts]
     low, high = points.min(axis=0), points.max(axis=0)
     anchor, fixed = 0.5 * (low + high), fixed_sides(posed)[contacts]
@@ -79,7 +79,7 @@ def fixed_sides(step: Step) -> BoolArray:
 
 
 def own_shapes(step: Step) -> list[dict[str, Any]]:
-    """Bodies as far as a step's contacts tell, those that do not move first.
+    """Bodies reconstructed from a step's contacts, those that do not move first.
 
     Discs and spheres where normals meet in a centre; else the hull of a body's contact points and
     of points as deep inside as its contacts lie apart. A step without bodies has one, or, with
@@ -216,7 +216,7 @@ def _picture(
 
 
 def check_size(nc: int, nv: int, what: str = "contacts") -> None:
-    """Refuse what a page cannot solve while a slider moves; ``what`` there are ``nc`` of."""
+    """Refuse problems too large for a page; there are ``nc`` of ``what``."""
     if nc > MOST or nv > MOST:
         raise InvalidInput(
             "scene",

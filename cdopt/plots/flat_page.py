@@ -1,4 +1,4 @@
-"""A run in the plane as one self-contained page: bodies that turn, force chains, what slides.
+"""A run in the plane as one self-contained page: bodies, force chains, sliding contacts.
 
 The page draws by itself, on a canvas. It stores outlines once, and for every frame whole numbers:
 places on a grid, angles, and forces as shares of the frame's largest.
@@ -112,7 +112,7 @@ class _Grid:
 
 
 def _frame(frame: Frame, grid: _Grid, friction: PairFriction | None) -> dict[str, Any]:
-    """A frame: bodies, walls, and of the loaded contacts the lines, what slides, and the forces."""
+    """A frame: bodies, walls, and the lines, sliding and forces of the loaded contacts."""
     solids, state = grid.solids, frame.state
     forces = frame.normal_forces
     peak = np.max([np.zeros(frame.nc), *forces.values()], axis=0)

@@ -1,6 +1,6 @@
 """Contact forces side by side: columns, admissible intervals, sorted forces, histograms.
 
-``story`` and ``bounds_story`` choose the picture that suits the size of a problem.
+``story`` and ``bounds_story`` choose a picture by the size of a problem.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BARS_UP_TO = 12  # contacts
 CHAINS_UP_TO = 3000
 
 
-# --- the picture that suits ----------------------------------------------------------------
+# --- a picture by size ---------------------------------------------------------------------
 
 
 def story(
@@ -41,7 +41,7 @@ def story(
     subtitle: str | None = None,
     bodies: tuple[Scene, State] | None = None,
 ) -> Figure:
-    """The forces of several solvers on one problem, in the picture that suits its size.
+    """The forces of several solvers on one problem, in a picture that suits its size.
 
     Up to 12 contacts the force at each contact; with points and normals, and up to 3000
     contacts, force chains; otherwise sorted forces.
@@ -51,8 +51,8 @@ def story(
     step : the step; None for a truss.
     comparison : what ``compare`` returned, or another set of solutions.
     title, subtitle : by default a summary of the comparison; empty for none.
-    bodies : the scene of the step and its state, drawn behind force chains; None draws only the
-        discs and spheres that the contacts tell of.
+    bodies : the scene of the step and its state, drawn behind force chains; None draws only discs
+        and spheres reconstructed from the contacts.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def bounds_story(
     title: str = "",
     subtitle: str | None = None,
 ) -> Figure:
-    """What is not determined, in the picture that suits the number of contacts.
+    """Undetermined forces, in a picture that suits the number of contacts.
 
     Up to 12 contacts the interval and every solver's force at each; above, intervals in the
     order of the compatible forces.
@@ -145,12 +145,12 @@ def force_bars(
 
     Parameters
     ----------
-    solutions : solutions of one step; a hollow marker is one whose certificate does not hold.
+    solutions : solutions of one step; hollow markers are not certified.
     compatible : the compatible solution, drawn as columns, or as heavy lines across the
         intervals of a report; None leaves it out.
     step : names the contacts.
-    report : what is determined: admissible intervals as pale bands, with an arrow where they
-        have no end, and a tick where there is only one force. Names the contacts too.
+    report : admissible intervals as pale bands, with an arrow where they are unbounded, and a
+        tick where there is only one force. Names the contacts too.
     ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
 
     Raises
@@ -203,7 +203,7 @@ def force_bars(
     axes.tick_params(axis="x", length=0.0, pad=7.0)
     axes.set(xlabel="contact", ylabel="contact force [N]")
     style = {"borderaxespad": 0.0, "title_fontsize": canvas.SMALL, "alignment": "left"}
-    style |= {"title": "solver, its status, our certificate", "labelspacing": 0.7}
+    style |= {"title": "solver, its status, cdopt's certificate", "labelspacing": 0.7}
     loc, scale = "upper left" if ax is None else "best", max(1.0, 7.0 / size)
     canvas.legend(beside, handles, loc, markerscale=scale, **style)
     return canvas.headline(figure, title, subtitle)
@@ -382,7 +382,7 @@ def _bands(
 
 
 def _key(figure: Figure, solved: bool, endless: bool) -> None:
-    """What bands, lines and marks are, below the panels."""
+    """The key to bands, lines and marks, below the panels."""
     from matplotlib.patches import Patch
 
     mark: dict[str, Any] = {"linewidth": 0.0, "markersize": 4.0}
@@ -501,7 +501,7 @@ def _panels(
 ) -> tuple[Any, list[Any], list[tuple[StepSolution, FloatArray]], FloatArray | None, float]:
     """Empty panels, their answers, the compatible forces to draw in each, the largest force.
 
-    If there are only compatible forces, they get a panel of their own.
+    If there are only compatible forces, they get a panel.
     """
     everything = canvas.answers(solutions, compatible)
     shown = [(s, f) for s, f in everything if s is not compatible] or everything

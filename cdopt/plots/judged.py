@@ -1,4 +1,4 @@
-"""What is wrong with forces and what in them is a choice, of an ``Audit``."""
+"""Pictures of an ``Audit``: errors of mechanics, and the choice among admissible forces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WRONG = "#C8102E"  # errors of mechanics, and forces that no admissible answer has
-CHOICE = "#9a9a9a"  # what is no error
+CHOICE = "#9a9a9a"  # no error
 _LENGTH = 0.15  # share of the picture's width that the longest arrow or stroke takes
 _TALL = 2.6  # inches, the panel of the forces contact by contact
 _NAMED = 6  # arrows with the name of their body

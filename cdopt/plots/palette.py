@@ -1,7 +1,7 @@
 """One colour, one marker and one printed name per backend, the same in every picture.
 
-Colours are those of Okabe and Ito and, for the rarer backends, of Paul Tol: told apart by
-colour-blind readers, and no two that are alike in grey share a marker shape.
+Colours are those of Okabe and Ito and, for the rarer backends, of Paul Tol, which colour-blind
+readers can distinguish; colours alike in grey have different markers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PALETTE: dict[str, Look] = {
     "siconos-friction-soclcp": Look("Siconos SOCLCP", "#BB7799", (9, 0, 0)),
 }
 
-RESERVE = tuple(  # of solvers without a place in the palette, where several are drawn
+RESERVE = tuple(  # of solvers that are not in the palette, if several are drawn
     Look("", colour, marker)
     for colour, marker in (
         (QUIET, "*"), ("#CC3311", "P"), ("#0077BB", "X"), ("#117733", "d"), ("#AA3377", "h"),
@@ -63,7 +63,7 @@ RESERVE = tuple(  # of solvers without a place in the palette, where several are
 
 
 def look(backend: str) -> Look:
-    """How a backend is drawn; those without a place in the palette are grey stars."""
+    """How a backend is drawn; those that are not in the palette are grey stars."""
     return PALETTE.get(checks.text("backend", backend), Look(backend, QUIET, "*"))
 
 

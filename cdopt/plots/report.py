@@ -168,7 +168,7 @@ def _marked(path: Path, known: tuple[str, ...]) -> str:
 
 
 def pictures(study: Results) -> tuple[ReportPicture, ...]:
-    """Those that the study's runs allow: profiles by formulation, accuracy, growth by family."""
+    """The pictures of a study: profiles by formulation, accuracy, growth by family."""
     shown = []
     profiles: dict[str, Panels] = {}
     for tolerance, form in study.comparisons:
@@ -236,7 +236,7 @@ Panels = dict[str, dict[str, Any]]  # by panel and solver, what is drawn
 
 
 def accuracy_against_time(points: dict[str, dict[str, Any]], title: str = "") -> Figure:
-    """What residual each solver reaches in what time, a panel for each formulation.
+    """The residual and time of each solver, a panel for each formulation.
 
     Parameters
     ----------

@@ -126,10 +126,10 @@ def convergence(
 ) -> Figure:
     """Residual over iteration and over time, of every solution that kept its history.
 
-    cdopt's own backends keep one with ``history=True``. The residual is the one that the
-    backend's own stopping test looks at: compare shapes, not levels, between different
-    backends. The certificate measures how good an answer is. Time counts the solve alone, and
-    takes all iterations of a run as equally long.
+    cdopt's backends keep one with ``history=True``. The residual is that of the backend's
+    stopping test: compare shapes, not levels, between different backends. The certificate
+    measures the quality of an answer. Time is that of the solve, and all iterations of a run
+    count as equally long.
 
     Parameters
     ----------

@@ -1,9 +1,8 @@
 """Solids of a run for ParaView: their faces as polygons that move, in a file next to the run's.
 
-A trajectory file holds bodies as points, which suits spheres, and no shapes. This one holds the
-faces of all other bodies and of walls, in the same layout: VTKHDF version 2, type PolyData. What
-no step changes is stored once, and every step refers to it; of each step there are the corners
-and their velocities in single precision.
+A trajectory file has bodies only as points, which suits spheres. This one has the
+faces of all other bodies and of walls, in the same layout: VTKHDF version 2, type PolyData.
+Constant data is stored once; each step has the corners and their velocities in single precision.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def save_surfaces(trajectory: Trajectory, path: str | Path) -> Path:
 
 
 def _layout(root: h5py.Group, solids: Solids) -> int:
-    """What no step changes; returns the number of points of a step."""
+    """Write the constant data; returns the number of points of a step."""
     corners, walls = len(solids.corners), solids.walls
     faces = [(piece.body, face) for piece in solids.pieces for face in piece.faces]
     faces += [(wall, corners + 4 * k + np.arange(4)) for k, wall in enumerate(walls.tolist())]

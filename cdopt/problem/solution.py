@@ -283,8 +283,8 @@ class StepSolution(Frozen):
         title = f"{self.formulation} by {self.backend}: {'ok' if self.ok else 'NOT OK'}"
         if self.f is not None:
             title += f", largest force {self.f.max(initial=0.0):,.6g} N"
-        says = f"The solver says “{self.status}” after {formatting.seconds(self.seconds)}."
-        return notebook.table(title, ("certificate", "residual", "value", "of"), rows, says, left=2)
+        note = f"Solver status “{self.status}” after {formatting.seconds(self.seconds)}."
+        return notebook.table(title, ("certificate", "residual", "value", "of"), rows, note, left=2)
 
     def warm_start(self) -> WarmStart:
         """The forces, motion and contact ids that a later solve can start from.
@@ -379,5 +379,5 @@ class StepSolution(Frozen):
         residual = "none" if worst is None else worst.shown
         return (
             f"StepSolution({self.formulation} by {self.backend}: {verdict}, "
-            f"worst residual {residual}, solver says {self.status!r})"
+            f"worst residual {residual}, solver status {self.status!r})"
         )

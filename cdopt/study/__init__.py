@@ -1,4 +1,4 @@
-"""Studies: several solvers on one problem, side by side; or many problems, each run on its own.
+"""Studies: several solvers on one problem, side by side; or many problems, a process for each run.
 
 cdopt.study.compare(step, ["clarabel", "newton"])   one table, in this process
 
@@ -46,7 +46,7 @@ __all__ = [
     "solve_named",
 ]
 
-# imported when first used: all but bounds need pandas
+# imported on first use: all but bounds need pandas
 __getattr__, _, _ = lazy_loader.attach(
     __name__,
     submodules=["bounds", "leaderboard", "network_labels", "results", "tables"],

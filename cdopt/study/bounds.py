@@ -36,7 +36,7 @@ class BoundedProblem:
     ----------
     named : the problem. report : its bounds.
     solution : the compatible solution; None when it failed.
-    solutions : of the solvers asked for, and all failures.
+    solutions : of the requested solvers, and all failures.
     """
 
     named: NamedProblem
@@ -70,7 +70,7 @@ class BoundedProblem:
         return {label: s.f for label, s in pairs if s.f is not None}
 
     def table(self) -> Table:
-        """A row for each contact asked for; empty where unknown, inf without an upper bound."""
+        """A row for each requested contact; empty where unknown, inf without an upper bound."""
         report, names = self.report, self.named.contact_names
         columns = {
             "lower [N]": report.lower,
@@ -92,7 +92,7 @@ class BoundedProblem:
         return self.table().to_frame()
 
     def as_dict(self) -> dict[str, Any]:
-        """Power, contacts asked for, bounds, compatible forces and those of solvers, by name."""
+        """Power, requested contacts, bounds, compatible forces and those of solvers, by name."""
         report, solutions = self.report, self.solutions
         solvers = []
         for label, solution in zip(solutions.labels, solutions, strict=True):
@@ -118,7 +118,7 @@ def check_csv(path: str | Path) -> None:
 
 
 def widest(report: Indeterminacy) -> IntArray:
-    """The contacts asked for that are not determined, widest first, ties in their own order."""
+    """The requested contacts that are not determined, widest first."""
     asked = report.contacts
     rows = asked[report.bounded[asked] & ~report.unique[asked]]
     width = report.width[rows]
@@ -128,9 +128,9 @@ def widest(report: Indeterminacy) -> IntArray:
 
 
 def width_classes(report: Indeterminacy) -> list[tuple[str, int]]:
-    """How many of the intervals asked for are how wide.
+    """Numbers of requested intervals by width.
 
-    Open contacts, determined forces and intervals without end are classes of their own. The others
+    Open contacts, determined forces and unbounded intervals are separate classes. The others
     fall into six, whose ends are 1, 2 or 5 times powers of ten.
     """
     verdict = np.array([report.verdict_of(i) for i in report.contacts.tolist()], dtype=str)

@@ -1,8 +1,8 @@
 """When a claim of success is false: one definition for tables, leaderboard and summaries.
 
 Solvers define and scale their residuals differently. A claim is false where the largest residual is
-above ``NEAR`` times the tolerance of the certificate, or is not a number; below that it misses the
-tolerance, and is no false claim.
+above ``NEAR`` times the tolerance of the certificate, or is not a number. Below that it misses the
+tolerance but is not false.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from cdopt.problem.step import Step
 from cdopt.study.named_problem import NamedProblem, open_problem
 from cdopt.study.solution_set import Comparison, SolutionSet, distinct
 
-REFERENCE_BACKEND = "newton"  # always installed, and sharp where contacts only just touch
+REFERENCE_BACKEND = "newton"  # always installed, and accurate where contacts only just touch
 LAW_TITLES = {
     "coulomb": "Friction by Coulomb's law",
     "associated": "Friction by the associated law",
@@ -70,7 +70,7 @@ def compare(
     tol : tolerance of the certificates.
     law : of a step with friction, "coulomb" (default) or "associated".
     compatible_backend : solves the compatible step on the first certified classic solution;
-        when there is none, it solves its own classic step first. Newton's forces are the sharpest,
+        if there is none, it solves the classic step first. Newton's forces are the sharpest,
         also at contacts that only just touch; None: no compatible step.
     verbose : let the solvers print.
     progress : True for a bar, or a function of the label of each backend before it runs.
@@ -152,9 +152,9 @@ def solve_named(
     Parameters
     ----------
     problem : the problem, from ``cdopt.open_problem``.
-    formulation : one of ``problem.formulations``; None takes the first.
-    backends : names; None or an empty list takes every available one that suits the problem.
-    accuracy : asked of every backend; None leaves their own.
+    formulation : one of ``problem.formulations``; None for the first.
+    backends : names; None or an empty list for every available one that suits the problem.
+    accuracy : asked of every backend; None for their defaults.
     tol, compatible_backend, verbose, progress, finished, time_limit : as in ``compare``.
 
     Raises
@@ -199,7 +199,7 @@ def solve_named(
 
 
 def _check_calls(progress: object, finished: object) -> None:
-    """Refuse what cannot be called back."""
+    """Require a function or a flag."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         found = checks.describe(progress)
         raise InvalidInput("progress", found, "True or False or a function")
@@ -279,7 +279,7 @@ def _answers(
 def _chosen(
     backends: str | Backend | Sequence[str | Backend] | None, problem: Posed
 ) -> tuple[Sequence[str | Backend], dict[str, str]]:
-    """The backends asked for, by default those that suit the problem, and those left out."""
+    """The requested backends, by default those that suit the problem, and those left out."""
     if backends is not None:
         given: Any = backends  # or one that a user brings
         single = isinstance(given, (str, Backend)) or callable(given) or is_solver(given)
@@ -303,9 +303,9 @@ def choose_backends(
     Parameters
     ----------
     contacts : number of contacts.
-    problem_class : what the problem needs of a solver that CVXPY reaches, "QP" or "SOCP".
-    kinds : kinds of plain data that one of cdopt's own solvers must take.
-    dofs : number of degrees of freedom, which solvers with dense matrices count too.
+    problem_class : "QP" or "SOCP", for solvers reached through CVXPY.
+    kinds : kinds of plain data that one of cdopt's solvers must support.
+    dofs : number of degrees of freedom, which also limits solvers with dense matrices.
     """
     contacts = checks.whole("contacts", contacts, 0)
     dofs = checks.whole("dofs", dofs, 0)
@@ -317,7 +317,7 @@ def choose_backends(
         capability = resolve(name).capability
         too_large = _too_large(SOLVERS[name], contacts, dofs) if name in SOLVERS else ""
         if name == "auto":
-            left_out[name] = "chooses among cdopt's own solvers, which take part themselves"
+            left_out[name] = "chooses among cdopt's solvers, which take part themselves"
         elif not capability.classes and not capability.structured.issuperset(kinds):
             left_out[name] = f"only for: {', '.join(sorted(capability.structured))}"
         elif capability.classes and problem_class not in capability.classes:

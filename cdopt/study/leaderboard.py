@@ -3,8 +3,8 @@
 ``cdopt compare --mine my_solver.py`` makes the runs of a new solver on the problems of the stored
 study, and a page from both. The stored results are records in the layout of ``cdopt compare``, each
 solver at an accuracy of 1e-6. Their times are of another machine: ``REFERENCES`` are measured again
-with the new solver, and the times of the others are multiplied by what these take here over what
-they took there, in the median. So are their time limits, and the new runs have the stored limit.
+with the new solver, and the times and time limits of the others are scaled by the median ratio of
+the times of these. The new runs have the stored limit.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def plan_of(solvers: Sequence[str], plugins: Sequence[str], **limits: Any) -> Pl
 
 
 def compared(made: Sequence[Record]) -> Results:
-    """The records that were ``made`` here, and the other stored ones in the pace of here."""
+    """The records that were ``made`` here, and the other stored ones with scaled times."""
     here = {_question(record): record for record in made}
     everything = stored().records
     pairs = [(here[_question(old)].seconds, old.seconds) for old in everything
@@ -114,7 +114,7 @@ def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
             "times the accuracy, problems on which it is the fastest, and its time over that of "
             "the fastest, median of those that it solved. "
             f"{', '.join(REFERENCES)} were measured again here; the times of the others are "
-            "stored ones, times what these take here over what they took.",
+            "stored ones, scaled by the ratio of the times of these.",
             ("solver", "problems", "solved", "false claims", "fastest", "time over the fastest"),
             sorted(standing, key=lambda row: (-row[2], row[3])),
         ),
@@ -147,7 +147,7 @@ def verdicts(wins: Table) -> list[tuple[str, str]]:
 
 
 def _verdict(run: Any, others: pd.DataFrame) -> str:
-    """What a run of a new solver amounts to; ``others`` are those that solved it."""
+    """The result of a run of a new solver; ``others`` are those that solved it."""
     if run.outcome == "solved":
         faster = int((others["seconds"] < run.seconds).sum())
         return "wins" if not faster else f"certified, {faster} of {len(others)} faster"

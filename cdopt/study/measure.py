@@ -1,4 +1,4 @@
-"""What a run measures, in the process that was started for it."""
+"""The measurements of a run, in its process."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from cdopt.study.named_problem import NamedProblem
 from cdopt.study.plan import StudyRun
 from cdopt.study.record import Answer, Findings, Forces, Stability, Times
 
-BOUNDS_UP_TO = 64  # contacts: two linear programs for each that is undetermined
+BOUNDS_UP_TO = 64  # contacts: two linear programs for each undetermined force
 _WARM_UPS = ("beam-uniform", "pyramid-hooke:n=5")  # the larger one compiles other loops
 _WARM_UPS_WITH_FRICTION = ("incline", "rough-pile")
 _SMALL = 8  # contacts of problems for which the first of them is enough
@@ -148,17 +148,17 @@ def _warm_up(problem: NamedProblem, run: StudyRun, backend: Backend) -> None:
         small = replace(problem, step=bank.load(name).step, truss=None)
         try:
             _Question.of(small, run).solve(backend, TOLERANCE)
-        except Exception:  # whatever a solver raises, the run's own problem shows it again
+        except Exception:  # the run's problem will show any error again
             return
 
 
 # --- the backend of a run ------------------------------------------------------------------
 #
 # A plugin is a factory, a function without arguments that returns a mapping from names to makers;
-# a maker takes the accuracy asked for, or None for the defaults, and returns a Backend
+# a maker takes the requested accuracy, or None for the defaults, and returns a Backend
 # (``cdopt.backends.base``). Or it is a function of (P, q, G, h, A, b, lb, ub) by itself. It is
 # named ``package.module:factory`` or ``path/to/file.py:factory`` and called only in the process of
-# a run, and once before the first in one like it; it is registered nowhere else. That process does
+# a run, and once before the first run in another one. It is not registered. That process does
 # not import from the working folder: name a file there by its path. Its folder comes last in the
 # search for modules, so that the file may import others next to it.
 
@@ -195,7 +195,7 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
 def code_of(plugins: Iterable[str]) -> str:
     """A digest of what plugins brought: their files, and the modules imported from their folders.
 
-    The plugins are loaded. A module that is imported later, such as in a solve, is no part of it.
+    The plugins are loaded. Modules that are imported later, such as in a solve, do not count.
     """
     loaded = {name: str(getattr(m, "__file__", "")) for name, m in list(sys.modules.items())}
     files = {Path(file).resolve() for file in loaded.values() if file.endswith(".py")}
@@ -217,7 +217,7 @@ def backend_of(run: StudyRun) -> Backend:
 
     Raises
     ------
-    Unsupported : it cannot be called in this way, asked for this tolerance, or warm-started.
+    Unsupported : this call, tolerance or warm start is not possible.
     InvalidInput, BackendUnavailable : an unknown name, or one that is not installed.
     """
     plugin_makers = makers(run.plugins)
@@ -268,7 +268,7 @@ class _Question:
     Attributes
     ----------
     formulation : its name.
-    problem : the step, or the truss, in the order of contacts in which the solver gets it.
+    problem : the step or the truss, in the order of contacts for the solver.
     contacts : (nc of the problem,) numbers of its contacts in the original problem.
     total : number of contacts of the original problem.
     """
@@ -280,7 +280,7 @@ class _Question:
 
     @classmethod
     def of(cls, problem: NamedProblem, run: StudyRun) -> _Question:
-        """A problem in its own order of contacts.
+        """A problem in its original order of contacts.
 
         The truss of a step is that of the contacts which the reference backend closes.
         """
@@ -311,7 +311,7 @@ class _Question:
         return posed.classic_cd.data if isinstance(posed, CompatibleCD) else posed.data
 
     def on_all(self, forces: FloatArray) -> FloatArray:
-        """Forces on the contacts of the original problem, in its own order, N."""
+        """Forces on the contacts of the original problem, in its order, N."""
         everywhere = np.zeros(self.total)
         everywhere[self.contacts] = forces
         return everywhere
@@ -347,9 +347,9 @@ def _times(solution: StepSolution, total: float) -> Times:
 
 
 def _setup(solution: StepSolution) -> float | None:
-    """Seconds of the solver's set-up by its own clock; None where it reports none."""
+    """Seconds of the solver's set-up as it reports them; None if it does not."""
     if solution.classic is not None:
-        return None  # the raw answer is that of the second problem alone
+        return None  # the raw answer is only that of the second problem
     if isinstance(solution.raw, dict):
         info = solution.raw.get("info")
         milliseconds = info.get("setup_time") if isinstance(info, dict) else None  # SCS
@@ -390,7 +390,7 @@ def _answer(solution: StepSolution, question: _Question, tol: float) -> Answer:
 
 
 def _repeatability(forces: Sequence[FloatArray], repeats: int) -> Stability:
-    """How equal the repeats are, if there are several and all of them gave forces (nc,)."""
+    """Differences of the repeats, if there are several and all gave forces (nc,)."""
     if repeats == 1 or len(forces) != repeats:
         return Stability()
     first, others = forces[0], forces[1:]

@@ -110,7 +110,7 @@ class NamedProblem:
         return ("compare", "classic", "compatible") if self.step.friction is None else LAWS
 
     def without_friction(self) -> NamedProblem:
-        """The derived frictionless problem: the normal rows alone, and a title that tells so.
+        """The derived frictionless problem with only the normal rows; its title states this.
 
         The same problem where it has no friction.
         """
@@ -173,11 +173,11 @@ def open_problem(
     text : a bank problem with parameters, ``pyramid-hooke:n=10``; a member of a family,
         ``family:chains:32``; a contact step (.npz); an FCLib file (.hdf5), with the friction that
         it stores; one step of a recorded run, ``drop.vtkhdf#12``; or a scene: a file (.toml),
-        one that ships with cdopt, or a generator with parameters. A scene that states friction
-        keeps it, and is taken as it is; others are taken where they come to rest.
+        one that ships with cdopt, or a generator with parameters. A scene with friction
+        is used as it is; others are used where they come to rest.
         ``table`` is both a bank problem and a scene: the bank comes first.
-    power : p of the contact energy; None takes that of the problem, and 2 for FCLib files.
-    frictionless : leave friction out: the normal rows alone; a scene comes to rest without it.
+    power : p of the contact energy; None for that of the problem, 2 for FCLib files.
+    frictionless : ignore friction: only the normal rows; a scene comes to rest without it.
 
     Raises
     ------
@@ -259,9 +259,9 @@ class ProblemSource:
     ----------
     source : the text that names it, as in ``cdopt.open_problem``, without the number of a step.
     step : of a recorded run, the number of the step, from 1; None for the others.
-    power : p of the contact energy; None is the problem's own.
+    power : p of the contact energy; None is the problem's.
     digest : SHA-256 of the file; empty for the bank.
-    frictionless : leave friction out: the normal rows alone.
+    frictionless : ignore friction: only the normal rows.
     """
 
     source: str
@@ -322,7 +322,7 @@ def problems(source: str | Path, power: float | None = None) -> list[ProblemSour
     ----------
     source : as in ``cdopt.open_problem``; also a whole run, ``drop.vtkhdf``, and a family without
         a size, ``family:chains``: its members of usual size.
-    power : p of the contact energy; None leaves the problem's own.
+    power : p of the contact energy; None for the problem's.
 
     Raises
     ------

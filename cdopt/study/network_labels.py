@@ -1,7 +1,7 @@
 """Labels of a contact network: numbers that predict how hard a step will be to solve.
 
-They are of the contacts that the classic step closes; open ones carry no force (the truss problem
-(36) of Olsen & Kamrin would load them).
+They refer to the contacts that the classic step closes; open ones carry no force (the truss
+problem (36) of Olsen & Kamrin would load them).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Labels:
     scaled : the same of B with columns in units of their levers and rows of unit length, which
         removes the influence of units and small angles.
     density : closed contacts for each of ``dofs``.
-    mobility : largest over smallest N_ii, the effect of a contact's own force on its gap; unequal
-        masses and levers make it large.
+    mobility : largest over smallest N_ii, the effect of a contact's force on its gap; large for
+        unequal masses and levers.
     stiffness : largest over smallest stiffness.
     """
 
@@ -86,7 +86,7 @@ def labels(step: Step, reference_backend: str = REFERENCE_BACKEND) -> Labels:
 
 
 def table_of_labels(problems: Iterable[ProblemSource]) -> Table:
-    """A table of problems and their labels; where there are none, why not."""
+    """A table of problems and their labels, or the reason why there are none."""
     names = [field.name for field in fields(Labels)]
     rows: list[tuple[Any, ...]] = []
     for problem in problems:

@@ -1,4 +1,4 @@
-"""What a study runs: problems, the settings of a run, and plans that combine them."""
+"""Plans of studies: problems, the settings of a run, and their combinations."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ class StudyRun:
     ----------
     problem : what is solved.
     formulation : one of ``FORMULATIONS``. The truss of a step is that of its closed contacts, which
-        the reference backend finds first.
+        the reference backend computes first.
     backend : name of the solver, or one that a plugin brings.
     tolerance : accuracy asked of the solver and tolerance of the certificate; None leaves the
         solver's defaults alone, with a certificate at 1e-6.
-    mode : "cold"; "warm", from this problem's own answer; "previous", from the answer of the
-        step before in a recorded run.
-    call : "cvxpy", with the defaults that CVXPY sets; "direct", with the solver's own.
-    seed : of the order in which the contacts are given; None is the problem's own order.
+    mode : "cold"; "warm", from the answer of this problem; "previous", from the answer of the
+        previous step in a recorded run.
+    call : "cvxpy", with the defaults that CVXPY sets; "direct", with the solver's.
+    seed : of the order in which the contacts are given; None is the problem's order.
     repeats : how often it is solved.
-    threads : of BLAS and of compiled loops; None leaves them alone.
-    plugins : where backends of other names come from, ``module:factory`` or ``file.py:factory``.
-    reference_backend : solver of the compatible forces that forces are compared with.
+    threads : of BLAS and of compiled loops; None does not set them.
+    plugins : sources of backends of other names, ``module:factory`` or ``file.py:factory``.
+    reference_backend : solver of the compatible forces, with which forces are compared.
     code : digest of the source of a plugin's backend; empty for others, and until it is known.
 
     Raises
@@ -95,8 +95,8 @@ class StudyRun:
     def id(self) -> str:
         """Sixteen hexadecimal digits: a hash of everything that defines the run.
 
-        The content of a problem's file counts, its path does not; so does the code of a plugin's
-        backend.
+        It depends on the content of a problem's file, not on its path, and on the code of a
+        plugin's backend.
         """
         content = msgspec.to_builtins(self)
         if not self.code:  # which older studies do not state
@@ -110,7 +110,7 @@ class StudyRun:
 
     @property
     def cell(self) -> str:
-        """The identifier of the run whatever the code of its backend: a later one replaces it."""
+        """The identifier of the run without the code of its backend: later code replaces it."""
         return replace(self, code="").id if self.code else self.id
 
     @property
@@ -136,7 +136,7 @@ class Plan:
 
     Raises
     ------
-    InvalidInput : a list that is empty or holds something else, or an unknown problem.
+    InvalidInput : a list that is empty or has other entries, or an unknown problem.
 
     >>> plan = Plan(["beam-uniform", "tripod"], ["clarabel", "osqp"], tolerances=(None, 1e-6))
     >>> len(plan.runs)

@@ -8,17 +8,17 @@ MB of 2²⁰ bytes.
 ``outcome`` is one of these:
 
 =========== ====================================================================================
-solved     the certificate holds at the tolerance asked, whatever the solver said
+solved     the certificate is ok at the requested tolerance, whatever the solver claims
 wrong      the solver claims success, and the certificate fails
 gave up    the solver claims no success, and the certificate fails
 infeasible the problem is proven to have no solution
-refused    the solver cannot take this problem, or cannot be asked for this tolerance
+refused    the solver does not support this problem or this tolerance
 missing    the solver is not installed
 error      an exception, in cdopt or in the solver
 crash      the process ended by a signal, or without a message
 timeout    stopped at the time limit
 memory     stopped at the memory limit, or by the kernel when the machine ran out of memory
-interrupted the process was ended from outside; tells nothing about the solver, and is repeated
+interrupted the process was ended from outside; no result about the solver; it is repeated
 =========== ====================================================================================
 """
 
@@ -79,15 +79,15 @@ class Answer:
 
     Attributes
     ----------
-    status : the solver's own.
+    status : of the solver.
     claimed : whether it reported success.
-    ok : whether the certificates hold at ``tol``.
-    tol : tolerance of the certificates: the one asked, or 1e-6.
+    ok : whether the certificates are ok at ``tol``.
+    tol : tolerance of the certificates: the requested one, or 1e-6.
     worst : the largest residual of all certificates.
     residuals : by certificate ("forces", and "classic" of a compatible solution) and name.
     iterations : the solver's count; of a compatible solution, that of its second problem.
     objective : optimal value of the form solved, N m/s or J.
-    settings : what was asked of the solver; empty means its defaults.
+    settings : of the solver; empty for its defaults.
     contacts, dofs : size of the problem as stated.
     """
 
@@ -116,7 +116,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one solve, by part. Imports and compiling of loops are in none of them.
+    """Seconds of one solve, by part. Imports and compiling of loops are excluded.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class Times:
     solve : the solver, its set-up included. setup : the set-up alone, where it is known.
     read : the solver's answer back into physical units.
     certify : cdopt's residuals.
-    total : the whole solve as its caller sees it.
+    total : of the whole solve.
     """
 
     pose: float
@@ -149,8 +149,8 @@ class Forces:
     ratio : largest force over the largest compatible force.
     reference_worst : largest residual of the reference: the compatible solution by the run's
         reference backend.
-    undetermined : number of contacts whose force classic contact dynamics leaves open; None where
-        the bounds were not computed.
+    undetermined : number of contacts whose force classic contact dynamics does not determine; None
+        if the bounds were not computed.
     positions : of these contacts, (f − lower) / (upper − lower) of their admissible interval.
     outside : the largest distance of a force from its interval, over the largest upper bound.
     """
@@ -175,7 +175,7 @@ class Stability:
     ----------
     identical : whether all repeats gave the same forces, bit by bit; None for one repeat.
     repeats : largest difference of a repeat from the first; None for one repeat.
-    order : difference from the answer in the problem's own order, of a run with a ``seed``.
+    order : difference from the answer in the problem's order, of a run with a ``seed``.
     start : difference from the cold answer, of a run with another mode.
     cold_total : seconds of that cold solve. cold_iterations : its iterations.
     """
@@ -190,7 +190,7 @@ class Stability:
 
 @dataclass(frozen=True)
 class Findings:
-    """What the process of a run has measured so far; None where not yet known.
+    """Measurements of the process of a run so far; None where not yet known.
 
     Attributes
     ----------
@@ -226,10 +226,10 @@ class Ended:
     ----------
     code : its exit code; None when a signal ended it or it never began.
     signal : number of the signal; None without one.
-    stage : what it was doing when it ended, one of ``STAGES``; "" when it was complete.
+    stage : at the end, one of ``STAGES``; "" if it was complete.
     seconds : from start to end, imports included.
-    stderr : up to 4000 characters of what it wrote there: the last, or the first that Python's
-        fault handler wrote; empty when it was complete.
+    stderr : up to 4000 characters: the last, or the first of Python's fault handler; empty if it
+        was complete.
     """
 
     code: int | None
@@ -394,7 +394,7 @@ def records_in(text: bytes, source: str) -> list[Record]:
 
 
 def parse(line: bytes) -> Record | None:
-    """The record that a line holds, with or without its end; None if it is damaged or no record.
+    """The record of a line, with or without its end; None if it is damaged or no record.
 
     Raises
     ------
@@ -441,7 +441,7 @@ def opened(path: str | Path) -> Iterator[tuple[list[Record], Callable[[Record], 
         if _BEGINNING.match(text[end:]):
             file.truncate(end)
         elif text[end:]:
-            file.write(b"\n")  # text of somebody else, which stays as a damaged line
+            file.write(b"\n")  # foreign text, which remains as a damaged line
         yield records_in(text, str(file_path)), lambda record: _append(file, record.line())
 
 

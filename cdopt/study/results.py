@@ -58,7 +58,7 @@ class Results:
 
         Raises
         ------
-        InvalidInput : the file is missing, empty, or holds something else.
+        InvalidInput : the file is missing, empty, or has other content.
         """
         records = read(path)
         if not records:
@@ -83,7 +83,7 @@ class Results:
 
     @cached_property
     def plain(self) -> pd.DataFrame:
-        """Cold runs in the problem's own order, by installed solvers, and not interrupted."""
+        """Cold runs in the problem's order, by installed solvers, and not interrupted."""
         left_out = self.frame["outcome"].isin(["missing", "interrupted"])
         plain = (self.frame["mode"] == "cold") & self.frame["seed"].isna() & ~left_out
         return self.frame[plain]
@@ -122,8 +122,8 @@ class Results:
         """Seconds by question and solver at one ``tolerance`` and in one formulation, ``form``.
 
         Infinite where unsolved within ``limit``, also where refused. A solver that refuses all
-        questions is left out, and so is one that was asked fewer than half as many as another. Then
-        only questions are kept that all remaining solvers were asked.
+        questions is left out, and so is one with fewer than half as many questions as another. Then
+        only questions are kept that all remaining solvers have.
         """
         runs = self.at(tolerance, form)
         runs = runs[runs["solver"].isin(_able(runs))]
@@ -135,7 +135,7 @@ class Results:
         """The plain runs in one formulation that took the least time to a certificate at 1e-6.
 
         One for each question and solver: of the tolerances asked, the quickest whose answer has no
-        residual above 1e-6. Its ``seconds`` are infinite where none has, also where refused.
+        residual above 1e-6. Its ``seconds`` are infinite if there is none, also if refused.
         """
         checks.text("form", form)
         none = self.plain.iloc[:0]
@@ -161,8 +161,8 @@ def _able(runs: pd.DataFrame) -> Any:
 def _table_of_times(runs: pd.DataFrame, solved: pd.Series) -> pd.DataFrame:
     """Seconds by question and solver, infinite where not ``solved``, without gaps.
 
-    Solvers that were asked fewer than half as many questions as another are left out, then
-    questions that not all of the others were asked.
+    Solvers with fewer than half as many questions as another are left out, then questions that
+    some of the others do not have.
     """
     seconds = runs.assign(seconds=runs["seconds"].where(solved, np.inf))
     table = seconds.pivot(index="question", columns="solver", values="seconds")
@@ -178,7 +178,7 @@ def solver_of(run: StudyRun) -> str:
 
 
 def family_of(run: StudyRun) -> str:
-    """What problems of different size have in common: the bank's name, or that of the files."""
+    """The common name of problems of different size: that in the bank, or of the files."""
     checks.instance("run", run, StudyRun)
     label = run.problem.label
     member = _MEMBER.match(label)

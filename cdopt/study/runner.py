@@ -1,4 +1,4 @@
-"""Carrying out a plan: every missing run in its own process, here or by any executor.
+"""Carrying out a plan: every missing run in a separate process, here or by any executor.
 
 Every run gives a record: an answer, an exception, a crash, a hang, or lack of memory. A process
 that was ended from outside is recorded as interrupted, not as a crash.
@@ -40,7 +40,7 @@ from cdopt.study.record import Ended, Findings, Record, machine, opened, outcome
 
 _DASK = "pip install distributed"
 _CONNECT_SECONDS = 30.0  # for the scheduler to answer
-_LOOK_SECONDS = 10.0  # without a record, after which the executor is asked why
+_LOOK_SECONDS = 10.0  # without a record, after which the executor is checked
 LOGGER = logging.getLogger("cdopt.study")
 
 _WORKING = "a factory of backends that works"
@@ -85,15 +85,15 @@ def run(
     executor: Executor | None = None,
     progress: bool | ProgressCallback = False,
 ) -> Study:
-    """Make the runs of a plan, each in its own process.
+    """Make the runs of a plan, each in a separate process.
 
     Parameters
     ----------
     plan : the plan.
     out : folder of the study, or its ``.jsonl`` file, to which each record is added when its run
         ends. Runs that are there already are not repeated, unless they were interrupted, ended
-        with an error, or stopped at a limit lower than the present one. Without it, records are
-        only returned.
+        with an error, or stopped at a limit lower than the present one. Without ``out``, records
+        are only returned.
     executor : makes the runs, such as that of ``dask_executor``; None: one at a time, here.
         Two runs at once on one machine disturb each other's times.
     progress : True for a bar on stderr, or a function of (done, total, text).
@@ -182,7 +182,7 @@ def _why_lost(future: Future[Record]) -> str:
 
 
 def _why_silent(executor: Executor) -> str:
-    """Why no run ends, where the executor can tell that; empty otherwise."""
+    """Why no run ends, if the executor reports it; empty otherwise."""
     return executor.why_silent() if isinstance(executor, _Watched) else ""
 
 
@@ -245,7 +245,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
 
 
 def make(run: StudyRun, time_limit: float = 60.0, memory_limit: float | None = None) -> Record:
-    """Make a run in its own process.
+    """Make a run in a separate process.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def check_plugins(
 
     Raises
     ------
-    InvalidInput : a plugin that cannot be imported or called, or gives something else than makers
+    InvalidInput : a plugin that cannot be imported or called, or does not return makers
         of backends; or a name that neither cdopt nor a plugin knows.
     """
     if not plugins:
@@ -346,7 +346,7 @@ def check_plugins(
 
 
 def _joined(earlier: Findings | None, later: Findings, stage: str) -> Findings:
-    """What is known now: an answer is kept when a measurement after it fails."""
+    """The known result: an answer is kept if a later measurement fails."""
     if earlier is None or not earlier.times or later.times:
         return later
     where = f", {stage}" if stage else ""
@@ -378,7 +378,7 @@ def _excerpt(text: str) -> str:
 
 
 def prepare() -> None:
-    """What all runs need is imported with this module, and by CVXPY's first problem."""
+    """Common imports are made with this module, and by CVXPY's first problem."""
     warm_up()
 
 

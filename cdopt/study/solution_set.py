@@ -1,4 +1,4 @@
-"""The solutions of one problem by several backends, failures included, and what they agree on."""
+"""The solutions of one problem by several backends, including failures, and their differences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DISAGREE = 1e-3  # forces further apart than this share of the largest are different answers
-COLUMNS = ("backend", "says", "certificate", "time", "largest [N]", "distance")
+COLUMNS = ("backend", "status", "certificate", "time", "largest [N]", "distance")
 _RANK, _RANK_N = 1e-9, 1e-14  # singular values of B and of N below this count as none
 _NAN = float("nan")
 _INSIDE = 0.99  # share of its normal force with which a force may still be in its cone
@@ -40,8 +40,8 @@ class Row:
     Attributes
     ----------
     label : the backend, with its settings where two labels would be equal.
-    says : the solver's own status.
-    ok : whether every certificate holds.
+    status : of the solver.
+    ok : whether every certificate is ok.
     verdict : the same as text, with the worst residual.
     seconds : wall-clock time of the whole solve.
     largest : largest contact force, N; not-a-number without forces.
@@ -50,7 +50,7 @@ class Row:
     """
 
     label: str
-    says: str
+    status: str
     ok: bool
     verdict: str
     seconds: float
@@ -79,12 +79,12 @@ class Row:
         """The row as text, one entry for each of ``COLUMNS``."""
         distance = f"{self.distance:.1e}" if math.isfinite(self.distance) else "–"
         numbers = seconds(self.seconds), short(self.largest), distance
-        says = f"{self.says}: {self.method}" if self.method else self.says
-        return self.label, one_line(says, 28), self.verdict, *numbers
+        status = f"{self.status}: {self.method}" if self.method else self.status
+        return self.label, one_line(status, 28), self.verdict, *numbers
 
 
 class SolutionSet(list[StepSolution]):
-    """Solutions of one problem, in the order of the backends asked for; printed as a table.
+    """Solutions of one problem, in the order of the requested backends; printed as a table.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class SolutionSet(list[StepSolution]):
     tol : tolerance of the certificates.
     failures : error of each backend that has no answer, by label.
     left_out : backends that were not asked, with the reason.
-    compatible : the compatible solution, where it was asked for with the others.
+    compatible : the compatible solution, if it was requested.
     """
 
     compatible: StepSolution | None = None
@@ -119,7 +119,7 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def certified(self) -> list[StepSolution]:
-        """The solutions whose certificates hold."""
+        """The solutions whose certificates are ok."""
         return [solution for solution in self if solution.ok]
 
     @property
@@ -161,7 +161,7 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def _scale(self) -> FloatArray | float:
-        """N, what differences of the forces are compared with."""
+        """N, the scale of differences of the forces."""
         return float(self._forces.max(initial=0.0)) or 1.0
 
     def rows(self) -> list[Row]:
@@ -176,7 +176,7 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def summary(self) -> str:
-        """What the table shows, in sentences."""
+        """A summary of the table, in sentences."""
         if self.proof is None:
             return " ".join([self._success, *self._agreement()])
         claimed = sum(s.claimed for s in self)
@@ -185,7 +185,7 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def _success(self) -> str:
-        """How many answers are certified, and by how much claims of success miss or are false."""
+        """Numbers of certified answers, and of claims of success that miss or are false."""
         if not self:
             return "No solver has an answer."
         text = f"{len(self.certified)} of {count(len(self), 'answer')} certified at {self.tol:g}"
@@ -201,7 +201,7 @@ class SolutionSet(list[StepSolution]):
         return f"{text}."
 
     def _agreement(self) -> list[str]:
-        """Sentences on what the certified answers agree on."""
+        """Sentences on the agreement of the certified answers."""
         if len(self.certified) < 2:
             return []
         return [f"The certified forces differ by {self.force_spread:.0e} of the largest."]
@@ -244,14 +244,14 @@ class SolutionSet(list[StepSolution]):
         return [*failed, *left_out, self.summary]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The table in a notebook."""
         header, *rows = self._written
         return notebook.table(self.title, header, rows, *self._texts, left=3)
 
     def to_frame(self) -> pd.DataFrame:
         """The printed table as a pandas.DataFrame: a row for each solution, numbers in full.
 
-        Its index is the label. Columns: ``says``, ``ok``, ``verdict``, ``seconds``, ``largest``
+        Its index is the label. Columns: ``status``, ``ok``, ``verdict``, ``seconds``, ``largest``
         (N) and ``distance``, as in ``Row``.
         """
         rows = [vars(row) for row in self.rows()]
@@ -321,7 +321,7 @@ class Comparison(SolutionSet):
 
     @property
     def ok(self) -> bool:
-        """Whether the compatible answer is certified; if not asked for, one of the others."""
+        """Whether the compatible answer is certified; if not requested, one of the others."""
         if self.compatible is None:
             return self.compatible_failure is None and super().ok
         return self.compatible.ok
@@ -509,7 +509,7 @@ def failure(error: CdoptError) -> str:
     """Why a backend has no answer, on one line."""
     if isinstance(error, SolveFailed):
         kind = "infeasible, with proof" if error.proof is not None else "no answer"
-        return f"{kind}; the solver says {one_line(error.status, 90)!r}"
+        return f"{kind}; solver status {one_line(error.status, 90)!r}"
     return one_line(str(error))
 
 

@@ -28,7 +28,7 @@ class Profile:
     Attributes
     ----------
     ratios : (k,) ratios of the problems it solved, sorted; 1 where it was the best.
-    problems : number of problems asked, including those that nobody solved.
+    problems : number of problems, including unsolved ones.
     """
 
     ratios: FloatArray
@@ -79,13 +79,13 @@ def performance_profiles(times: Mapping[str, Sequence[float]]) -> dict[str, Prof
 
 
 def shifted_geometric_mean(values: Sequence[float], shift: float = 1.0) -> float:
-    """exp(mean ln(x + shift)) − shift, which neither the largest nor the smallest value dominates.
+    """exp(mean ln(x + shift)) − shift, not dominated by the largest or the smallest value.
 
     Parameters
     ----------
     values : not negative; of times, an unsolved problem counts with the time limit.
-    shift : in the unit of the values. Mittelmann's benchmarks take 10 s; far above all values
-        the mean is the arithmetic one, at zero the geometric one.
+    shift : in the unit of the values. Mittelmann's benchmarks use 10 s; far above all values
+        the mean is arithmetic, at zero geometric.
 
     Raises
     ------

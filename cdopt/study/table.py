@@ -27,9 +27,9 @@ class Table:
 
     Attributes
     ----------
-    name : fit for a file. title, about : what is written above it.
+    name : fit for a file. title, about : texts above it.
     header : names of the columns, with units.
-    rows : of cells; None where nothing is known, for which not-a-number may be given.
+    rows : of cells; None or not-a-number for unknown.
 
     Raises
     ------
@@ -74,7 +74,7 @@ class Table:
         return notebook.data_frame(dict(zip(self.header, map(list, columns), strict=True)))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The table in a notebook."""
         return notebook.table(self.title, self.header, self.written, self.about)
 
     def markdown(self, heading: bool = True) -> str:

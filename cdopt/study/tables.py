@@ -1,4 +1,4 @@
-"""The tables of a study, what it does not show, and how it was made."""
+"""The tables of a study, its limitations, and how it was made."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def table(make: Callable[[Results], tuple[Any, ...]]) -> Callable[[Results], Tab
 def overview(study: Results) -> tuple[Any, ...]:
     """At a glance.
 
-    {form}, a line for each solver. Solved: share of the problems that the solver takes whose
-    certificate holds at the tolerance asked. Honest: share of its claims of success that the
+    {form}, a line for each solver. Solved: share of the supported problems whose
+    certificate is ok at the requested tolerance. Honest: share of its claims of success that the
     certificate confirms to within ten times that tolerance. Fastest, and within 10×: share of the
     problems at {middle} (performance profile). Distance: of its certified forces from the
     compatible ones, relative, median and largest over problems whose forces are not unique.
@@ -96,7 +96,7 @@ def overview(study: Results) -> tuple[Any, ...]:
 def quickest(study: Results) -> Made:
     """The quickest.
 
-    Of the solvers asked, those whose certificate holds at the tolerance asked, by the time of the
+    Solvers whose certificate is ok at the requested tolerance, by the time of the
     whole solve.
     """
 
@@ -119,10 +119,10 @@ def quickest(study: Results) -> Made:
 def success(study: Results) -> Made:
     """Success and honesty.
 
-    Solved: the certificate holds at the tolerance asked, whatever the solver said. Near: the solver
-    claims success, and the certificate misses by less than ten times, which may come from different
-    definitions. False: it misses by more. Modest: the certificate holds and the solver claims
-    nothing. Honest: share of its claims of success that are not false.
+    Solved: the certificate is ok at the requested tolerance, whatever the solver claims. Near: the
+    solver claims success, and the certificate misses by less than ten times, which different
+    definitions may explain. False: it misses by more. Modest: the certificate is ok and the solver
+    claims nothing. Honest: share of its claims of success that are not false.
     """
     columns: Columns = {
         "runs": len,
@@ -147,7 +147,7 @@ def means(study: Results) -> Made:
     exp(mean ln(t + shift)) − shift of the whole solve, the median of its repeats, with shifts of
     1 s and 0.01 s: with 1 s all solves far below a second count alike. An unsolved problem, or one
     solved later, counts with the smallest time limit of all runs. Only problems that all solvers
-    of the formulation were asked, except those that were asked few.
+    of the formulation were given, except solvers with few problems.
     Solver alone: without stating, compiling and certifying, over what it solved, shift 0.01 s.
     """
     rows: Rows = []
@@ -176,11 +176,11 @@ def means(study: Results) -> Made:
 def certified(study: Results) -> Made:
     """Time to certificate.
 
-    For each solver and problem the quickest of the tolerances asked whose answer is certified at
-    1e-6: how long a solver takes to an answer of this quality, however it is asked for it. Times
-    are of the whole solve, the median of its repeats; solver alone is without stating, compiling
-    and certifying, also a median. Shifted geometric means with 0.01 s; a problem without such an
-    answer counts with the smallest time limit of all runs, and in "solver alone" not at all.
+    For each solver and problem the quickest of the requested tolerances whose answer is certified
+    at 1e-6: the time that a solver needs for an answer of this quality. Times are of the whole
+    solve, the median of its repeats; solver alone is without stating, compiling and certifying,
+    also a median. Shifted geometric means with 0.01 s; a problem without such an answer counts with
+    the smallest time limit of all runs, and in "solver alone" not at all.
     """
     rows: Rows = []
     for form in dict.fromkeys(form for _, form in study.comparisons):
@@ -286,9 +286,9 @@ def forces(study: Results) -> Made:
 def spread(study: Results) -> Made:
     """Spread between certified solvers.
 
-    Of solvers whose certificates hold: least and greatest of their largest forces, over the largest
-    compatible one; nearest and farthest from the compatible forces; and how far apart they lie in
-    the admissible intervals, mean of greatest less least position.
+    Of solvers whose certificates are ok: least and greatest of their largest forces, over the
+    largest compatible one; nearest and farthest from the compatible forces; and how far apart they
+    lie in the admissible intervals, mean of greatest less least position.
     """
 
     def apart(r: Runs) -> float | None:
@@ -315,7 +315,7 @@ def starts(study: Results) -> Made:
     """Warm and cold starts.
 
     Time over the cold time, geometric mean; iterations over the cold ones, mean; and the largest
-    change of the forces by the start, max |f − f'| / max f'. Warm: from the problem's own answer;
+    change of the forces by the start, max |f − f'| / max f'. Warm: from the answer of the problem;
     previous: from the step before in a recorded run.
     """
     runs = study.frame[study.frame["mode"].isin(MODES[1:])]
@@ -332,10 +332,10 @@ def starts(study: Results) -> Made:
 
 @table
 def calls(study: Results) -> Made:
-    """With the defaults that CVXPY sets, and with the solver's own.
+    """With the defaults that CVXPY sets, and with the solver's.
 
     Problems solved both ways, on the data that CVXPY compiled; compiling is part of both times.
-    Time with CVXPY's defaults over that with the solver's own, geometric means: of the whole solve,
+    Time with CVXPY's defaults over that with the solver's, geometric means: of the whole solve,
     and of the solver alone. Share: the part of the time through CVXPY that is not the solver's.
     """
     keys = ["backend", "tolerance", "question"]
@@ -357,7 +357,7 @@ def repeats(study: Results) -> Made:
 
     Runs repeated and, of these, those whose forces were the same bit by bit; the largest difference
     of a repeat; and of runs with the contacts in another order, the largest difference from the
-    answer in the problem's own order, max |f − f'| / max f'.
+    answer in the problem's order, max |f − f'| / max f'.
     """
     columns: Columns = {
         "repeated": lambda r: r["identical"].count(),
@@ -384,7 +384,7 @@ def failures(study: Results) -> Made:
 def settings(study: Results) -> Made:
     """Settings.
 
-    What each solver was given, as it names its settings.
+    The settings of each solver, as it names them.
     """
     plain = [r for r in study.records if r.run.mode == "cold" and r.run.seed is None]
     rows: dict[tuple[str, ...], None] = {}
@@ -401,7 +401,7 @@ def tables(study: Results) -> tuple[Table, ...]:
     return tuple(make(study) for make in (*first, forces, spread, starts, calls, repeats, failures))
 
 
-# --- groups of runs, and what is said of them ----------------------------------------------
+# --- groups of runs, and statements on them ------------------------------------------------
 
 
 _NAMES = {"question": "problem", "mode": "start", "backend": "solver", "worst": "worst residual"}
@@ -452,13 +452,13 @@ def _geometric_mean(ratios: pd.Series) -> float:
     return float(np.exp(np.log(ratios).mean()))
 
 
-# --- what a study does not show ------------------------------------------------------------
+# --- limitations ---------------------------------------------------------------------------
 
 ALWAYS = (
     "Solvers define their tolerances differently. One table translates the requested accuracy "
-    "(cdopt backends --accuracy); success is judged by cdopt's certificate, which only cdopt's own "
+    "(cdopt backends --accuracy); success is decided by cdopt's certificate, which only cdopt's "
     "solvers aim at.",
-    "Solvers are reached through CVXPY unless a run says direct. CVXPY changes some defaults, and "
+    "Solvers are reached through CVXPY unless a run is direct. CVXPY changes some defaults, and "
     "its compile time is part of the whole solve.",
     "Each problem is stated in units of its scales before a solver sees it. A solver may do "
     "better or worse on the same problem in other units.",
@@ -472,7 +472,7 @@ ALWAYS = (
 
 
 def limitations(study: Results) -> tuple[str, ...]:
-    """Sentences on what the study cannot show: general ones, and those about its own runs."""
+    """Sentences on the limitations of the study: general ones, and those about its runs."""
     runs = study.records
     hosts = len({(r.machine.host, r.machine.processor) for r in runs})
     versions = len({tuple(sorted(r.machine.versions.items(), key=str)) for r in runs})

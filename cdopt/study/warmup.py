@@ -64,7 +64,7 @@ def _in_process(name: str, workers: list[Worker]) -> float:
 
 
 def _prepare() -> None:
-    """All that the processes need is imported with this module."""
+    """All imports of the processes are made with this module."""
 
 
 def _compile(send: Callable[[object], None], name: str) -> None:

@@ -44,7 +44,7 @@ def test_beam_with_solvers_and_a_picture(tmp_path) -> None:
     assert table["2"][:5] == ["right", "0", "5.0000", "3.3333", "undetermined"]
     pgs = cdopt.ClassicCD(bank.load("beam-uniform").step).solve("pgs").f
     assert table["1"][-2:] == [f"{10 * pgs[1]:.0f}", "%"]
-    assert "pgs says “solved”, ok" in result.stdout
+    assert "pgs: status “solved”, ok" in result.stdout
 
 
 def test_determined_open_and_unbounded_forces() -> None:
@@ -202,7 +202,7 @@ def test_solvers_that_fail_are_named_beside_the_bounds(monkeypatch) -> None:
     assert result.exit_code == 0
     assert "daqp: " in result.stdout
     assert "pip install daqp" in result.stdout
-    assert "clarabel says" in result.stdout
+    assert "clarabel: status" in result.stdout
 
 
 @pytest.mark.parametrize(

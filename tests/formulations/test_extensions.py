@@ -296,11 +296,11 @@ def test_a_constraint_against_the_contact_law_is_named(backend: str) -> None:
     """Contacts do not pull; a body does not move through the floor."""
     cd = cdopt.ClassicCD(beam())
     failed = str(conflict_of(cd.with_constraints(cd.forces[1] <= -1.0), backend))
-    assert "your constraints forces[1] ≤ -1.0 (forces in N): " in failed
+    assert "the added constraints forces[1] ≤ -1.0 (forces in N): " in failed
     cd = cdopt.ClassicCD(beam(), form="velocity")
     through = cd.velocity[0] <= -1.0  # the beam is at rest on its supports
     failed = str(conflict_of(cd.with_constraints(through), backend))
-    assert "your constraints velocity[0] ≤ -1.0 (velocity in m/s): " in failed
+    assert "the added constraints velocity[0] ≤ -1.0 (velocity in m/s): " in failed
 
 
 def test_a_motion_that_forces_cannot_cause_is_named() -> None:

@@ -207,7 +207,7 @@ def test_claims_and_certificates_are_reported_apart(
 
 def test_a_solver_that_fails_raises(pretend) -> None:
     pretend(ANSWER.format(z="0.0 * given['q']", info=1))
-    with pytest.raises(cdopt.SolveFailed, match="the solver says 'info 1'"):
+    with pytest.raises(cdopt.SolveFailed, match="solver status 'info 1'"):
         cdopt.ClassicCD(cdopt.bank.load("table").step).solve(Siconos("PGS"))
 
 

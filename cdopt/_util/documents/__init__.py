@@ -49,7 +49,7 @@ def source(*names: str) -> Markup:
 
 
 def picture(content: bytes, kind: str) -> str:
-    """A picture as an address that holds it; ``kind`` is such as ``svg+xml``."""
+    """A picture as a data address; ``kind`` is such as ``svg+xml``."""
     return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
@@ -125,7 +125,7 @@ def folder_of_documents(name: str, folder: str | Path, names: Iterable[str]) -> 
 
 
 def _begins_with(path: Path, mark: str) -> bool:
-    """Whether a regular file has these words near its beginning, as those of cdopt have."""
+    """Whether a regular file has these words near its beginning, like those of cdopt."""
     try:
         with files.opened(path, "a file of cdopt") as file:
             return mark.encode() in file.read(_BEGINNING)

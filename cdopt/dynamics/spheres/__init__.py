@@ -1,7 +1,7 @@
 """Spheres and walls with elastic, damped contacts, stepped by compiled loops.
 
-``SphereStepper`` keeps the neighbour list; ``steps`` and ``forces`` hold the loops. They
-compute what ``cdopt.VariationalStep``, linearised again and again, computes from matrices.
+``SphereStepper`` keeps the neighbour list; ``steps`` and ``forces`` are the loops. Their results
+are those of ``cdopt.VariationalStep``, linearised repeatedly.
 """
 
 from cdopt.dynamics.spheres.stepper import TOO_FAST, Integration, SphereStepper

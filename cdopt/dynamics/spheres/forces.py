@@ -4,8 +4,8 @@ De Klerk et al. (2021), equations (20)–(25): F_n = k δ^(p−1) − γ_n m_eff
 F_t = −γ_t m_eff v_t across it, with lever |r|/2 at each of two spheres, and |r| at a wall, whose
 distance from the centre is |r|: ``cdopt.collision.dissipation`` has the reason.
 
-Friction has springs with a memory, across contacts. Cundall & Strack (1979): each contact has a
-tangential spring ξ (m), whose force k_t ξ is at most μ f_n. Here a slider is in series with the
+Friction has tangential springs with a history (Cundall & Strack 1979): each contact has a
+spring ξ (m), whose force k_t ξ is at most μ f_n. Here a slider is in series with the
 spring and its dashpot c in parallel. In a step with the tangential displacement s = s_el + s_slip
 
     T = k_t (ξ + α s_el) + (c/h) s_el,    |T| ≤ μ f_n,    s_slip = 0 or T = μ f_n s_slip/|s_slip|,
@@ -17,7 +17,7 @@ Springs turn with the normal and with half the spin of the two bodies about it. 
 contact point, levers r_i − δ/2 and r_j − δ/2, so that angular momentum is kept. Of Hertz contacts
 k_t grows with the overlap; a spring is shortened by k_t/k_t⁺ while it grows, so that the force is
 kept, and not changed while it falls (Walton; ``mindlin_rescale/force`` in LAMMPS): both lose
-energy and none is made.
+energy, and none is created.
 
 Rolling and spinning resistance are such springs too, on the displacements R (θ_i − θ_j) × n and
 R (θ_i − θ_j)·n with 1/R = 1/r_i + 1/r_j, of stiffness k_t, with torques of at most μ_r R f_n and
@@ -65,7 +65,7 @@ def shift_of(z: FloatArray, i: int, j: int) -> Vector:
 def find_active(arrays: SphereArrays, d: FloatArray, a: float) -> int:
     """Find the pairs that act at x + a d: those that overlap, bonds, and those that damp.
 
-    Returns the number of active pairs; ``arrays.active`` holds them. d (nb, 6) m and rad.
+    Returns the number of active pairs, which are in ``arrays.active``. d (nb, 6) m and rad.
     """
     x, neighbors, active = arrays.motion.x, arrays.neighbors, arrays.active
     damped, power = arrays.work.damped, arrays.system.power
@@ -112,7 +112,7 @@ def set_dashpots(arrays: SphereArrays, s: int) -> None:
 
 @part()
 def find_damped(arrays: SphereArrays, d: FloatArray, a: float) -> int:
-    """As ``find_active``, once the pairs that damp are chosen: those that overlap, and bonds."""
+    """As ``find_active``, when the damped pairs are known: those that overlap, and bonds."""
     neighbors, active, damped = arrays.neighbors, arrays.active, arrays.work.damped
     for c in range(damped.size):
         damped[c] = False
@@ -393,7 +393,7 @@ def add_rolling(arrays: SphereArrays, s: int, p: PairMotion, out: FloatArray) ->
 
 @part()
 def add_friction(arrays: SphereArrays, count: int, share: float, out: FloatArray) -> float:
-    """Add the friction of velocity-Verlet to ``out`` (nb, 6); returns the energy it took, J.
+    """Add the friction of velocity-Verlet to ``out`` (nb, 6); returns the energy lost, J.
 
     The bodies are at the end of the step whose displacements are in ``work.d``, and ``share`` is 1;
     0 is for a first look that takes ``work.d`` as h v and stretches no spring.
@@ -415,7 +415,7 @@ def add_friction(arrays: SphereArrays, count: int, share: float, out: FloatArray
 
 @part()
 def forget(springs: Springs, touching: BoolArray) -> float:
-    """Springs of pairs that have parted are gone; returns the energy that was in them."""
+    """Reset springs of pairs that have parted; returns the energy that was in them."""
     lost, none = 0.0, (0.0, 0.0, 0.0)
     for c in range(springs.stiffness.size):
         if springs.stiffness[c] > 0.0 and not touching[c]:
@@ -512,7 +512,7 @@ def add_grip_product(arrays: SphereArrays, s: int, z: FloatArray, out: FloatArra
 
 @part()
 def slide_back(arrays: SphereArrays, count: int, d: FloatArray) -> float:
-    """The springs' forces after a step d, in ``trial``; returns what slip and dashpots took.
+    """The springs' forces after a step d, in ``trial``; returns the loss in slip and dashpots.
 
     The active pairs are those at q_α. Springs that end beyond their cap slip back to it. The
     energy, J, is less that in the springs before they were stretched.

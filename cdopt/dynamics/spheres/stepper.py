@@ -34,16 +34,16 @@ from cdopt.dynamics.spheres.system import (
 )
 from cdopt.scene import Scene, State
 
-TOO_FAST = 10  # an outcome besides those of ``steps``
+TOO_FAST = 10  # an outcome in addition to those of ``steps``
 
 _AT_ONCE = 500  # steps of one call, so that Ctrl-C is noticed
 _FARTHEST = 4.0  # smallest radii: the widest skin; a step goes half as far at most
-_SKIN = 0.3  # of the smallest radius: what a new list costs against looking at idle pairs
+_SKIN = 0.3  # of the smallest radius: balances new lists and idle pairs
 
 
 @dataclass(frozen=True)
 class Integration:
-    """Where integration ended.
+    """The result of integration.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class SphereStepper:
 
     @property
     def memory(self) -> Memory:
-        """The springs of friction after the last step; the next step starts from them."""
+        """The springs of friction after the last step, the start of the next."""
         if self._springs is not None and self._neighbors is not None:
             self._memory = memory_of(self._springs, self._neighbors, self.scene.nb)
         return self._memory
@@ -154,7 +154,7 @@ class SphereStepper:
             return outcome
 
         ended = self._integrate(state, steps, Scheme(h), loop)
-        if ended.outcome == TOO_DEEP:  # the loop is beyond the last good state: go back
+        if ended.outcome == TOO_DEEP:  # the loop passed the last valid state: return to it
             force[:], ledger[:], self.memory = start, 0.0, springs
             ended = self._integrate(state, ended.done, Scheme(h), loop)
             ended = replace(ended, outcome=TOO_DEEP)

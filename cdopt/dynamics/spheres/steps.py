@@ -47,7 +47,7 @@ DONE, STALE, DIVERGED, TOO_DEEP, NEEDS_SOLVE, NOT_CERTIFIED = range(6)
 _CG_SHARE = 1e-3  # accuracy of the linear systems, of the residual
 _CG_MOST = 2000
 _BACKTRACKS = 12
-_ROUND_OFF = 64.0 * 2.2e-16  # of a distance, times the stiffness: no residual gets below it
+_ROUND_OFF = 64.0 * 2.2e-16  # of a distance, times the stiffness: lower bound of residuals
 _EPS = 8.0 * 2.2e-16  # round-off of the terms of a sum
 _EXTRA = 5  # iterations for a residual that is small only compared with the fastest body
 
@@ -153,7 +153,7 @@ def magnitude(arrays: SphereArrays, s: int) -> float:
 
 @part()
 def scale(arrays: SphereArrays, count: int) -> tuple[float, float]:
-    """The speed that residuals are measured by, and what round-off leaves of them, m/s."""
+    """The speed scale of residuals, and their round-off, m/s."""
     g, m, neighbors, active = arrays.system, arrays.motion, arrays.neighbors, arrays.active
     h, fastest, stiffest = arrays.scheme.h, 0.0, 0.0
     for b in range(g.free.size):
@@ -176,8 +176,8 @@ def certificate(arrays: SphereArrays, count: int) -> float:
     """The residual of a step, as a share of the largest force on each body.
 
     max_j |R_j| / √(M_jj E_b) over the degrees of freedom j of free bodies b. E_b = Σ T_j²/M_jj, and
-    T_j sums the absolute values of the terms of R_j. Round-off of these terms is taken off |R_j|,
-    and so is what round-off of positions, times the stiffness, makes of elastic forces.
+    T_j sums the absolute values of the terms of R_j. Round-off of these terms, and of positions
+    times the stiffness, is subtracted from |R_j|.
     """
     g, m, w, scheme = arrays.system, arrays.motion, arrays.work, arrays.scheme
     neighbors, active = arrays.neighbors, arrays.active
@@ -322,7 +322,7 @@ def conjugate_gradients(arrays: SphereArrays, count: int, accuracy: float) -> in
 
 @part()
 def line_search(arrays: SphereArrays) -> int:
-    """Move d along z as far as the residual allows; R is then that of the new d."""
+    """Move d along z by a line search on the residual; R is then that of the new d."""
     w = arrays.work
     slope, length, count = product(w.R, w.z), 1.0, 0
     for _ in range(_BACKTRACKS):
@@ -377,7 +377,7 @@ def newton(arrays: SphereArrays) -> tuple[int, int, int, int, float, float]:
         count = line_search(arrays)
 
 
-# --- what steps have in common -----------------------------------------------------------
+# --- common parts of steps ------------------------------------------------------------
 
 
 @compiled()
@@ -464,14 +464,14 @@ def account(
     slid: float,
     ledger: FloatArray,
 ) -> None:
-    """Add to ``ledger`` (4,) what damping took from free bodies in a step, and external work, J.
+    """Add to ``ledger`` (4,) the energy lost in damping in a step, and external work, J.
 
     v (nb, 6) mean velocities, d (nb, 6) displacements; impulses ``damping`` and ``elastic``
     (nb, 6), the latter with those of loads. Loads do work on free bodies, and moving walls through
-    elastic contacts. The third number is the error of the scheme but for the change of elastic
-    energy: with the kinetic energy that impulses gave (``kick``, added by the caller), what
-    was dissipated and what gravity stored, less the external work. The fourth is what friction
-    took, ``slid`` J, which the first has too.
+    elastic contacts. The third number is the error of the scheme without the change of elastic
+    energy: kinetic energy from impulses (``kick``, added by the caller) plus dissipated and
+    gravitational energy, less the external work. The fourth is the energy lost in friction,
+    ``slid`` J, which is part of the first.
     """
     lost, work, fallen = 0.0, 0.0, 0.0
     for b in range(g.free.size):
@@ -494,9 +494,9 @@ def account(
 
 @part()
 def end_step(arrays: SphereArrays, count: int, ledger: FloatArray) -> int:
-    """Take the step d that Newton's method found, or return why it cannot be taken.
+    """Take the step d of Newton's method, or return why it cannot be taken.
 
-    v⁺ = v + M⁻¹ (h (F_ext − ∇V)(q_α) + damping). ``active`` holds the pairs that act at q_α.
+    v⁺ = v + M⁻¹ (h (F_ext − ∇V)(q_α) + damping). ``active`` are the pairs that act at q_α.
     The work of all impulses is that on the mean of v and v⁺, which is the change of the kinetic
     energy but for round-off.
     """
@@ -570,9 +570,9 @@ def variational(
 def all_forces(arrays: SphereArrays, share: float, out: FloatArray) -> tuple[int, float]:
     """Loads, elastic, damping and frictional forces at x and v, in ``out`` (nb, 6).
 
-    Returns the number of pairs and what friction took, J; ``share`` as in ``add_friction``. The
-    forces of dashpots alone, but for those of friction, are in ``work.y``, the others in
-    ``work.r``.
+    Returns the number of pairs and the energy lost in friction, J; ``share`` as in
+    ``add_friction``. The forces of dashpots, without those of friction, are in ``work.y``, the
+    others in ``work.r``.
     """
     w, lost = arrays.work, 0.0
     count = find_damped(arrays, w.d, 0.0)
@@ -592,7 +592,7 @@ def velocity_verlet(
 ) -> tuple[int, int]:
     """Up to ``steps`` steps: half kick, drift, forces, half kick; ``force`` goes on from each.
 
-    Damping sees the velocities of the half step, as in molecular dynamics codes. ``ledger`` as in
+    Damping uses the velocities of the half step, as in molecular dynamics codes. ``ledger`` as in
     ``account``, with the velocities of the half step.
     """
     g, m, w, h = arrays.system, arrays.motion, arrays.work, arrays.scheme.h

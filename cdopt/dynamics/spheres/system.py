@@ -1,6 +1,6 @@
 """A scene of spheres and walls as plain arrays for compiled loops: pairs near by, and springs.
 
-The neighbour list (a Verlet list) holds all pairs whose gap is at most ``skin``; it is good until
+The neighbour list (a Verlet list) has all pairs whose gap is at most ``skin``; it is valid until
 some sphere has moved half of it. Pairs are in the order of their numbers, so that sums over
 those in contact do not depend on which others are listed.
 """
@@ -93,7 +93,7 @@ class ActiveContacts(NamedTuple):
 class Workspace(NamedTuple):
     """Arrays of a step, all (nb, 6) but ``damped`` (np,) and ``pending``.
 
-    ``pending`` holds, while the caller solves a linear system for ``z`` with right-hand side
+    ``pending`` has, while the caller solves a linear system for ``z`` with right-hand side
     ``R``, 1, the iterations so far, the extra ones and the number of active pairs; else 0.
     """
 
@@ -114,7 +114,7 @@ class Workspace(NamedTuple):
 class Springs(NamedTuple):
     """Friction of the pairs of a neighbour list; no rows in a run without friction.
 
-    ``normal`` and what follows are of the variational integrator alone.
+    ``normal`` and the following fields are only for the variational integrator.
     """
 
     mu: FloatArray  # (np,) friction coefficients, and the next two those of
@@ -136,7 +136,7 @@ class Springs(NamedTuple):
 
 
 class SphereArrays(NamedTuple):
-    """Everything that the loops of a step read and write."""
+    """All data that the loops of a step read and write."""
 
     system: SphereSystem
     motion: SphereMotion
@@ -207,7 +207,7 @@ def is_native(scene: Scene) -> bool:
 
 
 def _known(scene: Scene) -> BoolArray:
-    """(nb,) bodies that compiled loops know."""
+    """(nb,) bodies that compiled loops support."""
     return np.isin(scene.bodies.kind, [SHAPES.index(Sphere), SHAPES.index(HalfSpace)])
 
 
@@ -289,7 +289,7 @@ class Memory(NamedTuple):
 def springs_of(
     scene: Scene, law: PairFriction | None, neighbors: NeighborList, memory: Memory
 ) -> Springs:
-    """The springs of a neighbour list with what is known of them; without a law no rows."""
+    """The springs of a neighbour list with known values; without a law no rows."""
     pairs = np.sort(np.column_stack([neighbors.i, neighbors.j]), axis=1)
     if law is None:
         law, pairs = PairFriction(0.0, 1.0), pairs[:0]
