@@ -41,6 +41,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numba import prange
 
+from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, in_threads, part
 from cdopt.backends.deadline import Deadline
@@ -78,6 +79,8 @@ _SETTLED = 0.5  # of the natural map of the law: what the convex problem may lea
 # phase ends, the share of its change that the shift follows, and the bound of the momentum.
 _PHASES = (10, 1.0, 1.0), (100, 0.2, 0.95), (100, 0.2, 0.85)
 _CONVEX = 0, 0.0, 1.0  # and after the last one
+_FURTHER = 1e-10  # accuracy of steps beyond the first ones,
+_TRIES = 5  # certificates above it after which these end
 _PAUSE = 10  # looks between two certificates at most, and as many as they are above the accuracy
 
 
@@ -93,6 +96,8 @@ class APGD(NativeBackend):
         projected gradient with each contact's own step; V is the closing speed of its part;
         and, down to 1e-10, when the certificate is met too. With friction it is the natural map.
     history : keep that residual of every step in ``raw.residuals``; with friction of every 20th.
+    further : with friction, steps beyond these, as long as they promise to reach ``accuracy``, or
+        1e-10 where that is more.
 
     Raises
     ------
@@ -107,6 +112,11 @@ class APGD(NativeBackend):
     max_iterations: int = 100_000
     accuracy: float = 1e-8
     history: bool = False
+    further: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(further=checks.whole("further", self.further, 0))
 
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
         f, factors = problem.acting_start(run.start), problem.factors
@@ -134,9 +144,7 @@ class APGD(NativeBackend):
     def _with_friction(self, problem: NetworkProblem, f: FloatArray, run: Run) -> Outcome:
         """One run on the cones of friction."""
         with run.iterating(problem.rows, problem.factors.spread.shape[1]):
-            f, steps, residuals = _on_cones(
-                problem, f, self.accuracy, self.max_iterations, run.deadline
-            )
+            f, steps, residuals = _on_cones(problem, f, self, run.deadline)
         least = min(residuals, default=0.0)
         run.report(f"{steps:,} steps, natural map {least:.1e}")
         met = least <= self.accuracy
@@ -144,12 +152,14 @@ class APGD(NativeBackend):
 
 
 def _on_cones(
-    problem: NetworkProblem, f: FloatArray, accuracy: float, most: int, deadline: Deadline
+    problem: NetworkProblem, f: FloatArray, settings: APGD, deadline: Deadline
 ) -> tuple[FloatArray, int, list[float]]:
     """The best forces (nc, d), steps, and the natural map at each look.
 
-    It ends when both the natural map and the certificate are at most ``accuracy``.
+    It ends when both the natural map and the certificate are at most the accuracy asked for.
     """
+    accuracy, first = settings.accuracy, settings.max_iterations
+    most = first + settings.further
     root, factors = np.sqrt(problem.weight)[:, None], problem.factors
     factor = np.repeat(1.0 / root, f.shape[1])
     rows, spread = scaled(factors.rows, factor), scaled(factors.spread, factor)
@@ -168,6 +178,7 @@ def _on_cones(
     descent.scalars[_BEST] = -np.inf  # the forces of least natural map are kept here
     shift = descent.terms.shift
     best, best_forces, residuals, certify_at = np.inf, f, list[float](), 0
+    least, tries = list[float](), 0
     mark, mark_at, phases = np.inf, 0, list(_PHASES) if problem.coulomb else []
     for look in range(most // _CHECKS + 2):
         done = min(look * _CHECKS, most)
@@ -181,13 +192,19 @@ def _on_cones(
         residuals.append(error)
         if error < best:
             best, best_forces = error, forces
+        least.append(best)
+        if first <= done < most:
+            accuracy = max(accuracy, _FURTHER)
+            if tries > _TRIES or not _promising(least, accuracy, most // _CHECKS):
+                break
         if error <= 0.5 * mark:
             mark, mark_at = error, look
         if error <= accuracy and look >= certify_at:
             worst = problem.worst(forces)
             if worst <= accuracy:
                 return forces, done, residuals
-            certify_at = look + int(min(worst / accuracy, _PAUSE))
+            tries += 1
+            certify_at = look + int(min(max(worst / accuracy, tries), _PAUSE))
         if deadline.passed or done == most or not np.isfinite(error):
             break
         if phases and look - mark_at >= phases[0][0]:
@@ -206,6 +223,18 @@ def _on_cones(
         _, share, momentum = phases[0] if phases else _CONVEX
         descent.advance(np.zeros(min(_CHECKS, most - done)), -1.0, share, momentum)
     return best_forces, done, residuals
+
+
+def _promising(least: list[float], accuracy: float, looks: int) -> bool:
+    """Whether the ``least`` natural maps of all looks so far reach ``accuracy`` in so many looks.
+
+    At the rate of the later half of them.
+    """
+    done = len(least) - 1
+    if least[-1] <= accuracy:
+        return True
+    rate = np.log(least[done // 2] / least[-1]) / (done - done // 2)
+    return bool(rate * (looks - done) >= np.log(least[-1] / accuracy))
 
 
 class Terms(NamedTuple):

@@ -30,6 +30,8 @@ from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.problem.solution import WarmStart
 
 _GRADIENTS, _GRADIENTS_GROW = 400, 40.0  # iterations of the first turn, or this times ∛contacts
+_DENSE = 50  # entries in a row beyond which there are fewer of these
+_FURTHER = 5  # times as many where they promise to end it
 _ROUND_OFF = 1e-13  # where the first turn ends: a few iterations after what counts as solved
 _STEPS, _NEWTON_STEPS = 60, 40  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 80  # steps of the interior point, Newton steps that end it
@@ -113,7 +115,9 @@ class Auto(Newton):
         accuracy, most = self.accuracy, self.max_steps
         loose = max(accuracy, _REACHABLE)
         first = max(_GRADIENTS, int(_GRADIENTS_GROW * np.cbrt(problem.nc)))
-        yield APGD(max_iterations=first, accuracy=max(accuracy, _ROUND_OFF))
+        if entries > _DENSE * problem.rows:  # dense matrices, whose systems cost less
+            first = max(first * _DENSE * problem.rows // entries, _GRADIENTS // 2)
+        yield APGD(first, max(accuracy, _ROUND_OFF), further=_FURTHER * first)
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         yield InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         if problem.coulomb:

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
@@ -35,10 +36,12 @@ from cdopt.backends.cone_algebra import SmoothProjection
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.interior_point import Units
 from cdopt.backends.linalg import ContactNetwork, Reactions
-from cdopt.backends.linalg.factorisation import DENSE, Solve, dense_solve
+from cdopt.backends.linalg.block_systems import BlockSystem, diagonal_blocks
+from cdopt.backends.linalg.factorisation import MatrixFactors, Solve, sparse_solve
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.problem.cones import SYMMETRIC
+from cdopt.problem.scaling import scaled
 
 _FAR = 100.0  # t at the start, over the largest rate without forces
 _STARTING, _STARTED = 30, 1e-8  # Newton steps to the start of the curve, and what is left there
@@ -96,10 +99,8 @@ class Homotopy(NativeBackend):
 
 def network_of(problem: NetworkProblem) -> ContactNetwork | Reactions:
     """The network whose systems are quickest: N itself where it is large and sparse."""
-    if problem.N is None or not problem.has_cones:
-        return problem.net
-    reactions = Reactions(problem.N, problem.d)
-    return problem.net if reactions.full else reactions
+    operator = problem.operator if problem.has_cones else problem.net
+    return problem.net if isinstance(operator, Reactions) and operator.full else operator
 
 
 def work(problem: NetworkProblem) -> float:
@@ -109,7 +110,7 @@ def work(problem: NetworkProblem) -> float:
         return float(net.m) * (0 if problem.N is None else problem.N.nnz)
     if net.B.nnz > _FULL * net.rows * net.m:
         return float(net.rows) * net.m**2
-    return float(net.m) * (net.m**2 if net.m <= DENSE else net.B.nnz)
+    return float(net.m) * min(net.m**2, net.B.nnz)
 
 
 class CurvePoint(NamedTuple):
@@ -278,8 +279,8 @@ class Path:
     def _system(self, at: _Equation) -> _System:
         """Newton's system there."""
         self.systems += 1
-        solve, sign = (self._of_forces if self.of_forces else self._of_motions)(at)
-        return _System(solve, sign, solve(-at.by_log_t))
+        solve, factors = (self._of_forces if self.of_forces else self._of_motions)(at)
+        return _System(solve, factors, solve(-at.by_log_t))
 
     def law(self, y: FloatArray, t: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """s (nc, d), the derivative (nc, d) of its normal row by ĝ, and that by t (nc,)."""
@@ -299,7 +300,7 @@ class Path:
         """What scaled forces (rows,) add to ĝ (nc, d)."""
         return self.a * self.problem.table(self.net.gap(self.net.motion(self.net.load(forces))))
 
-    def _of_motions(self, at: _Equation) -> tuple[Solve, float]:
+    def _of_motions(self, at: _Equation) -> tuple[Solve, BlockSystem]:
         """(1 − D) dy + D T a G dw = r for r (nc, d), by S dw = Gᵀ (a/w) dy."""
         smooth, odds = at.smooth, at.smooth.odds()
         H = odds + odds[:, :, :1] * at.turn[:, None, :]
@@ -313,23 +314,22 @@ class Path:
             rate = self.a * self.problem.table(self.net.gap(dw))
             return np.asarray(q - (H @ rate[:, :, None])[:, :, 0])
 
-        return solve, system.sign
+        return solve, system
 
-    def _of_forces(self, at: _Equation) -> tuple[Solve, float]:
+    def _of_forces(self, at: _Equation) -> tuple[Solve, MatrixFactors]:
         """The same by the dense matrix 1 − D + D T a N (a/w)."""
-        D, (nc, d) = at.smooth.slope(), at.turn.shape
+        D, shape = at.smooth.slope(), at.turn.shape
         DT = D + D[:, :, :1] * at.turn[:, None, :]
-        J = (DT @ self.products).reshape(nc * d, nc * d)
-        each = np.arange(nc)
-        J.reshape(nc, d, nc, d)[each, :, each, :] += np.eye(d) - D
-        factors = dense_solve(J)
-        return lambda r: factors(r.ravel()).reshape(nc, d), factors.sign
+        J = diagonal_blocks(DT) @ self.products + diagonal_blocks(np.eye(shape[1]) - D)
+        factors = sparse_solve(sp.csr_array(J))
+        return lambda r: factors(r.ravel()).reshape(shape), factors
 
     @cached_property
-    def products(self) -> FloatArray:
-        """a N (a/w), (nc, d, rows)."""
-        N = self.problem.factors.dense()
-        return np.asarray(self.a[:, :, None] * N.reshape(*self.a.shape, -1) * self.over.ravel())
+    def products(self) -> sp.csr_array:
+        """a N (a/w), (rows, rows)."""
+        factors = self.problem.factors
+        N = sp.csr_array(factors.rows @ factors.spread.T)
+        return scaled(N, self.a.ravel(), self.over.ravel())
 
 
 class _Equation:
@@ -357,8 +357,13 @@ class _Equation:
 
 
 class _System(NamedTuple):
-    """What solves Newton's system, the sign of its determinant, and dy/d log t of the curve."""
+    """What solves Newton's system, its factors, and dy/d log t of the curve."""
 
     solve: Solve
-    sign: float
+    factors: MatrixFactors | BlockSystem
     slope: FloatArray
+
+    @property
+    def sign(self) -> float:
+        """The sign of its determinant."""
+        return self.factors.sign

@@ -27,7 +27,6 @@ import numpy as np
 from cdopt._util.checks import FloatArray
 from cdopt.backends.cone_algebra import ConeScaling, HalfLineScaling, to_zero
 from cdopt.backends.deadline import NEVER, Deadline
-from cdopt.backends.linalg.factorisation import DENSE
 from cdopt.backends.linalg.network import System
 from cdopt.backends.linalg.tied_blocks import TiedSystem
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
@@ -111,7 +110,7 @@ def solve(
 ) -> IterationResult:
     """Follow the central path from ``start`` until the residual is within ``tol``."""
     (w, f, s), net, history = start, problem.operator, [np.inf]
-    direct = problem.has_cones and net.m <= DENSE
+    direct = problem.has_cones and net.quickly_factorised
     net.statistics.methods.append("interior point")
     if not f.size and not problem.static:  # the free motion
         w = net.motion(-problem.load)

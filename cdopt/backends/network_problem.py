@@ -38,7 +38,7 @@ from cdopt.problem.cone_rules import CUT, Rules
 from cdopt.problem.cones import Lines
 from cdopt.problem.contact_law import Compliant, PowerLaw
 from cdopt.problem.existence import prove_infeasible, slater_number
-from cdopt.problem.scaling import delassus_root, rows_of, scaled, total_by
+from cdopt.problem.scaling import delassus_root, low_rank_root, rows_of, scaled, total_by
 from cdopt.problem.sliders import StepSliders
 from cdopt.problem.solution import Iterate, WarmStart
 from cdopt.problem.step_problems import interleaved
@@ -49,6 +49,7 @@ _SMALL = 20_000  # entries up to which dense products are quicker than sparse on
 _SHARED: ContextVar[list[tuple[ContactProblem, NetworkProblem]] | None] = ContextVar(
     "_SHARED", default=None
 )
+_LOW_RANK, _LOW_RANK_FROM, _DENSE = 0.6, 60, 3_000  # share of the rows, and rows from and up to
 _RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: what a double can hold
 
 
@@ -211,8 +212,14 @@ class NetworkProblem(Compliant):
 
     @cached_property
     def operator(self) -> ContactNetwork | Reactions:
-        """``net``, or N itself for cones: unsymmetric systems need no root."""
-        return self.net if self.N is None or self.d == 1 else Reactions(self.N, self.d)
+        """``net``; for cones N itself, whose systems need no root, unless its rank is low."""
+        if self.N is None or self.d == 1:
+            return self.net
+        if _LOW_RANK_FROM <= self.rows <= _DENSE:
+            root = low_rank_root(self.N, _LOW_RANK, _RANK_TOL)
+            if root is not None:
+                return network(root, None, sp.csr_array(sp.eye_array(root.shape[1])), d=self.d)
+        return Reactions(self.N, self.d)
 
     @cached_property
     def load(self) -> FloatArray:

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg.lapack import dpotrf, dpstrf
 from scipy.sparse.csgraph import connected_components
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
+_NOT_THE_SAME = 10.0  # times what is left out, of each entry: it has negative eigenvalues
 _FEW = 300  # ties or values up to which plain Python takes less time than SciPy or NumPy
 _HOPS = 3  # so far idle bodies take scales from others
 _TOUCHES = 1e-6  # a contact that opens at less than this share of the local speed touches
@@ -316,6 +318,30 @@ def delassus_root(N: sp.csr_array, rank_tol: float) -> sp.csr_array:
             block = sp.csr_array(vectors[:, used] * np.sqrt(values[used]) * unit[:, None])
         pieces.append(scatter @ block)
     return sp.csr_array(sp.hstack(pieces))
+
+
+def low_rank_root(N: sp.csr_array, share: float, rank_tol: float) -> sp.csr_array | None:
+    """L (nc, r) with N = L Lᵀ to ``rank_tol`` of its diagonal; None for r above a ``share`` of nc.
+
+    By pivots from the largest to the least (N. J. Higham, *Analysis of the Cholesky decomposition
+    of a semi-definite matrix*, in Reliable Numerical Computation, 1990). None, too, where N has
+    negative eigenvalues.
+    """
+    count, size = N.shape[0], np.sqrt(np.maximum(N.diagonal(), 0.0))
+    unit = np.where(size > 0.0, size, 1.0)
+    whole, most = scaled(N, 1.0 / unit, 1.0 / unit).toarray(), int(share * count)
+    pivots, failed = dpotrf(whole[: most + 1, : most + 1])  # quicker, and enough for a full rank
+    if not failed and np.square(pivots.diagonal()).min() > rank_tol:
+        return None
+    factor, order, rank, _ = dpstrf(whole, rank_tol, lower=1)
+    if rank > most:
+        return None
+    root = np.empty((count, rank))
+    root[order - 1] = np.tril(factor[:, :rank])
+    probe = np.cos(np.arange(count))
+    if np.abs(whole @ probe - root @ (root.T @ probe)).max() > count * _NOT_THE_SAME * rank_tol:
+        return None
+    return sp.csr_array(unit[:, None] * root)
 
 
 # --- sums over sparse entries ------------------------------------------------------------

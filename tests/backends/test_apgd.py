@@ -52,3 +52,22 @@ def test_a_small_step_runs_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(apgd.ProximalGradient, "minimise", recorded)
     assert cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke:n=8").step).solve("apgd").ok
     assert threads == [None]
+
+
+def test_with_friction_it_goes_on_as_long_as_it_promises_to_end() -> None:
+    arch = cdopt.FrictionalCD(cdopt.bank.load("rough-arch").step)
+    first = arch.solve(cdopt.backends.APGD(100, 1e-13), check=False)
+    assert first.iterations == 100
+    assert first.certificate.worst > 1e-8
+    more = arch.solve(cdopt.backends.APGD(100, 1e-13, further=2_000), tol=1e-8)
+    assert 100 < more.iterations < 2_000
+    assert more.ok
+
+
+@pytest.mark.parametrize(
+    ("least", "goes_on"),
+    [([1.0, 0.1, 1e-2, 1e-3], True), ([1.0, 0.9, 0.8, 0.7], False), ([1.0, 1e-11], True)],
+)
+def test_the_promise_is_the_rate_of_the_later_half(least: list[float], goes_on: bool) -> None:
+    assert apgd._promising(least, 1e-10, 12) is goes_on
+    assert not goes_on or apgd._promising([*least[:-1], 1e-11], 1e-10, len(least))

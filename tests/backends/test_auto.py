@@ -139,3 +139,22 @@ def test_settings_reach_the_methods() -> None:
     assert loose.certificate.worst <= 1e-3 or not loose.claimed
     assert sharp.certificate.worst <= 1e-8
     assert dataclasses.asdict(Auto())["newton_steps"] == 10_000
+
+
+def test_a_step_by_n_and_p_of_low_rank_has_the_systems_of_its_motions() -> None:
+    """A dome of many contacts on few blocks: as many unknowns as dofs, and the same motion."""
+    step = friction_population.dome(2, 6, 0.5)
+    posed = cdopt.FrictionalCD(step, "associated")
+    p = posed.data.gap(posed.data.free_motion, np.zeros(posed.data.rows))
+    friction = cdopt.Friction(np.full(step.nc, 0.5))
+    by_n = cdopt.FrictionalCD(
+        cdopt.DelassusStep(posed.data.delassus, p, step.dt, friction=friction), "associated"
+    )
+    operator = network_problem(by_n.data).operator
+    assert operator.m == np.linalg.matrix_rank(posed.data.delassus.toarray(), tol=1e-9) == 72
+    for solver in ("newton", "interior-point"):
+        one, other = posed.solve(solver, tol=1e-8), by_n.solve(solver, tol=1e-8)
+        assert one.ok
+        assert other.ok
+        rates = [np.column_stack([s.gap, s.slip.reshape(step.nc, -1)]) for s in (one, other)]
+        np.testing.assert_allclose(*rates, atol=1e-8 * np.abs(p).max())

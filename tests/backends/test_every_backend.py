@@ -123,6 +123,7 @@ BAD = {
     "seed": (-1, True),
     "relaxation": (0.0, 2.0),
     "memory": (-1, 1.5),
+    "further": (-1, 1.5),
     "penalty": (0.0,),
 }
 

@@ -63,3 +63,25 @@ def test_what_is_not_finite_is_the_largest_residual(bad, where):
     values = [np.array([1e-9, 1e-9]), np.ones(2), np.zeros(2)]
     values[where][1] = bad
     assert np.isnan(residuals_of(Condition("c", "N", *values))[0].value)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_root_of_low_rank_has_as_many_columns_as_the_rank(parts: int) -> None:
+    rng = np.random.default_rng(7)
+    factor = sp.block_diag([rng.standard_normal((30, 6)) for _ in range(parts)], format="csr")
+    N = sp.csr_array(factor @ factor.T)
+    root = scaling.low_rank_root(N, 0.6, 1e-13)
+    assert root is not None
+    assert root.shape == (30 * parts, 6 * parts)
+    np.testing.assert_allclose((root @ root.T).toarray(), N.toarray(), atol=1e-12)
+
+
+def test_no_root_of_low_rank_where_the_rank_is_high_or_an_eigenvalue_negative() -> None:
+    rng = np.random.default_rng(8)
+    factor = rng.standard_normal((40, 8))
+    N = factor @ factor.T
+    assert scaling.low_rank_root(sp.csr_array(N + np.eye(40)), 0.6, 1e-13) is None
+    turn, _ = np.linalg.qr(rng.standard_normal((40, 40)))
+    away = N - 1e-6 * np.outer(turn[0], turn[0])
+    assert scaling.low_rank_root(sp.csr_array(away), 0.6, 1e-13) is None
+    assert scaling.low_rank_root(sp.csr_array(N), 0.1, 1e-13) is None

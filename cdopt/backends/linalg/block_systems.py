@@ -23,7 +23,7 @@ from cdopt.backends.linalg.factorisation import (
 )
 from cdopt.problem.scaling import Entries
 
-_ITERATIONS = 500  # of iterated systems; then a factorisation
+ITERATIONS = 500  # of iterated systems; then a factorisation
 _FULL = 0.1  # share of entries of N from which it is dense
 
 
@@ -39,6 +39,7 @@ class BlockSystem:
     Attributes
     ----------
     factorise : makes the factors. iterated : the same system by an iteration, or None.
+    most : iterations that take as long as the factors.
     """
 
     gave_up = False
@@ -47,8 +48,9 @@ class BlockSystem:
         self,
         factorise: Callable[[], MatrixFactors],
         iterated: PairSystem | UnsymmetricPairSystem | None = None,
+        most: int = ITERATIONS,
     ) -> None:
-        self.factorise, self.iterated, self.gave_up = factorise, iterated, False
+        self.factorise, self.iterated, self.most, self.gave_up = factorise, iterated, most, False
         self.factors = factorise() if iterated is None else None
 
     @property
@@ -63,7 +65,7 @@ class BlockSystem:
         if self.factors is not None:
             return self.factors(rhs)
         if self.iterated is not None:
-            x = self.iterated.solve(rhs, tol, _ITERATIONS if limit is None else limit)
+            x = self.iterated.solve(rhs, tol, self.most if limit is None else limit)
             if not self.iterated.gave_up and np.isfinite(x).all():
                 return np.asarray(x)
         self.factors, self.gave_up = self.factorise(), True
@@ -80,7 +82,8 @@ class Reactions:
     statistics : what its systems have cost so far.
     """
 
-    factorisable, patience = True, _ITERATIONS
+    factorisable, patience = True, ITERATIONS
+    quickly_factorised = True  # there is nothing else
 
     def __init__(self, N: sp.csr_array, d: int) -> None:
         self.d, self.statistics = d, IterationStatistics()

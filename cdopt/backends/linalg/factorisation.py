@@ -27,7 +27,8 @@ from scipy.sparse.linalg import splu
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import uncounted
 
-DENSE = 800  # rows up to which systems that are not symmetric are solved as dense ones
+DENSE = 800  # rows up to which systems that are not symmetric may be solved as dense ones,
+_SMALL, _FULL = 160, 0.12  # and are: up to so many, or with more entries that are not zero
 _SYMMETRIC_POSITIVE = 2  # PARDISO's number for real symmetric positive definite matrices
 _ANALYSE, _FACTORISE, _SOLVE, _RELEASE = 11, 22, 33, -1  # its phases
 _FAINT = 1e-4  # a contact this much weaker than the inertia it acts on is left to refinement
@@ -236,7 +237,7 @@ class SparseFactors(MatrixFactors):
 
     @property
     def sign(self) -> float:
-        """The sign of the determinant of J."""
+        """The sign of the determinant of J, for which the factors are copied."""
         orders = _parity(self._factors.perm_r) * _parity(self._factors.perm_c)
         return float(orders * np.prod(np.sign(self._factors.U.diagonal())))
 
@@ -287,7 +288,10 @@ def dense_solve(J: FloatArray) -> DenseFactors:
 
 def sparse_solve(J: sp.csr_array) -> MatrixFactors:
     """J⁻¹ of a sparse J, by a dense or a sparse factorisation."""
-    return dense_solve(J.toarray()) if J.shape[0] <= DENSE else factorised(J)
+    m = J.shape[0]
+    if m <= _SMALL or (m <= DENSE and J.nnz > _FULL * m**2):
+        return dense_solve(J.toarray())
+    return factorised(J)
 
 
 class SuperLU:

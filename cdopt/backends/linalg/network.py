@@ -26,7 +26,7 @@ from cdopt.backends.linalg.block_pairs import (
     block_order,
     block_pairs,
 )
-from cdopt.backends.linalg.block_systems import BlockSystem, diagonal_blocks
+from cdopt.backends.linalg.block_systems import ITERATIONS, BlockSystem, diagonal_blocks
 from cdopt.backends.linalg.dof_blocks import dof_blocks
 from cdopt.backends.linalg.factorisation import (
     DenseSystem,
@@ -45,6 +45,8 @@ _FEWEST = 200
 _FULL_BLOCKS = 60  # dofs up to which systems of blocks are made of dense matrices
 _EASY = 20  # iterations of a loose solution up to which all are cheap
 _WORTH = 100.0  # a factorisation may take the operations of as many times the iterations
+_QUICK = 1e8  # operations that take some milliseconds,
+_FEW_ITERATIONS = 60  # as do so many iterations
 _SEPARATED = 10.0  # operations for the cube of the widest level, of networks in the plane
 _ROUND_OFF = 1e-15
 _REFINEMENTS, _DIVERGED = 30, 1e4  # iterations over factors close to the matrix; growth at the end
@@ -269,7 +271,9 @@ class ContactNetwork:
             system = PairSystem(pairs, blocks, left, 0.0, self.statistics)
         else:
             system = UnsymmetricPairSystem(pairs, blocks, left, right, self.statistics)
-        return BlockSystem(factorise, system)
+        return BlockSystem(
+            factorise, system, _FEW_ITERATIONS if self.quickly_factorised else ITERATIONS
+        )
 
     def factored(self, D: FloatArray, shift: float = 0.0) -> System:
         """S + shift I + Bᵀ D B, D (nc,) ≥ 0, by a factorisation, whatever its condition.
@@ -304,9 +308,20 @@ class ContactNetwork:
         """
         if self.small or not self.factorisable or iterations < _EASY:
             return False
-        widest = widest_level(factorisation.block_graph(self.B, self.size))
-        operations = _SEPARATED * (self.size * widest) ** 3
-        return operations <= _WORTH * iterations * 2.0 * self.B.nnz
+        return self.operations <= _WORTH * iterations * 2.0 * self.B.nnz
+
+    @cached_property
+    def quickly_factorised(self) -> bool:
+        """Whether factors of sparse systems take some milliseconds."""
+        return self.m <= factorisation.DENSE or self.operations <= _QUICK
+
+    @cached_property
+    def operations(self) -> float:
+        """A guess of the operations for sparse factors, from the widest level of the network."""
+        return (
+            _SEPARATED
+            * (self.size * widest_level(factorisation.block_graph(self.B, self.size))) ** 3
+        )
 
     @cached_property
     def _is_full(self) -> bool:

@@ -47,6 +47,7 @@ class TiedNetwork:
         self.d, self.m = E.shape[2] // self.copies, base.m + self.nc * len(T)
         self.statistics, self.patience = base.statistics, base.patience
         self.factorisable = base.factorisable
+        self.quickly_factorised = base.quickly_factorised
         ties = 1.0 / np.where(weight > 0.0, weight, 1.0)
         self.mass_diagonal = np.append(base.mass_diagonal, ties.repeat(len(T)))
 

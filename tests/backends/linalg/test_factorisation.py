@@ -152,3 +152,16 @@ def test_the_widest_level_of_a_grid_is_its_shorter_side() -> None:
             if j < 70 and j != i:
                 grid[i, j] = grid[j, i] = 1.0
     assert widest_level(sp.csr_array(grid)) == 7
+
+
+@pytest.mark.parametrize(("rows", "share"), [(50, 0.1), (400, 0.01), (400, 0.5)])
+def test_sparse_and_dense_factors_solve_alike_and_know_the_sign(rows: int, share: float) -> None:
+    rng = np.random.default_rng(rows)
+    pattern = sp.random_array((rows, rows), density=share, rng=rng, format="csr")
+    J = sp.csr_array(pattern + pattern.T * 0.5 + sp.diags_array(rng.choice([-9.0, 9.0], rows)))
+    x = rng.standard_normal(rows)
+    factors = factorisation.sparse_solve(J)
+    np.testing.assert_allclose(factors(J @ x), x, atol=1e-9)
+    assert factors.sign == np.linalg.slogdet(J.toarray())[0]
+    full = J.nnz > 0.12 * rows**2 or rows <= 160
+    assert isinstance(factors, factorisation.DenseFactors) is full
