@@ -113,12 +113,14 @@ def tolerance(name: str, value: object) -> float:
 
 def whole(name: str, value: object, at_least: int | None = None, at_most: int | None = None) -> int:
     """One integer of 64 bits within the stated range; 3.0 counts as one."""
+    low = -_INT64_END if at_least is None else at_least
+    high = _INT64_END - 1 if at_most is None else at_most
+    if type(value) is int and low <= value <= high:
+        return value
     words = (("at least", at_least), ("at most", at_most))
     limits = [f"{word} {limit}" for word, limit in words if limit is not None]
     expected = " of ".join(filter(None, ["an integer", " and ".join(limits)]))
     array = real(name, value, expected)
-    low = -_INT64_END if at_least is None else at_least
-    high = _INT64_END - 1 if at_most is None else at_most
     if array.ndim or not low <= array <= high or not float(array).is_integer():
         raise InvalidInput(name, describe(value), expected)
     return int(array)

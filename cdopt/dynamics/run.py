@@ -62,7 +62,7 @@ class Simulation(Generic[M]):
         progress: ProgressCallback,
     ) -> None:
         self.context, self.stepper, self.steps = context, stepper, steps
-        self.every, self.progress = every, progress
+        self.every, self.progress, self._interrupts = every, progress, Interrupts()
         settings = {"method": stepper.name, "dt": context.dt, "every": every, **stepper.settings}
         if context.friction is not None:
             mu = context.friction.mu
@@ -133,6 +133,11 @@ class Simulation(Generic[M]):
     def _go(self, start: M, trajectory: Trajectory) -> None:
         """Take the steps that are left; save them however the run ends."""
         self._last = start
+        with self._interrupts.handled():
+            self._taken(start, trajectory)
+
+    def _taken(self, start: M, trajectory: Trajectory) -> None:
+        """Take the steps; what ends them has the ``trajectory``."""
         try:
             self._advance(start)
         except KeyboardInterrupt as error:
@@ -146,7 +151,7 @@ class Simulation(Generic[M]):
             error.add_note(f"in the step from t = {self._last.state.t:g} s")
             raise
         finally:
-            with interrupts_delayed():
+            with self._interrupts.delayed():
                 self._store.commit(_checkpoint(self._last), final=True)
 
     def _advance(self, moment: M) -> None:
@@ -167,7 +172,7 @@ class Simulation(Generic[M]):
         # several steps end at a frame, or before one that failed
         shown = not self.stepper.each_step or k % self.every == 0 or k == self.steps
         frame = _frame(k, state, record) if shown else None
-        with interrupts_delayed():
+        with self._interrupts.delayed():
             started = clock()
             self._store.add(list(row.values()), frame)
             self._last = moment
@@ -240,21 +245,43 @@ def _frame(k: int, state: State, record: StepRecord) -> Frame:
     )
 
 
-@contextlib.contextmanager
-def interrupts_delayed() -> Iterator[None]:
-    """A Ctrl-C in the block acts at its end, so that nothing is left half written.
+class Interrupts:
+    """What a Ctrl-C does in a run: it acts at once or, in a block ``delayed``, at its end.
 
-    Only the main thread of a program receives Ctrl-C; elsewhere this does nothing.
+    So nothing is left half written. Only the main thread of a program receives Ctrl-C; elsewhere
+    this does nothing.
     """
-    before: Any = signal.getsignal(signal.SIGINT)
-    if before is None or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    received: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *arguments: received.append(arguments))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if received and callable(before):
-        before(*received[-1])
+
+    def __init__(self) -> None:
+        self._received: list[Any] | None = None  # in such a block
+
+    @contextlib.contextmanager
+    def handled(self) -> Iterator[None]:
+        """Take the signal in this block; afterwards it goes where it went before."""
+        before: Any = signal.getsignal(signal.SIGINT)
+        if before is None or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def act(*arguments: Any) -> None:
+            if self._received is not None:
+                self._received.append(arguments)
+            elif callable(before):
+                before(*arguments)
+
+        signal.signal(signal.SIGINT, act if callable(before) else before)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    @contextlib.contextmanager
+    def delayed(self) -> Iterator[None]:
+        """A Ctrl-C in the block acts at its end."""
+        self._received = received = list[Any]()
+        try:
+            yield
+        finally:
+            self._received = None
+        if received:
+            signal.raise_signal(signal.SIGINT)

@@ -25,7 +25,7 @@ from cdopt.dynamics import (
     contact_dynamics,
 )
 from cdopt.dynamics.records import Checkpoint
-from cdopt.dynamics.run import interrupts_delayed
+from cdopt.dynamics.run import Interrupts
 
 DT = 1e-3
 
@@ -224,13 +224,14 @@ def test_an_interrupt_keeps_what_was_done(beam) -> None:
 
 def test_ctrl_c_waits_while_a_file_is_written() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup has it ignored
-    reached = []
+    reached, interrupts = [], Interrupts()
 
     def write() -> None:
-        with interrupts_delayed():
-            signal.raise_signal(signal.SIGINT)
-            reached.append("written")
-        reached.append("beyond")
+        with interrupts.handled():
+            with interrupts.delayed():
+                signal.raise_signal(signal.SIGINT)
+                reached.append("written")
+            reached.append("beyond")
 
     try:
         with pytest.raises(KeyboardInterrupt):
