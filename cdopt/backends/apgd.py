@@ -59,7 +59,7 @@ from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.threads import several
 from cdopt.problem.cone_rules import Rules, project_rows, shift_of_rows
 from cdopt.problem.cones import RULED
-from cdopt.problem.friction_cone import project_contact
+from cdopt.problem.friction_cone import project_contact, tangential_size
 from cdopt.problem.scaling import scaled
 
 _CHUNKS, _LEAST_CHUNK = 64, 256  # chunks of a loop at most, entries of a chunk at least
@@ -279,8 +279,9 @@ class ProximalGradient:
         d = np.uint32(n // max(contacts, 1))
         edges = chunks(contacts)
         self._edges = edges, edges * d, chunks(m)
-        # True or None, which are two types: two compiled loops
         self._threads = True if max(map(len, self._edges)) > 2 and several() else None
+        cones, ruled = self.terms.shift.size > 0, self.terms.rules.shape[0] > 0
+        self._kinds = self._threads, True if cones else None, True if ruled else None
         self.state = np.zeros((4, n))
         self._work = Work(self.state, np.empty((3, n)), self.forces.copy(), np.zeros(m))
         self._sums = np.zeros((edges.size - 1, _LINE))
@@ -326,7 +327,7 @@ class ProximalGradient:
         self, trace: FloatArray, tolerance: float, share: float = 0.0, momentum: float = 1.0
     ) -> int:
         """Take steps; the arguments are those of ``_accelerate``, with their ``limits``."""
-        data = self._threads, self.terms, self.transposed, self._edges
+        data = *self._kinds, self.terms, self.transposed, self._edges
         limits, room = (tolerance, share, momentum), (self._sums, self.scalars)
         taken: int = self._run(_accelerate)(*data, limits, self._work, room, trace)
         return taken
@@ -437,6 +438,11 @@ class Work(NamedTuple):
     y: FloatArray  # (m,) Sᵀ d
 
 
+# Which code a loop has, for each the other is left out where it is compiled: None for one thread,
+# for half-lines and lines, and for Coulomb's cones alone.
+Kind = bool | None
+
+
 class Proposal(NamedTuple):
     """How the next trial point is proposed, and whether the last one is taken over."""
 
@@ -449,7 +455,14 @@ class Proposal(NamedTuple):
 
 @part()
 def _propose_chunk(
-    first: int, last: int, proposal: Proposal, terms: Terms, work: Work, sums: FloatArray
+    first: int,
+    last: int,
+    cones: Kind,
+    ruled: Kind,
+    proposal: Proposal,
+    terms: Terms,
+    work: Work,
+    sums: FloatArray,
 ) -> None:
     """The trial point of the step before taken over if accepted, then a new one proposed.
 
@@ -459,9 +472,10 @@ def _propose_chunk(
     f, z, product_f, product_z = state[0], state[1], state[2], state[3]
     x, change, product_d = trial[0], trial[1], trial[2]
     accept, keep, beta, length, share = proposal
-    squared, rigid, cones = 0.0, terms.compliance.shape[0] == 0, shift.shape[0] > 0
-    ruled, bilateral = terms.rules.shape[0] > 0, terms.floor.shape[0] > 0
-    d = np.uint32(h.shape[0] // shift.shape[0]) if cones else np.uint32(1)
+    squared, rigid, bilateral = 0.0, terms.compliance.shape[0] == 0, terms.floor.shape[0] > 0
+    d = np.uint32(1)
+    if cones is not None:
+        d = np.uint32(h.shape[0] // shift.shape[0])
     for i in range(first * d, last * d):
         if accept:
             product = product_z[i] + product_d[i]
@@ -471,46 +485,52 @@ def _propose_chunk(
             if keep:
                 best[i] = x[i]
         target = z[i] - (product_z[i] + h[i]) / length
-        if cones:
+        if cones is not None:
             x[i] = target
-            continue
-        if rigid:
-            least = terms.floor[i] if bilateral else 0.0
-            x[i] = target if target > least else least
         else:
-            x[i] = _proximal(target, terms.compliance[i] / length, terms.exponent)
-        change[i] = x[i] - z[i]
-        squared += change[i] * change[i]
-    for c in range(first, last if cones else first):
-        begin, end = c * d, c * d + d
-        if share > 0.0 and ruled:
-            for i in range(begin, end):
-                change[i] = product_f[i] + h[i]
-            aim = shift_of_rows(change[begin:end], terms.rules[c], terms.coefficients[c])
-            shift[c] += share * (aim - shift[c])
-        elif share > 0.0:
-            square = 0.0
-            for i in range(begin + np.uint32(1), end):
-                square += (product_f[i] + h[i]) ** 2
-            shift[c] += share * (terms.mu[c] * np.sqrt(square) - shift[c])
-        x[begin] -= shift[c] / length
-        if ruled:
-            project_rows(x[begin:end], terms.rules[c], terms.coefficients[c])
-        else:
-            project_contact(x[begin:end], terms.mu[c])
-        for i in range(begin, end):
+            if rigid:
+                least = terms.floor[i] if bilateral else 0.0
+                x[i] = target if target > least else least
+            else:
+                x[i] = _proximal(target, terms.compliance[i] / length, terms.exponent)
             change[i] = x[i] - z[i]
             squared += change[i] * change[i]
+    if cones is not None:
+        for c in range(first, last):
+            begin, end = c * d, c * d + d
+            if share > 0.0:
+                for i in range(begin, end):
+                    change[i] = product_f[i] + h[i]
+                if ruled is None:
+                    aim = terms.mu[c] * tangential_size(change[begin:end])
+                else:
+                    rule, numbers = terms.rules[c], terms.coefficients[c]
+                    aim = shift_of_rows(change[begin:end], rule, numbers)
+                shift[c] += share * (aim - shift[c])
+            x[begin] -= shift[c] / length
+            if ruled is None:
+                project_contact(x[begin:end], terms.mu[c])
+            else:
+                project_rows(x[begin:end], terms.rules[c], terms.coefficients[c])
+            for i in range(begin, end):
+                change[i] = x[i] - z[i]
+                squared += change[i] * change[i]
     sums[_SQUARED] = squared
 
 
 @part(parallel=True)
 def _propose(
-    edges: Indices, proposal: Proposal, terms: Terms, work: Work, sums: FloatArray
+    edges: Indices,
+    cones: Kind,
+    ruled: Kind,
+    proposal: Proposal,
+    terms: Terms,
+    work: Work,
+    sums: FloatArray,
 ) -> None:
     """Trial points, chunk by chunk."""
     for c in prange(edges.shape[0] - 1):
-        _propose_chunk(edges[c], edges[c + 1], proposal, terms, work, sums[c])
+        _propose_chunk(edges[c], edges[c + 1], cones, ruled, proposal, terms, work, sums[c])
 
 
 @part()
@@ -546,7 +566,9 @@ def _judge(edges: Indices, terms: Terms, work: Work, sums: FloatArray) -> None:
 
 @compiled()
 def _accelerate(
-    threads: bool | None,
+    threads: Kind,
+    cones: Kind,
+    ruled: Kind,
     terms: Terms,
     transposed: Rows,
     edges: tuple[Indices, Indices, Indices],
@@ -557,8 +579,7 @@ def _accelerate(
 ) -> int:
     """Accelerated proximal gradient steps, one for each entry of ``trace`` at most.
 
-    ``threads`` is None where all chunks are of one thread: the loop is then compiled without
-    loops in threads. ``edges`` are the chunks of contacts, of forces and of y. ``limits`` are the
+    ``threads``, ``cones`` and ``ruled`` are of ``Kind``. ``edges`` are the chunks of contacts, of forces and of y. ``limits`` are the
     tolerance, the share of its change that the shift follows, and the largest momentum. ``room``
     is for the sums (chunks, 8) of each chunk, and for scalars. ``trace`` receives the
     natural residual of each iterate; the loop ends early when it is within the tolerance. Returns
@@ -580,9 +601,9 @@ def _accelerate(
             if threads is None:
                 for c in range(sums.shape[0]):
                     first, last = contacts[c], contacts[c + 1]
-                    _propose_chunk(first, last, proposal, terms, work, sums[c])
+                    _propose_chunk(first, last, cones, ruled, proposal, terms, work, sums[c])
             else:
-                _propose(contacts, proposal, terms, work, sums)
+                _propose(contacts, cones, ruled, proposal, terms, work, sums)
             if ends:
                 return taken
             if threads is None:
