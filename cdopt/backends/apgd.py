@@ -579,11 +579,11 @@ def _accelerate(
 ) -> int:
     """Accelerated proximal gradient steps, one for each entry of ``trace`` at most.
 
-    ``threads``, ``cones`` and ``ruled`` are of ``Kind``. ``edges`` are the chunks of contacts, of forces and of y. ``limits`` are the
-    tolerance, the share of its change that the shift follows, and the largest momentum. ``room``
-    is for the sums (chunks, 8) of each chunk, and for scalars. ``trace`` receives the
-    natural residual of each iterate; the loop ends early when it is within the tolerance. Returns
-    the number of steps.
+    ``threads``, ``cones`` and ``ruled`` are of ``Kind``. ``edges`` are the chunks of contacts, of
+    forces and of y. ``limits`` are the tolerance, the share of its change that the shift follows,
+    and the largest momentum. ``room`` is for the sums (chunks, 8) of each chunk, and for scalars.
+    ``trace`` receives the natural residual of each iterate; the loop ends early when it is within
+    the tolerance. Returns the number of steps.
 
     A step passes three times over its data: over the contacts to take over the last trial point
     x and propose the next, L doubled until dᵀHd ≤ L dᵀd with d = x − z; over y for Sᵀ d; and over

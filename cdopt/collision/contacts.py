@@ -22,12 +22,11 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import ROUND_OFF, near_pairs, unbounded_pairs
 from cdopt.geometry.periodic import PeriodicBox
-from cdopt.geometry.polytope import LABELS, cross
+from cdopt.geometry.polytope import FEATURES, cross
 from cdopt.scene import Dofs, Scene, State
 from cdopt.scene.material import HERTZ
-from cdopt.scene.pairs import Gaps, gaps, is_among, ordered
+from cdopt.scene.pairs import gaps, is_among, ordered
 
-FEATURES = LABELS**2  # most contact points of a pair of bodies
 _RANK = 1e-6  # relative: points of one face differ in direction by less
 
 
@@ -145,7 +144,7 @@ def detect(
         pairs = pairs[~is_among(pairs, scene.apart)]
     if scene.bonds.size:
         loose = gaps(scene.bodies, state, pairs[~is_among(pairs, scene.bonds)], width)
-        points = ordered([loose, gaps(scene.bodies, state, scene.bonds, np.inf)])
+        points = ordered([loose, gaps(scene.bodies, state, scene.bonds, np.inf)], scene.nb)
     else:
         points = gaps(scene.bodies, state, pairs, width, scene.box)
     return Contacts._of(
@@ -153,7 +152,7 @@ def detect(
         phi=points.phi,
         normals=points.normals,
         points=points.points,
-        contact_ids=_numbers(scene, points),
+        contact_ids=points.numbers(scene.nb),
         stiffness=contact_stiffness(scene, points.bodies),
         restitution=scene.body_restitution[points.bodies].min(axis=1),
         gap_rate=prescribed_rate(scene, state, points.bodies, points.normals, points.points),
@@ -171,7 +170,7 @@ def from_start(scene: Scene, contacts: Contacts) -> Contacts:
     start = scene.start_overlaps
     if scene.overlaps == "resolve" or not (start.phi.size and contacts.nc):
         return contacts
-    known, pairs = _numbers(scene, start), start.bodies @ np.array([scene.nb, 1])
+    known, pairs = start.numbers(scene.nb), start.bodies @ np.array([scene.nb, 1])
     numbers, same = np.unique(pairs, return_inverse=True)
     depth = np.zeros(numbers.size)
     np.maximum.at(depth, same, -start.phi)
@@ -182,12 +181,6 @@ def from_start(scene: Scene, contacts: Contacts) -> Contacts:
     raised = np.where(known[place] == contacts.contact_ids, -start.phi[place], raised)
     beyond = np.minimum(contacts.phi + raised, 0.0)
     return contacts._at_gaps(np.where(contacts.phi < 0.0, beyond, contacts.phi))
-
-
-def _numbers(scene: Scene, points: Gaps) -> IntArray:
-    """(nc,) the numbers that contact points keep from step to step."""
-    i, j = points.bodies.T
-    return (i * scene.nb + j) * FEATURES + points.features @ np.array([LABELS, 1])
 
 
 def contact_stiffness(scene: Scene, pairs: IntArray) -> FloatArray:
@@ -292,10 +285,15 @@ def approach_rows(
     ``pairs`` (n, 2); ``directions``, ``points`` (n, dim); ``number`` is the column of each entry
     of State.v, −1 for none, as in ``Dofs``, ascending from i to j.
     """
-    cols, data = [], []
+    cols, data, dim = [], [], directions.shape[1]
+    if (number[:, dim:] < 0).all():
+        number = number[:, :dim]
     for side, sign in ((0, -1.0), (1, 1.0)):
         body = pairs[:, side]
         cols.append(number[body])
+        if number.shape[1] == dim:  # none that turns
+            data.append(sign * directions)
+            continue
         arm = points - state.position[body]
         data.append(sign * _wrenches(directions, arm if box is None else box.nearest(arm, state.t)))
     columns, entries = np.hstack(cols), np.hstack(data)
@@ -429,19 +427,21 @@ class VerletList:
             raise InvalidInput("margin", "a share below 0", "shares of at least 0 m")
         widest = 2.0 * shares.max() if each else checks.scalar("margin", margin, at_least=0.0)
         position = state.position[self._bounded]
-        if self._near is None or self._outdated(state.t, position, widest):
+        near = self._near
+        if near is None or self._outdated(state.t, position, widest):
             self._reach, self._time, self._searched = widest + self.skin, state.t, position
             x = state.position
-            self._near = near_pairs(x, b.reach, b.fixed, self._reach, box, state.t)
+            near = near_pairs(x, b.reach, b.fixed, self._reach, box, state.t)
+            near = np.concatenate([near, self._walls])
+            near = self._near = near[np.lexsort(near.T[::-1])]  # contacts are then nearly in order
             self.searches += 1
-        near = self._near
         if each:
             i, j = near.T
             arm = state.position[j] - state.position[i]
             apart = np.linalg.norm(arm if box is None else box.nearest(arm, state.t), axis=1)
             reach = b.reach * (1.0 + ROUND_OFF) + shares
             near = near[apart <= reach[i] + reach[j]]
-        return np.concatenate([near, self._walls])
+        return near
 
     def _outdated(self, t: float, position: FloatArray, widest: float) -> bool:
         """Whether bodies, or a cell that deforms, are no longer where the list was made."""

@@ -13,9 +13,8 @@ from cdopt._util import checks, notebook
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import Unsupported
 from cdopt._util.frozen import Frozen
-from cdopt.collision.contacts import FEATURES
 from cdopt.collision.motion import spins
-from cdopt.geometry.polytope import cross
+from cdopt.geometry.polytope import FEATURES, cross
 from cdopt.scene import Scene, State
 
 if TYPE_CHECKING:

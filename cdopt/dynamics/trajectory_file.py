@@ -44,8 +44,8 @@ from cdopt._util import files
 from cdopt._util.checks import IntArray
 from cdopt._util.errors import CdoptError, InvalidInput
 from cdopt.collision import joint_gaps
-from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import Checkpoint, Frame, Header, MemoryStore, components, in_space
+from cdopt.geometry.polytope import FEATURES
 from cdopt.interop.hdf5 import fixed_attributes, self_contained
 from cdopt.interop.vtkhdf import PolyDataSeries, append, growing
 from cdopt.scene import Scene, Sphere, State

@@ -51,13 +51,13 @@ from cdopt.collision import (
     mass_matrix,
     move,
 )
-from cdopt.collision.contacts import FEATURES
 from cdopt.collision.motion import body_axes, rates, uneven
 from cdopt.dynamics.configuration import half_width
 from cdopt.dynamics.friction_springs import FrozenForces, SlidingSprings, frozen
 from cdopt.dynamics.linearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Passes, settle
 from cdopt.dynamics.method import no_motion
 from cdopt.formulations import Sliders, StepDamping, VariationalStep
+from cdopt.geometry.polytope import FEATURES
 from cdopt.geometry.rotations import cross_matrices, turned
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.joints import Joints

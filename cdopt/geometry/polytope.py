@@ -24,6 +24,7 @@ from cdopt._util.frozen import Frozen
 
 SMALLEST, LARGEST = 1e-30, 1e30  # m, sizes whose fifth powers are numbers
 LABELS = 1024  # most corners, edges and faces of a body
+FEATURES = LABELS**2  # most contact points of a pair of bodies
 _ALIKE = 1e-12  # relative: principal moments, or off-diagonal terms, that count as none
 FLAT = 1e-9  # of the size: a corner nearer than this to a plane lies in it
 

@@ -16,6 +16,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.geometry.broad_phase import near_pairs
 from cdopt.geometry.narrow_phase import contact_points
 from cdopt.geometry.periodic import PeriodicBox
+from cdopt.geometry.polytope import FEATURES, LABELS
 from cdopt.geometry.rotations import matrices
 from cdopt.scene.bodies import Bodies
 from cdopt.scene.shapes import SHAPES, HalfSpace, Sphere
@@ -41,8 +42,15 @@ class Gaps(NamedTuple):
     features: IntArray
 
     def select(self, index: IntArray) -> Gaps:
-        """These contact points, in this order."""
+        """These contact points, in this order; itself where these are all, in their own order."""
+        if index.size == self.phi.size and np.array_equal(index, np.arange(index.size)):
+            return self
         return Gaps._make(column[index] for column in self)
+
+    def numbers(self, nb: int) -> IntArray:
+        """(nc,) the numbers that contact points of ``nb`` bodies keep from step to step."""
+        pairs = self.bodies[:, 0] * nb + self.bodies[:, 1]
+        return pairs * FEATURES + self.features[:, 0] * LABELS + self.features[:, 1]
 
 
 def gaps(
@@ -70,19 +78,19 @@ def gaps(
                 part = function(bodies, state, a, b, shares[a] + shares[b], box)
                 within = shares[part.bodies].sum(axis=1)
                 parts.append(part.select(np.flatnonzero(part.phi <= within)))
-    return ordered(parts)
+    return ordered(parts, bodies.nb)
 
 
-def ordered(parts: list[Gaps]) -> Gaps:
+def ordered(parts: list[Gaps], nb: int) -> Gaps:
     """All contact points, first body numbers smaller than second, in lexicographic order."""
     bodies, phi, normals, points, features = map(np.concatenate, zip(*parts, strict=True))
-    swap = bodies[:, 0] > bodies[:, 1]
+    swap = np.flatnonzero(bodies[:, 0] > bodies[:, 1])
     bodies[swap] = bodies[swap, ::-1]
     features[swap] = features[swap, ::-1]
     normals[swap] *= -1.0
     normals += 0.0  # no negative zeros
-    order = np.lexsort((features[:, 1], features[:, 0], bodies[:, 1], bodies[:, 0]))
-    return Gaps(bodies, phi, normals, points, features).select(order)
+    found = Gaps(bodies, phi, normals, points, features)
+    return found.select(np.argsort(found.numbers(nb), kind="stable"))  # quick where it is in order
 
 
 def bonded_pairs(bodies: Bodies, position: FloatArray, reach: float) -> IntArray:

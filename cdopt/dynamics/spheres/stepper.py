@@ -12,7 +12,6 @@ from scipy.sparse.linalg import splu
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt.collision import PairFriction
-from cdopt.collision.contacts import FEATURES
 from cdopt.dynamics.records import ContactState
 from cdopt.dynamics.spheres import steps as loops
 from cdopt.dynamics.spheres.forces import find_active
@@ -32,6 +31,7 @@ from cdopt.dynamics.spheres.system import (
     system_of,
     work_arrays,
 )
+from cdopt.geometry.polytope import FEATURES
 from cdopt.scene import Scene, State
 
 TOO_FAST = 10  # an outcome in addition to those of ``steps``
