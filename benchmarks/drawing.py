@@ -94,7 +94,7 @@ def shares(rows: Sequence[Row], names: Sequence[str], path: Path) -> None:
                 k, share, left=left, color=COLOURS[j], height=0.6, label=name if k == 0 else None
             )
             left += share
-    axes.set_yticks(range(len(rows)), [f"n = {row['n']}, {row['classic']}" for row in rows])
+    axes.set_yticks(range(len(rows)), [f"n = {row['n']}" for row in rows])
     axes.set_xlabel("share of the time")
     axes.legend(frameon=False, ncols=len(names), fontsize=8, loc="lower left",
                 bbox_to_anchor=(0.0, 1.0))  # fmt: skip

@@ -140,39 +140,6 @@ def _preconditioners(rows: list[Row], out: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def _preconditioned_newton(rows: list[Row], out: Path) -> list[str]:
-    done = [r for r in rows if "failed" not in r]
-    told = []
-    for family, name in dict.fromkeys((_family(r), r["preconditioner"]) for r in done):
-        own = [r for r in done if (_family(r), r["preconditioner"]) == (family, name)]
-        growth = [
-            drawing.exponent([(r["contacts"], r[what]) for r in own])
-            for what in ("iterations", "seconds")
-        ]
-        if None not in growth:
-            told.append(f"- {family}, {name}: iterations grow as contacts to the power "
-                        f"{growth[0]:.2f}, time to the power {growth[1]:.2f}.")  # fmt: skip
-    return [
-        "Conjugate gradient iterations of the whole solution, to 1e-12. Where they are many beside "
-        "the operations of a factorisation, newton factorises. Each body's block is applied with "
-        "SciPy's products, block SSOR in a compiled loop: compare iterations, and the growth of "
-        "times.",
-        "", *told, "",
-        *_table(rows, [
-            ("problem", lambda r: r["problem"]), ("contacts", lambda r: f"{r['contacts']:,}"),
-            ("preconditioner", lambda r: r["preconditioner"]), ("steps", lambda r: r["steps"]),
-            ("iterations", lambda r: f"{r['iterations']:,}"),
-            ("factorisations", lambda r: r["factorisations"]),
-            ("time", _seconds), ("residual", _residual),
-        ] if done == rows else [("problem", lambda r: r["problem"]), ("time", _seconds)]),
-    ]  # fmt: skip
-
-
-def _family(row: Row) -> str:
-    name, _, given = row["problem"].partition(":")
-    return f"{name} in space" if "dim=3" in given else str(name)
-
-
 def _neighbours(rows: list[Row], out: Path) -> list[str]:
     done = [r for r in rows if "failed" not in r]
     return [
@@ -249,7 +216,7 @@ def _scaling(rows: list[Row], out: Path) -> list[str]:
             if _counted(r) and "seconds" in r and f"-{material}:" in r["problem"]
             and r.get("solver", "newton") == who
         ]
-        for material in ("hooke", "hertz") for who in ("newton", "Clarabel faer")
+        for material in ("hooke", "hertz") for who in ("newton", "Clarabel")
     }  # fmt: skip
     lines = {name: [(r["contacts"], r["seconds"]) for r in own] for name, own in groups.items()}
     held = {name: [(r["contacts"], r["peak_mb"]) for r in own] for name, own in groups.items()}
@@ -283,11 +250,13 @@ def _families(rows: list[Row], out: Path) -> list[str]:
 
 def _trajectory(rows: list[Row], out: Path) -> list[str]:
     done = [r for r in rows if "failed" not in r]
+    slope = drawing.exponent([(r["contacts"], r["seconds"]) for r in done])
+    grows = [f"- Time grows as contacts to the power {slope:.2f}.", ""] if slope else []
     return [
+        *grows,
         *_picture("trajectory", lambda p: drawing.shares(done, _PARTS, p), done, out),
         *_table(done, [
             ("layers", lambda r: r["n"]), ("steps", lambda r: r["steps"]),
-            ("classic step by", lambda r: r["classic"]),
             ("contacts", lambda r: f"{r['contacts']:,.0f}"), ("time", _seconds),
             *[(p, lambda r, p=p: f"{r[f'seconds_{p}'] / r['seconds']:.0%}") for p in _PARTS],
             ("residual", _residual),
@@ -359,10 +328,8 @@ def _polyhedra(rows: list[Row], out: Path) -> list[str]:
 SECTIONS: dict[str, Callable[[list[Row], Path], list[str]]] = {
     "products": _products,
     "preconditioners": _preconditioners,
-    "preconditioned-newton": _preconditioned_newton,
     "neighbours": _neighbours,
     "trusses": _against("trusses"),
-    "large-trusses": _against("large-trusses"),
     "scaling": _scaling,
     "rigid": _against("rigid"),
     "families": _families,
@@ -445,7 +412,7 @@ def _solver(row: Row) -> str:
         return f"{name}, from the step before"
     if _ours(row) and "accuracy" in row:
         return f"{name}, asked for {row['accuracy']:g}"
-    return f"{name} (its defaults)" if "accuracy" in row and row["accuracy"] is None else name
+    return name
 
 
 _SOLVED: list[tuple[str, Callable[[Row], Any]]] = [

@@ -22,23 +22,21 @@ from cdopt.backends.network_problem import network_problem
 from cdopt.formulations.base import Formulation
 from cdopt.interop import petsc
 
-ON_TRUSSES = {"SNES newtonls": "snes", "TAO nls": "nls", "TAO lmvm": "lmvm"}
-ON_STEPS = {"TAO tron": "tron", "TAO bnls": "bnls", "TAO blmvm": "blmvm"}
+ON_TRUSSES = {"SNES newtonls": "snes", "TAO nls": "nls"}
+ON_STEPS = {"TAO tron": "tron"}
 SOLVERS = ON_TRUSSES | ON_STEPS
 
 _PROGRAM = Path(__file__).with_name("petsc_process.py")
 _PATIENCE = 2.0  # budgets until a solution that does not end is stopped
 
 
-def measure(
-    posed: Formulation, solver: str, accuracy: float | None, repeats: int, budget: float
-) -> Row:
+def measure(posed: Formulation, solver: str, repeats: int, budget: float) -> Row:
     """One solver on one problem: seconds, PETSc's reason to stop, and our certificate."""
     data: Any = posed.data
     given = {
         "solver": SOLVERS[solver],
         "repeats": repeats,
-        "accuracy": ACCURACY if accuracy is None else accuracy,
+        "accuracy": ACCURACY,
         "budget": budget,
     }
     if data.is_static:

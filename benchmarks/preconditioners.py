@@ -11,20 +11,15 @@ cost.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import spilu, splu
 
 import cdopt
-from benchmarks.problems import build
-from benchmarks.record import Row, timed
+from benchmarks.record import Row
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt.backends import potential_newton
 from cdopt.backends.linalg import ContactNetwork, network
-from cdopt.backends.network_problem import IterationResult, NetworkProblem, network_problem
-from cdopt.backends.threads import threads_for
 
 Apply = Callable[[FloatArray], FloatArray]
 SHIFT, TOL, MOST = 1e-10, 1e-8, 2000
@@ -158,35 +153,6 @@ def preconditioners(problem: str) -> list[Row]:
         cost = 1.0 + (factors.L.nnz + factors.U.nnz) / H.nnz
         rows.append(_row(f"incomplete factors, drop {drop:g}", count, cost))
     return [{"contacts": net.rows, "dofs": net.m, **row} for row in rows]
-
-
-def preconditioned_newton(problem: str) -> list[Row]:
-    """newton on a truss whose systems have each body's block or block SSOR, and its factors.
-
-    The former is applied with SciPy's products, the latter in a compiled loop: compare iterations,
-    and times by their growth.
-    """
-    step = build(problem).step
-    truss = cdopt.NoTensionTruss(
-        step.B, -step.F_ext, step.stiffness, 2.0, "potential", dof_body=step.dof_body
-    )
-    rows: list[Row] = []
-    for name, swept in (("each body's block", False), ("block SSOR", True)):
-
-        def run(swept: bool = swept) -> tuple[NetworkProblem, IterationResult]:
-            posed = network_problem(truss.data)
-            if not swept:
-                vars(posed)["net"] = replace(posed.net, pairs=None)
-            return posed, potential_newton.minimise(posed, None, 1e-12, 200)
-
-        with threads_for(step.nc, step.nv):
-            row, done = timed(run, 3, 20.0)
-        posed, last = done[-1]
-        counted = posed.net.statistics
-        spent = {"iterations": counted.iterations, "factorisations": counted.factorisations}
-        row |= spent | {"steps": last.steps, "worst": float(last.residual)}
-        rows.append({"contacts": step.nc, "preconditioner": name} | row)
-    return rows
 
 
 def _row(name: str, count: int, products: float) -> Row:

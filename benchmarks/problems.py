@@ -17,11 +17,11 @@ from cdopt.bank import generators
 
 DT = 1e-3  # s
 LARGE: Mapping[str, str] = {
-    "packing": "packing:n=1000,tiles=6,layers=10",
-    "crystal": "crystal:rows=180,columns=200",
-    "pyramid": "pyramid:n=38",
-    "wall-2d": "wall:courses=125,bricks=135,dim=2",
-    "wall-3d": "wall:courses=110,bricks=120,dim=3",
+    "packing": "packing:n=1000,tiles=3,layers=10",
+    "crystal": "crystal:rows=90,columns=100",
+    "pyramid": "pyramid:n=25",
+    "wall-2d": "wall:courses=62,bricks=68,dim=2",
+    "wall-3d": "wall:courses=45,bricks=50,dim=3",
 }
 SMALL: Mapping[str, str] = {
     "packing": "packing:n=300,tiles=1,layers=6",

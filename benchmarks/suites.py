@@ -12,16 +12,7 @@ from benchmarks.problems import LARGE, SMALL
 Job = tuple[str, dict[str, Any]]
 MATERIALS = ("hooke", "hertz", "species")
 TRUSS_FORMS = ("complementary", "potential")
-RIGID_FORMS = ("force", "velocity")
 CONIC = tuple(name for name, solver in SOLVERS.items() if solver.cones)
-RATIOS = ("1", "1e6")
-GROWING = {  # the first of each for a quick run
-    "packing": [f"packing:n=300,tiles={k},layers=6" for k in (1, 2, 3, 5)],
-    "crystal": [f"crystal:rows={k},columns={k}" for k in (12, 24, 48, 96)],
-    "pyramid": [f"pyramid:n={k}" for k in (8, 12, 18, 28)],
-    "wall-2d": [f"wall:courses={k},bricks={k},dim=2" for k in (9, 18, 36, 72)],
-    "wall-3d": [f"wall:courses={k},bricks={k},dim=3" for k in (6, 12, 24, 48)],
-}
 _TRUSS = ("newton", "interior-point", "augmented-lagrangian")
 _RIGID = ("newton", "interior-point", "auto", "apgd", "pgs", "lcp")
 _FRICTION = ("newton", "nsgs", "admm", "apgd")
@@ -59,13 +50,6 @@ def preconditioners(quick: bool) -> Iterator[Job]:
     yield "preconditioners", {"problem": f"pyramid-hooke:n={8 if quick else 20}"}
 
 
-def preconditioned_newton(quick: bool) -> Iterator[Job]:
-    """newton with each body's block and with block SSOR, on five families of growing size."""
-    for patterns in GROWING.values():
-        for text in patterns[:2] if quick else patterns[1:]:
-            yield "preconditioned_newton", {"problem": text}
-
-
 def neighbours(quick: bool) -> Iterator[Job]:
     """cdopt's own solvers beside none, one and two busy processes."""
     for kind, text, solvers in BESIDE_QUICK if quick else BESIDE:
@@ -75,85 +59,66 @@ def neighbours(quick: bool) -> Iterator[Job]:
 
 
 def trusses(quick: bool) -> Iterator[Job]:
-    """newton against every general solver on the pyramid's truss, both forms."""
+    """newton against general solvers on the pyramid's truss, both forms."""
     n = 5 if quick else 20
     for material in MATERIALS:
         yield "newton_truss", {"problem": f"pyramid-{material}:n={n}"}
         for form in TRUSS_FORMS:
-            known = {"hooke": tuple(SOLVERS), "hertz": CONIC, "species": CONIC[:1]}
-            for solver in known[material]:
+            known = CONIC[:1] if form == "potential" else SOLVERS if material == "hooke" else ()
+            for solver in known:  # of the others none ends here
                 yield "general_truss", _general(f"pyramid-{material}:n={n}", form, solver)
             for solver in petsc.ON_TRUSSES if form == "potential" else ():
                 yield "general_truss", _general(f"pyramid-{material}:n={n}", form, solver)
-            own = _general(f"pyramid-{material}:n={n}", form, "Clarabel faer")
-            yield "general_truss", own | {"accuracy": None}
-
-
-def large_trusses(quick: bool) -> Iterator[Job]:
-    """newton against Clarabel on a pyramid of 122,000 contacts."""
-    n = 8 if quick else 40
-    for material in MATERIALS:
-        yield "newton_truss", {"problem": f"pyramid-{material}:n={n}"}
-        for form in () if material == "species" else TRUSS_FORMS:
-            yield "general_truss", _general(f"pyramid-{material}:n={n}", form, "Clarabel faer")
 
 
 def scaling(quick: bool) -> Iterator[Job]:
     """newton on pyramids of growing size: seconds, memory, and making them."""
-    for material in ("hooke", "hertz"):
+    for material, most in (("hooke", 100), ("hertz", 40)):
         for n in (5, 8, 10) if quick else (10, 14, 20, 28, 40, 56, 80, 100):
+            if n > most:
+                break
             yield "newton_truss", {"problem": f"pyramid-{material}:n={n}"}
-            if n <= 28:
+            if n < 20:
                 form = "complementary" if material == "hooke" else "potential"
                 yield (
                     "general_truss",
-                    _general(f"pyramid-{material}:n={n}", form, "Clarabel faer"),
+                    _general(f"pyramid-{material}:n={n}", form, "Clarabel"),
                 )
-    if not quick:
-        yield "newton_truss", {"problem": "pyramid-species:n=100"}
 
 
 def rigid(quick: bool) -> Iterator[Job]:
-    """newton against every general solver on single steps: settled, mid-fall, random gaps."""
-    texts = [
-        text
-        for pattern in ("pyramid-hooke:n={}", "random-gaps:n={}", "dropped:n={},steps=4")
-        for text in _sizes(pattern, (5,) if quick else (20,))
-    ]
-    for text in texts:
+    """newton against general solvers on single steps: settled, mid-fall, random gaps."""
+    for text in ("pyramid-hooke:n={}", "random-gaps:n={}", "dropped:n={},steps=4"):
+        text = text.format(5 if quick else 20)
         for solver, accuracy in (("newton", 1e-9), ("newton", 1e-12), ("apgd", 1e-9)):
             yield "own_rigid", {"problem": text, "solver": solver, "accuracy": accuracy}
         if text.startswith("dropped"):
             for solver in ("apgd", "newton"):
                 yield "warm_rigid", {"problem": text, "solver": solver}
-        for form in RIGID_FORMS:
-            for solver in (*SOLVERS, *(petsc.ON_STEPS if form == "force" else ())):
-                yield "general_rigid", _general(text, form, solver)
-    for pattern in () if quick else ("pyramid-hooke:n=40", "random-gaps:n=40"):
-        yield "own_rigid", {"problem": pattern, "accuracy": 1e-9}
+        for solver in () if text.startswith("random") else (*SOLVERS, *petsc.ON_STEPS):
+            yield "general_rigid", _general(text, "force", solver)
+    if not quick:
+        yield "own_rigid", {"problem": "pyramid-hooke:n=40", "accuracy": 1e-9}
 
 
 def families(quick: bool) -> Iterator[Job]:
-    """newton on networks of about 100,000 contacts, stiffness equal to a million to one."""
+    """newton on large networks, stiffness equal, and a million to one where p = 2."""
     for text in (SMALL if quick else LARGE).values():
-        for power in ("2", "2.5"):
-            for ratio in RATIOS:
-                yield "newton_truss", {"problem": f"{text},ratio={ratio},power={power}"}
-        problem = f"{text},ratio=1,power=2"
-        for solver in CONIC[:1] if quick else ("Clarabel faer", "SCS"):  # others never end here
-            yield "general_truss", _general(problem, "complementary", solver)
+        for power, ratio in (("2", "1"), ("2", "1e6"), ("2.5", "1")):
+            yield "newton_truss", {"problem": f"{text},ratio={ratio},power={power}"}
+        # others never end here
+        yield "general_truss", _general(f"{text},ratio=1,power=2", "complementary", "SCS")
 
 
 def trajectory(quick: bool) -> Iterator[Job]:
     """Twenty steps of the pyramid's drop, and where the time goes."""
-    for n, steps in ((4, 4),) if quick else ((10, 20), (20, 20)):
-        for classic in ("apgd", "newton"):
-            yield "drop", {"n": n, "steps": steps, "classic": classic}
+    for n, steps in ((4, 4),) if quick else ((10, 20), (20, 20), (30, 20), (40, 20)):
+        yield "drop", {"n": n, "steps": steps}
 
 
 def compatible(quick: bool) -> Iterator[Job]:
     """Compatible forces in two steps, and in one."""
-    for n in (5,) if quick else (5, 10, 20):
+    for n in (5,) if quick else (5, 20):
         for material in MATERIALS:
             for method in ("two-step", "one-step"):
                 problem = f"pyramid-{material}:n={n}"
@@ -162,11 +127,9 @@ def compatible(quick: bool) -> Iterator[Job]:
 
 def overhead(quick: bool) -> Iterator[Job]:
     """What CVXPY and cdopt add to Clarabel's own time, and the beam."""
-    n = 5 if quick else 20
-    for material in ("hooke", "hertz"):
-        for form in TRUSS_FORMS:
-            problem = f"pyramid-{material}:n={n}"
-            yield "through_cvxpy", {"problem": problem, "form": form, "solver": "clarabel"}
+    problem = f"pyramid-hooke:n={5 if quick else 14}"
+    for form in TRUSS_FORMS:
+        yield "through_cvxpy", {"problem": problem, "form": form, "solver": "clarabel"}
     yield "beam", {"repeats": 20 if quick else 200}
     yield "new_steps", {"repeats": 20 if quick else 200}
 
@@ -188,7 +151,7 @@ def polyhedra(quick: bool) -> Iterator[Job]:
 GROUPS: Mapping[str, Callable[[bool], Iterator[Job]]] = {
     group.__name__.replace("_", "-"): group
     for group in (
-        products, preconditioners, preconditioned_newton, neighbours, trusses, large_trusses,
+        products, preconditioners, neighbours, trusses,
         scaling, rigid, families, trajectory, compatible, overhead, elastic, polyhedra,
     )
 }  # fmt: skip

@@ -57,24 +57,22 @@ def warm_rigid(
 
 
 def general_truss(
-    problem: str, form: str, solver: str, accuracy: float | None = direct.ACCURACY,
-    repeats: int = REPEATS, budget: float = BUDGET,
-) -> list[Row]:  # fmt: skip
+    problem: str, form: str, solver: str, repeats: int = REPEATS, budget: float = BUDGET
+) -> list[Row]:
     """A general solver, called directly, on either form of a truss."""
     made, row = _made(problem)
     measure = petsc.measure if solver in petsc.ON_TRUSSES else direct.measure
-    return [row | measure(_truss(made, form), solver, accuracy, repeats, budget)]
+    return [row | measure(_truss(made, form), solver, repeats, budget)]
 
 
 def general_rigid(
-    problem: str, form: str, solver: str, accuracy: float | None = direct.ACCURACY,
-    repeats: int = REPEATS, budget: float = BUDGET,
-) -> list[Row]:  # fmt: skip
+    problem: str, form: str, solver: str, repeats: int = REPEATS, budget: float = BUDGET
+) -> list[Row]:
     """A general solver, called directly, on either form of the classic step."""
     made, row = _made(problem)
     posed = cdopt.ClassicCD(made.step, form)
     measure = petsc.measure if solver in petsc.ON_STEPS else direct.measure
-    return [row | measure(posed, solver, accuracy, repeats, budget)]
+    return [row | measure(posed, solver, repeats, budget)]
 
 
 def through_cvxpy(
@@ -141,14 +139,13 @@ def new_steps(repeats: int = 200) -> list[Row]:
     ]
 
 
-def drop(n: int, steps: int, classic: str = "apgd") -> list[Row]:
+def drop(n: int, steps: int, repeats: int = REPEATS, budget: float = 60.0) -> list[Row]:
     """The pyramid's drop by compatible contact dynamics, and where its time goes."""
     dt = 1e-3
-    options: dict[str, Any] = {"backend": "newton", "classic_backend": classic}
-    cdopt.simulate(cdopt.scene.pyramid(4), dt, 2 * dt, **options, on_failure="continue")
+    cdopt.simulate(cdopt.scene.pyramid(4), dt, 2 * dt, on_failure="continue")
     scene = cdopt.scene.pyramid(n)
     run, answers = timed(
-        lambda: cdopt.simulate(scene, dt, steps * dt, **options, on_failure="continue"), 1, 60.0
+        lambda: cdopt.simulate(scene, dt, steps * dt, on_failure="continue"), repeats, budget
     )
     table = answers[-1].diagnostics
     parts = ("detect", "assemble", "classic", "forces", "output")
@@ -171,7 +168,7 @@ TASKS: Mapping[str, Callable[..., list[Row]]] = {
         newton_truss, own_rigid, warm_rigid, general_truss, general_rigid, through_cvxpy,
         compatible, beam, new_steps, drop, products.products, products.factorisation, sweep.sweep,
         elastic.settling, elastic.growth, elastic.impact, elastic.frames, polyhedra.pile,
-        preconditioners.preconditioners, preconditioners.preconditioned_newton,
+        preconditioners.preconditioners,
         neighbours.neighbours,
     )
 }  # fmt: skip
