@@ -162,17 +162,20 @@ def _on_cones(
     most = first + settings.further
     root, factors = np.sqrt(problem.weight)[:, None], problem.factors
     factor = np.repeat(1.0 / root, f.shape[1])
-    rows, spread = scaled(factors.rows, factor), scaled(factors.spread, factor)
+    if APGD.name not in problem.kept:
+        rows, spread = scaled(factors.rows, factor), scaled(factors.spread, factor)
+        problem.kept[APGD.name] = csr_parts(rows), csr_parts(spread.tocsc())
+    rows, transposed = problem.kept[APGD.name]
     rules, coefficients = problem.rules_of_answers
     descent = ProximalGradient(
         Terms(
-            *(*csr_parts(rows), factor**2 * factors.diagonal, factor * problem.p),
+            *(*rows, factor**2 * factors.diagonal, factor * problem.p),
             mu=problem.mu,
             rules=rules,
             coefficients=coefficients,
             shift=np.zeros(problem.nc),
         ),
-        csr_parts(spread.tocsc()),
+        transposed,
         (root * f).ravel(),
     )
     descent.scalars[_BEST] = -np.inf  # the forces of least natural map are kept here

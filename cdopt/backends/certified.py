@@ -15,7 +15,6 @@ import numpy as np
 from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.native import History, NativeBackend
-from cdopt.backends.network_problem import one_network_problem
 from cdopt.backends.time_limit import run_limited
 from cdopt.problem.certificate import TOLERANCE, Certificate
 from cdopt.problem.solution import WarmStart
@@ -25,7 +24,6 @@ _ROUNDS = 4  # certificates at most
 _MARGIN = 0.3  # aimed at, of what the certificate seems to need
 
 
-@one_network_problem()
 def solve_certified(
     backend: Backend,
     formulation: Problem,

@@ -25,8 +25,8 @@ from cdopt.backends.base import Capability, Claim, Problem, RunResult, check_run
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.backends.network_problem import (
     NetworkProblem,
+    network_problem,
     rigid_problem,
-    shared_network_problem,
     without_forces,
 )
 from cdopt.backends.threads import threads_for
@@ -210,7 +210,7 @@ class NativeBackend(ABC):
                 outcome = _failed(data, TIME_LIMIT, "inaccurate")
             else:
                 try:
-                    outcome = self._solved(shared_network_problem(data), run)
+                    outcome = self._solved(network_problem(data), run)
                 except BREAKDOWN as error:
                     status = f"numerical breakdown: {type(error).__name__}: {error}"
                     outcome, raw = _failed(data, status, "failed"), error

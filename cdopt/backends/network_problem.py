@@ -15,10 +15,8 @@ Of a step known by N = G S⁻¹ Gᵀ and p alone g = N f + p.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -46,9 +44,6 @@ from cdopt.problem.step_problems import interleaved
 _NONE, _NOTHING = np.zeros(0), sp.csr_array((0, 0))
 STEEP = 10.0  # μ beyond which Coulomb's law is solved without the shift
 _SMALL = 20_000  # entries up to which dense products are quicker than sparse ones
-_SHARED: ContextVar[list[tuple[ContactProblem, NetworkProblem]] | None] = ContextVar(
-    "_SHARED", default=None
-)
 _LOW_RANK, _LOW_RANK_FROM, _DENSE = 0.6, 60, 3_000  # share of the rows, and rows from and up to
 _RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: what a double can hold
 
@@ -139,6 +134,7 @@ class NetworkProblem(Compliant):
     infeasible : tries to prove that a step with friction has no solution. doubt : why it may have
         none, or forces without bound, in words; empty where the Slater number is positive.
     solve_inertia : S⁻¹ X of a sparse X (m, k), of an inertia that is not diagonal.
+    kept : what was made of G, S and N, by name; other problems on the same network have the same.
     """
 
     p: FloatArray
@@ -166,6 +162,7 @@ class NetworkProblem(Compliant):
     infeasible: Callable[[], bool] = lambda: False
     doubt: Callable[[], str] = lambda: ""
     solve_inertia: Callable[[sp.csr_array], sp.csr_array] = lambda X: X
+    kept: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -205,6 +202,12 @@ class NetworkProblem(Compliant):
 
         Of a step known by N alone a root of N is the network operator of unit masses.
         """
+        last = self.kept.get("net")
+        net = self._network() if last is None else last.uncounted()
+        self.kept["net"] = net
+        return net
+
+    def _network(self) -> ContactNetwork:
         if self.N is not None:
             root = delassus_root(self.N, _RANK_TOL)
             return network(root, None, sp.csr_array(sp.eye_array(root.shape[1])), d=self.d)
@@ -270,6 +273,12 @@ class NetworkProblem(Compliant):
     @cached_property
     def factors(self) -> Factors:
         """N = R Sᵀ."""
+        if "factors" not in self.kept:
+            self.kept["factors"] = self._factors()
+        factors: Factors = self.kept["factors"]
+        return factors
+
+    def _factors(self) -> Factors:
         if self.N is not None:
             spread = sp.csr_array(sp.eye_array(self.rows))
             return Factors(self.N, spread, np.maximum(self.N.diagonal(), 0.0))
@@ -446,13 +455,14 @@ class NetworkProblem(Compliant):
 
 def network_problem(data: ContactProblem) -> NetworkProblem:
     """The scaled problem of ``data``."""
-    force, d = data.force, data.d
-    rigid = data.compliance is None
-    mobility = (
-        data.cones.on_rows(data.mobility) * force / data.speed if rigid else np.ones(force.size)
-    )
+    force, d, kept = data.force, data.d, data.kept
+    if "mobility" not in kept:
+        rigid = data.compliance is None
+        unit = data.cones.on_rows(data.mobility) * force / data.speed if rigid else None
+        kept["mobility"] = np.ones(force.size) if unit is None else unit
+    mobility = kept["mobility"]
     common: dict[str, Any] = {"d": d, "force": force, "contact_ids": data.contact_ids}
-    common |= {"motion_under": data.velocity}
+    common |= {"motion_under": data.velocity, "kept": kept}
     cones = data.scaled_cones
     if d > 1:
         common |= {"cones": cones, "coulomb": data.law == "coulomb"}
@@ -469,29 +479,6 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
 def _doubt(data: ContactProblem) -> str:
     slater = slater_number(data)
     return "" if slater.bounded else str(slater)
-
-
-@contextlib.contextmanager
-def one_network_problem() -> Iterator[None]:
-    """Within, runs on the same small data share their scaled problem, and what is made of it."""
-    token = _SHARED.set([])
-    try:
-        yield
-    finally:
-        _SHARED.reset(token)
-
-
-def shared_network_problem(data: ContactProblem) -> NetworkProblem:
-    """The scaled problem of ``data``, or the one made of them within ``one_network_problem``."""
-    shared = _SHARED.get()
-    if shared is None or (data.B if data.N is None else data.N).nnz > _SMALL:
-        return network_problem(data)
-    if not (shared and shared[0][0] is data):
-        shared[:] = [(data, network_problem(data))]
-    problem = shared[0][1]
-    for name in ("net", "operator"):  # which count what one run costs
-        vars(problem).pop(name, None)
-    return problem
 
 
 def rigid_problem(soft: NetworkProblem) -> NetworkProblem:
@@ -522,6 +509,7 @@ def rigid_problem(soft: NetworkProblem) -> NetworkProblem:
         at_rest=None,
         unit=1.0,
         solve_inertia=solve_inertia,
+        kept={},
     )
     mean = K.total(rigid.factors.diagonal) / np.diff(K.ends)
     rigid = dataclasses.replace(rigid, mobility=K.on_rows(mean))

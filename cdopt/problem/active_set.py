@@ -230,6 +230,57 @@ def _block(
     return columns, block
 
 
+class _Block:
+    """The rows (n,) of B on the dofs (m,) of one part, and the inertia there.
+
+    Attributes
+    ----------
+    B, root : (n, m) the rows, and B M^(−1/2), M^(1/2) the ``factor`` of an inertia that is not
+        diagonal.
+    mass : (m,) the diagonal of M.
+    turn : (m, m) that of a motion in units of ``factor`` which makes it one in √mass; or None.
+    """
+
+    def __init__(self, data: ContactProblem, rows: IntArray, dofs: IntArray) -> None:
+        if data.inertia is None:
+            raise TypeError("a problem without inertia")
+        self.rows, self.B = rows, _block(data.B, rows, dofs)[1]
+        self.mass, root = data.inertia.diagonal[dofs], np.sqrt(data.inertia.diagonal[dofs])
+        self.factor: FloatArray | None = None
+        self.turn: FloatArray | None = None
+        if data.inertia.is_diagonal:
+            self.root = self.B / root
+        else:
+            block = sp.csr_array(sp.csr_array(data.inertia.M)[dofs][:, dofs]).toarray()
+            self.factor = np.linalg.cholesky(block)
+            inverse = scipy.linalg.solve_triangular(self.factor, np.eye(dofs.size), lower=True)
+            self.root, self.turn = self.B @ inverse.T, root[:, None] * inverse.T
+        self._closing: tuple[bytes, tuple[FloatArray, FloatArray, FloatArray]] | None = None
+
+    @classmethod
+    def of(cls, data: ContactProblem, rows: IntArray, dofs: IntArray) -> _Block:
+        """That of these rows, which is kept for each part."""
+        kept, name = data.kept, (cls.__name__, int(dofs[0]))
+        last: _Block | None = kept.get(name)
+        if last is None or not np.array_equal(last.rows, rows):
+            last = kept[name] = cls(data, rows, dofs)
+        return last
+
+    def closing(self, chosen: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The ``chosen`` rows (a, m) of ``root``, their lengths (a,), and the generalised inverse.
+
+        That is (m, a), of the rows over their lengths; of the last choice it is known.
+        """
+        name, last = chosen.tobytes(), self._closing
+        if last is None or last[0] != name:
+            rows = self.root[chosen]
+            length = np.linalg.norm(rows, axis=1)
+            length = np.where(length > 0.0, length, 1.0)
+            inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT)
+            last = self._closing = name, (rows, length, inverse)
+        return last[1]
+
+
 class _Part:
     """The closed contacts (n,) of one part, and its dofs (m,)."""
 
@@ -239,20 +290,14 @@ class _Part:
         self.dt, self.bias = data.dt, data.bias[contacts]
         rest: FloatArray = data.rest[dofs]
         self.exactly, blur = False, _UNIT  # of the motion without contacts
-        self.B = _block(data.B, contacts, dofs)[1]
-        self.factor: FloatArray | None = None
-        if data.inertia.is_diagonal:
-            self.mass = data.inertia.diagonal[dofs]
-            self.root = self.B / np.sqrt(self.mass)
-            if data.start is not None and data.applied.size:
-                self.start, self.loads = data.start[dofs], data.applied[dofs]
-                loads = self.loads.astype(np.longdouble)
-                rest, blur = self.start + data.dt * loads / self.mass, _FINER
-                self.exactly = self.B.size <= _EXACT
-        else:
-            block = sp.csr_array(sp.csr_array(data.inertia.M)[dofs][:, dofs]).toarray()
-            self.factor = np.linalg.cholesky(block)
-            self.root = scipy.linalg.solve_triangular(self.factor, self.B.T, lower=True).T
+        self.block = _Block.of(data, contacts, dofs)
+        self.B, self.mass, self.factor = self.block.B, self.block.mass, self.block.factor
+        self.root = self.block.root
+        if self.factor is None and data.start is not None and data.applied.size:
+            self.start, self.loads = data.start[dofs], data.applied[dofs]
+            loads = self.loads.astype(np.longdouble)
+            rest, blur = self.start + data.dt * loads / self.mass, _FINER
+            self.exactly = self.B.size <= _EXACT
         moved = np.abs(self.B) @ np.abs(rest.astype(np.float64))
         self.rest, self.rounded = rest, 2.0 * _UNIT * np.abs(self.bias)
         self.noise = self.rounded + 2.0 * blur * moved  # m/s, of p
@@ -292,18 +337,14 @@ class _Part:
         forces (n,) in N and of rates (n,) in m/s.
         """
         taken = -self.dt * (self.root.T @ pushes)
-        rows = self.root[presses]
-        length = np.linalg.norm(rows, axis=1)
-        length = np.where(length > 0.0, length, 1.0)
+        rows, length, inverse = self.block.closing(presses)
         left = (gap[presses] + rows @ taken) / length
-        inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT)
         change = inverse @ left
         moved, forces = taken - change, -pushes
         forces[presses] -= inverse.T @ change / length / self.dt
         rates = self.root @ moved
-        if self.factor is not None:
-            turned = scipy.linalg.solve_triangular(self.factor, moved, lower=True, trans="T")
-            moved = np.sqrt(np.diag(self.factor @ self.factor.T)) * turned
+        if self.block.turn is not None:
+            moved = self.block.turn @ moved
         return moved, forces, rates
 
     def _inverse(self, presses: BoolArray) -> FloatArray:

@@ -130,7 +130,7 @@ class Cones(ABC):
     def sizes(self, rows: FloatArray) -> FloatArray:
         """(nc,) Euclidean norm of the rows of each contact."""
         rows = checks.answer("rows", rows, self.rows)
-        return np.abs(rows) if self.d == 1 else np.linalg.norm(self.table(rows), axis=1)
+        return np.abs(rows) if self.d == 1 else cone.norms(self.table(rows))
 
     def on_rows(self, values: FloatArray) -> FloatArray:
         """Values of the contacts (nc,) on each of their rows (rows,)."""
@@ -184,7 +184,7 @@ class Cones(ABC):
         """
         tried = checks.answer("tried", tried, self.rows)
         y, f = self.table(tried), np.maximum(self.table(tried), 0.0)
-        size, most = np.linalg.norm(y[:, 1:], axis=1), self.mu * f[:, 0]
+        size, most = cone.norms(y[:, 1:]), self.mu * f[:, 0]
         share = np.where(size > most, most / np.where(size > 0.0, size, 1.0), 1.0)
         f[:, 1:] = share[:, None] * y[:, 1:]
         return f.ravel()
@@ -192,7 +192,7 @@ class Cones(ABC):
     def cut_derivative(self, tried: FloatArray) -> FloatArray:
         """An element (nc, d, d) of the generalised derivative of ``frictional_cut(tried)``."""
         y = self.table(checks.answer("tried", tried, self.rows))
-        size, most = np.linalg.norm(y[:, 1:], axis=1), self.mu * y[:, 0]
+        size, most = cone.norms(y[:, 1:]), self.mu * y[:, 0]
         slips = size > most
         share = np.where(slips, most / np.where(size > 0.0, size, 1.0), 1.0)
         way = np.where(slips[:, None], y[:, 1:], 0.0) / np.where(size > 0.0, size, 1.0)[:, None]
@@ -454,7 +454,7 @@ class FrictionCones(Frictional):
     def margin(self, y: FloatArray) -> FloatArray:
         """(nc,) distance of y (rows,) from the boundaries of K and of its polar cone."""
         table = self.table(y)
-        return cone.margin(table[:, 0], np.linalg.norm(table[:, 1:], axis=1), self.mu)
+        return cone.margin(table[:, 0], cone.norms(table[:, 1:]), self.mu)
 
     def projection_by_mu(self, y: FloatArray) -> FloatArray:
         """(rows,) at y (rows,): with f_n = (y_n + μ‖y_T‖)/(1 + μ²) of what slides, f_T = μ f_n ŷ_T.
@@ -462,7 +462,7 @@ class FrictionCones(Frictional):
         Zero where K or its polar cone holds y.
         """
         table, result = self.table(y), np.zeros((self.nc, self.d))
-        normal, size = table[:, 0], np.linalg.norm(table[:, 1:], axis=1)
+        normal, size = table[:, 0], cone.norms(table[:, 1:])
         slides = (size > self.mu * normal) & (self.mu * size > -normal)
         slides |= (self.mu == 0.0) & (normal > 0.0) & (size > 0.0)
         push = (normal + self.mu * size) / (1.0 + self.mu**2)
@@ -474,7 +474,7 @@ class FrictionCones(Frictional):
 
     def shift_by_mu(self, g: FloatArray) -> FloatArray:
         """(nc,) ‖g_T‖ of rates g (rows,)."""
-        return np.asarray(np.linalg.norm(self.table(g)[:, 1:], axis=1))
+        return cone.norms(self.table(g)[:, 1:])
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
         """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""

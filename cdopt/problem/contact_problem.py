@@ -31,6 +31,8 @@ from cdopt.problem.residual import Condition
 from cdopt.problem.scaling import BodyBlocks, Entries, Parts
 from cdopt.problem.sliders import StepSliders
 
+_KEPT, _KEPT_DOFS = 20_000, 1_000  # entries of G or N and dofs up to which what is made is kept
+
 
 @dataclass(frozen=True, eq=False)
 class ContactProblem(Compliant):
@@ -96,6 +98,9 @@ class ContactProblem(Compliant):
     step_acting: FloatArray | None = None
 
     expected: ClassVar[str] = "the data of a formulation, such as ClassicCD(step).data"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_kept"}
 
     @property
     def nc(self) -> int:
@@ -336,6 +341,19 @@ class ContactProblem(Compliant):
     def mobility(self) -> FloatArray:
         """(nc,) m/(s·N), w: the rate of a contact per unit of its force."""
         return self.scales.mobility
+
+    @property
+    def kept(self) -> dict[Any, Any]:
+        """What was made of G, M and N in scaled units, by name, for all steps on this network.
+
+        Of a large network nothing is kept: its matrices would fill the memory.
+        """
+        small = (self.B if self.N is None else self.N).nnz <= _KEPT and self.nv <= _KEPT_DOFS
+        return self._kept if small else {}
+
+    @cached_property
+    def _kept(self) -> dict[Any, Any]:
+        return {}
 
     def scaled(self) -> ScaledProblem:
         """The same problem in units of its independent parts, without dimensions; made once."""

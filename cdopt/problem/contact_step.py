@@ -131,7 +131,9 @@ class ContactStep(Step):
             "v": self.v if v is None else checks.vector("v", v, self.nv, "m/s"),
             "F_ext": self.F_ext if F_ext is None else checks.vector("F_ext", F_ext, self.nv, "N"),
         }
-        return self._of(**{**self.__getstate__(), "M": self.mass, **new})
+        step = self._of(**{**self.__getstate__(), "M": self.mass, **new})
+        vars(step)["names"] = self.names
+        return step
 
     @staticmethod
     def from_delassus(N: Any, p_vec: Any, dt: Any = 1.0, **contacts: Any) -> DelassusStep:

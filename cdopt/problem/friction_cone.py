@@ -135,4 +135,9 @@ def shift_gradient(g: FloatArray, mu: FloatArray) -> FloatArray:
 
 def _sizes(y: FloatArray) -> FloatArray:
     """‖y_T‖ (nc,)."""
-    return np.abs(y[:, 1]) if y.shape[1] == 2 else np.linalg.norm(y[:, 1:], axis=1)
+    return np.abs(y[:, 1]) if y.shape[1] == 2 else norms(y[:, 1:])
+
+
+def norms(rows: FloatArray) -> FloatArray:
+    """(n,) Euclidean norm of each of the ``rows`` (n, k)."""
+    return np.sqrt(np.einsum("ij,ij->i", rows, rows))

@@ -21,6 +21,7 @@ from cdopt._util.frozen import Frozen
 _SYMMETRY_TOL = 1e-10  # asymmetry beyond this share of the largest entry is no round-off
 _PIVOT_TOL = 1e-14  # a pivot below this share of its diagonal entry is zero to round-off
 _LARGEST_BLOCK = 32  # beyond it a sparse factorisation of the whole is cheaper and leaner
+_DENSE = 100  # dofs up to which products are dense
 _MOST_INVERTED = 1000  # rows of a matrix with large blocks whose inverse is computed as a whole
 
 
@@ -67,15 +68,25 @@ class MassMatrix:
 
     def times(self, x: FloatArray) -> FloatArray:
         """M x for a vector x (nv,)."""
-        return self.diagonal * x if self.is_diagonal else np.asarray(self.M @ x)
+        return self.diagonal * x if self.is_diagonal else np.asarray(self._matrices[0] @ x)
 
     def times_size(self, x: FloatArray) -> FloatArray:
         """|M| |x| for a vector x (nv,)."""
-        return self.diagonal * np.abs(x) if self.is_diagonal else self._sizes @ np.abs(x)
+        return self.diagonal * np.abs(x) if self.is_diagonal else self._matrices[1] @ np.abs(x)
 
     @cached_property
-    def _sizes(self) -> sp.csr_array:
-        return abs(self.M)
+    def _matrices(self) -> tuple[Any, Any]:
+        """M and |M|, for products."""
+        return self._multiplied(self.M), self._multiplied(abs(self.M))
+
+    @cached_property
+    def _inverse(self) -> Any:
+        """M⁻¹, for products."""
+        return self._multiplied(self.inverse)
+
+    def _multiplied(self, A: sp.csr_array) -> Any:
+        """The matrix; of few dofs dense, as a sparse product takes longer to begin."""
+        return A.toarray() if self.diagonal.size <= _DENSE else A
 
     def solve(self, x: FloatArray) -> FloatArray:
         """M⁻¹ x for x (nv,) or columns x (nv, k)."""
@@ -83,7 +94,7 @@ class MassMatrix:
             return np.asarray((x.T / self.diagonal).T)
         if self._factor is not None:
             return np.asarray(self._factor.solve(x))
-        return np.asarray(self.inverse @ x)
+        return np.asarray(self._inverse @ x)
 
     def solve_sparse(self, X: sp.csr_array) -> sp.csr_array:
         """M⁻¹ X for a sparse X (nv, m)."""

@@ -109,7 +109,7 @@ def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
     rates: dict[str, Any] = {name: read_only(x) for name, x in new_rates.items()}
     motions = {"rest": step.v_star, "start": step.v, "applied": step.F_ext}
     new = dataclasses.replace(data, **motions, **rates)
-    known = {name: getattr(data, name) for name in ("entries", "products", "row_part")}
+    known = {name: getattr(data, name) for name in ("entries", "products", "row_part", "_kept")}
     vars(new).update(known, scales=scales.of(new))
     p = read_only(new.p / new.speed)
     vars(new)["_scaled"] = dataclasses.replace(data.scaled(), p=p, unit=new.dof_speed)

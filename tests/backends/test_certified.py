@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import cdopt
 from cdopt import bank
 from cdopt.backends.certified import CERTIFIED_FROM
-from cdopt.backends.network_problem import one_network_problem, shared_network_problem
+from cdopt.backends.network_problem import network_problem
 
 # Where a residual of each contact by itself, met to the accuracy, leaves a larger duality gap.
 LEAVING = ("chains:32", "packings:100", "stacks:8", "brick-walls:5", "pyramids-hooke:5")
@@ -64,12 +65,17 @@ def test_round_off_is_not_chased() -> None:
 
 def test_runs_that_share_a_problem_count_their_own_work():
     data = cdopt.ClassicCD(bank.load("beam-uniform").step).data
-    with one_network_problem():
-        first = shared_network_problem(data)
-        first.net.statistics.methods.append("once")
-        factors, methods = first.factors, first.net.statistics.methods
-        again = shared_network_problem(data)
-        assert again.factors is factors
-        assert again.net.statistics.methods is not methods
-        assert "once" not in again.net.statistics.methods
-    assert shared_network_problem(data) is not first
+    first = network_problem(data)
+    first.net.statistics.methods.append("once")
+    factors, methods = first.factors, first.net.statistics.methods
+    again = network_problem(data)
+    assert again.factors is factors
+    assert again.net.statistics.methods is not methods
+    assert "once" not in again.net.statistics.methods
+
+
+def test_what_was_made_of_a_network_is_not_pickled() -> None:
+    cd = cdopt.ClassicCD(bank.load("beam-uniform").step)
+    cd.solve("newton")
+    assert cd.data.kept
+    assert not pickle.loads(pickle.dumps(cd.data)).kept

@@ -7,6 +7,7 @@ occur together in rows of B. Rows that touch two blocks at most are pairs of bod
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,6 +115,12 @@ class ContactNetwork:
         out = np.zeros(self.m)
         out[self.position] = x
         return out
+
+    def uncounted(self) -> ContactNetwork:
+        """The same network with all that was made of it, whose systems have cost nothing."""
+        other = copy.copy(self)
+        vars(other)["statistics"] = IterationStatistics()
+        return other
 
     # --- products ----------------------------------------------------------------------
 
