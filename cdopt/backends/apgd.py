@@ -165,11 +165,15 @@ def _on_cones(
     if APGD.name not in problem.kept:
         rows, spread = scaled(factors.rows, factor), scaled(factors.spread, factor)
         problem.kept[APGD.name] = csr_parts(rows), csr_parts(spread.tocsc())
-    rows, transposed = problem.kept[APGD.name]
+    (pointers, columns, values), transposed = problem.kept[APGD.name]
     rules, coefficients = problem.rules_of_answers
     descent = ProximalGradient(
         Terms(
-            *(*rows, factor**2 * factors.diagonal, factor * problem.p),
+            pointers,
+            columns,
+            values,
+            factor**2 * factors.diagonal,
+            factor * problem.p,
             mu=problem.mu,
             rules=rules,
             coefficients=coefficients,

@@ -36,6 +36,7 @@ from cdopt.problem.cone_rules import CUT, Rules
 from cdopt.problem.cones import Lines
 from cdopt.problem.contact_law import Compliant, PowerLaw
 from cdopt.problem.existence import prove_infeasible, slater_number
+from cdopt.problem.residual import largest
 from cdopt.problem.scaling import delassus_root, low_rank_root, rows_of, scaled, total_by
 from cdopt.problem.sliders import StepSliders
 from cdopt.problem.solution import Iterate, WarmStart
@@ -248,7 +249,7 @@ class NetworkProblem(Compliant):
 
     def error(self, balance: FloatArray) -> float:
         """The largest entry of a balance (m,) over the inertia there."""
-        return float(np.abs(balance / self.operator.mass_diagonal).max(initial=0.0))
+        return largest(np.abs(balance / self.operator.mass_diagonal))
 
     def residual(self, error: float, gap: FloatArray, f: FloatArray) -> float:
         """Largest of the balance's ``error`` and the natural residual of gaps and forces (rows,).
@@ -257,8 +258,8 @@ class NetworkProblem(Compliant):
         """
         if self.has_cones:
             return max(self.natural_map(self.table(f), self.table(gap)), error)
-        natural = np.abs(np.minimum(self.mobility * (f - self.floor), gap)).max(initial=0.0)
-        return max(float(natural), error)
+        natural = np.abs(np.minimum(self.mobility * (f - self.floor), gap))
+        return max(largest(natural), error)
 
     def acting(self, f: FloatArray, gap: FloatArray) -> FloatArray:
         """The same forces (rows,), zero where the gap (rows,) is that of an open contact."""
@@ -378,13 +379,13 @@ class NetworkProblem(Compliant):
         """The largest natural map of forces f (nc, d) with these ``rates``, or with a ``shift``."""
         if shift is None and self.steep:
             natural = self.K.coulomb_map(f.ravel(), rates.ravel(), self.weight)
-            return float(self.K.sizes(natural).max(initial=0.0))
+            return largest(self.K.sizes(natural))
         law = self.shifted(rates)
         if shift is not None:
             law = rates.copy()
             law[:, 0] += shift
         natural = self.K.natural_map(f.ravel(), law.ravel(), self.weight)
-        return float(self.K.sizes(natural).max(initial=0.0))
+        return largest(self.K.sizes(natural))
 
     def worst(self, f: FloatArray) -> float:
         """The largest residual of the certificate of forces f (nc, d)."""

@@ -366,14 +366,14 @@ def _compatible(
     forces[network.contacts] = compatible.f
     if not isinstance(step, ContactStep) or f is None or after is None:
         return forces
-    M, B, v, load = step.M, step.B, step.v, step.F_ext
-    acting = abs(B).T @ np.abs(f) + np.abs(load) + abs(M) @ np.abs(v) / step.dt
-    imbalance = M @ (after - v) / step.dt - load - B.T @ f
+    data, mass, v, load = problem.classic_cd.data, step.mass, step.v, step.F_ext
+    acting = data.entries.load_size(f) + np.abs(load) + mass.times_size(v) / step.dt
+    imbalance = mass.times(after - v) / step.dt - load - data.load(f)
     acting = np.maximum(acting, _NOISE * np.abs(imbalance))
-    missed = np.abs(B.T @ forces - network.contact_load)
+    missed = np.abs(data.load(forces) - network.contact_load)
     if not np.all(missed <= _DELIVERED * acting):
         return network.forces
-    return delivering(problem.classic_cd.data.B, forces, network.contact_load)
+    return delivering(data.B, forces, network.contact_load)
 
 
 def _without_friction(

@@ -25,6 +25,7 @@ from cdopt.backends.threads import threads_for
 from cdopt.hyperstatic import cone_bounds, linear_bounds
 from cdopt.hyperstatic.extremes import Extreme, Extremes
 from cdopt.hyperstatic.free_network import FreeNetwork
+from cdopt.problem.scaling import scaled
 
 _CHUNK = 200  # costs of one task of a thread
 _BATCH = 4000  # the same of cone programs, times their cones
@@ -139,7 +140,7 @@ def bounds_of(
 
 def _costs(C: sp.csr_array, network: FreeNetwork) -> _Costs:
     """What the quantities are of the coordinates of a network; each different cost once."""
-    own = sp.csr_array(sp.csr_array(C @ network.G) * network.unit[None, :])
+    own = scaled(sp.csr_array(C @ network.G), None, network.unit)
     own.sum_duplicates()
     own.eliminate_zeros()
     entries = np.diff(own.indptr)

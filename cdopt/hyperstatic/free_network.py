@@ -17,7 +17,7 @@ from cdopt._util.checks import FloatArray, IntArray, freeze
 from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.admissible import ForcePart
 from cdopt.hyperstatic.network import SILENT, STIFF, null_states
-from cdopt.problem.scaling import column_scale, network_parts
+from cdopt.problem.scaling import column_scale, network_parts, scaled
 
 _FAR = 1e6  # a tight contact farther from zero than this many times its reach is left out
 
@@ -64,7 +64,7 @@ def free_networks(part: ForcePart, loose: FloatArray, rank_tol: float) -> list[F
     if not rows.size:
         return []
     if not part.polyhedral:
-        gradient = sp.csr_array(part.B * part.length[:, None])
+        gradient = scaled(part.B, part.length)
         return [_scaled(part, np.arange(loose.size), gradient, np.ones(loose.size))]
     rows, gradient, ratio = _equations(part, rows, loose, rank_tol)
     label = network_parts(gradient).contact
@@ -82,13 +82,14 @@ def _scaled(
     if not part.polyhedral:  # the components of a cone have one unit
         unit = np.full(rows.size, top or float(most.max()))
     unit = np.where(plain, unit, top or float(most.max()))
-    B = sp.csr_array(gradient[:, np.unique(gradient.indices)] * unit[:, None])
-    B = sp.csr_array(B * (1.0 / column_scale(B))[None, :])
-    scaled, unit = force / (unit * ratio), unit * ratio
+    B = scaled(sp.csr_array(gradient[:, np.unique(gradient.indices)]), unit)
+    B = scaled(B, None, 1.0 / column_scale(B))
+    unit = unit * ratio
+    forces = force / unit
     sizes = np.ones(rows.size, dtype=np.int64) if part.polyhedral else part.sizes
     whole = rows.size == part.z.size and bool((rows == np.arange(rows.size)).all())
     G = part.G if whole else sp.csr_array(sp.csc_array(part.G)[:, rows])
-    return FreeNetwork(part.index[rows], G, sizes, freeze(B), B.T @ scaled, scaled, unit)
+    return FreeNetwork(part.index[rows], G, sizes, freeze(B), B.T @ forces, forces, unit)
 
 
 def _equations(
@@ -102,7 +103,7 @@ def _equations(
     tight = looseness[rows] <= STIFF
     basis = null_states(part.B, rank_tol) if tight.any() else None
     if basis is None or tight.all():
-        return rows, sp.csr_array(part.B[rows] * part.length[rows][:, None]), np.ones(rows.size)
+        return rows, scaled(sp.csr_array(part.B[rows]), part.length[rows]), np.ones(rows.size)
     loose, stiff = rows[~tight], rows[tight]
     of_loose, of_stiff = basis[loose], basis[stiff]
     follow = of_stiff @ np.linalg.pinv(of_loose)

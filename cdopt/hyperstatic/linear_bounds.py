@@ -22,7 +22,7 @@ from cdopt._util.formatting import against
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.hyperstatic.extremes import Extreme, Extremes
 from cdopt.hyperstatic.free_network import FreeNetwork
-from cdopt.problem.scaling import rows_of
+from cdopt.problem.scaling import Entries, rows_of
 
 CERTIFIED = 1e-8  # worst residual of a bound that counts, in units of its network's largest force
 _FEASIBLE = 1e-10  # HiGHS's own tolerances, the sharpest it takes
@@ -77,6 +77,7 @@ class _Search:
         witnesses: bool,
     ) -> None:
         self.B, self.load, self.deadline = network.B, network.load, deadline
+        self.entries = Entries(network.B)
         self.costs, self.witnesses = costs, witnesses
         self.rays: list[FloatArray] = []
         self.programs, many = 0, costs.shape[0]
@@ -179,11 +180,11 @@ class _Search:
         if x.shape != (self.B.shape[0],) or y.shape != (self.B.shape[1],):
             return _failed(np.inf, status)
         columns, values = self._row(k)
-        reduced = -(self.B @ y)
+        reduced = -self.entries.times(y)
         reduced[columns] += sense * values
         value = float(values @ x[columns])
         gap = abs(sense * value - float(self.load @ y)) / max(1.0, abs(value))
-        unbalanced = float(np.abs(self.B.T @ x - self.load).max(initial=0.0))
+        unbalanced = float(np.abs(self.entries.load(x) - self.load).max(initial=0.0))
         worst = max(unbalanced, -float(min(x.min(), reduced.min())), gap)
         worst = worst if np.isfinite(worst) else np.inf
         if worst <= CERTIFIED:
@@ -202,7 +203,7 @@ class _Search:
         if not growth > 0.0:
             return _failed(np.inf, status)
         ray = ray / growth
-        unbalanced = float(np.abs(self.B.T @ ray).max(initial=0.0))
+        unbalanced = float(np.abs(self.entries.load(ray)).max(initial=0.0))
         worst = max(unbalanced, -float(ray.min())) / max(1.0, float(ray.max()))
         if worst <= CERTIFIED:
             self._remember_ray(ray, worst)

@@ -24,7 +24,7 @@ from scipy.sparse.linalg import splu
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import Unsupported
 from cdopt._util.linear_program import solved_program
-from cdopt.problem.scaling import column_scale
+from cdopt.problem.scaling import column_scale, rows_of, scaled, total_by
 
 STIFF = 1e-7  # a force this tight counts as unique, unless its bounds show otherwise
 SILENT = 1e-12  # looseness below this is plain round-off
@@ -106,10 +106,10 @@ def _loadable_of_few(B: sp.csr_array, loaded: BoolArray, rank_tol: float) -> tup
 def equilibrated(B: sp.csr_array) -> tuple[sp.csr_array, FloatArray]:
     """B with columns in units of their levers and rows of unit length, and the lengths (nc,)."""
     lever = column_scale(B)
-    scaled = sp.csr_array(B * (1.0 / np.where(lever > 0.0, lever, 1.0))[None, :])
-    length = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
+    levered = scaled(B, None, 1.0 / np.where(lever > 0.0, lever, 1.0))
+    length = np.sqrt(total_by(rows_of(levered), levered.data**2, B.shape[0]))
     length = np.where(length > 0.0, length, 1.0)
-    return sp.csr_array(scaled * (1.0 / length)[:, None]), length
+    return scaled(levered, 1.0 / length), length
 
 
 def rank_of(B: sp.csr_array, tol: float) -> int:

@@ -255,7 +255,7 @@ class _Block:
             self.factor = np.linalg.cholesky(block)
             inverse = scipy.linalg.solve_triangular(self.factor, np.eye(dofs.size), lower=True)
             self.root, self.turn = self.B @ inverse.T, root[:, None] * inverse.T
-        self._closing: tuple[bytes, tuple[FloatArray, FloatArray, FloatArray]] | None = None
+        self._closing: tuple[bytes, tuple[Any, Any, Any]] = (b"", (None, None, None))
 
     @classmethod
     def of(cls, data: ContactProblem, rows: IntArray, dofs: IntArray) -> _Block:
@@ -271,14 +271,14 @@ class _Block:
 
         That is (m, a), of the rows over their lengths; of the last choice it is known.
         """
-        name, last = chosen.tobytes(), self._closing
-        if last is None or last[0] != name:
+        name = chosen.tobytes()
+        if self._closing[0] != name:
             rows = self.root[chosen]
             length = np.linalg.norm(rows, axis=1)
             length = np.where(length > 0.0, length, 1.0)
             inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT)
-            last = self._closing = name, (rows, length, inverse)
-        return last[1]
+            self._closing = name, (rows, length, inverse)
+        return self._closing[1]
 
 
 class _Part:

@@ -274,7 +274,7 @@ def _motion_errors(
     of = np.zeros(data.nc, dtype=np.int64) if groups is None else groups.of_contact
     outside = cones.dual_distance(gap) - cones.sensitivity * cones.sizes(round_off)
     if data.compliance is None and (outside > 0.0).any():
-        at = largest_places(outside, of)
+        at = np.array([outside.argmax()]) if groups is None else largest_places(outside, of)
         off = zip(of[at].tolist(), outside[at].tolist(), strict=True)
         text = "the motion is not feasible: a rate is {:.1e} m/s off its cone"
         why = {k: text.format(x) for k, x in off if x > 0.0}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_law import PowerLaw
 
 EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, relative to its terms' sizes
@@ -85,16 +85,8 @@ def residuals_of_each(
     conditions: tuple[Condition, ...], groups: Groups | None = None
 ) -> list[tuple[Residual, ...]]:
     """The residuals of each of the problems of ``groups``; None is one problem."""
-    columns = [_largest(condition, groups) for condition in conditions]
-    return list(zip(*columns, strict=True))
-
-
-def _largest(condition: Condition, groups: Groups | None) -> list[Residual]:
-    """The residual of a condition in each problem."""
-    name, unit, error, scale, round_off, decides, _ = condition
-    count = 1 if groups is None else groups.count
-    if not error.size:
-        return [Residual(name, 0.0, 1.0, unit)] * count
+    errors, scales, blurs = zip(*(condition[2:5] for condition in conditions), strict=True)
+    error, scale, round_off = (np.concatenate(arrays) for arrays in (errors, scales, blurs))
     floor = _NOTHING * round_off
     acts, ratio = scale > floor, positive(error - round_off) / scale
     if not acts.all():
@@ -102,6 +94,25 @@ def _largest(condition: Condition, groups: Groups | None) -> list[Residual]:
         ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
     if not math.isfinite(float((error + scale + floor).sum())):
         ratio[~np.isfinite(error + scale + floor)] = np.nan
+    columns, begin = [], 0
+    for condition in conditions:
+        end = begin + condition.error.size
+        columns.append(_largest(condition, ratio[begin:end], acts[begin:end], groups))
+        begin = end
+    return list(zip(*columns, strict=True))
+
+
+def _largest(
+    condition: Condition, ratio: FloatArray, acts: BoolArray, groups: Groups | None
+) -> list[Residual]:
+    """The residual of a condition in each problem.
+
+    ``ratio`` (n,) are its errors over their scales, where these are more than round-off, ``acts``.
+    """
+    name, unit, error, scale, round_off, decides, _ = condition
+    count = 1 if groups is None else groups.count
+    if not error.size:
+        return [Residual(name, 0.0, 1.0, unit)] * count
     blurred = np.where(acts, round_off / scale, 0.0) if decides else None
     if groups is None:
         at = int(ratio.argmax())
@@ -128,6 +139,11 @@ def largest_places(values: FloatArray, label: IntArray) -> IntArray:
     order = np.lexsort((-np.arange(values.size), values, label))
     last = np.append(label[order][1:] != label[order][:-1], True)
     return order[last]
+
+
+def largest(sizes: FloatArray) -> float:
+    """The largest of ``sizes`` (n,) ≥ 0, zero of none; not-a-number counts as largest."""
+    return float(sizes[sizes.argmax()]) if sizes.size else 0.0
 
 
 def positive(values: FloatArray) -> FloatArray:
