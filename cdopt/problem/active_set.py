@@ -230,7 +230,7 @@ def _block(
     return columns, block
 
 
-class _Block:
+class _PartRows:
     """The rows (n,) of B on the dofs (m,) of one part, and the inertia there.
 
     Attributes
@@ -258,10 +258,10 @@ class _Block:
         self._closing: tuple[bytes, tuple[Any, Any, Any]] = (b"", (None, None, None))
 
     @classmethod
-    def of(cls, data: ContactProblem, rows: IntArray, dofs: IntArray) -> _Block:
+    def of(cls, data: ContactProblem, rows: IntArray, dofs: IntArray) -> _PartRows:
         """That of these rows, which is kept for each part."""
         kept, name = data.kept, (cls.__name__, int(dofs[0]))
-        last: _Block | None = kept.get(name)
+        last: _PartRows | None = kept.get(name)
         if last is None or not np.array_equal(last.rows, rows):
             last = kept[name] = cls(data, rows, dofs)
         return last
@@ -290,7 +290,7 @@ class _Part:
         self.dt, self.bias = data.dt, data.bias[contacts]
         rest: FloatArray = data.rest[dofs]
         self.exactly, blur = False, _UNIT  # of the motion without contacts
-        self.block = _Block.of(data, contacts, dofs)
+        self.block = _PartRows.of(data, contacts, dofs)
         self.B, self.mass, self.factor = self.block.B, self.block.mass, self.block.factor
         self.root = self.block.root
         if self.factor is None and data.start is not None and data.applied.size:
