@@ -27,7 +27,7 @@ ACCURACY = 1e-10  # asked of every solver, in its own words
 
 @dataclass(frozen=True)
 class General:
-    """A general solver: cdopt's name for it, whether it takes cones, and settings of its own."""
+    """A general solver: cdopt's name for it, whether it takes cones, and its settings."""
 
     name: str
     cones: bool = True

@@ -1,4 +1,4 @@
-"""A solve beside none, one and two busy processes, in wall time: what a shared machine costs."""
+"""A solve next to none, one and two busy processes, in wall time: what a shared machine costs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def busy(count: int) -> Iterator[None]:
 
 
 def neighbours(problem: str, solver: str, kind: str, repeats: int = 5) -> list[Row]:
-    """The least and median time of a solve beside each number of busy processes."""
+    """The least and median time of a solve next to each number of busy processes."""
     posed = _POSED[kind](problem)
     posed().solve(solver, check=False)  # loops are loaded, and threads started
     row: Row = {}

@@ -45,8 +45,8 @@ def _head(record: dict[str, Any]) -> list[str]:
         f"Python {own['python']}; {own['date']}",
         f"- {packages}" + (f"; not installed: {missing}" if missing else ""),
         f"- Medians of {settings['repeats']:,} runs, compiled code warmed; fewer where they would "
-        "not fit into a minute or two fifths of the time limit. Every row is a process of its "
-        "own with a hard limit; where it was reached, the row says after how many seconds.",
+        "not fit into a minute or two fifths of the time limit. Every row is a separate "
+        "process with a hard limit; where it was reached, the row gives the seconds.",
         f"- `residual` is the worst residual of our certificate, for every solver alike. Rows "
         f"above {COUNTED:g} are marked *not counted*: they enter no ratio and no fit, and are run "
         "once.",
@@ -100,9 +100,9 @@ def _products(rows: list[Row], out: Path) -> list[str]:
     ]  # fmt: skip
     lines += [
         "",
-        "Factorisations of newton's matrix with all contacts closed, beside "
+        "Factorisations of newton's matrix with all contacts closed, next to "
         "dgemm on as many threads. The operations are those of the factor: the squares of its "
-        "column counts summed, or what the library says itself.",
+        "column counts summed, or the count of the library.",
         "",
         *_table(factored, [
             ("problem", lambda r: r["problem"]), ("library", lambda r: r["library"]),

@@ -1,7 +1,7 @@
 """PETSc's SNES and TAO as peers, on the scaled data of trusses and rigid steps.
 
 On Debian ``apt-get install python3-petsc4py`` brings PETSc for the system's Python, which runs as a
-process of its own; what is timed is PETSc's set-up and solve. cdopt certifies the answers.
+separate process; what is timed is PETSc's set-up and solve. cdopt certifies the answers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Products with B and factorisations of newton's systems, beside the limits of the machine.
+"""Products with B and factorisations of newton's systems, compared with the limits of the machine.
 
 A product's bound is the bytes it must move, whatever the layout, over the bandwidth of a triad on
 arrays far above the caches: the entries of B, two body numbers to a contact, and every vector
 once. B may fit a cache, so that a ratio below one is no error: the triad on as many bytes is given
-beside it. A factorisation's bound is the operations that its factor needs, over what dgemm does on
+next to it. A factorisation's bound is the operations that its factor needs, over what dgemm does on
 as many threads.
 """
 

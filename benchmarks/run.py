@@ -4,7 +4,7 @@
                              [--general-limit SECONDS] [--who own|general] [--note TEXT] [--page]
                              [--out DIR]
 
-Every run is a process of its own with a hard time limit; medians of five with compiled code
+Every run is a separate process with a hard time limit; medians of five with compiled code
 warmed. The rows go to ``DIR/costs.json`` as they come, with the machine and its limits; then the
 pictures and ``costs.md`` are made from that file, and, where DIR is ``docs``, the figures of the
 README. All of it takes about ten minutes on an idle machine of two cores. ``--only`` replaces the

@@ -16,7 +16,7 @@ CONIC = tuple(name for name, solver in SOLVERS.items() if solver.cones)
 _TRUSS = ("newton", "interior-point", "augmented-lagrangian")
 _RIGID = ("newton", "interior-point", "auto", "apgd", "pgs", "lcp")
 _FRICTION = ("newton", "nsgs", "admm", "apgd")
-BESIDE = (  # one thread up to 100,000 contacts, several above
+NEIGHBOURS = (  # one thread up to 100,000 contacts, several above
     ("truss", "pyramid:n=20", _TRUSS[:2]),
     ("truss", "pyramid:n=40", _TRUSS[:1]),
     ("truss", "pyramid:n=5", _TRUSS[2:]),
@@ -24,7 +24,7 @@ BESIDE = (  # one thread up to 100,000 contacts, several above
     ("rigid", "pyramid:n=5", _RIGID[2:]),
     ("friction", "rough-wall", _FRICTION),
 )
-BESIDE_QUICK = (
+NEIGHBOURS_QUICK = (
     ("truss", "pyramid:n=5", _TRUSS),
     ("rigid", "pyramid:n=5", _RIGID),
     ("friction", "rough-wall", _FRICTION),
@@ -32,7 +32,7 @@ BESIDE_QUICK = (
 
 
 def products(quick: bool) -> Iterator[Job]:
-    """Products and factorisations beside the limits of the machine."""
+    """Products and factorisations compared with the limits of the machine."""
     for text in _sizes("pyramid:n={}", (10,) if quick else (20, 40, 60)):
         yield "products", {"problem": text, "quick": quick}
     yield "products", {"problem": (SMALL if quick else LARGE)["packing"], "quick": quick}
@@ -51,8 +51,8 @@ def preconditioners(quick: bool) -> Iterator[Job]:
 
 
 def neighbours(quick: bool) -> Iterator[Job]:
-    """cdopt's own solvers beside none, one and two busy processes."""
-    for kind, text, solvers in BESIDE_QUICK if quick else BESIDE:
+    """cdopt's solvers next to none, one and two busy processes."""
+    for kind, text, solvers in NEIGHBOURS_QUICK if quick else NEIGHBOURS:
         for solver in solvers:
             job = {"problem": text, "solver": solver, "kind": kind}
             yield "neighbours", job | {"repeats": 2 if quick else 5}

@@ -39,7 +39,7 @@ def count(name, step):
 # %% [markdown]
 # ## A heap and a crystal
 #
-# Forty discs of random sizes fall into a box and come to rest. Beside them, a crystal: 45 discs of
+# Forty discs of random sizes fall into a box and come to rest. Next to them, a crystal: 45 discs of
 # one size, in rows, every second row shifted by half a disc.
 
 # %%
@@ -122,7 +122,7 @@ print(f"\nthree crystals, equal to five digits: forces differ by up to {differ:.
 #
 # ## What brings it back
 #
-# Real grains are not rigid. Under load they flatten, and a flattened contact closes the gaps beside
+# Real grains are not rigid. Under load they flatten, and a flattened contact closes the gaps near
 # it. Let gaps up to some width count as closed, and count again.
 
 # %%

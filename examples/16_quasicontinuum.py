@@ -135,7 +135,7 @@ for radius in (1.01, 2.01, 3.01):
 # ## What happens if…
 #
 # 1. … the crystal is larger, `columns, rows = 400, 250`? How many unknowns do 2 % need now?
-# 2. … the indenter pushes ten times as hard, `load = 20.0`, and contacts open beside it?
+# 2. … the indenter pushes ten times as hard, `load = 20.0`, and contacts open next to it?
 # 3. … the discs obey Hertz: `power=2.5` in `QuasiStatic`? (`energy` must be told, too.)
 #
 # Next: `17_grasp.py`, where two fingers hold a box and three hold it better.

@@ -175,7 +175,7 @@ if hinges.size == 4:  # else something slides
 # 1. … the joints are smoother, `MU = 0.3`? What does the arch still bear, and where does it slide?
 #    (Look at `loaded.rates[:, 1]`.)
 # 2. … the arch is thicker, `OUTER = 1.3`? Which of the two thrusts changes more?
-# 3. … the load is beside the crown, `stone = 4`? Is the arch stronger there?
+# 3. … the load is next to the crown, `stone = 4`? Is the arch stronger there?
 #
 # Next: `19_four_legs_with_friction.py`, where the table of lesson 3 is pushed.
 

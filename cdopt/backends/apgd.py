@@ -233,7 +233,7 @@ def _on_cones(
 
 
 def _promising(least: list[float], accuracy: float, looks: int) -> bool:
-    """Whether the ``least`` natural maps of all looks so far reach ``accuracy`` in so many looks.
+    """Whether the ``least`` natural maps of the looks so far reach ``accuracy`` in as many more.
 
     At the rate of the later half of them.
     """

@@ -166,11 +166,11 @@ def force_bars(
     if ax is None:
         entries = len(shown) + (2 if report is not None else 0)
         figure = canvas.blank(width + _LEGEND, max(3.6, 0.6 + 0.37 * entries))
-        axes, beside = figure.subplots(1, 2, width_ratios=(width, _LEGEND))
-        beside.axis("off")
+        axes, side = figure.subplots(1, 2, width_ratios=(width, _LEGEND))
+        side.axis("off")
     else:
         figure, (axes,) = canvas.panels(1, 1, width, ax=ax)
-        beside = axes
+        side = axes
     canvas.quiet_axes(axes)
     drawn = np.concatenate([*(f for _, f in shown), *bounds])
     drawn = drawn[np.isfinite(drawn)]
@@ -205,7 +205,7 @@ def force_bars(
     style = {"borderaxespad": 0.0, "title_fontsize": canvas.SMALL, "alignment": "left"}
     style |= {"title": "solver, its status, cdopt's certificate", "labelspacing": 0.7}
     loc, scale = "upper left" if ax is None else "best", max(1.0, 7.0 / size)
-    canvas.legend(beside, handles, loc, markerscale=scale, **style)
+    canvas.legend(side, handles, loc, markerscale=scale, **style)
     return canvas.headline(figure, title, subtitle)
 
 

@@ -147,7 +147,7 @@ def convergence(
         raise InvalidInput("solutions", "none with a history", expected)
     figure = canvas.blank(canvas.WIDTH, 3.0)
     width_ratios = (1.0, 1.0, _LEGEND / (0.5 * (canvas.WIDTH - _LEGEND)))
-    by_count, by_time, beside = figure.subplots(1, 3, width_ratios=width_ratios)
+    by_count, by_time, side = figure.subplots(1, 3, width_ratios=width_ratios)
     by_time.sharey(by_count)
     runs_of: Counter[str] = Counter()
     handles = []
@@ -163,13 +163,13 @@ def convergence(
     canvas.axis_labels(by_count, "iteration", "residual of its stopping test [–]")
     canvas.axis_labels(by_time, "time [s], iterations equally long", "")
     by_time.tick_params(labelleft=False)
-    beside.axis("off")
+    side.axis("off")
     silent = {
         canvas.literal(look(s.backend).name) for s in solutions if not isinstance(s.raw, History)
     }
     handles += [canvas.line_key(f"{name}: no history", color=RULE) for name in sorted(silent)]
     canvas.legend(
-        beside, handles, "upper left", borderaxespad=0.0, labelspacing=0.8, handlelength=3.0
+        side, handles, "upper left", borderaxespad=0.0, labelspacing=0.8, handlelength=3.0
     )
     return canvas.headline(figure, title, subtitle)
 

@@ -217,9 +217,9 @@ def _draw_thrusts(axes: Axes, drawn: Thrusts, camera: Camera, box: FloatArray, c
 def _edges(block: Block) -> IntArray:
     """(n, 2) corners of each edge of a block, each once; none within a flat part of its surface."""
     normals, _ = block.planes
-    beside: dict[tuple[int, int], list[int]] = {}
+    faces_of: dict[tuple[int, int], list[int]] = {}
     for k, loop in enumerate(block.faces):
         for a, b in zip(loop.tolist(), np.roll(loop, -1).tolist(), strict=True):
-            beside.setdefault((min(a, b), max(a, b)), []).append(k)
-    sharp = [e for e, (i, *j) in beside.items() if not j or normals[i] @ normals[j[0]] < _FLAT]
+            faces_of.setdefault((min(a, b), max(a, b)), []).append(k)
+    sharp = [e for e, (i, *j) in faces_of.items() if not j or normals[i] @ normals[j[0]] < _FLAT]
     return np.array(sharp)

@@ -1,8 +1,8 @@
-"""What has to hold in a contact problem, as data, and how well an answer fulfils it.
+"""The conditions of a contact problem, as data, and how well an answer satisfies them.
 
-``ContactStep`` is one time step as other programs hand it over. ``ContactProblem`` has the
-conditions that every problem of this package shares; native solvers read it, formulations state it
-in CVXPY, and ``certify`` judges answers by it.
+``ContactStep`` is one time step as other programs provide it. ``ContactProblem`` has the
+conditions shared by all problems of this package; native solvers read it, formulations state it
+in CVXPY, and ``certify`` checks answers against it.
 """
 
 from cdopt._util.errors import (

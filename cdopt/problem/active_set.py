@@ -1,13 +1,13 @@
-"""Rigid steps solved again on the contacts that press: forces as sharp as the data.
+"""Rigid steps solved again on the contacts that press: forces as accurate as the data.
 
-A solver leaves small errors of gaps. Where two contacts nearly do the same, σ apart, they change
-forces 1/σ² times as much, and no residual shows it. On the contacts that press forces solve
+A solver leaves small errors of gaps. For two nearly redundant contacts, σ apart, they change
+forces by 1/σ² as much, and no residual shows it. On the contacts that press forces solve
 
     N_A f = −p_A,    N_A = Δt B_A M⁻¹ B_Aᵀ,
 
 here by the singular values of B_A M^(−1/2), which are not squared, and residuals in extended
 precision (iterative refinement; N. J. Higham, Accuracy and Stability of Numerical Algorithms, SIAM
-2002, chapter 12). What remains is what round-off of p itself does to the forces.
+2002, chapter 12). The remaining error is due to round-off of p.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Resolved(NamedTuple):
     Attributes
     ----------
     forces : (nc,) N, zero on open contacts; those given where they were not solved again.
-    uncertain : (nc,) N, what errors of the gaps, and round-off of the data, do to them; zero where
-        that was not looked at.
+    uncertain : (nc,) N, effect on them of errors of the gaps and round-off of the data; zero where
+        it was not computed.
     """
 
     forces: FloatArray
@@ -86,20 +86,19 @@ def motion_condition(
     taken: BoolArray,
     small: BoolArray,
 ) -> tuple[Condition, ...]:
-    """How far bodies are from where closed gaps have them: √m δv of each dof, over 10³ √E_b.
+    """Change of the motion if gaps are closed exactly: √m δv of each dof, over 10³ √E_b.
 
-    A gap of a heavy body on a light one that others hold is small against what moves the light one,
-    and yet the heavy one moves all of it. So the answer with forces f (rows,) is corrected once:
+    A gap between a heavy body and a light one that others support may be small on the scale of the
+    light one, but moves the heavy one fully. So the answer with forces f (rows,) is corrected once:
     forces of the rows ``taken`` (rows,) vanish, as they push across open gaps, and those of the
     rows ``kept`` (rows,), A, make rates zero, as contacts press and stick,
 
         δv = −Δt M⁻¹Bᵀf₀ − M^(−1/2) (B_A M^(−1/2))⁺ (g − Δt B M⁻¹Bᵀf₀)_A.
 
-    Gaps within the tolerance may be magnified, as by supports close together: so δv counts a
-    thousandth. Contacts that would then pull are opened and those that would close are kept, a few
-    times; a part for which that does not end counts zero, as do large ones, those of one body and
-    those in which not all residuals are ``small`` (nc,). Nothing without inertia or errors beyond
-    round-off.
+    Supports close together magnify gaps within the tolerance, so δv counts a thousandth.
+    Contacts that would then pull are opened and those that would close are kept, a few times. A
+    part for which this does not end counts zero, and so do large ones, those of one body and
+    those in which some residual is not ``small`` (nc,). Zero without inertia, or for round-off.
     """
     if data.inertia is None or local.body_energy.size < 2:
         return ()
@@ -141,10 +140,9 @@ def motion_condition(
 def amplified(
     B: sp.csr_array, missed: FloatArray, pressing: IntArray, part: IntArray
 ) -> FloatArray:
-    """(nc,) N, forces that a load ``missed`` (nv,) makes on the ``pressing`` contacts (n,).
+    """(nc,) N, forces due to a load ``missed`` (nv,) at the ``pressing`` contacts (n,).
 
-    ``part`` (nc,) is the independent part of each contact. Zero in parts where they are too many
-    to say.
+    ``part`` (nc,) is the independent part of each contact. Zero in parts that are too large.
     """
     result = np.zeros(part.size)
     many = np.bincount(part[pressing], minlength=1)
@@ -193,9 +191,9 @@ def _blocks_of(
 
 
 def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
-    """Forces f (nc,) changed on the contacts that press, as little as delivers the load (nv,).
+    """Forces f (nc,) with the least change at the contacts that press that delivers the load (nv,).
 
-    As they are where contacts are too many, or one would pull.
+    Unchanged if there are too many contacts, or one would pull.
     """
     pressing = np.flatnonzero(f > 0.0)
     if not 0 < pressing.size <= _MOST:
@@ -305,10 +303,10 @@ class _Part:
     def solved(
         self, f: FloatArray, presses: BoolArray, speed: FloatArray, force: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Forces and what is uncertain of them (n,), N, from forces f and those that press.
+        """Forces and their uncertainty (n,), N, from forces f and the contacts that press.
 
-        ``speed`` and ``force`` (n,) are the local scales. Where no set of contacts gives forces
-        that push and gaps that are closed, forces stay as they are, with their errors.
+        ``speed`` and ``force`` (n,) are the local scales. If no set of contacts gives forces that
+        push and closed gaps, forces are unchanged, with their errors.
         """
         given, presses = np.where(presses, f, 0.0), presses.copy()
         first = presses.copy()
@@ -382,7 +380,7 @@ class _Part:
         inverse: FloatArray,
         gap: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """(n,) forces whose gaps are zero where contacts press, in extended precision.
+        """(n,) forces with zero gaps at the contacts that press, in extended precision.
 
         With the ``gap`` of fractions forces are fractions, and gaps exact.
         """

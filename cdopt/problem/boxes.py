@@ -14,7 +14,7 @@ class Boxes(Cones):
 
     The law is that f maximises −f g over the box: g = 0 inside, and at either end the rate is
     against the force. No rate violates it, so that ``dual_distance`` is zero. The support function
-    a|g| takes the place of the dual cone: it is the power that the row loses.
+    a|g| replaces the dual cone: it is the dissipated power.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Boxes(Cones):
         self.nc, self.d, self.mu = int(self.most.size), 1, np.zeros(self.most.size)
 
     def opening(self, g: FloatArray) -> FloatArray:
-        """−|g|: every rate meets resistance."""
+        """−|g|: friction resists every rate."""
         return -np.abs(g)
 
     def dual_distance(self, g: FloatArray) -> FloatArray:

@@ -1,7 +1,8 @@
 """Certificates: residuals computed from the data and the answer alone.
 
-Each residual is an error divided by the local load, speed or energy, so that a light body next to a
-heavy one is judged as sharply as by itself (``scales``); ``docs/residuals.md`` derives the scales.
+Each residual is an error divided by the local load, speed or energy (``scales``). A scale of the
+whole network would hide errors of a light body next to a heavy or fast one: its weight would count
+as round-off. ``docs/residuals.md`` derives the scales.
 
 The round-off of the terms of an error is subtracted from it. In the residual ``law``, where
 stiffness multiplies round-off, it may hide a wrong force: there round-off over the scale is the
@@ -41,7 +42,7 @@ from cdopt.problem.step_problems import LAWS, frictional_data, loaded_by_sliders
 
 TOLERANCE = 1e-6
 _MOTION = "motion"
-_DOUBT = 1e-2  # answers with larger residuals are wrong anyway
+_DOUBT = 1e-2  # answers with larger residuals are wrong in any case
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Certificate:
     every residual and every resolution is at most ``tol``, whatever the solver reported.
     ``slater`` is the Slater number of the contacts in question, where friction made it necessary to
     compute it (``FrictionalCD.slater``). ``motion_error`` is a bound in m/s (rad/s of a rotation)
-    of the error of every entry of v⁺, from the duality gap: ½ ‖v − v⁺‖²_M is at most the gap where
-    v⁺ and f are feasible. Else it is None, and ``no_motion_error`` holds the reason.
+    of the error of every entry of v⁺, from the duality gap: ½ ‖v − v⁺‖²_M is at most the gap if
+    v⁺ and f are feasible. Else it is None, and ``no_motion_error`` is the reason.
     """
 
     kind: str
@@ -102,7 +103,7 @@ class Certificate:
 
     @property
     def shown(self) -> str:
-        """The worst residual as text, in as many digits as tell it from the tolerance."""
+        """The worst residual as text, with enough digits to distinguish it from the tolerance."""
         return against(self.worst, self.tol, 1)
 
     def rows(self) -> list[tuple[str, str, str]]:
@@ -117,7 +118,7 @@ class Certificate:
         return f"{self.kind}: {verdict} at {self.tol:g}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The table in a notebook."""
         return notebook.table(self._verdict, ("residual", "value", "of"), self.rows())
 
     def __str__(self) -> str:
@@ -129,7 +130,7 @@ class Certificate:
 def check(
     step: Step, f: Any, f_t: Any = None, law: str | None = None, *, tol: float = TOLERANCE
 ) -> Certificate:
-    """Whether contact forces are right, with the motion that they cause, whatever their source.
+    """Check contact forces from any source, with the motion that they cause.
 
     Parameters
     ----------
@@ -137,12 +138,12 @@ def check(
         "associated".
     f, f_t : (nc,) and (nc, d − 1) N, normal and tangential forces on body j; no ``f_t`` counts as
         none.
-    tol : residuals up to this count as met: 1e-3 for forces in three digits.
+    tol : tolerance of the residuals: 1e-3 for forces in three digits.
 
     Raises
     ------
     InvalidInput : forces of another shape, a law without friction, or no such law.
-    Unsupported : a step with joints, whose reactions ``cdopt.audit`` finds.
+    Unsupported : a step with joints, whose reactions ``cdopt.audit`` computes.
 
     >>> import cdopt
     >>> beam = cdopt.bank.load("beam-uniform").step
@@ -188,7 +189,7 @@ def certify(
     motion : v⁺ (nv,) of a step, or None where only N and p are known; u (nv,) of a static network.
         ``check`` takes the motion that the forces cause.
     forces : f (rows,), N; with friction d rows a contact, the normal one first.
-    tol : residuals up to this count as met.
+    tol : tolerance of the residuals.
 
     Raises
     ------
@@ -213,10 +214,10 @@ def certify_each(
     groups: Groups,
     tol: float = TOLERANCE,
 ) -> list[Certificate]:
-    """The certificates of problems that stand side by side in one, whose answer is given.
+    """The certificates of the independent problems of a stack, given its answer.
 
-    All scales are local, and residuals are taken of each problem's own entries: they are those of
-    the problem alone, but for the order of sums. ``motion``, ``forces`` and ``tol`` as in
+    All scales are local, and residuals are those of each problem's entries: they equal those of
+    the single problem, up to the order of sums. ``motion``, ``forces`` and ``tol`` as in
     ``certify``.
     """
     checks.instance("data", data, ContactProblem)
@@ -324,10 +325,10 @@ def _motion_bound(
 def residuals(
     data: ContactProblem, motion: FloatArray | None, f: FloatArray
 ) -> tuple[Residual, ...]:
-    """By how much an answer, a motion (nv,) and forces f (rows,), violates each condition.
+    """The residuals of an answer, a motion (nv,) and forces f (rows,).
 
-    They are kept for the answer that they were computed of last: a native solver asks for them
-    before its answer is certified.
+    Those of the last answer are kept: a native solver computes them before its answer is
+    certified.
     """
     kept: Any = data.__dict__.get("_residuals")
     answer: Any = np.array(f), None if motion is None else np.array(motion)
@@ -373,8 +374,8 @@ def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Con
     - ``complementarity``  max min(N_ii f_i, g_i)₊ / S_i
     - ``momentum``         max_j |M(v⁺ − v*) − Δt Bᵀf|_j / √(M_jj E_b), where bodies are known
     - ``duality gap``      |primal + Δt · dual| / E, the largest of all parts
-    - ``motion``           where it is the largest, and others are small: what closing the gaps of
-      contacts that press would change of the motion of a body, over 10³ √E_b
+    - ``motion``           if it is the largest, and others are small: the change of the motion of a
+      body if the gaps of contacts that press were closed exactly, over 10³ √E_b
 
     A bilateral row has the penetration |g_i|, and its force is free.
     """
@@ -449,8 +450,8 @@ def _elastic(
     - ``equilibrium``  max_j |Bᵀf − F̃|_j / (β_j Y_b) over free dofs, with Y_b the load of a body
     - ``duality gap``  |primal + Δt · dual| / the energies, for each independent part
 
-    Of springs that also pull, those of friction and of soft steps, ``friction cone`` takes the
-    place of ``tension``, the distance of f_i from K, and w′ is the law of ``contact_forces``.
+    For springs that also pull, those of friction and of soft steps, ``friction cone`` replaces
+    ``tension``, the distance of f_i from K, and w′ is the law of ``contact_forces``.
     Coulomb's micro-slip has no dual and no gap.
     """
     c, slack, law = data.overlap(motion, f), data.dt * local.gap_round_off, data.elastic_law

@@ -220,7 +220,7 @@ class Filled(Cones):
 
     Parameters
     ----------
-    cones : that are to be filled up.
+    cones : to be filled up.
 
     Attributes
     ----------

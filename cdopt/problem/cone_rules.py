@@ -2,7 +2,7 @@
 
 A contact has forces (f_n, f_1, …). The rules give the norms of its rows: the first row is
 ``NORMAL``, or ``FREE`` of a line; of every other row the rule is the number of its norm, 1, 2 or 3,
-or ``ELLIPSE``. With ``CUT`` what is found is not the nearest point, but ``Cones.frictional_cut``.
+or ``ELLIPSE``. With ``CUT`` the result is not the nearest point, but ``Cones.frictional_cut``.
 With the coefficient μ of each row K is
 
     ‖f_k‖ ≤ μ_k f_n for each norm k,    or  Σ (f_j/μ_j)² ≤ f_n²  of an ellipse.
@@ -89,7 +89,7 @@ def _cut(y: FloatArray, mu: float) -> None:
 def _project_on_norms(y: FloatArray, rule: Rules, mu: FloatArray) -> None:
     """f_n minimises (f_n − y_n)² + Σ (‖y_k‖ − μ_k f_n)₊², a convex function of one variable.
 
-    Norms that f_n leaves alone with all others taken as cut are left alone in the end.
+    Norms not cut at this f_n with all others cut are not cut in the result.
     """
     s1, s2, s3, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(1, y.size):

@@ -1,4 +1,4 @@
-"""One time step whose rows have any cones: how constraints of other engines arrive."""
+"""One time step whose rows have any cones, for constraints of other engines."""
 
 from __future__ import annotations
 

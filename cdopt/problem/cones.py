@@ -35,7 +35,7 @@ class Cones(ABC):
     d : rows of a contact.
     mu : (nc,) friction coefficients, zero without friction.
     name : of the kind, as backends list those that they take.
-    traits : what else they may ask for: ``RULED``, ``SYMMETRIC``.
+    traits : that solvers may require: ``RULED``, ``SYMMETRIC``.
     """
 
     nc: int
@@ -143,7 +143,7 @@ class Cones(ABC):
 
     @property
     def sensitivity(self) -> FloatArray:
-        """(nc,) by how much an error of rates may change ``shifted`` rates, relative."""
+        """(nc,) factor by which an error of rates may change ``shifted`` rates."""
         return np.ones(self.nc)
 
     @property
@@ -241,11 +241,11 @@ class Cones(ABC):
         """(nc,) how far y (rows,) is from where ``project`` has no derivative."""
 
     def projection_by_mu(self, y: FloatArray) -> FloatArray:
-        """(rows,) derivative of ``project`` at y (rows,) by the μ of each contact."""
+        """(rows,) derivative of ``project`` at y (rows,) with respect to the μ of each contact."""
         raise TypeError(f"{self.name} have several coefficients")
 
     def shift_by_mu(self, g: FloatArray) -> FloatArray:
-        """(nc,) derivative of ``shift`` at rates g (rows,) by the μ of each contact."""
+        """(nc,) derivative of ``shift`` at rates g (rows,) with respect to each contact's μ."""
         return np.zeros(self.nc)
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
@@ -339,7 +339,7 @@ class Lines(SingleRows):
         return sp.csr_array((0, self.rows)), []
 
     def opening(self, g: FloatArray) -> FloatArray:
-        """−|g|: whatever moves a row violates it."""
+        """−|g|: any motion of a row violates it."""
         return -np.abs(g)
 
     @property
@@ -360,7 +360,7 @@ class Lines(SingleRows):
         return np.full(y.size, np.inf)
 
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
-        """What is ``tried`` (rows,): nothing cuts it."""
+        """``tried`` (rows,) itself."""
         return tried.copy()
 
     def cut_derivative(self, tried: FloatArray) -> FloatArray:
@@ -459,7 +459,7 @@ class FrictionCones(Frictional):
     def projection_by_mu(self, y: FloatArray) -> FloatArray:
         """(rows,) at y (rows,): with f_n = (y_n + μ‖y_T‖)/(1 + μ²) of what slides, f_T = μ f_n ŷ_T.
 
-        Zero where K or its polar cone holds y.
+        Zero if y is in K or its polar cone.
         """
         table, result = self.table(y), np.zeros((self.nc, self.d))
         normal, size = table[:, 0], cone.norms(table[:, 1:])

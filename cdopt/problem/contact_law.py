@@ -111,7 +111,7 @@ class TwoSidedLaw(PowerLaw):
         return self._signed(super().overlap, f)
 
     def slope(self, f: FloatArray, c: FloatArray) -> FloatArray:
-        """w*″ in m/N; where f is tiny and the slope without bound, that of a small force."""
+        """w*″ in m/N; for tiny f, where it is unbounded, that of a small force."""
         size = np.where(self.both, np.maximum(np.abs(f), _LEAST), f)
         return super().slope(size, np.where(self.both, PowerLaw.overlap(self, size), c))
 

@@ -1,7 +1,7 @@
 """A contact list as matrices: points, normals and pairs of bodies become M, B and B_t.
 
-That is what discrete-element codes, engines and masonry tools print. A body has its velocity and,
-where it turns, its angular velocity about its centre, both in the global frame.
+Discrete-element codes, engines and masonry tools write such lists. A body has a velocity and,
+if it turns, an angular velocity about its centre, both in the global frame.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one problem of this package: conditions on a contact network.
+"""The problem of this package: conditions on a contact network.
 
     F̃ + S w = Gᵀ f        balance         S: the inertia M/Δt; zero for statics
     g = G w + p + c(f)     rates or gaps   c(f): compliance of the contacts; zero for rigid ones
@@ -52,7 +52,7 @@ class ContactProblem(Compliant):
     contact_load : F̃ (nv,), N and N·m, zero of a step; not used on dofs that are not free.
     rest : (nv,) the motion without contact forces, where w = 0: v* of a step, the prescribed
         displacement of a static network, zero on its free dofs.
-    scale_by : makes the units and local scales of the problem.
+    scale_by : function for the units and local scales of the problem.
     dt : time step Δt, s; one for a static network.
     inertia : the mass matrix M; None of a static network, and with N and p alone.
     N : (rows, rows) m/(s·N), the Delassus matrix where it is given; else None.
@@ -62,15 +62,15 @@ class ContactProblem(Compliant):
     start : (nv,) m/s, the motion at the start of the step; None of a static network.
     applied : (nv,) N and N·m, the loads of the step, from which ``rest`` follows; empty where they
         are not known.
-    free_rates : (rows,) m/s, B v* and the rates of moving walls, without what is left of gaps; p
-        of a static network, and where only N and p are known. No frame changes them.
+    free_rates : (rows,) m/s, B v* and the rates of moving walls, without gaps; p of a static
+        network, and where only N and p are known. They do not depend on the frame.
     sliders : tangential springs with constant caps, or None.
     dof_body : (nv,) the body of each dof, or None.
     contact_ids : (nc,) names of the contacts, or None.
     points : (nc, 2) or (nc, 3) m, contact points, or None.
     step_bodies : of a static network made of a step, the bodies of the step; else None.
-    step_acting : (nv,) N and N·m, of a static network made of a step, the local loads there: a
-        falling body whose contacts hardly press is judged by its weight; else None.
+    step_acting : (nv,) N and N·m, of a static network made of a step, the local loads there, so
+        that the scale of a falling body is its weight; else None.
     """
 
     kind: str
@@ -141,7 +141,7 @@ class ContactProblem(Compliant):
 
     @cached_property
     def products(self) -> sp.csr_array:
-        """Bᵀ (nv, rows), or N (rows, rows): what self-balanced forces keep at zero."""
+        """Bᵀ (nv, rows), or N (rows, rows): zero for self-balanced forces."""
         return sp.csr_array(self.B.T) if self.N is None else self.N
 
     @cached_property
@@ -160,7 +160,7 @@ class ContactProblem(Compliant):
         return freeze(sp.csr_array((product + product.T) * (0.5 * self.dt)))
 
     def load(self, f: FloatArray) -> FloatArray:
-        """Bᵀ f (nv,), N and N·m: what forces f (rows,) in N do to the bodies."""
+        """Bᵀ f (nv,), N and N·m, the effect of forces f (rows,) in N on the bodies."""
         return self.entries.load(checks.answer("f", f, self.rows))
 
     def velocity(self, f: FloatArray) -> FloatArray | None:
@@ -189,7 +189,7 @@ class ContactProblem(Compliant):
         return self.cones.shifted(rates) if self.law == "coulomb" else rates
 
     def shift(self, rates: FloatArray) -> FloatArray:
-        """(nc,) m/s: what the law adds to the normal rates of ``rates`` (rows,)."""
+        """(nc,) m/s, the shift of the law for the normal rates of ``rates`` (rows,)."""
         rates = checks.answer("rates", rates, self.rows)
         return self.cones.shift(rates) if self.law == "coulomb" else np.zeros(self.nc)
 
@@ -397,17 +397,16 @@ class ScaledProblem(Compliant):
 
 @dataclass(frozen=True, eq=False)
 class LocalScales:
-    """The scales of one answer's certificate: the speeds, loads and energies at each place.
+    """The scales of an answer's certificate: speeds, loads and energies of contacts and bodies.
 
-    None is taken over the whole network, so that no body is judged by the scale of a faster
-    or heavier one (compare the componentwise backward error of Oettli & Prager, Numerische
-    Mathematik 6, 1964).
+    They are local: no body has the scale of a faster or heavier one (compare the componentwise
+    backward error of Oettli & Prager, Numerische Mathematik 6, 1964).
 
     Attributes
     ----------
     gap_round_off : (rows,) m/s, of the rates.
     part_energy : (parts,) J, energy of each independent part; zero where stored energies count.
-    imbalance : (parts,) J, the share of the duality gap of what balance lacks: ½ ‖M(v⁺ − v*) −
+    imbalance : (parts,) J, the share of the duality gap due to the imbalance: ½ ‖M(v⁺ − v*) −
         Δt Bᵀf‖² by M⁻¹, or (F̃ − Bᵀf)ᵀu.
     imbalance_round_off : (parts,) J.
     balance : the condition of balance, where bodies are known.
@@ -473,7 +472,7 @@ class Scales(ABC):
 
     @property
     def lever(self) -> FloatArray | float:
-        """(rows,) m, the arm by which a moment is measured as a force; one of forces."""
+        """(rows,) m, the arm that converts a moment to a force; one for forces."""
         return 1.0
 
     @property
@@ -494,7 +493,7 @@ class Scales(ABC):
     def local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
         """The local scales of an answer, a motion (nv,) or None and forces f (rows,) in N.
 
-        Those of the last answer are kept: its certificate is not all that asks for them.
+        Those of the last answer are kept, for several callers.
         """
         last = self._last
         if last is None or not (same(last[0], motion) and same(last[1], f)):
@@ -504,7 +503,7 @@ class Scales(ABC):
 
     @abstractmethod
     def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
-        """What ``local`` gives."""
+        """The result of ``local``."""
 
     @abstractmethod
     def scaled(self) -> ScaledProblem:

@@ -1,6 +1,6 @@
 """The data of one time step in contact: the matrices of the bodies, validated and frozen.
 
-It holds no shapes: bodies may live in the plane or in space. Equation numbers are those of
+It has no shapes; bodies are in the plane or in space. Equation numbers are those of
 Olsen & Kamrin (2018).
 """
 
@@ -50,15 +50,15 @@ class ContactStep(Step):
     body_names : (nb,) distinct names of the bodies, by their numbers.
     dof_body : (nv,) the body that each degree of freedom belongs to.
     friction : coefficients and tangential rows, for ``FrictionalCD``.
-    joints : bilateral rows J v⁺ + rate = 0 between the bodies; every formulation holds them.
-    power : p > 1 of the contact energy that ``CompatibleCD`` and others take where none is stated:
-        2 Hooke, 5/2 Hertz.
-    origin : of a step made of a scene, what pictures and names need; ``collision.step`` gives it.
-    symmetrised : asymmetry that M had before, as in ``Step``; solutions report it.
+    joints : bilateral rows J v⁺ + rate = 0 between the bodies; every formulation includes them.
+    power : p > 1 of the contact energy, the default of ``CompatibleCD`` and others: 2 Hooke,
+        5/2 Hertz.
+    origin : scene and state of the step, for pictures and names; set by ``collision.step``.
+    symmetrised : asymmetry of M before it was made symmetric, as in ``Step``.
 
     Raises
     ------
-    InvalidInput : naming the argument, what was found and what was expected.
+    InvalidInput : naming the argument, its value and what was expected.
 
     Notes
     -----
@@ -110,7 +110,7 @@ class ContactStep(Step):
 
     @classmethod
     def _of(cls, **arguments: Any) -> Self:
-        """The step of arguments that cdopt made itself: complete, sound, and not copied.
+        """The step of arguments made by cdopt: complete, valid, and not copied.
 
         Arrays become read-only. Every array with a row per contact is there, or None.
         """
@@ -165,7 +165,7 @@ class ContactStep(Step):
         tangents: Any = None,
         **more: Any,
     ) -> Self:
-        """The step of a contact list, as discrete-element and masonry codes print it.
+        """The step of a contact list, as written by discrete-element and masonry codes.
 
         Parameters
         ----------
@@ -177,17 +177,17 @@ class ContactStep(Step):
         centres : (nb, dim) m, of mass; needed where bodies turn.
         friction : μ, one number or (nc,); None for none.
         gravity : (dim,) m/s², for the weight of every body.
-        loads : (nb, dim) N, or (nb, dim + turns) with torques; on top of the weight.
+        loads : (nb, dim) N, or (nb, dim + turns) with torques; added to the weight.
         v : velocities at the start, of the same shapes or (nv,); default rest.
         fixed : numbers or a mask of bodies that do not move; they have no degrees of freedom.
         phi : gaps, m, one number or (nc,); by default all contacts touch, overlaps included.
-        tangents : (nc, dim − 1, dim) unit vectors that tangential forces go by; default
+        tangents : (nc, dim − 1, dim) unit vectors of the tangential forces; default
             ``cdopt.collision.tangents(normals)``.
         more : arguments of ``ContactStep``, such as ``stiffness`` or ``contact_ids``.
 
         Raises
         ------
-        InvalidInput : naming the argument, what was found and what was expected.
+        InvalidInput : naming the argument, its value and what was expected.
 
         >>> import cdopt
         >>> step = cdopt.ContactStep.from_contacts(
@@ -289,7 +289,7 @@ class ContactStep(Step):
 
 
 def with_matrices(step: Step, what: str) -> ContactStep:
-    """The step, which has the matrices of its bodies; for ``what`` needs them.
+    """The step, after a check that it has matrices, which ``what`` needs.
 
     Raises
     ------

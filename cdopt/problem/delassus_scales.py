@@ -1,4 +1,4 @@
-"""The units and local scales of a step known by N and p alone."""
+"""The units and local scales of a step known only by N and p."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class DelassusScales(StepScales):
 
     The local speed S_i is the largest of −p_i and of the speed that forces make at the contact,
     Σ_j |N_ij||f_j| or, if less, √(N_ii fᵀN f): that bounds |N f|_i by Cauchy and Schwarz and does
-    not count forces that cancel. N does not say which contacts share a body, and a fast body must
-    not give its speed to a slow one: without friction S_i is at most 3 N_ii f_i, of the forces
+    not count forces that cancel. N does not show which contacts share a body, and a fast body must
+    not set the scale of a slow one: without friction S_i is at most 3 N_ii f_i, of the forces
     that close the contacts that press, where these determine f_i well. The energy of a part is
-    Δt fᵀN f; where nothing closes, at least Δt Σ S_i²/N_ii, so that forces of round-off are not
-    measured by themselves.
+    Δt fᵀN f; if no contact closes, at least Δt Σ S_i²/N_ii, so that the scale of round-off is not
+    round-off.
     """
 
     def __init__(self, problem: ContactProblem) -> None:
@@ -53,8 +53,8 @@ class DelassusScales(StepScales):
     def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
         """The local scales of forces f (rows,) in N; there is no ``motion`` (nv,).
 
-        With friction at least a small share of the speed of the part: forces of round-off on an
-        open contact must not be measured by themselves.
+        With friction at least a small share of the speed of the part: the scale of round-off at an
+        open contact must not be round-off.
         """
         problem, N, parts, at = self.problem, self._N, self.parts, self.problem.row_part
         terms, pushed, unit = Entries(N).times_size(f), np.asarray(N @ f), self.part_speed[at]

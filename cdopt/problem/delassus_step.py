@@ -1,4 +1,4 @@
-"""A time step in contact of which only N and p of equation (20) of Olsen & Kamrin are known."""
+"""A time step known only by N and p of equation (20) of Olsen & Kamrin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cdopt.problem.step import Step
 
 _DELASSUS_SYMMETRY_TOL = 1e-8
 _DELASSUS_PSD_TOL = 1e-9
-_FRICTION_PSD_TOL = 1e-6  # files of steps with friction hold gyroscopic terms and rounded numbers
+_FRICTION_PSD_TOL = 1e-6  # files of steps with friction have gyroscopic terms and rounded numbers
 ROUND_OFF = 1e-12  # relative, of forming N and of its eigenvalues
 _DENSE_LIMIT = 3000  # up to here the eigenvalues of N are computed in full
 
@@ -25,7 +25,7 @@ _DENSE_LIMIT = 3000  # up to here the eigenvalues of N are computed in full
 @well_spelt
 @dataclass(frozen=True, eq=False, repr=False)
 class DelassusStep(Step):
-    """One time step of which only N and p of equation (20) are known.
+    """One time step known only by N and p of equation (20).
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ class DelassusStep(Step):
     dt : time step Δt, s. With the default of one, forces are impulses.
     stiffness, bodies, normals, points, contact_ids, body_names, power, origin : as in
         ``ContactStep``.
-    friction : coefficients, without tangential rows: N holds them.
-    symmetrised : asymmetry that N had before, as in ``Step``; solutions report it.
+    friction : coefficients, without tangential rows, which are in N.
+    symmetrised : asymmetry of N before it was made symmetric, as in ``Step``.
 
     Attributes
     ----------
-    N, p_vec : of the normal rows alone; ``N_rows`` and ``p_rows`` hold all d rows a contact.
+    N, p_vec : of the normal rows only; ``N_rows`` and ``p_rows`` have all d rows a contact.
 
     Raises
     ------
@@ -85,7 +85,7 @@ class DelassusStep(Step):
         return {"N": N, "p_vec": read_only(self.p_rows[::d])}
 
     def without_friction(self) -> Self:
-        """The step of the normal rows alone; the same step where it has no friction."""
+        """The step with only its normal rows; the same step if it has no friction."""
         if self.friction is None:
             return self
         return self.replace(friction=None, N=self.N, p_vec=self.p_vec)

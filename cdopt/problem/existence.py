@@ -48,8 +48,8 @@ _LARGER = 1e-4, 0.3  # and bounds of another, which must not matter much
 def prove_infeasible(data: ContactProblem) -> InfeasibilityProof | None:
     """A proof that the problem ``data`` has no solution; None when none was obtained.
 
-    Elastic steps always have one; of a static network with friction none is sought. Of Coulomb's
-    law only normal forces are tried: such a proof excludes every law, and others exclude nothing.
+    Elastic steps always have a solution; for a static network with friction no proof is sought. For
+    Coulomb's law only normal forces are tried: such a proof is valid for every law, others are not.
     """
     checks.instance("data", data, ContactProblem)
     if data.is_static and data.d == 1:
@@ -131,13 +131,13 @@ def _closing_in(
 def _descending_ray(
     cost: FloatArray, rows: sp.csr_array, least: FloatArray, most: FloatArray, **program: Any
 ) -> tuple[FloatArray, float] | None:
-    """A vector x of negative costᵀx that meets its conditions, and by how much it misses them.
+    """A vector x of negative costᵀx that satisfies its conditions, and the violation.
 
     HiGHS computes it, between ``least`` and ``most`` (n,); ``program`` has the constraints, as
     ``scipy.optimize.linprog`` takes them: products with the ``rows`` (m, n) are zero, or with
-    ``A_ub`` not negative. HiGHS leaves errors of 1e-7 and entries below 1e-9 out: in a wedge with
-    such an angle everything looks balanced. So x is moved to where the products vanish that should,
-    and only round-off of the data may be left of them; otherwise there is no proof.
+    ``A_ub`` not negative. HiGHS leaves errors of 1e-7 and drops entries below 1e-9: in a wedge with
+    such an angle any forces would seem balanced. So x is moved until the products vanish that
+    should; only round-off of the data may remain, otherwise there is no proof.
     """
     if not (np.isfinite(rows.data).all() and np.isfinite(cost).all()):
         return None
@@ -178,7 +178,7 @@ def _on_null_space(A: sp.csr_array, x: FloatArray) -> FloatArray:
     return x
 
 
-# --- whether forces that look right are some ---------------------------------------------
+# --- whether forces are an attained infimum ----------------------------------------------
 
 
 def attainment(
@@ -188,15 +188,15 @@ def attainment(
     sound: list[tuple[int, float]],
     groups: Groups | None = None,
 ) -> Iterator[tuple[int, float | None, tuple[Residual, ...]]]:
-    """Whether forces that look right are those of an infimum that is not attained.
+    """Whether forces with small residuals approach an infimum that is not attained.
 
-    It is asked of the ``sound`` problems of ``groups``, by number, whose worst residuals, their
-    second entries, are within the tolerance; None is one problem. Forces that approach such an
-    infimum grow as their worst residual gets less. So only forces f (rows,) above a multiple of the
-    local loads, the larger the less the residual, are looked at. They are right where the Slater
-    number of their part is positive, and where the least forces for the same ``motion`` (nv,)
-    hardly depend on their accuracy; in the plane cones are polyhedral, and every infimum is
-    attained.
+    A problem with friction in space may have no solution although its constraints can be met: the
+    imbalance tends to zero only as the forces grow without bound. Residuals alone cannot show this.
+    So large forces f (rows,), above a multiple of the local loads that grows as the residual falls,
+    are checked. They are accepted if the Slater number of their part is positive, or if the least
+    forces for the same ``motion`` (nv,) hardly depend on the accuracy. In the plane cones are
+    polyhedral, and every infimum is attained. Checked are the ``sound`` problems of ``groups``, by
+    number, whose worst residuals, their second entries, are within the tolerance; None is one.
 
     Yields
     ------
@@ -235,7 +235,7 @@ def attainment(
 #
 #     minimise bᵀf    subject to    f ∈ K_μ,  Bᵀf = 0,  Σ S f_n = 1,
 #
-# infinite where no forces balance themselves. Its sign tells what to expect.
+# infinite if there are no self-balanced forces. Its sign decides:
 #
 # - Positive: the associated law has forces, and they are bounded; so has Coulomb's law (A.
 #   Klarbring & J.-S. Pang, SIAM J. Optim. 8, 1998; V. Acary, F. Cadoux, C. Lemaréchal & J. Malick,
@@ -327,12 +327,12 @@ def slater_number(data: ContactProblem, contacts: IntArray | None = None) -> Sla
 def forces_shrink(
     data: ContactProblem, motion: FloatArray | None, f: FloatArray, contacts: IntArray, worst: float
 ) -> float:
-    """By which factor the least forces for the motion shrink when they may be less accurate.
+    """The factor by which the least forces for the motion shrink if they may be less accurate.
 
     The forces f (rows,) of an answer are replaced by the least ones that have the same effect on
     the bodies and do the same work, but for a small error, and for a larger one, which exceeds
-    that of motions with this ``worst`` residual. Of an attained answer the two differ little.
-    Where an infimum is not attained, nothing but the accuracy bounds the forces that approach it.
+    that of motions with this ``worst`` residual. For an attained answer the two differ little.
+    If the infimum is not attained, only the accuracy bounds the forces that approach it.
     """
     columns, cones = data.cones.rows_of(contacts), data.cones.take(contacts)
     arm = np.broadcast_to(data.scales.lever, data.rows)[columns]

@@ -28,21 +28,21 @@ class Friction(Frozen):
     Parameters
     ----------
     mu : friction coefficients μ ≥ 0, one number or (nc,).
-    B_t : (nc (d − 1), nv) tangential rows along unit tangents, d = 2 in the plane and 3 in
-        space, those of one contact together: t₁ and t₂ of contact 0, then those of contact 1.
-        ``B_t @ v`` is the sliding rate of the contact, m/s, and ``B_t.T @ f_t`` what tangential
-        forces do to the bodies. None for a step known by N and p, whose N has d rows a contact.
+    B_t : (nc (d − 1), nv) tangential rows along unit tangents, d = 2 in the plane and 3 in space,
+        those of one contact together: t₁ and t₂ of contact 0, then those of contact 1. ``B_t @ v``
+        is the sliding rate of the contact, m/s, and ``B_t.T @ f_t`` the effect of tangential forces
+        on the bodies. None for a step known by N and p, whose N has d rows a contact.
     rate : prescribed sliding rate (a conveyor), m/s, one number or (nc, d − 1).
     stiffness_ratio : tangential over normal contact stiffness k_t/k_n, one number or (nc,).
     tangents : (nc, d − 1, d) unit tangents in space, or None; for pictures and vectors.
     torsion, rolling : coefficients of the moments about the normal and in the tangent plane, in m,
         one number or (nc,): a moment is at most this length times the normal force.
     B_r : (nc k, nv) rows of the relative angular velocity of the bodies, rad/s, those of one
-        contact together; ``B_r.T @ f_r`` is what moments do to the bodies, N·m. In space k = 1 is
-        torsion alone, k = 2 rolling about t₁ and t₂, k = 3 torsion, then rolling; in the plane
-        k = 1 is rolling. None without moments, and for a step known by N and p, whose N has d + k
-        rows a contact: normal, tangents, moments.
-    cone : "product", ‖f_T‖ ≤ μ f_n and the moments each within its own coefficient (V. Acary & F.
+        contact together; ``B_r.T @ f_r`` is the effect of moments on the bodies, N·m. In space k =
+        1 is torsion, k = 2 rolling about t₁ and t₂, k = 3 torsion, then rolling; in the plane k = 1
+        is rolling. None without moments, and for a step known by N and p, whose N has d + k rows a
+        contact: normal, tangents, moments.
+    cone : "product", ‖f_T‖ ≤ μ f_n and each moment within its coefficient (V. Acary & F.
         Bourrier 2021); or "elliptic", Σ (f_j/μ_j)² ≤ f_n² over all rows (MuJoCo's condim 4 and 6).
     spin : prescribed relative angular velocity (driven rollers), rad/s, one number or (nc, k).
 
@@ -53,8 +53,8 @@ class Friction(Frozen):
 
     Raises
     ------
-    InvalidInput : by the step that it is given to, which knows the number of contacts; by
-        itself where a value has no meaning for any step.
+    InvalidInput : a value that is invalid for any step; other faults when it is given to a step,
+        which has the number of contacts.
     """
 
     mu: Any
@@ -102,7 +102,7 @@ class Friction(Frozen):
         if nv is None:
             for name in ("B_t", "B_r"):
                 if getattr(self, name) is not None:
-                    raise InvalidInput(name, "rows", "None with N, which holds them")
+                    raise InvalidInput(name, "rows", "None with N, which has them")
             d, k = self._rows_of_delassus(nc, rows or 0)
         elif self.B_t is None:
             raise InvalidInput("B_t", "None", "the tangential rows (nc·(d − 1), nv)")

@@ -2,7 +2,7 @@
 
 The cone of a contact is K_μ = {(f_n, f_T) : ‖f_T‖ ≤ μ f_n}. Its dual, the cone of contact rates, is
 K*_μ = {(g_n, g_T) : g_n ≥ μ ‖g_T‖}. With μ = 0 both are those of frictionless contacts. Arrays
-hold one contact a row, normal component first: (nc, 2) in the plane, (nc, 3) in space.
+have one contact a row, normal component first: (nc, 2) in the plane, (nc, 3) in space.
 
 Coulomb's law is K_μ ∋ f ⟂ g + μ ‖g_T‖ e_n ∈ K*_μ (G. de Saxcé & Z.-Q. Feng, Mathematical and
 Computer Modelling 28, 1998). Without the shift μ ‖g_T‖ it is the associated law.
@@ -35,7 +35,7 @@ def projection_derivative(y: FloatArray, mu: FloatArray) -> FloatArray:
 def margin(normal: FloatArray, size: FloatArray, mu: FloatArray) -> FloatArray:
     """(nc,) distance of y = (normal, y_T) with ‖y_T‖ = ``size`` from where ``project`` has a kink.
 
-    These are the boundaries of K_μ and of its polar cone; without friction normal = 0 alone.
+    Kinks are the boundaries of K_μ and of its polar cone; without friction only normal = 0.
     """
     length = np.sqrt(1.0 + mu * mu)
     of_polar = np.abs(normal + mu * size) / length

@@ -1,13 +1,13 @@
-"""Steps with joints in coordinates that keep them: the joints eliminated, and their reactions.
+"""Steps with joints in coordinates that satisfy them: elimination of joints, and reactions.
 
 The motions with J v + rate = 0 are v = v₀ + Z y, with y some of the degrees of freedom. In y a
 step has no joints: its mass is ZᵀM Z, its gap gradient B Z, its load ZᵀF. Its contact forces are
-those of the step, its objectives, too, but for a constant. Reactions are what balances the bodies,
+those of the step, its objectives, too, up to a constant. Reactions balance the bodies,
 
     Jᵀ r = M (v⁺ − v*)/Δt − Bᵀ f,
 
-unique where the rows of J are independent. Splitting a joint into two contacts that push against
-each other is another model: forces of such a pair that cancel are one more self-stress state.
+unique if the rows of J are independent. A joint is not equivalent to two contacts that push against
+each other: opposite forces of such a pair would be a further self-stress state.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from cdopt.problem.scaling import components, rows_of
 
 @dataclass(frozen=True, eq=False)
 class Eliminated(Frozen):
-    """A step in coordinates that keep its rigid joints.
+    """A step in coordinates that satisfy its rigid joints.
 
     Attributes
     ----------
     given : the step with joints. joints : those that are eliminated.
-    kept : the others, springs, in the coordinates that are left; or None.
-    motions : the motions that the joints leave.
+    kept : the others, springs, in the remaining coordinates; or None.
+    motions : the motions that satisfy the joints.
     step : the step in their coordinates, with the same contacts and no joints.
     """
 
@@ -48,7 +48,7 @@ class Eliminated(Frozen):
     step: ContactStep
 
     def coordinates(self, motion: FloatArray) -> FloatArray:
-        """y (m,) of a motion (nv,) that keeps the joints."""
+        """y (m,) of a motion (nv,) that satisfies the joints."""
         return np.asarray((motion - self.motions.offset)[self.motions.free])
 
     def full(self, y: FloatArray) -> FloatArray:
@@ -70,7 +70,7 @@ class Eliminated(Frozen):
         return load
 
     def moved(self, given: ContactStep) -> Eliminated:
-        """The same for a step that differs in gaps, velocity and loads alone."""
+        """The same for a step that differs only in gaps, velocity and loads."""
         changes = _state(given, self.motions, self.step.mass)
         there = type(given)._of(**{**self.step.__getstate__(), **changes})
         return dataclasses.replace(self, given=given, step=there)
@@ -116,7 +116,7 @@ class Eliminated(Frozen):
         return self.bearing(step.mass.times(v_next - step.v_star) / step.dt - load, springs)
 
     def bearing(self, needed: FloatArray, springs: FloatArray | None = None) -> FloatArray:
-        """(nj,) N, the least reactions that do to the bodies what is ``needed`` (nv,), N and N·m.
+        """(nj,) N, the least reactions with the resultant ``needed`` (nv,), N and N·m.
 
         ``springs`` (n,) N are the forces of those that are kept.
         """
@@ -144,7 +144,7 @@ def _moved(B: sp.csr_array, offset: FloatArray, rate: FloatArray) -> FloatArray:
 
 
 def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
-    """The step in coordinates that keep its joints; None where there are none.
+    """The step in coordinates that satisfy its joints; None if it has none.
 
     Parameters
     ----------
@@ -213,10 +213,10 @@ def _state(step: ContactStep, motions: JointedMotion, mass: MassMatrix) -> dict[
 
 
 def _assemblies(step: ContactStep) -> IntArray:
-    """(nv,) the body of each dof, the first one of all that joints tie together.
+    """(nv,) the body of each dof, the first one of each assembly.
 
-    An assembly is one body to the scales of a certificate: coordinates of one of its bodies alone
-    may bear no load while the others bear it.
+    An assembly counts as one body for the scales of a certificate: coordinates of one of its bodies
+    may bear no load while the others do.
     """
     body, J = step.dof_body, step.joints
     if body is None or J is None:

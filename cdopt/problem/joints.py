@@ -1,4 +1,4 @@
-"""Joints of a contact step as data: bilateral rows, J v⁺ + rate = 0; the motions they leave."""
+"""Joints of a contact step as data: bilateral rows, J v⁺ + rate = 0; motions that satisfy them."""
 
 from __future__ import annotations
 
@@ -21,27 +21,26 @@ _CLEAR = 1e-9  # of the rates: dependent rows whose rates differ by more contrad
 
 @dataclass(frozen=True, eq=False)
 class Joints(Frozen):
-    """Joints between the bodies of a step: rows that hold in both directions.
+    """Joints between the bodies of a step: bilateral rows.
 
     Parameters
     ----------
-    J : (nj, nv) joint rows, sparse or dense: J v⁺ + rate = 0, and ``J.T @ r`` is what the
-        reactions r (nj,) do to the bodies, of any sign.
+    J : (nj, nv) joint rows, sparse or dense: J v⁺ + rate = 0, and ``J.T @ r`` is the effect of
+        the reactions r (nj,), of any sign, on the bodies.
     rate : prescribed part of each row's rate (a motor; or the gap over Δt, so that a joint does not
         drift), m/s, one number or (nj,).
     stiffness : relative stiffness where contacts are elastic, one number or (nj,), positive: a
-        spring that pushes and pulls; infinite, the default, holds without yielding.
+        spring that pushes and pulls; infinite, the default, is rigid.
     names : (nj,) distinct names of the rows, or None.
 
     Notes
     -----
-    ``step.joints`` has these as arrays. Rows may depend on each other: then the reactions are not
-    determined, and what they do to the bodies is.
+    ``step.joints`` has these as arrays. If rows depend on each other, the reactions are not
+    determined, but their resultant is.
 
     Raises
     ------
-    InvalidInput : a value that has no meaning; by the step that it is given to, which knows the
-        number of degrees of freedom, where shapes do not fit.
+    InvalidInput : an invalid value; shapes that do not fit when it is given to a step.
 
     >>> import cdopt, numpy as np
     >>> step = cdopt.ContactStep(np.eye(2), [[0, 1]], [0], v=[0, 0], F_ext=[3, -10], dt=0.1,
@@ -124,24 +123,24 @@ def _of_each(name: str, value: Any, many: int, least: float = -np.inf) -> FloatA
     return read_only(result)
 
 
-# --- the motions that joints leave ---------------------------------------------------------
+# --- motions that satisfy joints ------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class JointedMotion(Frozen):
-    """The motions v = offset + Z y with J v + rate = 0, and the reactions that a load needs.
+    """The motions v = offset + Z y with J v + rate = 0, and the reactions to a load.
 
     The coordinates y are degrees of freedom themselves, those that are ``free``; the others follow
     from them.
 
     Attributes
     ----------
-    free : (m,) which degrees of freedom y are; where joints hold all of them one that moves
+    free : (m,) which degrees of freedom y are; if joints fix all of them, one that moves
         nothing. Z : (nv, m). offset : (nv,) v at y = 0.
     rank : number of independent rows of J.
-    lift : (nj, nv) of reactions: r = lift q is the least one with Jᵀr = q, where any has it, in
+    lift : (nj, nv) of reactions: r = lift q is the least one with Jᵀr = q, if there is any, in
         units that make each row of J unit.
-    idle : (nj, nj − rank) reactions that do nothing to the bodies, Jᵀ idle = 0.
+    idle : (nj, nj − rank) self-balanced reactions, Jᵀ idle = 0.
     """
 
     free: IntArray
@@ -153,7 +152,7 @@ class JointedMotion(Frozen):
 
     @staticmethod
     def of(joints: Joints, unit: FloatArray) -> JointedMotion:
-        """The motions that joints leave, of degrees of freedom in these units (nv,).
+        """The motions that satisfy joints, of degrees of freedom in these units (nv,).
 
         Raises
         ------
@@ -203,7 +202,7 @@ class JointedMotion(Frozen):
         return np.asarray(self.offset + self.Z @ y)
 
     def reactions(self, load: FloatArray) -> FloatArray:
-        """(nj,) N, the least reactions that do what the ``load`` (nv,) does, in N and N·m."""
+        """(nj,) N, the least reactions equivalent to the ``load`` (nv,), in N and N·m."""
         return np.asarray(self.lift @ load)
 
 

@@ -59,7 +59,7 @@ class MassMatrix:
 
     @cached_property
     def ties(self) -> sp.csr_array:
-        """(nv, nv) ties together what M does, each degree of freedom and the first of its block."""
+        """(nv, nv) couples each degree of freedom with the first of its block."""
         dofs = np.arange(self._label.size)
         first = np.zeros_like(dofs)
         first[self._label[::-1]] = dofs[::-1]
@@ -124,7 +124,7 @@ class MassMatrix:
         return read_only(self.inverse.diagonal())
 
     def _invert(self, index: IntArray) -> FloatArray:
-        """Inverses (nb, s, s) of all blocks of one size; ``index`` (nb, s) holds their rows."""
+        """Inverses (nb, s, s) of all blocks of one size; ``index`` (nb, s) are their rows."""
         count, size = index.shape
         if size == 1:
             return (1.0 / self.diagonal[index])[:, :, None]

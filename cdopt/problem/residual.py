@@ -12,7 +12,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_law import PowerLaw
 
 EPS = 8.0 * float(np.finfo(float).eps)  # round-off of a sum, relative to its terms' sizes
-_NOTHING = 10.0  # a scale of at most this many times its round-off is no scale
+_NOTHING = 10.0  # a scale below this multiple of its round-off does not count
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Residual:
 class Condition(NamedTuple):
     """The errors (n,) of one optimality condition, their local scales, and their round-off.
 
-    ``decides`` means that round-off may hide a wrong answer: then the resolution is computed.
-    ``part`` (n,) is the independent part of the network that each belongs to; None where there is
-    one for each contact.
+    ``decides`` means that round-off may hide a wrong answer; the resolution is then computed.
+    ``part`` (n,) is the independent part of the network of each error; None if there is one for
+    each contact.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Problems that share no degree of freedom, side by side in one network.
+    """Problems without common degrees of freedom, side by side in one network.
 
     Attributes
     ----------

@@ -178,8 +178,8 @@ class RollingCones(_WithMoments):
 class EllipticCones(_WithMoments):
     """Σ (f_j/μ_j)² ≤ f_n² over the rows of sliding and moments: the elliptic cone of MuJoCo.
 
-    Its ``condim`` 3, 4 and 6 have 3, 4 and 6 rows. The dual is g_n ≥ ‖(μ_j g_j)‖. Moments use up
-    what sliding leaves of the normal force.
+    Its ``condim`` 3, 4 and 6 have 3, 4 and 6 rows. The dual is g_n ≥ ‖(μ_j g_j)‖. Sliding and
+    moments share the limit of the normal force.
 
     Parameters
     ----------

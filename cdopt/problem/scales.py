@@ -1,7 +1,7 @@
-"""The units and local scales of a step: what all steps share, and those of a step with matrices.
+"""The units and local scales of a step: common ones, and those of a step with matrices.
 
-Each residual of a certificate is an error over the load, speed or energy at that contact or on that
-body, so that a light body next to a heavy one is judged as sharply as by itself.
+Each residual of a certificate is an error over the load, speed or energy of that contact or body,
+so that a light body next to a heavy one is checked as strictly as if it were alone.
 ``docs/residuals.md`` derives the scales.
 """
 
@@ -31,13 +31,13 @@ from cdopt.problem.scaling import (
     total_by,
 )
 
-NEGLIGIBLE = 1e-12  # below this share of opening speeds a closing one is round-off; a load is
-_ROUND_OFF = 1e-10  # nor is anything below this share of the terms that cancelled to make it
+NEGLIGIBLE = 1e-12  # closing speeds below this share of opening ones are round-off; so are loads,
+_ROUND_OFF = 1e-10  # and differences below this share of their terms
 NEIGHBOUR = 1e-2  # a body without load takes this share of the loads next to it,
 _STOPPED = 1e-1  # any body takes this share of the speed at which it meets its neighbours,
-_MEETS = 1e-6  # which is none below this share of what acts on those,
+_MEETS = 1e-6  # which is none below this share of the loads on those,
 BACKGROUND = 1e-6  # or this share of the speed of its part, where there is no load next to it
-_RESOLVED = 1e7  # times round-off: the least scale where there is no load, so that noise is none
+_RESOLVED = 1e7  # times round-off: the least scale without load, so that noise does not count
 _OF_NETWORK = (
     "parts",
     "bodies",
@@ -135,9 +135,9 @@ class StepScales(Scales):
 
     @cached_property
     def lever(self) -> FloatArray | float:
-        """(rows,) m, the arm ℓ of moments, by which they move a contact as easily as forces do.
+        """(rows,) m, the arm ℓ of moments, which gives moments and forces the same mobility.
 
-        ℓ² = w over the mean of N_ii of the moments; where these move nothing, the mean of all arms.
+        ℓ² = w over the mean of N_ii of the moments; if these move nothing, the mean of all arms.
         """
         cones, moments = self.problem.cones, self.problem.cones.moments
         if not moments.any():
@@ -182,7 +182,7 @@ class MatrixScales(StepScales):
 
     @cached_property
     def _reach(self) -> sp.csr_array:
-        """(nc, nv) how far a dof moves a contact in any direction: of one row a contact B."""
+        """(nc, nv) motion of a contact in any direction per unit of a dof: B if it has one row."""
         return contact_rows(self._levered, self.problem.cones.ends)
 
     @cached_property
@@ -386,7 +386,7 @@ class MatrixScales(StepScales):
 
     @cached_property
     def _load_energy(self) -> FloatArray:
-        """(bodies,) kg m²/s², of what loads change of the motion of each body."""
+        """(bodies,) kg m²/s², of the change of motion of each body by loads."""
         return self.bodies.total(self._mass.diagonal * (self._motion - self._start) ** 2)
 
     @cached_property
@@ -419,8 +419,8 @@ class MatrixScales(StepScales):
     def part_force(self) -> FloatArray:
         """(parts,) N: the force that stops the part's speed at a contact of mean mobility.
 
-        Of elastic contacts, if that is less, what the stiffest one makes of all that closes in one
-        step: contacts may yield before they stop what closes.
+        For elastic contacts, if that is less, the force of the stiffest one at the overlap that
+        closes in one step: contacts may deform before they stop it.
         """
         stopping = self.part_speed / self.parts.geometric_mean(self.mobility)
         law = self.problem.compliance
@@ -447,11 +447,11 @@ class MatrixScales(StepScales):
     def dof_speed(self) -> FloatArray:
         """(nv,) m/s or rad/s: speed of each degree of freedom.
 
-        What moves a gap at the part's speed, or what takes the part's energy if that is less: a
-        lever too short to matter must not lend its dof a speed it never has.
+        The speed that moves a gap at the part's speed, or has the part's energy if that is less: a
+        very short lever must not give its dof a speed it never has.
         """
         part = self.parts.dof
-        with np.errstate(divide="ignore"):  # a dof that touches nothing keeps what its energy gives
+        with np.errstate(divide="ignore"):  # a dof without contact has the speed of its energy
             moving = self.part_speed[part] / column_scale(self._levered)
         kinetic = np.sqrt(self.part_energy[part] / self._mass.diagonal)
         return read_only(np.minimum(moving, kinetic))

@@ -1,6 +1,6 @@
 """Parts and bodies of a contact network, scaled matrices, and sums over sparse entries.
 
-Parts that share no degree of freedom are separate problems. Each is measured in its own units.
+Parts without common degrees of freedom are separate problems, each with separate units.
 Every scale is homogeneous in the data: a change of units multiplies it, and a scaled problem does
 not depend on the units.
 """
@@ -23,7 +23,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
 _NOT_THE_SAME = 10.0  # times what is left out, of each entry: it has negative eigenvalues
 _FEW = 300  # ties or values up to which plain Python takes less time than SciPy or NumPy
-_HOPS = 3  # so far idle bodies take scales from others
+_HOPS = 3  # repetitions of scales from neighbours of idle bodies
 _TOUCHES = 1e-6  # a contact that opens at less than this share of the local speed touches
 _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
 
@@ -200,8 +200,8 @@ class ContactBodies:
         """(nc,) m/s, how fast the smaller local load of a contact's bodies would change its gap.
 
         The impulse that a body with the ``energy`` (count,) in kg m²/s² takes at the contact is
-        √energy / w. Of several bodies the smallest counts, as they exchange no more: a fast body
-        does not set the scale of the one next to it, nor does a heavy one.
+        √energy / w. Of several bodies the smallest counts: they exchange no more, and so neither a
+        fast nor a heavy body sets the scale of its neighbour.
         """
         return self.total * self.impulses(energy)
 
@@ -215,7 +215,7 @@ class ContactBodies:
     ) -> FloatArray:
         """(nc,) the least ``speed`` (nc,) of a contact and of those that its errors reach.
 
-        What a contact gets wrong moves its bodies, and with them what they touch: contacts that
+        An error at a contact moves its bodies, and with them their other contacts: those that
         press, their ``push`` (nc,) above their ``gap`` (nc,), both in m/s, or whose gap is a small
         share of the fastest of the body. A gap error of one at contact i changes that of contact k
         by w_ib w_kb / Σ_b w_ib² through body b, with the w² (n,) of the ``normal`` rows.
@@ -245,9 +245,9 @@ class ContactBodies:
         """(count,) the energies, raised to those of ``shares`` of the gap speeds at each body.
 
         A body meets its neighbours at the speeds ``closing`` (n,) in m/s if nothing pushes it: the
-        first share. An ``idle`` body (count,) also takes the gap speed of its neighbours, the
-        second share: the smallest over its contacts. From idle bodies others take it in turn, a few
-        times; beyond them the ``background`` (nc,) in m/s counts.
+        first share. An ``idle`` body (count,) also gets the second share of the gap speed of its
+        neighbours, the smallest over its contacts. This is repeated a few times for neighbours of
+        idle bodies; beyond them the ``background`` (nc,) in m/s counts.
         """
         used, i, b, w2 = self._moved
         met, share = shares
@@ -441,7 +441,7 @@ class Entries:
 
 
 def column_scale(B: sp.csr_array) -> FloatArray:
-    """β_j = max_i |B_ij| (nv,): what one unit of a degree of freedom does to a gap, at most."""
+    """β_j = max_i |B_ij| (nv,): the largest change of a gap per unit of a degree of freedom."""
     return largest_by(B.indices, np.abs(B.data), B.shape[1])
 
 

@@ -20,13 +20,13 @@ from cdopt.problem.scaling import Parts
 class Sliders(Frozen):
     """Tangential springs in series with sliders, one for each contact of a step.
 
-    The cap, μ f_n with the normal force of a predicted state, is constant in the step: what is
-    then left of Coulomb friction is convex. Cundall & Strack, Géotechnique 29 (1979).
+    The cap, μ f_n with the normal force of a predicted state, is constant in the step, which makes
+    Coulomb friction convex. Cundall & Strack, Géotechnique 29 (1979).
 
     Parameters
     ----------
     B_t : (nc (d − 1), nv) tangential rows, those of one contact together, d = 2 in the plane and
-        3 in space: ``B_t @ v`` is the sliding rate, m/s, and ``B_t.T @ f_t`` what forces do.
+        3 in space: ``B_t @ v`` is the sliding rate, m/s, and ``B_t.T @ f_t`` the generalised force.
     stiffness : k_t, N/m, one number or (nc,).
     cap : (nc,) largest size of each force, N; zero for contacts without friction.
     trial : (nc, d − 1) N, the springs' forces at the start of the step; default none.
@@ -110,8 +110,8 @@ class Sliders(Frozen):
         """The springs' forces (nc, d − 1) after a step by u (nv,), N, and the losses (nc,), J.
 
         ``alpha`` is α and ``h`` the time step. Springs that end beyond their cap slip back to it.
-        The loss is the work of sliders and dashpots; with α = ½ it and what the springs take up
-        are the work of f_t.
+        The loss is the work of sliders and dashpots; with α = ½ the loss and the energy of the
+        springs add up to the work of f_t.
         """
         s, f_t, k = self.sliding(u, h), self.forces(u, alpha, h), self.stiffness
         stretch = (self.trial - f_t) / self.growth(alpha, h)[:, None]

@@ -33,7 +33,7 @@ _SHOWN = 12  # contacts of a printed solution
 
 @dataclass(frozen=True, eq=False)
 class WarmStart(Frozen):
-    """The part of an earlier solution that a solver can start from.
+    """The part of an earlier solution from which a solver can start.
 
     Attributes
     ----------
@@ -59,8 +59,8 @@ class WarmStart(Frozen):
     def forces_on(self, contact_ids: NDArray[Any] | None, nc: int, d: int = 1) -> FloatArray:
         """Forces (nc d,) on other contacts, matched by their names; zero on new contacts.
 
-        Without names on both sides, order decides. Where only one side has friction, the normal
-        forces are kept.
+        Without names on both sides they are matched by order. If only one side has friction, the
+        normal forces are kept.
 
         Raises
         ------
@@ -122,14 +122,14 @@ class Iterate(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class StepSolution(Frozen):
-    """What a solve returns.
+    """The result of a solve.
 
     Attributes
     ----------
-    f : (nc,) contact forces, N, compression positive; None when the solver reported failure
+    f : (nc,) contact forces, N, compression positive; None if the solver reported failure
         and its iterate is not certified (see ``iterate``).
     v_next : (nv,) velocity v⁺ at the end of the step, m/s; None for trusses and for steps
-        known by N and p alone.
+        known only by N and p.
     u : (nv,) micro-displacement of a truss, Δq of a variational step, m; None for classic
         contact dynamics.
     f_t, slip : (nc, d − 1) tangential forces on body j in N, and sliding rates in m/s, of a step
@@ -137,8 +137,8 @@ class StepSolution(Frozen):
     f_r, spin : (nc, k) moments on body j in N·m, and angular velocities in rad/s, in the order of
         the rows ``B_r`` of friction, of a step with torsion or rolling; None for others.
     joint_forces : (nj,) reactions of the joints, N and N·m, of any sign: ``J.T @ joint_forces`` is
-        what they do to the bodies. Where rows of J depend on each other, the least reactions; None
-        of a step without joints.
+        their effect on the bodies. If rows of J depend on each other, the least reactions; None
+        without joints.
     mom : (nv,) generalised momentum at the end of a variational step, kg m/s; None for others.
     gap : (nc,) residual of the contact constraints: B v⁺ + bias in m/s for a step (without
         restitution the gap at its end over Δt); B u in m for a truss, the gap at q_α in m for a
@@ -155,11 +155,11 @@ class StepSolution(Frozen):
     timings : seconds of "compile" (CVXPY to solver data), "solve" (the solver) and so on.
     iterations : the solver's count, or None.
     iterate : the last primal–dual pair, certified or not.
-    raw : the solver's own result object; pickles and copies have None if it cannot be pickled.
-    classic : the classic step behind a compatible solution.
+    raw : the result object of the solver; pickles and copies have None if it cannot be pickled.
+    classic : the solution of the classic step of a compatible solution.
     contact_ids : (nc,) ids of the contacts, or None; ``contact_names`` is for people.
-    names : what the contacts are called, or None.
-    provenance : versions, settings, tolerances: what is needed to repeat the run.
+    names : labels of the contacts, or None.
+    provenance : versions, settings and tolerances, to repeat the run.
     """
 
     f: FloatArray | None
@@ -206,7 +206,7 @@ class StepSolution(Frozen):
 
     @property
     def certificate(self) -> Certificate | None:
-        """The certificate of the forces; where it holds and another fails, the one that fails.
+        """The certificate of the forces, or another one that fails.
 
         A compatible solution has one for each of its two problems, "classic" and "forces".
         """
@@ -238,7 +238,7 @@ class StepSolution(Frozen):
 
         Raises
         ------
-        InvalidInput : the solution holds no forces.
+        InvalidInput : the solution has no forces.
         """
         return notebook.data_frame(self.columns(), index="contact")
 
@@ -247,7 +247,7 @@ class StepSolution(Frozen):
 
         Raises
         ------
-        InvalidInput : the solution holds no forces.
+        InvalidInput : the solution has no forces.
         """
         if self.f is None:
             raise InvalidInput("solution", "no forces", "a solution with forces")
@@ -278,7 +278,7 @@ class StepSolution(Frozen):
         return plain
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the residuals of all certificates."""
+        """The residuals of all certificates, in a notebook."""
         rows = [(name, *row) for name, c in self.certificates.items() for row in c.rows()]
         title = f"{self.formulation} by {self.backend}: {'ok' if self.ok else 'NOT OK'}"
         if self.f is not None:
@@ -291,7 +291,7 @@ class StepSolution(Frozen):
 
         Raises
         ------
-        InvalidInput : the solution holds no forces.
+        InvalidInput : the solution has no forces.
         """
         if self.f is None:
             raise InvalidInput("warm_start", "a solution without forces", "a solution with forces")
@@ -312,7 +312,7 @@ class StepSolution(Frozen):
 
         Raises
         ------
-        InvalidInput : the file is missing, damaged, or holds something else.
+        InvalidInput : the file is missing, damaged, or of another kind.
         """
         _, content = archive.load(checks.path("path", path), (_KIND,))
         try:

@@ -1,4 +1,4 @@
-"""Steps side by side: one step whose matrices are block diagonal, and what belongs to whom in it.
+"""Stacked steps: one step with block-diagonal matrices, and the step of each of its items.
 
 Steps that share no degree of freedom are independent parts of one network. Units and local scales
 are those of each part, so a stacked step is as well scaled as its steps are.
@@ -33,7 +33,7 @@ _OF_ALL = ("dt", "power", "v_min")
 
 
 def likeness(step: Step) -> Hashable:
-    """What steps must have in common to stand side by side in one."""
+    """Properties that steps of a stack must share."""
     friction = step.friction
     rows = None if friction is None else (friction.d, friction.moments, friction.cone)
     there = step.points is None or step.points.shape[1], step.dof_body is None, step.joints is None
@@ -43,11 +43,11 @@ def likeness(step: Step) -> Hashable:
 
 @dataclass(frozen=True, eq=False)
 class Stack(Frozen):
-    """Steps that are alike, side by side in one.
+    """Stackable steps as one step.
 
     Attributes
     ----------
-    steps : the steps, alike. step : the one that they are in, without names and pictures.
+    steps : the single steps. step : their stack, without names and pictures.
     contact, dof, joint : (nc,), (nv,) and (nj,) the number of the step that each belongs to.
     """
 

@@ -27,7 +27,7 @@ _FLOOR = 1e-3  # of the energy of the local load of a contact, where it stores l
 _LENT = 1e-3  # of the smallest load, where there is no load
 _NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
 _NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
-_DRIVEN = 1e-13  # of what a displacement makes by itself: the least force that counts
+_DRIVEN = 1e-13  # of the force of a prescribed displacement alone: the least force that counts
 _NOISE = 1e-14  # loads below this share of the largest are round-off
 
 
@@ -81,7 +81,7 @@ class StaticScales(Scales):
 
     @cached_property
     def _driven(self) -> FloatArray:
-        """(nc,) N, forces that gaps and prescribed displacements make by themselves."""
+        """(nc,) N, forces due to gaps and prescribed displacements alone."""
         return self.problem.cones.sizes(self._driven_rows)
 
     @cached_property
@@ -120,9 +120,9 @@ class StaticScales(Scales):
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Local loads of dofs, bodies and contacts under forces f (rows,), in N at a contact.
 
-        ``by_law`` (rows,) are the forces that the law makes of the answer's motion. A prescribed
-        displacement that makes a large force by itself may make a small one, as others yield: what
-        counts is the force that the law makes there, at most that by itself.
+        ``by_law`` (rows,) are the forces of the law at the answer's motion. A prescribed
+        displacement that would cause a large force alone may cause a small one, as other contacts
+        deform: the force of the law counts, at most that of the displacement alone.
 
         Returns
         -------
@@ -180,10 +180,10 @@ class StaticScales(Scales):
 
     @cached_property
     def part_force(self) -> FloatArray:
-        """(parts,) N: the largest load as a contact would feel it.
+        """(parts,) N: the largest load, as a force at a contact.
 
-        With gaps or prescribed displacements that press, the force that they would cause if larger.
-        Parts without load take the largest of the others.
+        With gaps or prescribed displacements that press, their force if larger. Parts without load
+        have the largest of the others.
         """
         parts = self.parts
         loads = np.where(self.in_play, np.abs(self.problem.contact_load / self.dof_lever), 0.0)

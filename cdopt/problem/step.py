@@ -1,4 +1,4 @@
-"""What all time steps in contact share: contacts, names, where they come from, and files."""
+"""The base of all time steps in contact: contacts, names, origin, and files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Origin(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class ContactNames(Frozen):
-    """What contacts are called; the texts are made when they are first asked for."""
+    """Labels of contacts, made on first use."""
 
     nc: int
     ids: NDArray[Any] | None  # (nc,)
@@ -55,7 +55,7 @@ class ContactNames(Frozen):
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """(nc,) texts: ids that are texts; else both bodies, or what the one free body touches."""
+        """(nc,) texts: ids that are texts; else both bodies, or the other if just one is free."""
         if self.ids is None:
             return tuple(map(str, range(self.nc)))
         if self.bodies is None or self.ids.dtype.kind not in "iu":
@@ -90,7 +90,7 @@ _OBJECTS: dict[str, Any] = {  # in files by these prefixes
 
 
 def _restored(kind: Any, values: dict[str, Any]) -> Any:
-    """An object of a file; what an older file does not have takes its default."""
+    """An object of a file; fields missing in an older file have their defaults."""
     return kind(**{name: value for name, value in values.items() if value is not None})
 
 
@@ -98,7 +98,7 @@ def _restored(kind: Any, values: dict[str, Any]) -> Any:
 
 
 class _Declared(Frozen):
-    """What each kind of step has in its own way."""
+    """The attributes that each kind of step implements."""
 
     dt: Any
     N: Any
@@ -124,8 +124,8 @@ class Step(_Declared):
     friction : Friction of the contacts, or None; the frictionless formulations refuse it.
     joints : Joints between the bodies of a ``ContactStep``, or None.
     origin : the scene and the state that the step was made of, or None.
-    symmetrised : largest |A − Aᵀ| over the largest |A| of the matrix, N or M, as its source had it;
-        whoever built the step took the mean of A and Aᵀ instead.
+    symmetrised : largest |A − Aᵀ| over the largest |A| of the original matrix, N or M; the step has
+        the mean of A and Aᵀ.
     negative : size of the negative eigenvalue of N of a ``DelassusStep`` over its norm; 0 up to
         round-off. Numbers rounded in a file leave one; then no energy belongs to N.
     N : Delassus matrix of equation (20), Δt B M⁻¹ Bᵀ (nc, nc), m/(s·N).
@@ -192,7 +192,7 @@ class Step(_Declared):
 
     @cached_property
     def names(self) -> ContactNames:
-        """What the contacts are called."""
+        """Labels of the contacts."""
         known = () if self.origin is None else self.origin.names
         if self.body_names is not None:
             known = tuple(map(str, self.body_names.tolist()))
@@ -202,10 +202,9 @@ class Step(_Declared):
     def contact_names(self) -> list[str]:
         """Names of the contacts (nc,) for people: their ids, or the names of both bodies.
 
-        Ids of detected contacts are long numbers: such a contact is called by its bodies, by name
-        where the scene names them, "3–7", and the second one of a pair "3–7 (2)". A contact of the
-        one body that is free is called by what it touches. Contacts without ids have their number
-        as a name.
+        Ids of detected contacts are long numbers: such a contact has the names or numbers of its
+        bodies, "3–7", and the second one of a pair "3–7 (2)". A contact of the only free body has
+        the name of the other body. Contacts without ids have their number as a name.
         """
         return list(self.names.texts)
 
@@ -237,7 +236,7 @@ class Step(_Declared):
         return np.asarray(vectors + np.einsum("ik,ikx->ix", sliding, tangents))
 
     def body_forces(self, f: Any, f_t: Any = None) -> FloatArray:
-        """Total contact force on every body, fixed ones included.
+        """Total contact force on every body, also fixed ones.
 
         Parameters
         ----------
@@ -262,7 +261,7 @@ class Step(_Declared):
     # --- other steps from this one -----------------------------------------------------
 
     def require_frictionless(self, what: str) -> None:
-        """Refuse friction, some μ above zero, for ``what`` has none, such as "ClassicCD".
+        """Refuse friction, some μ above zero, which ``what`` ("ClassicCD") does not support.
 
         Raises
         ------
@@ -273,7 +272,7 @@ class Step(_Declared):
             raise Unsupported(what, "the step has friction, which it would leave out", instead)
 
     def require_no_moments(self, what: str) -> None:
-        """Refuse torsion and rolling, for ``what`` has none, such as "FrictionNetwork".
+        """Refuse torsion and rolling, which ``what``, such as "FrictionNetwork", does not support.
 
         Raises
         ------
@@ -289,7 +288,7 @@ class Step(_Declared):
         return 0
 
     def without_friction(self) -> Self:
-        """The step of the normal rows alone; the same step where it has no friction."""
+        """The step with only its normal rows; the same step if it has no friction."""
         return self if self.friction is None else self.replace(friction=None)
 
     def without_joints(self) -> Self:
@@ -304,7 +303,7 @@ class Step(_Declared):
 
         Raises
         ------
-        InvalidInput : no such argument, or a value that it does not take.
+        InvalidInput : no such argument, or an invalid value.
         """
         arguments = self._arguments()
         unknown = ", ".join(sorted(set(changes) - set(arguments)))
@@ -338,7 +337,7 @@ class Step(_Declared):
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
     def __getstate__(self) -> dict[str, Any]:
-        """All that is not computed when it is asked for."""
+        """All fields that are not computed on demand."""
         kind = type(self)
         return {
             name: value
@@ -368,7 +367,7 @@ class Step(_Declared):
 
         Raises
         ------
-        InvalidInput : the file is missing, damaged, or holds something else.
+        InvalidInput : the file is missing, damaged, or of another kind.
         """
         kinds = {k._KIND: k for k in (Step.__subclasses__() if cls is Step else [cls])}
         name, content = archive.load(checks.path("path", path), tuple(kinds))

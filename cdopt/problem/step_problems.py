@@ -92,10 +92,10 @@ def _with_tangents(normal: FloatArray, friction: Friction) -> FloatArray:
 
 
 def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
-    """The rigid problem of a step that differs from that of ``data`` in phi, v and F_ext alone.
+    """The rigid problem of a step that differs from that of ``data`` only in phi, v and F_ext.
 
-    What B and M determine is taken from ``data``, scaled matrices too: the ratios of the units of
-    rigid contacts do not depend on the rates.
+    Results that depend only on B and M are taken from ``data``, also scaled matrices: the ratios of
+    the units of rigid contacts do not depend on the rates.
     """
     scales, friction, bias, rate = data.scales, step.friction, step.bias, step.gap_rate
     if not isinstance(scales, MatrixScales) or data.compliance is not None:
@@ -332,7 +332,7 @@ def _with_delassus(
     p: FloatArray,
     law: str = "associated",
 ) -> ContactProblem:
-    """A step known by N (rows, rows) and p (rows,) alone."""
+    """A step known only by N (rows, rows) and p (rows,)."""
     return ContactProblem(
         kind,
         cones,
@@ -351,9 +351,9 @@ def _with_delassus(
 
 
 def _without_idle(B: sp.csr_array, mass: FloatArray) -> sp.csr_array:
-    """B (rows, nv) without columns that move no gap but for round-off.
+    """B (rows, nv) without columns that move gaps only by round-off.
 
-    These are rotations of spheres, whose levers are zero up to 1e-16: they would tie the forces
+    These are rotations of spheres, whose levers are zero up to 1e-16: they would couple the forces
     like any other.
     """
     moving, rows = np.zeros(B.shape[1], dtype=bool), rows_of(B)

@@ -79,7 +79,7 @@ def pairs(scene: Scene, state: State) -> list[tuple[int, int]]:
 def area(scene: Scene, state: State, wall: int) -> float | None:
     """Of the part of a wall that other walls cut out, m²; in the plane times 1 m of depth.
 
-    None where the walls beside it do not make a rectangle.
+    None where the walls next to it do not make a rectangle.
     """
     normal = outward(scene, state, wall)
     known = [(outward(scene, state, k), span(scene, state, k)) for k in walls(scene)]

@@ -28,7 +28,7 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import uncounted
 
 DENSE = 800  # rows up to which systems that are not symmetric may be solved as dense ones,
-_SMALL, _FULL = 160, 0.12  # and are: up to so many, or with more entries that are not zero
+_SMALL, _FULL = 160, 0.12  # and are: up to this many, or with more entries that are not zero
 _SYMMETRIC_POSITIVE = 2  # PARDISO's number for real symmetric positive definite matrices
 _ANALYSE, _FACTORISE, _SOLVE, _RELEASE = 11, 22, 33, -1  # its phases
 _FAINT = 1e-4  # a contact this much weaker than the inertia it acts on is left to refinement
