@@ -23,8 +23,8 @@ from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import ROUND_OFF, near_pairs, unbounded_pairs
 from cdopt.geometry.periodic import PeriodicBox
 from cdopt.geometry.polytope import FEATURES, cross
+from cdopt.problem.contact_law import HERTZ
 from cdopt.scene import Dofs, Scene, State
-from cdopt.scene.material import HERTZ
 from cdopt.scene.pairs import gaps, is_among, ordered
 
 _RANK = 1e-6  # relative: points of one face differ in direction by less

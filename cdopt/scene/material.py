@@ -10,9 +10,8 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
+from cdopt.problem.contact_law import HERTZ
 from cdopt.scene.bodies import Bodies
-
-HERTZ = 2.5  # the power of Hertz contacts
 
 
 class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

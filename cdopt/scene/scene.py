@@ -17,16 +17,10 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
 from cdopt.geometry.periodic import PeriodicBox
+from cdopt.problem.contact_law import HERTZ
 from cdopt.scene.bodies import Bodies, Item, assemble
 from cdopt.scene.joint import Joint, PlacedJoint, placed_joints
-from cdopt.scene.material import (
-    HERTZ,
-    Material,
-    MaterialPair,
-    checked,
-    pair_frictions,
-    stiffer,
-)
+from cdopt.scene.material import Material, MaterialPair, checked, pair_frictions, stiffer
 from cdopt.scene.pairs import BOND_REACH, Gaps, bonded_pairs, gaps, is_among, outward
 from cdopt.scene.state import Dofs, State
 from cdopt.scene.writing import to_toml

@@ -288,8 +288,7 @@ def _chosen(
         problem_class, kinds = "QP" if problem.power == HOOKE else "SOCP", ["rigid step", "truss"]
         return choose_backends(problem.step.nc, problem_class, kinds, problem.classic_cd.data.nv)
     data = problem.data
-    contacts = data.nc if isinstance(problem, NoTensionTruss) else problem.step.nc
-    return choose_backends(contacts, problem.problem_class, [data.kind], data.nv)
+    return choose_backends((problem.step or data).nc, problem.problem_class, [data.kind], data.nv)
 
 
 def choose_backends(
