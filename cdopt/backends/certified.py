@@ -16,7 +16,7 @@ from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.native import History, NativeBackend
 from cdopt.backends.time_limit import run_limited
-from cdopt.problem.certificate import TOLERANCE, Certificate
+from cdopt.problem.certificate import MOTION, TOLERANCE, Certificate
 from cdopt.problem.solution import WarmStart
 
 CERTIFIED_FROM = 1e-10  # accuracy below which round-off may keep a duality gap away from it
@@ -54,7 +54,7 @@ def solve_certified(
     for tried in range(1, _ROUNDS + 1):
         if certificate is None or result.iterate is None:
             break
-        worst = certificate.worst
+        worst = _largest(certificate)
         if worst <= backend.accuracy:
             status = "solved"
             if worst > tol:
@@ -88,6 +88,13 @@ def _certify(formulation: Problem, result: RunResult, tol: float) -> Certificate
     if result.iterate is None:
         return None
     return formulation.certify(result.iterate, tol)
+
+
+def _largest(certificate: Certificate) -> float:
+    """The largest residual, of ``motion`` only above the tolerance: it magnifies the others."""
+    if certificate.worst > certificate.tol:
+        return certificate.worst
+    return max((r.value for r in certificate if r.name != MOTION), default=0.0)
 
 
 def _joined(backend: NativeBackend, first: RunResult, then: RunResult) -> RunResult:

@@ -23,14 +23,11 @@ import scipy.sparse as sp
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
-from cdopt.problem.residual import Condition
 
-_MOST = 100  # contacts of one part, and three times as many dofs, that are solved again
-_SIGN = 1e-6  # of the local load or speed: forces that pull, gaps that close by less do not
-_MAGNIFIED = 1e3  # times as far as the gaps' own share the motion may be off
+MOST = 100  # contacts of one part, and three times as many dofs, that are solved again
 _DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
 _PASSES = 6  # of refinement
-_CHANGES = 12  # of the set of contacts that press
+CHANGES = 12  # of the set of contacts that press
 _NEGATIVE = 1e-9  # of the local load: forces that pull by less are zero
 _OPEN = 1e-9  # of the local speed: gaps that are below zero by less are closed
 _UNIT = float(np.finfo(float).eps)
@@ -66,75 +63,16 @@ def resolved(
         return Resolved(forces, uncertain)
     part = data.parts.contact
     many = np.bincount(part[closed], minlength=data.parts.count)
-    for k in np.flatnonzero((many > 1) & (many <= _MOST)):
+    for k in np.flatnonzero((many > 1) & (many <= MOST)):
         contacts = np.flatnonzero(closed & (part == k))
         dofs = np.flatnonzero(data.parts.dof == k)
-        if dofs.size > 3 * _MOST:
+        if dofs.size > 3 * MOST:
             continue
         presses = data.mobility[contacts] * f[contacts] > gap[contacts]
         scales = local.speed[contacts], local.speed[contacts] / data.mobility[contacts]
-        answer = _Part(data, contacts, dofs).solved(forces[contacts], presses, *scales)
+        answer = PartStep(data, contacts, dofs).solved(forces[contacts], presses, *scales)
         forces[contacts], uncertain[contacts] = answer
     return Resolved(forces, uncertain)
-
-
-def motion_condition(
-    data: ContactProblem,
-    f: FloatArray,
-    local: LocalScales,
-    kept: BoolArray,
-    taken: BoolArray,
-    small: BoolArray,
-) -> tuple[Condition, ...]:
-    """Change of the motion if gaps are closed exactly: √m δv of each dof, over 10³ √E_b.
-
-    A gap between a heavy body and a light one that others support may be small on the scale of the
-    light one, but moves the heavy one fully. So the answer with forces f (rows,) is corrected once:
-    forces of the rows ``taken`` (rows,) vanish, as they push across open gaps, and those of the
-    rows ``kept`` (rows,), A, make rates zero, as contacts press and stick,
-
-        δv = −Δt M⁻¹Bᵀf₀ − M^(−1/2) (B_A M^(−1/2))⁺ (g − Δt B M⁻¹Bᵀf₀)_A.
-
-    Supports close together magnify gaps within the tolerance, so δv counts a thousandth.
-    Contacts that would then pull are opened and those that would close are kept, a few times. A
-    part for which this does not end counts zero, and so do large ones, those of one body and
-    those in which some residual is not ``small`` (nc,). Zero without inertia, or for round-off.
-    """
-    if data.inertia is None or local.body_energy.size < 2:
-        return ()
-    gap, part, count = local.rates, data.row_part, data.parts.count
-    _, first = np.unique(data.bodies.label, return_index=True)
-    bodies = np.bincount(data.parts.dof[first], minlength=count)
-    beyond = np.sign(gap) * np.maximum(np.abs(gap) - local.gap_round_off, 0.0)
-    wrong = np.where(kept, beyond, np.where(taken, f, 0.0)) != 0.0
-    many, errors = (np.bincount(part[some], minlength=count) for some in (kept, wrong))
-    error = np.zeros(data.nv)
-    errors[data.parts.contact[~small]] = 0
-    one_sided = np.zeros(data.rows, dtype=bool)
-    one_sided[data.cones.ends[:-1]] = ~data.cones.bilateral
-    speed = data.cones.on_rows(local.speed)
-    force = speed / data.cones.on_rows(data.mobility)
-    for k in np.flatnonzero((bodies > 1) & (many > 1) & (many <= _MOST) & (errors > 0)):
-        rows, dofs = np.flatnonzero(part == k), np.flatnonzero(data.parts.dof == k)
-        if dofs.size > 3 * _MOST:
-            continue
-        piece, some, gone = _Part(data, rows, dofs), kept[rows], taken[rows]
-        contact = data.cones.contact[rows]
-        for _ in range(_CHANGES):
-            pushes = np.where(gone, f[rows], 0.0)
-            moved, pushed, rates = piece.closed(some, beyond[rows], pushes)
-            pulls = one_sided[rows] & some & (f[rows] + pushed < -_SIGN * force[rows])
-            closes = one_sided[rows] & ~some & (gap[rows] + rates < -_SIGN * speed[rows])
-            if not (pulls | closes).any():
-                error[dofs] = np.abs(moved)
-                break
-            opens = np.isin(contact, contact[pulls])
-            some, gone = (some & ~opens) | closes, (gone | opens) & ~closes
-    if not error.any():
-        return ()
-    scale = _MAGNIFIED * np.sqrt(local.body_energy)[data.bodies.label]
-    zero, part = np.zeros(data.nv), data.parts.dof
-    return (Condition("motion", "m/s √kg", error, scale, zero, part=part),)
 
 
 def amplified(
@@ -146,7 +84,7 @@ def amplified(
     """
     result = np.zeros(part.size)
     many = np.bincount(part[pressing], minlength=1)
-    pressing = pressing[many[part[pressing]] <= _MOST]
+    pressing = pressing[many[part[pressing]] <= MOST]
     if not pressing.size or not missed.any():
         return result
     for contacts, used, rows in _blocks_of(B, pressing, part[pressing]):
@@ -179,7 +117,7 @@ def _blocks_of(
     wide = np.bincount(pairs // B.shape[1], minlength=high.size)
     local_row = np.arange(rows.size) - (high.cumsum() - high)[part]
     local_column = np.arange(pairs.size) - (wide.cumsum() - wide).repeat(wide)
-    for a, b in {(int(x), int(y)) for x, y in zip(high, wide, strict=True) if y <= 3 * _MOST}:
+    for a, b in {(int(x), int(y)) for x, y in zip(high, wide, strict=True) if y <= 3 * MOST}:
         alike = (high == a) & (wide == b)
         index = np.cumsum(alike) - 1
         here = alike[part[row]]
@@ -196,10 +134,10 @@ def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
     Unchanged if there are too many contacts, or one would pull.
     """
     pressing = np.flatnonzero(f > 0.0)
-    if not 0 < pressing.size <= _MOST:
+    if not 0 < pressing.size <= MOST:
         return f
     used, rows = _block(B, pressing)
-    if used.size > 3 * _MOST:
+    if used.size > 3 * MOST:
         return f
     length = np.linalg.norm(rows, axis=1)
     inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT).T / length[:, None]
@@ -279,7 +217,7 @@ class _PartRows:
         return self._closing[1]
 
 
-class _Part:
+class PartStep:
     """The closed contacts (n,) of one part, and its dofs (m,)."""
 
     def __init__(self, data: ContactProblem, contacts: IntArray, dofs: IntArray) -> None:
@@ -310,7 +248,7 @@ class _Part:
         """
         given, presses = np.where(presses, f, 0.0), presses.copy()
         first = presses.copy()
-        for _ in range(_CHANGES):
+        for _ in range(CHANGES):
             inverse = self._inverse(presses)
             noise, refined = self.noise, self._refined(given, presses, inverse)
             if self.exactly and np.any(self._spread(inverse, presses, noise) > _KNOWN * force):

@@ -22,8 +22,8 @@ from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import against
-from cdopt.problem.active_set import motion_condition
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, same
+from cdopt.problem.correction import motion_condition
 from cdopt.problem.existence import attainment
 from cdopt.problem.residual import (
     EPS,
@@ -41,7 +41,7 @@ from cdopt.problem.step import Step
 from cdopt.problem.step_problems import LAWS, frictional_data, loaded_by_sliders, rigid_data
 
 TOLERANCE = 1e-6
-_MOTION = "motion"
+MOTION = "motion"
 _DOUBT = 1e-2  # answers with larger residuals are wrong in any case
 
 
@@ -341,8 +341,8 @@ def residuals(
 
 def _in_doubt(residuals: tuple[Residual, ...]) -> tuple[Residual, ...]:
     """Residuals, ``motion`` only where it is the largest and others are small."""
-    worst = max((r.value for r in residuals if r.name != _MOTION), default=0.0)
-    return tuple(r for r in residuals if r.name != _MOTION or (worst <= _DOUBT and r.value > worst))
+    worst = max((r.value for r in residuals if r.name != MOTION), default=0.0)
+    return tuple(r for r in residuals if r.name != MOTION or (worst <= _DOUBT and r.value > worst))
 
 
 def worst_residual(data: ContactProblem, f: FloatArray) -> float:
@@ -385,14 +385,14 @@ def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Con
     if lines.any():
         both, pull = np.where(lines, 0.0, both), np.where(lines, 0.0, pull)
     presses, short = (push > gap) | lines, positive(-data.cones.opening(gap))
-    small = np.maximum(np.maximum(both, pull), short) <= _DOUBT * speed
+    off = np.maximum(np.maximum(both, pull), short)
     return (
         Condition("penetration", "m/s", short, speed, round_off),
         Condition("tension", "m/s", pull, speed, zero),
         Condition("complementarity", "m/s", both, speed, round_off),
         *local.balance,
         _duality_gap(data, local, data.dt * f * gap, data.dt * np.abs(f) * round_off, zero),
-        *motion_condition(data, f, local, presses, ~presses, small),
+        *motion_condition(data, f, local, presses, ~presses, off),
     )
 
 
@@ -435,7 +435,7 @@ def _with_friction(
         Condition("natural map", "m/s", off, speed, round_off),
         *local.balance,
         _duality_gap(data, local, work, noise, np.zeros(data.nc)),
-        *motion_condition(data, given, local, kept, taken, off <= _DOUBT * speed),
+        *motion_condition(data, given, local, kept, taken, off),
     )
 
 

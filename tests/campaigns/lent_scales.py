@@ -1,6 +1,7 @@
 """Problems in which a body, a contact or a frame may set the scale of another: answers in doubt.
 
-Families: fast next to slow bodies, heavy on light ones, N and p alone, near-duplicate rows, large
+Families: fast next to slow bodies, heavy on light ones, N and p alone with friction and without,
+near-duplicate rows, large
 friction coefficients, prescribed displacements, idle bodies, unconnected heavy and light ones, thin
 wedges, moving frames, contacts that move nothing, and stiff bonds. Each has its truth from
 elsewhere: rational numbers, a formula, or the same body alone. An answer is judged on each body by
@@ -163,9 +164,8 @@ def heavy_on_light(rng: np.random.Generator, found: Counter[str]) -> None:
     step_judged(column(rng, 12), rng, found)
 
 
-def known_by_N(rng: np.random.Generator, found: Counter[str]) -> None:
-    """The column given as N and p, masses up to 4 times apart: answers judged on its bodies."""
-    step = column(rng, 1)
+def judged_by_N(step: Any, rng: np.random.Generator, found: Counter[str]) -> None:
+    """The step given as N and p: the truth, wrong forces and two solvers, judged on its bodies."""
     exact = truth(step)
     if exact is None:
         found["no exact truth"] += 1
@@ -186,6 +186,65 @@ def known_by_N(rng: np.random.Generator, found: Counter[str]) -> None:
         solution = solved(lambda s=solver: problem.solve(s, check=False), found)
         if solution is not None:
             judged(off(solution.f), solution, found)
+
+
+def known_by_N(rng: np.random.Generator, found: Counter[str]) -> None:
+    """The columns given as N and p."""
+    judged_by_N(column(rng, int(rng.choice([1, 4, 12]))), rng, found)
+
+
+def platforms_by_N(rng: np.random.Generator, found: Counter[str]) -> None:
+    """A column of platforms that turn, each on two or three supports, given as N and p."""
+    n, decades = int(rng.integers(2, 4)), int(rng.choice([1, 4, 12]))
+    mass = np.repeat(2.0 ** rng.integers(-decades, decades + 1, n), 2)
+    rows = []
+    for k in range(n):
+        for x in rng.choice(np.linspace(-1.0, 1.0, 5), 2 + (k < 2 and rng.integers(2)), False):
+            row = np.zeros(2 * n)
+            row[2 * k : 2 * k + 2] = (1.0, x) if k else (-1.0, -x)
+            row[2 * k - 2 : 2 * k] = (-1.0, -x) if k else ()
+            rows.append(row)
+    v, load = np.zeros(2 * n), np.zeros(2 * n)
+    v[0] = 2.0 ** rng.integers(0, 10)
+    v[1] = v[0] * float(rng.integers(-2, 3)) / 16.0
+    load[2::2], load[3::2] = -10.0, rng.integers(-4, 5, n - 1) * (10.0 / 16.0)
+    load, mass[1::2] = load * mass, mass[1::2] / 4.0
+    dt, body = 2.0 ** -float(rng.integers(6, 21)), np.repeat(np.arange(n), 2)
+    step = cdopt.ContactStep(np.diag(mass), rows, np.zeros(len(rows)), v, load, dt, dof_body=body)
+    judged_by_N(step, rng, found)
+
+
+def friction_by_N(rng: np.random.Generator, found: Counter[str]) -> None:
+    """Points on one that a ledge stops, given as N and p: friction brings all to rest."""
+    n, decades = int(rng.integers(2, 5)), int(rng.choice([1, 4, 12]))
+    B = np.kron(np.eye(n) - np.eye(n, k=-1), np.eye(2))
+    B[0, 0] = -1.0
+    mass, body = np.repeat(2.0 ** rng.integers(-decades, decades + 1, n), 2), np.arange(2 * n) // 2
+    dt, moves = 2.0 ** -float(rng.integers(6, 21)), np.zeros(2 * n)
+    moves[0] = 2.0 ** rng.integers(0, 10)
+    moves[1] = moves[0] * float(rng.integers(-4, 5)) / 16.0
+    moves[2::2], moves[3::2] = -10.0 * dt, rng.integers(-4, 5, n - 1) * (10.0 * dt / 16.0)
+    f = np.linalg.solve(B.T, -mass * moves / dt)
+    if np.any(f[::2] <= 0.0) or np.any(np.abs(f[1::2]) > 0.75 * f[::2]):
+        return  # something opens or slides
+    N, law = dt * (B / mass) @ B.T, str(rng.choice(["coulomb", "associated"]))
+    step = cdopt.ContactStep.from_delassus(N, B @ moves, dt, friction=cdopt.Friction([0.75] * n))
+    problem = cdopt.FrictionalCD(step, law)
+    found["exact refused"] += refused(cdopt.certify(problem.data, None, f))
+    scale = np.bincount(body, mass * moves**2)
+
+    def off(g: np.ndarray) -> float:
+        left = moves + dt * (B.T @ g) / mass
+        return float(np.sqrt(np.max(np.bincount(body, mass * left**2) / scale)))
+
+    for _ in range(8):
+        g = f * np.where(rng.random(f.size) < 0.5, 1.0, 10.0 ** rng.uniform(-6, 6, f.size))
+        g *= 1.0 + rng.standard_normal(f.size) * 10.0 ** rng.uniform(-10, -1)
+        judged(off(g), cdopt.certify(problem.data, None, g), found)
+    for solver in rng.choice(CONES, 2, replace=False):
+        solution = solved(lambda s=solver: problem.solve(s, check=False), found)
+        if solution is not None:
+            judged(off(np.column_stack([solution.f, solution.f_t]).ravel()), solution, found)
 
 
 def idle_bodies(rng: np.random.Generator, found: Counter[str]) -> None:
@@ -422,7 +481,7 @@ def bonds(rng: np.random.Generator, found: Counter[str]) -> None:
 
 
 FAMILIES = (
-    fast_beside_slow, heavy_on_light, known_by_N, near_duplicates, large_mu, prescribed,
-    idle_bodies, unconnected, thin_wedges, moving_frames, moving_nothing,
+    fast_beside_slow, heavy_on_light, known_by_N, platforms_by_N, friction_by_N, near_duplicates,
+    large_mu, prescribed, idle_bodies, unconnected, thin_wedges, moving_frames, moving_nothing,
     heavy_and_light_with_friction, bonds,
 )  # fmt: skip

@@ -11,12 +11,13 @@ import cdopt
 
 def test_exact_answers_of_hard_families_are_certified_and_wrong_ones_are_not() -> None:
     """``python -m tests.campaigns lent_scales --count 2000`` is the long run."""
-    table = lent_scales.run(39, seed=5)
-    stiff = "fast_beside_slow", "heavy_on_light", "known_by_N", "near_duplicates"
+    table = lent_scales.run(45, seed=5)
+    by_N = "known_by_N", "platforms_by_N", "friction_by_N"
+    stiff = "fast_beside_slow", "heavy_on_light", *by_N, "near_duplicates"
     for family in (*stiff, "unconnected", "thin_wedges"):
         assert table[f"{family}: exact refused"] == 0
         assert table[f"{family}: not ok"] > 0  # answers of which most are wrong
-    for family in (*stiff[:3], "unconnected", "large_mu", "idle_bodies"):
+    for family in (*stiff[:5], "unconnected", "large_mu", "idle_bodies"):
         assert table[f"{family}: false ok"] == 0
     assert table["other residual in a moving frame"] == 0
     assert table["false infeasible"] == 0
@@ -64,3 +65,28 @@ def test_the_gap_of_a_heavy_body_on_a_light_one_is_judged_by_the_heavy_one(law) 
     assert max(r.value for r in wrong if r.name != "motion") < 1e-6
     np.testing.assert_allclose(wrong["motion"], 2e-6, rtol=1e-2)  # a thousandth of the error
     assert not wrong.ok
+
+
+@pytest.mark.parametrize("law", [None, "coulomb", "associated"])
+@pytest.mark.parametrize("ratio", [2.0**4, 2.0**9, 2.0**20])
+def test_the_load_of_a_heavy_body_counts_where_n_alone_is_known(law, ratio) -> None:
+    """A light body stopped by a ledge at 4 m/s, a heavy one at rest on it."""
+    dt, g = 2.0**-24, 10.0
+    N = dt * np.array([[1.0, 1.0], [1.0, 1.0 + 1.0 / ratio]])
+    p = np.array([-4.0, -4.0 - g * dt])
+    step = cdopt.ContactStep.from_delassus(N, p, dt)
+    if law is not None:
+        N, p = np.kron(N, np.eye(2)), np.kron(p, [1.0, 0.0])
+        step = cdopt.ContactStep.from_delassus(N, p, dt, friction=cdopt.Friction([0.5, 0.5]))
+    data = (cdopt.ClassicCD(step) if law is None else cdopt.FrictionalCD(step, law)).data
+
+    def certificate(weight):
+        f = np.zeros(data.rows)
+        f[:: data.d] = 4.0 / dt - weight, weight
+        return cdopt.certify(data, None, f)
+
+    assert certificate(g * ratio).ok
+    assert certificate(g * ratio * (1.0 + 1e-5)).ok
+    for wrong in (0.99, 0.999, 1.001, 1.01):
+        assert not certificate(g * ratio * wrong).ok
+    np.testing.assert_allclose(certificate(g * ratio * 0.999)["motion"], 2e-6, rtol=1e-2)

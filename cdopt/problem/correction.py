@@ -1,0 +1,245 @@
+"""Rigid steps corrected once at the contacts that press: the change of motions or forces.
+
+A gap may be small on the local scale and yet change a motion or a force much, as that of a heavy
+body on a light one. No residual of a single contact shows it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt.problem.active_set import CHANGES, MOST, PartStep
+from cdopt.problem.contact_problem import ContactProblem, LocalScales
+from cdopt.problem.residual import Condition
+from cdopt.problem.scales import NEIGHBOUR
+from cdopt.problem.scaling import components
+
+_SIGN = 1e-6  # of the local load or speed: forces that pull, gaps that close by less do not
+_MAGNIFIED = 1e3  # times as far as the gaps' own share the motion may be off,
+_MAGNIFIED_BY_N = 5e2  # and forces where N alone is known
+_DOUBT = 1e-2  # of the local speed: answers with larger errors are wrong anyway
+_NULL = 1e-12  # eigenvalues of N below this share of the largest belong to no force
+_TIED = 1e-8  # a share of a self-balanced state above round-off
+_PASSES = 2  # of refinement
+_CERTAIN = 10.0  # times what is uncertain of it, a load counts
+
+
+def motion_condition(
+    data: ContactProblem,
+    f: FloatArray,
+    local: LocalScales,
+    kept: BoolArray,
+    taken: BoolArray,
+    off: FloatArray,
+) -> tuple[Condition, ...]:
+    """Change of the motion if gaps are closed exactly: √m δv of each dof, over 10³ √E_b.
+
+    A gap between a heavy body and a light one that others support may be small on the scale of the
+    light one, but moves the heavy one fully. So the answer with forces f (rows,) is corrected once:
+    forces of the rows ``taken`` (rows,) vanish, as they push across open gaps, and those of the
+    rows ``kept`` (rows,), A, make rates zero, as contacts press and stick,
+
+        δv = −Δt M⁻¹Bᵀf₀ − M^(−1/2) (B_A M^(−1/2))⁺ (g − Δt B M⁻¹Bᵀf₀)_A.
+
+    Supports close together magnify gaps within the tolerance, so δv counts a thousandth.
+    Contacts that would then pull are opened and those that would close are kept, a few times. A
+    part for which this does not end counts zero, and so do large ones, those of one body and
+    those in which an error ``off`` (nc,) in m/s is not small. Zero for round-off. If N alone is
+    known, forces are judged in place of bodies: see ``_Coupled``.
+    """
+    by_bodies, part, count = data.inertia is not None, data.row_part, data.parts.count
+    if by_bodies and local.body_energy.size < 2:
+        return ()
+    rows = _rows(data, f, local, off)
+    wrong = np.where(kept, rows.beyond, np.where(taken, f, 0.0)) != 0.0
+    many, errors = (np.bincount(part[some], minlength=count) for some in (kept, wrong))
+    errors[data.parts.contact[~(off <= _DOUBT * local.speed)]] = 0
+    if by_bodies:
+        _, first = np.unique(data.bodies.label, return_index=True)
+        errors[np.bincount(data.parts.dof[first], minlength=count) < 2] = 0
+    error, scale = np.zeros((2, data.nv if by_bodies else data.nc))
+    if by_bodies:
+        scale = _MAGNIFIED * np.sqrt(local.body_energy)[data.bodies.label]
+    for k in np.flatnonzero((many > 1) & (many <= MOST) & (errors > 0)):
+        here, dofs = np.flatnonzero(part == k), np.flatnonzero(data.parts.dof == k)
+        if dofs.size > 3 * MOST:
+            continue
+        own = rows.of(here)
+        if by_bodies:
+            found = _settled(_Bodies(data, here, dofs), own, kept[here], taken[here])
+            error[dofs] = 0.0 if found is None else np.abs(found.moved)
+            continue
+        piece = _Coupled(data.products[here][:, here].toarray(), own)
+        found = _settled(piece, own, kept[here], taken[here])
+        if found is not None:
+            at, error[at], scale[at] = piece.clusters(found)
+    if not error.any():
+        return ()
+    of = data.parts.dof if by_bodies else data.parts.contact
+    return (Condition("motion", "m/s √kg", error, scale, 0.0 * error, part=of),)
+
+
+class _PartAnswer(NamedTuple):
+    """Of an answer: (n,) arrays of the rows of a part.
+
+    Attributes
+    ----------
+    f, gap, beyond, round_off : N, m/s, m/s beyond round-off, and that.
+    one_sided : whether the row is that of a normal force which does not pull.
+    contact : of each row.
+    speed, force : the local scales, m/s and N.
+    error : N, of the forces by the residuals of their contacts.
+    """
+
+    f: FloatArray
+    gap: FloatArray
+    beyond: FloatArray
+    round_off: FloatArray
+    one_sided: BoolArray
+    contact: IntArray
+    speed: FloatArray
+    force: FloatArray
+    error: FloatArray
+
+    def of(self, rows: IntArray) -> _PartAnswer:
+        """Those of some ``rows`` (k,)."""
+        some: Any = [values[rows] for values in self]
+        return _PartAnswer(*some)
+
+
+def _rows(data: ContactProblem, f: FloatArray, local: LocalScales, off: FloatArray) -> _PartAnswer:
+    """Of all rows of an answer, whose contacts are ``off`` (nc,) by so many m/s."""
+    gap, round_off, cones = local.rates, local.gap_round_off, data.cones
+    beyond = np.sign(gap) * np.maximum(np.abs(gap) - round_off, 0.0)
+    one_sided = np.zeros(data.rows, dtype=bool)
+    one_sided[cones.ends[:-1]] = ~cones.bilateral
+    speed, mobility = cones.on_rows(local.speed), cones.on_rows(data.mobility)
+    error = cones.on_rows(off) * data.scales.lever / mobility
+    contact, force = cones.contact, speed / mobility
+    return _PartAnswer(f, gap, beyond, round_off, one_sided, contact, speed, force, error)
+
+
+class _Settled(NamedTuple):
+    """A corrected answer: which rows close, and the changes that this makes.
+
+    Attributes
+    ----------
+    closed : (n,) rows whose rates are made zero.
+    moved : √m δv (m,) in m/s √kg; without entries where bodies are not known.
+    pushed : (n,) N, changes of forces.
+    """
+
+    closed: BoolArray
+    moved: FloatArray
+    pushed: FloatArray
+
+
+def _settled(
+    piece: _Bodies | _Coupled, rows: _PartAnswer, some: BoolArray, gone: BoolArray
+) -> _Settled | None:
+    """The answer with the rows ``some`` (n,) closed and forces of those ``gone`` (n,) taken away.
+
+    None where contacts open and close without an end.
+    """
+    for tried in range(2 * CHANGES):
+        moved, pushed, rates = piece.closed(some, rows.beyond, np.where(gone, rows.f, 0.0))
+        force, speed = piece.slack(rows, some)
+        pull, close = rows.f + pushed + force, rows.gap + rates + speed
+        excess = np.where(some, pull / rows.force, close / rows.speed)
+        wrong = rows.one_sided & (np.where(some, pull, close) < 0.0)
+        if not wrong.any():
+            return _Settled(some, moved, pushed)
+        if tried >= CHANGES // 2:  # one at a time, where all at once would come back
+            wrong &= excess == excess[wrong].min()
+        opens = np.isin(rows.contact, rows.contact[wrong & some])
+        closes = wrong & ~some
+        some, gone = (some & ~opens) | closes, (gone | opens) & ~closes
+    return None
+
+
+class _Bodies(PartStep):
+    """The rows of one part whose bodies are known."""
+
+    def slack(self, rows: _PartAnswer, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """(n,) N and m/s: forces that pull and gaps that close by less do not."""
+        return _SIGN * rows.force, _SIGN * rows.speed
+
+
+class _Coupled:
+    """The rows (n,) of one part of which N alone is known.
+
+    Bodies are not named. A contact is judged by what it does while the other closed ones stay
+    closed: its mobility is then s = 1/(N_A⁻¹)_ii, its load s^½ |f| of the forces that close all,
+    and the error s^½ |δf| counts a 500th part. In place of a contact stands a *cluster* c: rows of
+    one contact, and those that share a self-balanced state, whose forces are not determined one by
+    one; s is then the inverse of (N_A⁺)_cc. Contacts that open by less than the answer's own errors
+    belong to A, as these errors choose between them. A cluster on which nothing acts but round-off,
+    or what ``error`` of forces that are not made anew leaves, takes a share of the local speed.
+    """
+
+    def __init__(self, N: FloatArray, rows: _PartAnswer) -> None:
+        root = np.sqrt(N.diagonal())
+        self.N, self.rows, self.root = N, rows, np.where(root > 0.0, root, 1.0)
+        self._known: tuple[BoolArray, FloatArray, FloatArray] | None = None
+
+    def closed(
+        self, closed: BoolArray, gap: FloatArray, pushes: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """As ``PartStep.closed``, without the motion."""
+        inverse, _ = self._inverse(closed)
+        root, change = self.root[closed], -pushes
+        for _ in range(_PASSES):
+            left = (gap + self.N @ change)[closed]
+            change[closed] -= inverse @ (left / root) / root
+        return np.zeros(0), change, self.N @ change
+
+    def slack(self, rows: _PartAnswer, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """(n,) N and m/s, what round-off leaves of forces and gaps; more of dependent forces."""
+        inverse, null = self._inverse(closed)
+        root, force = self.root[closed], _SIGN * rows.force
+        least = np.abs(inverse) @ (rows.round_off[closed] / root) / root
+        force[closed] = np.where(null.diagonal() > _TIED, force[closed], least)
+        return force, _CERTAIN * rows.round_off
+
+    def clusters(self, found: _Settled) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The first contact (k,) of each cluster, its error and 500 loads, m/s √kg (k,)."""
+        rows, gap = self.rows, self.rows.gap + self.N @ found.pushed
+        share = max(_SIGN, float((rows.error / rows.force).max()))
+        closed = found.closed | (rows.one_sided & (gap <= share * rows.speed))
+        inverse, null = self._inverse(closed)
+        root, contact = self.root[closed], rows.contact[closed]
+        left = ~closed & (rows.f + found.pushed != 0.0)
+        doubt = rows.round_off + np.abs(self.N[:, left]) @ rows.error[left]
+        blur = np.abs(inverse) @ (doubt[closed] / root)
+        change = root * found.pushed[closed]
+        force, speed = root * rows.f[closed] + change, rows.speed[closed] / root
+        row, other = np.nonzero((np.abs(null) > _TIED) | (contact[:, None] == contact))
+        label, count = components(row, other, root.size)
+        size = np.zeros((2, count))
+        for c in range(count):
+            here = np.flatnonzero(label == c)
+            values, vectors = np.linalg.eigh(inverse[np.ix_(here, here)])
+            used = values > 0.5 / closed.size  # the others are self-balanced: N has none above n
+            half = vectors[:, used].T / np.sqrt(values[used])[:, None]
+            error, load, least = (np.linalg.norm(half @ x[here]) for x in (change, force, blur))
+            if load <= _CERTAIN * least:
+                load = NEIGHBOUR * speed[here].max() * np.sqrt(values.max())
+            size[:, c] = error, load
+        _, first = np.unique(label, return_index=True)
+        return contact[first], size[0], _MAGNIFIED_BY_N * size[1]
+
+    def _inverse(self, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """N_A⁺ (a, a) of the ``closed`` rows, and the projector (a, a) on its null space.
+
+        N is here that of forces times the root of its diagonal.
+        """
+        if self._known is None or not np.array_equal(self._known[0], closed):
+            root = self.root[closed]
+            values, vectors = np.linalg.eigh(self.N[np.ix_(closed, closed)] / np.outer(root, root))
+            used = values > _NULL * values.max(initial=0.0)
+            half, null = vectors[:, used] / np.sqrt(values[used]), vectors[:, ~used]
+            self._known = closed, half @ half.T, null @ null.T
+        return self._known[1:]
