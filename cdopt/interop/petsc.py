@@ -2,8 +2,8 @@
 
 ``PETSc(processes=2)`` is a backend of ``NoTensionTruss`` and of the second step of
 ``CompatibleCD``. On Debian ``apt-get install python3-petsc4py openmpi-bin`` brings PETSc for the
-system's Python; elsewhere ``pip install petsc4py`` builds it. It is not imported here:
-``mpiexec`` runs ``petsc_process.py``, here or on a cluster.
+system's Python. It is not imported here: ``mpiexec`` runs
+``petsc_process.py``, here or on a cluster.
 """
 
 from __future__ import annotations
@@ -60,7 +60,13 @@ def why_unavailable() -> str | None:
     """Why PETSc is not available; None if it is."""
     if python() is None:
         return f"PETSc is not installed; {_INSTALL}"
-    return None if shutil.which("mpiexec") else f"mpiexec is not installed; {_INSTALL}"
+    return None if _launcher() else f"mpiexec is not installed; {_INSTALL}"
+
+
+def _launcher() -> str | None:
+    """The ``mpiexec`` of the Python that has PETSc: another MPI's starts processes on their own."""
+    found = python() or sys.executable
+    return shutil.which("mpiexec", path=str(Path(found).parent)) or shutil.which("mpiexec")
 
 
 def environment() -> dict[str, str]:
@@ -219,7 +225,7 @@ def solve_folder(folder: str | Path, processes: int, time_limit: float = np.inf)
     missing = why_unavailable()
     if missing is not None:
         raise BackendUnavailable("petsc", missing)
-    command: list[Any] = ["mpiexec", "-n", str(processes), python(), str(PROGRAM), str(folder)]
+    command: list[Any] = [_launcher(), "-n", str(processes), python(), str(PROGRAM), str(folder)]
     run = partial(subprocess.run, env=environment(), capture_output=True, text=True, check=False)
     try:
         done = run(command, timeout=None if np.isinf(time_limit) else time_limit)
@@ -229,4 +235,7 @@ def solve_folder(folder: str | Path, processes: int, time_limit: float = np.inf)
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in lines if "Error" in line]
         return ([*errors, *lines[-1:], f"code {done.returncode}"])[0].strip()[:200]
+    shared = json.loads((Path(folder) / "answer.json").read_text())["processes"]
+    if shared != processes:
+        return f"mpiexec is of another MPI than PETSc: {processes} processes of {shared} each"
     return None

@@ -6,16 +6,15 @@ it: ``truss.json`` with ``contacts``, ``dofs``, ``block`` (dofs of each body, in
 ``load.npy``, ``opening.npy`` and ``stiffness.npy``; all in units that make them of order one. Each
 process reads only its contacts and bodies, so that no process needs the whole network.
 
-min Σ w(c) + F̃ᵀu over u, with c = −B u − opening, by a semismooth Newton method with exact line
-searches. Systems Bᵀ D B are never assembled: PETSc's conjugate gradients take products with B and
-Bᵀ, and the blocks of the bodies as preconditioner. The answer is ``u.npy`` and ``f.npy``;
+min Σ w(c) + F̃ᵀu over u, with c = −B u − opening, by PETSc's Newton method (SNES), whose line search
+finds where the gradient along a step vanishes. Its systems Bᵀ D B are assembled and solved by
+conjugate gradients with the blocks of the bodies. The answer is ``u.npy`` and ``f.npy``;
 ``answer.json`` has iterations, seconds and the residuals of the certificate, computed in parallel.
 """
 
 from __future__ import annotations
 
 import importlib
-import itertools
 import json
 import sys
 import time
@@ -24,11 +23,18 @@ from typing import Any
 
 import numpy as np
 
-_SHIFT = 1e-10  # of the mean stiffness: bodies without contacts leave the tangent singular
+_SHIFT = 1e-8  # of the mean stiffness: bodies without contacts leave the tangent singular
 _OPEN = 1e-3  # share of its stiffness that an open contact keeps in the tangent, at first
-_LOOSE, _TIGHT = 0.1, 1e-4  # relative residuals to which systems are solved
-_ITERATIONS = 5000  # of conjugate gradients in one Newton step
-_HALVINGS, _SLOPE = 60, 1e-3  # of a line search, at most; slope where it ends, relative
+_FIRST = 1e-2  # relative residual to which the network that can also pull is solved
+_OPTIONS = {  # of PETSc; Eisenstat & Walker decide how sharply systems are solved
+    "ksp_type": "cg",
+    "pc_type": "pbjacobi",
+    "snes_ksp_ew": "true",
+    "snes_ksp_ew_rtol0": "0.1",
+    "snes_ksp_ew_rtolmax": "0.01",
+    "snes_linesearch_type": "cp",
+    "snes_linesearch_max_it": "20",
+}
 
 
 class DistributedTruss:
@@ -53,7 +59,7 @@ class DistributedTruss:
             for name in ("stiffness", "opening")
         )
         self.exponent = float(self.stated["power"]) - 1.0
-        self.B = self._matrix(self.indptr, self.indices, self.data, self.block)
+        self.B = self._matrix(self.indptr, self.indices, self.data)
         self.u, self.row = self.B.createVecs()
         self.row.array[:] = self.k
         self.mean = self.row.sum() / nc
@@ -73,32 +79,23 @@ class DistributedTruss:
         size, rank = self.comm.getSize(), self.comm.getRank()
         return range(count * rank // size, count * (rank + 1) // size)
 
-    def _matrix(self, indptr: Any, indices: Any, data: Any, width: int) -> Any:
-        """Rows of this process, with ``width`` columns for each body."""
+    def _matrix(self, indptr: Any, indices: Any, data: Any) -> Any:
+        """B's rows of this process, with other values."""
         integer = self.PETSc.IntType
         rows = (len(self.rows), int(self.stated["contacts"]))
-        bodies = int(self.stated["dofs"]) // self.block
-        columns = (len(self.bodies) * width, bodies * width)
+        columns = (len(self.bodies) * self.block, int(self.stated["dofs"]))
         csr = (indptr.astype(integer), indices.astype(integer), data)
         return self.PETSc.Mat().createAIJ((rows, columns), csr=csr, comm=self.comm)
 
     def _pair_bodies(self) -> None:
-        """Contacts with the bodies that they touch, and squares of B for the bodies' blocks."""
+        """Contacts with the bodies that they touch."""
         row = np.repeat(np.arange(len(self.rows)), np.diff(self.indptr))
-        body, place = np.divmod(self.indices, self.block)
+        body = self.indices // self.block
         starts = np.flatnonzero(np.r_[True, (np.diff(row) != 0) | (np.diff(body) != 0)][: len(row)])
-        pair = np.zeros(len(row), dtype=np.int64)
-        pair[starts[1:]] = 1
-        pair = np.cumsum(pair)
-        gradient = np.zeros((starts.size, self.block))
-        gradient[pair, place] = self.data
         self.pair_body = body[starts]
         self.pair_ptr = np.searchsorted(row[starts], np.arange(len(self.rows) + 1))
-        self.squares = {
-            (a, b): self._matrix(self.pair_ptr, self.pair_body, gradient[:, a] * gradient[:, b], 1)
-            for a, b in itertools.combinations_with_replacement(range(self.block), 2)
-        }
-        self.of_bodies = self.squares[0, 0].createVecRight()
+        shared = len(self.bodies), int(self.stated["dofs"]) // self.block
+        self.of_bodies = self.PETSc.Vec().createMPI(shared, comm=self.comm)
 
     # --- loads -------------------------------------------------------------------------
 
@@ -122,100 +119,51 @@ class DistributedTruss:
         self.row.array[:] = values
         return float(self.row.sum())
 
-    # --- the tangent: PETSc calls mult and apply ---------------------------------------
-
-    def set_tangent(self, c: Any, share: float) -> None:
-        """Tangent at overlaps c; open contacts keep a share of their stiffness."""
-        self.D = share * self.k
-        closed = c > 0.0
-        slope = self.exponent * c[closed] ** (self.exponent - 1.0)
-        self.D[closed] = self.k[closed] * np.maximum(slope, share)
-        blocks = np.zeros((len(self.bodies), self.block, self.block))
-        for (a, b), square in self.squares.items():
-            self.row.array[:] = self.D
-            square.multTranspose(self.row, self.of_bodies)
-            blocks[:, a, b] = blocks[:, b, a] = self.of_bodies.array
-        blocks += _SHIFT * self.mean * np.eye(self.block)
-        self.inverse = np.linalg.inv(blocks)
-
-    def mult(self, _matrix: Any, x: Any, y: Any) -> None:
-        """y = (Bᵀ D B + shift) x."""
-        self.B.mult(x, self.row)
-        self.row.array[:] = self.row.array * self.D
-        self.B.multTranspose(self.row, y)
-        y.axpy(_SHIFT * self.mean, x)
-
-    def apply(self, _preconditioner: Any, x: Any, y: Any) -> None:
-        """y = x, by the inverse block of each body."""
-        rows = x.array_r.reshape(-1, self.block)
-        y.array[:] = np.einsum("kij,kj->ki", self.inverse, rows).ravel()
-
     # --- Newton's method ---------------------------------------------------------------
+
+    def assemble(self, D: Any, tangent: Any) -> None:
+        """The tangent Bᵀ D B with a small shift, for D of this process's contacts."""
+        self.B.copy(self.weighted)
+        self.row.array[:] = np.sqrt(D)
+        self.weighted.diagonalScale(L=self.row)
+        self.weighted.transposeMatMult(self.weighted, result=tangent)
+        tangent.shift(_SHIFT * self.mean)
 
     def solve(self) -> dict[str, Any]:
         """The displacement into ``u``; steps, iterations and whether the accuracy is reached."""
-        accuracy, last = float(self.stated["accuracy"]), int(self.stated["max_steps"])
-        solver, iterations, steps = self._conjugate_gradients(), 0, 0
-        g, d = self.u.duplicate(), self.u.duplicate()
-        c = -self.opening  # of u = 0, where every contact is a spring that can also pull
-        self.gradient(self.k * c, g)
-        self.set_tangent(c, 1.0)
-        tolerance = _LOOSE
-        while True:
-            solver.setTolerances(rtol=tolerance, max_it=_ITERATIONS)
-            solver.solve(-g, d)
-            iterations += solver.getIterationNumber()
-            self.u.axpy(1.0 if steps == 0 else self._line_search(c, d), d)
-            steps += 1
-            c = self.overlap(self.u)
-            self.gradient(self.force(c), g)
-            residual = float(g.norm(self.PETSc.NormType.INFINITY))
-            if residual <= accuracy or steps >= last:
-                break
-            self.set_tangent(c, _OPEN * min(1.0, residual))
-            tolerance = min(_LOOSE, max(residual**0.5, _TIGHT))
-        met = residual <= accuracy
-        return {"steps": steps, "iterations": iterations, "residual": residual, "met": met}
+        self.weighted = self.B.copy()
+        tangent, g = self.B.transposeMatMult(self.B), self.u.duplicate()
+        tangent.setBlockSize(self.block)
+        self.assemble(self.k, tangent)  # of u = 0, where every contact is a spring that can pull
+        self.gradient(-self.k * self.opening, g)
+        linear = self.PETSc.KSP().create(self.comm)
+        linear.setOperators(tangent)
+        linear.setTolerances(rtol=_FIRST)
+        linear.setFromOptions()
+        linear.solve(-g, self.u)
+        solver, accuracy = self.PETSc.SNES().create(self.comm), float(self.stated["accuracy"])
+        solver.setFunction(self._slope, g)
+        solver.setJacobian(self._tangent, tangent)
+        most = int(self.stated["max_steps"])
+        solver.setTolerances(atol=accuracy, rtol=0.0, stol=0.0, max_it=most)
+        solver.setFromOptions()
+        solver.solve(None, self.u)
+        self._slope(solver, self.u, g)
+        residual = float(g.norm(self.PETSc.NormType.INFINITY))
+        iterations = linear.getIterationNumber() + solver.getLinearSolveIterations()
+        steps = {"steps": solver.getIterationNumber(), "iterations": iterations}
+        return steps | {"residual": residual, "met": residual <= accuracy}
 
-    def _conjugate_gradients(self) -> Any:
-        """PETSc's, with the tangent and the blocks of this object."""
-        solver, matrix = self.PETSc.KSP().create(self.comm), self.PETSc.Mat()
-        matrix.createPython((self.u.getSizes(), self.u.getSizes()), self, self.comm)
-        matrix.setUp()
-        solver.setOperators(matrix)
-        solver.setType("cg")
-        solver.getPC().setType("python")
-        solver.getPC().setPythonContext(self)
-        return solver
+    def _slope(self, _solver: Any, u: Any, g: Any) -> None:
+        """PETSc asks for the gradient at u."""
+        self.gradient(self.force(self.overlap(u)), g)
 
-    def _line_search(self, c: Any, d: Any) -> float:
-        """The length along d at which the energy, which is convex, has no slope."""
-        load = self.u.duplicate()
-        load.array[:] = self.load
-        work = load.dot(d)
-        self.B.mult(d, self.row)
-        closing = -self.row.array
-
-        def slope(t: float) -> float:
-            return float(work + self.total(self.force(c + t * closing) * closing))
-
-        low, high, at_low = 0.0, 1.0, slope(0.0)
-        at_high, enough = slope(high), _SLOPE * abs(at_low)
-        while at_high < -enough and high < 1e6:
-            low, high, at_low = high, 4.0 * high, at_high
-            at_high = slope(high)
-        t, here, halvings = high, at_high, 0
-        while abs(here) > enough and halvings < _HALVINGS:
-            halvings += 1
-            margin = 0.05 * (high - low)
-            t = low - at_low * (high - low) / (at_high - at_low)
-            t = min(max(t, low + margin), high - margin)
-            here = slope(t)
-            if here < 0.0:
-                low, at_low = t, here
-            else:
-                high, at_high = t, here
-        return t
+    def _tangent(self, solver: Any, u: Any, tangent: Any, _preconditioner: Any) -> None:
+        """PETSc asks for the tangent at u, in which open contacts keep some of their stiffness."""
+        c, share = self.overlap(u), _OPEN * min(1.0, solver.getFunctionNorm())
+        slope, closed = np.full(c.size, share), c > 0.0
+        slope[closed] = np.maximum(self.exponent * c[closed] ** (self.exponent - 1.0), share)
+        self.assemble(self.k * slope, tangent)
 
     # --- the certificate ---------------------------------------------------------------
 
@@ -226,7 +174,7 @@ class DistributedTruss:
         """
         c, g = self.overlap(self.u), self.u.duplicate()
         f = self.force(c)
-        absolute = self._matrix(self.indptr, self.indices, np.abs(self.data), self.block)
+        absolute = self._matrix(self.indptr, self.indices, np.abs(self.data))
         self.row.array[:] = f
         absolute.multTranspose(self.row, g)
         acting = np.maximum(g.array, np.abs(self.load)).reshape(-1, self.block)
@@ -269,7 +217,7 @@ class DistributedTruss:
 def main(folder: Path) -> None:
     """Read, solve, certify and write; every process its share."""
     petsc4py: Any = importlib.import_module("petsc4py")
-    petsc4py.init([])
+    petsc4py.init(["truss", *(part for k, v in _OPTIONS.items() for part in (f"-{k}", v))])
     PETSc: Any = importlib.import_module("petsc4py.PETSc")
     times = [time.perf_counter()]
     truss = DistributedTruss(folder, PETSc)

@@ -84,3 +84,14 @@ def test_a_truss_that_ends_early_or_does_not_start_says_so(tmp_path: Path) -> No
     assert early.status == "iteration limit"
     assert "json" in str(petsc.solve_folder(tmp_path, 1))
     assert petsc.solve_folder(tmp_path, 1, 0.01) == "time limit"
+
+
+def test_processes_that_share_nothing_are_a_failure(monkeypatch, tmp_path: Path) -> None:
+    """As another MPI's mpiexec starts them."""
+    launcher = tmp_path / "mpiexec"
+    launcher.write_text("#!/bin/sh\nexit 0\n")
+    launcher.chmod(0o755)
+    (tmp_path / "answer.json").write_text(json.dumps({"processes": 1}))
+    monkeypatch.setattr(petsc, "python", lambda: str(tmp_path / "python3"))
+    assert "another MPI" in str(petsc.solve_folder(tmp_path, 2))
+    assert petsc.solve_folder(tmp_path, 1) is None
