@@ -6,22 +6,22 @@ e from changes of stiffness, power and friction, and K = −∂f/∂(B u),
     Bᵀ df = dF̃ − dBᵀ f,    df = e − K (B du + dB u),
 
 which differentiates equation (36) of Olsen & Kamrin (2018), or the network with friction, once
-more (``hyperstatic.tangent``).
+more (``hyperstatic.tangent``). Contacts that slide in the motion bear forces along rays that turn
+with it, which is part of e.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
-from cdopt._util.errors import Unsupported
-from cdopt.formulations import CompatibleCD, CompatibleFriction
+from cdopt.formulations import CompatibleCD, CompatibleFriction, FrictionNetwork, NetworkForces
 from cdopt.gradients.derivatives import Derivatives, Kink, StepDerivatives
 from cdopt.gradients.parameters import Parameter
 from cdopt.gradients.step_tangent import Result
@@ -30,6 +30,37 @@ from cdopt.hyperstatic.tangent import Tangent
 from cdopt.hyperstatic.truss_tangent import TrussTangent
 from cdopt.problem import StepSolution
 from cdopt.problem.joint_elimination import Eliminated
+
+
+class Turning(NamedTuple):
+    """How forces along the rays of sliding contacts turn, at motions u of the network as they are.
+
+    Attributes
+    ----------
+    by_rates : (rows, rows) by the rates of the motion, N s/m. by_mu : (nc, d) N, by μ.
+    """
+
+    by_rates: sp.csr_array
+    by_mu: FloatArray
+
+    @staticmethod
+    def of(network: FrictionNetwork, forces: NetworkForces, slip: FloatArray) -> Turning:
+        """Of f = r (rᵀD⁻¹y)/(rᵀD⁻¹r), r = (1, −μ ĝ_T), at rates g_T = ``slip`` (nc, d − 1)."""
+        y, (nc, d) = network.linearised(forces)[0], (network.nc, network.d)
+        speed = np.linalg.norm(slip, axis=1)
+        turns = network.slides & (network.mu > 0.0) & (forces.f > 0.0) & (speed > 0.0)
+        way = np.where(turns[:, None], slip, 0.0) / np.where(turns, speed, 1.0)[:, None]
+        ray, share = np.column_stack([np.ones(nc), -network.mu[:, None] * way]), forces.f[:, None]
+        seen = (y - 2.0 * share * ray) / network.D
+        seen /= np.sum(ray**2 / network.D, axis=1)[:, None]
+        by_ray = share[:, :, None] * np.eye(d) + ray[:, :, None] * seen[:, None, :]
+        across = np.zeros((nc, d, d))
+        across[:, 1:, 1:] = np.eye(d - 1) - way[:, :, None] * way[:, None, :]
+        rate = np.where(turns, -network.mu / np.where(turns, speed, 1.0), 0.0)
+        blocks = (by_ray @ across) * rate[:, None, None]
+        places = np.arange(nc), np.arange(nc + 1)
+        by_rates = sp.csr_array(sp.bsr_array((blocks, *places), shape=(nc * d, nc * d)))
+        return Turning(by_rates, -np.einsum("iab,ib->ia", by_ray[:, :, 1:], way))
 
 
 class CompatibleDerivatives(Derivatives):
@@ -41,6 +72,7 @@ class CompatibleDerivatives(Derivatives):
     tangent : of the network of closed contacts.
     joints : rigid ones, which the coordinates of the network keep; or None.
     u : (nv,) micro-displacement of all bodies. reactions : (nj,) N, compatible ones.
+    turning : of forces of sliding contacts; None without friction.
     """
 
     def __init__(
@@ -50,7 +82,9 @@ class CompatibleDerivatives(Derivatives):
         joints: Eliminated | None,
         u: FloatArray,
         reactions: FloatArray,
+        turning: Turning | None = None,
     ) -> None:
+        self.turning = turning
         self.motion, self.network, self.joints, self.u = motion, tangent, joints, u
         self.on_kink, self.step = motion.on_kink, motion.step
         core = motion.tangent
@@ -69,10 +103,10 @@ class CompatibleDerivatives(Derivatives):
             given["log_ratio"] = ("stiffness_ratio", step.friction.stiffness_ratio)
         found = []
         for known, e in network.parameters.items():
-            if known in network.refused:
-                continue
             name, value = given[known]
             each = (e.reshape(-1, d).T / value).T
+            if known == "mu" and self.turning is not None:
+                each = each + self.turning.by_mu
             found.append((name, self.motion.parameters.of_contacts(name, self._rows, each)))
         if network.power is not None:
             of_forces = self.motion.parameters.of_forces
@@ -113,6 +147,10 @@ class CompatibleDerivatives(Derivatives):
         for name, value in directions.items():
             if name in known:
                 e = e + np.asarray(known[name].push(value).forces)[self._rows]
+        if self.turning is not None:
+            core = self.motion.tangent
+            rates = core.G @ result.v_next + core.rates_of(change)
+            e = e + self.turning.by_rates @ rates[self._rows]
         if change.G is not None:
             load = load + change.G.T @ self._differs
             moved = change.G @ self.u
@@ -142,12 +180,18 @@ class CompatibleDerivatives(Derivatives):
         sprung, nothing = np.zeros(many), np.zeros(nv)
         # F̃ of the contacts as the load of all, which joints do not change along ``load``
         loads = cotangents.get("load", nothing) + load
-        pull = core.pull(Result(cotangents.get("v_next", nothing), loads, np.zeros(many)))
+        turned, speed = np.zeros(many), cotangents.get("v_next", nothing)
+        if self.turning is not None:
+            turned[self._rows] = self.turning.by_rates.T @ e
+            speed = speed + core.G.T @ turned
+        pull = core.pull(Result(speed, loads, np.zeros(many)))
+        pull.bias = pull.bias + turned
+        pull.G.add(turned, core.motion)
         pull.G.add(self._differs - core.forces, load)
         sprung[self._rows] = -(self.network.springs.T @ e)
         if self.joints is not None:
-            turned = self.joints.motions.lift @ (self.B.T @ sprung[self._rows])
-            sprung[self._rows.size :] = -turned
+            lifted = self.joints.motions.lift @ (self.B.T @ sprung[self._rows])
+            sprung[self._rows.size :] = -lifted
         pull.G.add(sprung, self.u)
         found = {name: p.pull(pull) for name, p in self.motion.parameters.known.items()}
         pull.forces = self.motion.parameters.on_rows(self._rows, e)
@@ -176,17 +220,15 @@ def frictionless(
 def with_friction(
     formulation: CompatibleFriction, answer: StepSolution, motion: StepDerivatives, tol: float
 ) -> CompatibleDerivatives:
-    """Those of ``CompatibleFriction``, where no contact slides in the motion, its ``answer``."""
+    """Those of ``CompatibleFriction``, whose motion is the ``answer``."""
     network = formulation.network(answer)
-    slides = np.flatnonzero(network.slides & (network.mu > 0.0))
-    if slides.size:
-        why = f"contacts slide in the motion, such as {slides[0]}, which turns their forces"
-        ways = ("v_next and load, by FrictionalCD",)
-        raise Unsupported("derivatives of compatible forces", why, ways)
     joints, forces = formulation.problem.joints, network.solve()
     reactions, u = np.zeros(0), forces.u
     if joints is not None and answer.v_next is not None:
         reactions = joints.reactions(answer.v_next, forces.f, forces.f_t)
         u = joints.motions.Z @ u
     tangent = FrictionTangent(network, forces, tol)
-    return CompatibleDerivatives(motion, tangent, joints, u, reactions)
+    turning = None
+    if answer.slip is not None and network.slides.any():
+        turning = Turning.of(network, forces, answer.slip)
+    return CompatibleDerivatives(motion, tangent, joints, u, reactions, turning)

@@ -14,7 +14,7 @@ from cdopt.formulations import CompliantCD, SoftCD, VariationalStep
 from cdopt.gradients.derivatives import Derivatives, Kink, StepDerivatives
 from cdopt.gradients.parameters import Parameter, StepParameters
 from cdopt.gradients.step_tangent import Change, Outer, Result, StepTangent
-from cdopt.problem import ContactStep, StepSolution, elastic_data
+from cdopt.problem import ContactStep, StepSolution, elastic_data, soft_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw, TwoSidedLaw
 from cdopt.problem.mass import MassMatrix
 
@@ -46,24 +46,29 @@ def compliant(
 
 def soft(formulation: SoftCD, answer: StepSolution, on_kink: str, tol: float) -> StepDerivatives:
     """Those of the regularised law of engines."""
-    step, data = formulation.step, formulation.data
+    joints, data, J = formulation.joints, formulation.data, None
+    step = formulation.step if joints is None else joints.given
     if not isinstance(step, ContactStep):
         why = "its rows are those of an engine"
         raise Unsupported("derivatives of SoftCD", why, ("SoftCD of a ContactStep",))
-    if formulation.joints is not None:
-        raise Unsupported("derivatives of SoftCD", "the step has joints", ("CompliantCD",))
     if answer.iterate is None:
         raise InvalidInput("solution", repr(answer), "a solution with an iterate")
     forces = np.asarray(answer.iterate.forces)
-    tangent = StepTangent(data, np.asarray(answer.v_next), forces, None, tol)
+    if step.joints is not None and answer.joint_forces is not None:
+        if formulation.springs is not None or formulation.own_bias:
+            why = "it has soft joints, or joints and a bias of its own"
+            raise Unsupported("derivatives of SoftCD", why, ("rigid joints", "CompliantCD"))
+        data, J = soft_data(step, formulation.compliance), step.joints.J
+        forces = np.append(forces, answer.joint_forces)
+    tangent = StepTangent(data, np.asarray(answer.v_next), forces, J, tol)
     parameters = StepParameters(tangent, step)
     every = np.arange(data.rows)
     parameters.add(
         Parameter(
             "compliance",
             (data.rows,),
-            lambda d: Change(bias=parameters.on_rows(every, forces * d)),
-            lambda pull: forces * pull.bias[every],
+            lambda d: Change(bias=parameters.on_rows(every, forces[every] * d)),
+            lambda pull: forces[every] * pull.bias[every],
         )
     )
     if formulation.own_bias:

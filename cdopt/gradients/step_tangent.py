@@ -291,8 +291,21 @@ class StepTangent:
     @cached_property
     def _idle_forces(self) -> FloatArray:
         """(rows + nj,) N, forces made at random that do nothing to the bodies."""
-        law = self._whole_law
-        return np.asarray(self._units[3] * (law.T @ self.saddle.idle))
+        idle = self._units[3] * (self._whole_law.T @ self.saddle.idle)
+        return np.where(self.loose, idle, 0.0)
+
+    def _require_isolated(self) -> None:
+        """Refuse Coulomb's law where sliding forces differ that hold the same rates.
+
+        Such answers are no single point: other forces and motions are next to this one.
+        """
+        if self._whole_law.by_rows or self.data.law != "coulomb" or not self.loose.any():
+            return
+        saddle = self.saddle
+        if network.rank_of(saddle.held, _RANK) != network.rank_of(saddle.pushed, _RANK):
+            contacts = self.loose_contacts.tolist()
+            why = f"sliding contacts, such as {contacts[0]}, leave the motion open to first order"
+            raise Unsupported("the derivative", why, ("law='associated'",))
 
     # --- changes -----------------------------------------------------------------------------
 
@@ -326,6 +339,7 @@ class StepTangent:
         ------
         Unsupported : rates that contacts which do the same cannot follow together.
         """
+        self._require_isolated()
         dt, G = self.data.dt, self.G
         forces = np.broadcast_to(np.asarray(change.forces, dtype=float), (G.shape[0],)).copy()
         if change.G is not None:
@@ -412,6 +426,7 @@ class StepTangent:
         ------
         Unsupported : cotangents of forces that are not determined.
         """
+        self._require_isolated()
         dt, saddle, law = self.data.dt, self.adjoint, self._whole_law
         unit, load_unit, speed, force = self._units
         by_load = self.mass.times(weights.load) / dt

@@ -59,7 +59,7 @@ def directions_of(step: Any, rng: np.random.Generator) -> dict[str, Any]:
 
 def exactly(values: dict[str, Any]) -> dict[str, Any]:
     """The same in mpmath."""
-    wide = {"M", "B", "B_t", "J", "damping_matrix"}
+    wide = {"M", "B", "G", "B_t", "J", "damping_matrix"}
     return {
         k: exact.mp.mpf(float(v)) if np.ndim(v) == 0 else exact.matrix(v) if k in wide
         else exact.column(v)

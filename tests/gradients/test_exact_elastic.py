@@ -14,6 +14,7 @@ import cdopt
 from cdopt import gradients
 
 ALPHA = 0.4
+SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))]
 
 
 def symmetric(x: Any) -> Any:
@@ -34,6 +35,7 @@ def base(rng: np.random.Generator, nc: int, nv: int) -> tuple[dict[str, Any], di
         "power": 2.5,
         "dt": dt,
     }
+    data["phi"][0] = -0.05  # one that presses
     ways = {k: np.abs(v).max() * rng.standard_normal(np.shape(v)) for k, v in data.items()}
     return data, {**ways, "M": symmetric(ways["M"]), "power": 0.3, "dt": 0.01}
 
@@ -73,7 +75,7 @@ def law(data: dict[str, Any], presses: Any, i: int, overlap: Any) -> Any:
     return data["stiffness"][i] * overlap ** (data["power"] - 1)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_compliant_steps(seed: int) -> None:
     rng = np.random.default_rng(seed)
     data, ways = base(rng, 4, 5)
@@ -103,9 +105,11 @@ def test_compliant_steps(seed: int) -> None:
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_soft_steps(d: int) -> None:
-    rng = np.random.default_rng(10 + d)
-    nc, nv = 3, 6
+@pytest.mark.parametrize("seed", SEEDS)
+def test_soft_steps(seed: int, d: int) -> None:
+    """Every other one with a rigid joint."""
+    rng = np.random.default_rng(10 + d + 10 * seed)
+    nc, nv, nj = 3, 6, seed % 2
     data, ways = base(rng, nc, nv)
     R = 1e-2 * rng.uniform(0.5, 2.0, nc).repeat(d)
     data |= {"compliance": R, "power": 2.0}
@@ -116,6 +120,10 @@ def test_soft_steps(d: int) -> None:
         data |= {"mu": rng.uniform(0.1, 0.4, nc), "B_t": B_t, "rate": rate}
         ways |= {k: rng.standard_normal(np.shape(data[k])) for k in ("mu", "B_t", "rate")}
         more = {"friction": cdopt.Friction(data["mu"], B_t, rate)}
+    if nj:
+        data |= {"J": rng.standard_normal((nj, nv)), "joint_rate": rng.standard_normal(nj)}
+        ways |= {k: rng.standard_normal(np.shape(data[k])) for k in ("J", "joint_rate")}
+        more["joints"] = cdopt.Joints(data["J"], data["joint_rate"])
     for name in ("stiffness", "power"):
         ways.pop(name)
     problem = cdopt.SoftCD(step_of(data, **more), R)
@@ -132,12 +140,14 @@ def test_soft_steps(d: int) -> None:
         def equations(z: Any, t: Any) -> list[Any]:
             s = exact.shifted(at, along, t)
             G, b, _ = exact.rows_of(s)
-            v, f = z[:nv], z[nv:]
+            v, f, held = z[:nv], z[nv : nv + nc * d], z[nv + nc * d :] if nj else []
             out = [
                 dot(s["M"], j, [v[k] - s["v"][k] for k in range(nv)])
                 - s["dt"] * (s["F_ext"][j] + fall(G, j, f))
+                - s["dt"] * sum(s["J"][i, j] * held[i] for i in range(nj))
                 for j in range(nv)
             ]
+            out += [dot(s["J"], i, v) + s["joint_rate"][i] for i in range(nj)]
             for i in range(nc):
                 g = [
                     dot(G, r, v) + b[r] + s["compliance"][r] * f[r] for r in range(i * d, i * d + d)
@@ -153,16 +163,18 @@ def test_soft_steps(d: int) -> None:
                     out += [x * size + mu * own[0] * y for x, y in zip(own[1:], g[1:], strict=True)]
             return out
 
-        start = [mp.mpf(float(x)) for x in (*solution.v_next, *rows.ravel())]
+        reactions = solution.joint_forces if nj else []
+        start = [mp.mpf(float(x)) for x in (*solution.v_next, *rows.ravel(), *reactions)]
         _, slope = exact.slope_along(equations, start, mp.mpf(10) ** -12)
-    table = np.array(slope[nv:], dtype=float).reshape(nc, d)
+    table = np.array(slope[nv : nv + nc * d], dtype=float).reshape(nc, d)
     expected = {"v_next": slope[:nv], "f": table[:, 0]}
+    expected |= {"joint_forces": slope[nv + nc * d :]} if nj else {}
     compare(
         gradients.of(problem, solution), ways, expected | ({} if d == 1 else {"f_t": table[:, 1:]})
     )
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_variational_steps(seed: int) -> None:
     rng = np.random.default_rng(20 + seed)
     nc, nv = 4, 5
@@ -204,8 +216,9 @@ def test_variational_steps(seed: int) -> None:
 
 
 @pytest.mark.parametrize("power", [1.5, 2.0, 2.5])
-def test_trusses_and_equilibria(power: float) -> None:
-    rng = np.random.default_rng(31)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_trusses_and_equilibria(seed: int, power: float) -> None:
+    rng = np.random.default_rng(31 + seed)
     nc, nv = 6, 3
     B = np.abs(rng.standard_normal((nc, nv)))
     data = {"B": B, "stiffness": 1e3 * rng.uniform(0.5, 2.0, nc), "power": power}

@@ -148,6 +148,85 @@ def test_compatible_friction(flow: str) -> None:
     np.testing.assert_allclose(pull["stiffness"] @ way, ahead, rtol=1e-9)
 
 
+def sliding_block(**change: Any) -> cdopt.ContactStep:
+    """A table that rests on four legs, and a block that turns and slides on it on three feet."""
+
+    def row(n: Any, p: Any) -> Any:
+        return np.append(n, np.cross(p, n))
+
+    def rows(n: Any) -> list[Any]:
+        feet, still = np.array([[0.3, 0.0], [-0.2, 0.25], [-0.1, -0.3]]), np.zeros(6)
+        legs = [np.append(row(n, [*q, -0.5]), still) for q in FEET]
+        return legs + [np.append(-row(n, [*q, 0.5]), row(n, [*q, -0.1])) for q in feet]
+
+    up, first, second = (rows(n) for n in np.eye(3)[[2, 0, 1]])
+    data = {
+        "M": np.diag([5, 5, 5, 1, 1, 1.5, 2, 2, 2, 0.3, 0.3, 0.5]),
+        "v": np.array([0, 0, 0, 0, 0, 0, 1, 0.3, 0, 0, 0, 0.8]),
+        "F_ext": np.array([0.2, 0.1, -50, 1.0, 0.5, 0, 0.4, 0.1, -20, 0.3, 0.2, 0.1]),
+        "stiffness": np.array([1, 1.3, 0.8, 1.1, 1.0, 1.2, 0.9]),
+        "mu": np.array([0.6, 0.65, 0.7, 0.6, 0.3, 0.25, 0.2]),
+        "rate": np.zeros((7, 2)),
+        "B_t": np.stack([first, second], axis=1).reshape(14, 12),
+    }
+    data |= {name: data[name] + way for name, way in change.items()}
+    rough = cdopt.Friction(data["mu"], data["B_t"], data["rate"], stiffness_ratio=0.8)
+    return cdopt.ContactStep(
+        data["M"], up, np.zeros(7), data["v"], data["F_ext"], 1e-2, stiffness=data["stiffness"],
+        friction=rough,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+def test_compatible_forces_follow_contacts_that_slide(law: str) -> None:
+    def forces(step: Any) -> tuple[Any, Any, Any]:
+        problem = cdopt.CompatibleFriction(step, law=law, flow="associated")
+        motion = problem.problem.solve("newton", accuracy=1e-14)
+        return problem, motion, problem.network(motion).solve()
+
+    problem, motion, _ = forces(sliding_block())
+    assert (np.linalg.norm(motion.slip, axis=1) > 1e-3).tolist() == [False] * 4 + [True] * 3
+    derivatives, rng, h = gradients.of(problem, motion), np.random.default_rng(3), 3e-5
+    weights = {k: rng.standard_normal(shape) for k, shape in derivatives.outputs.items()}
+    pull = derivatives.vjp(**weights)
+    slides = np.append(np.zeros(4), np.ones(3))
+    stored = sliding_block().friction.B_t.toarray()
+    ways = {
+        "v": 0.1 * rng.standard_normal(12),
+        "mu": 0.1 * rng.standard_normal(7),
+        "stiffness": rng.standard_normal(7),
+        "rate": np.outer(slides, [0.1, 0.05]),
+        "B_t": 0.1 * stored * np.repeat(slides, 2)[:, None],
+    }
+    for name, way in ways.items():
+        found = derivatives.jvp(**{name: way})
+        ends = [forces(sliding_block(**{name: t * way}))[2] for t in (h, -h)]
+        for key in ("f", "f_t"):
+            slope = (getattr(ends[0], key) - getattr(ends[1], key)) / (2 * h)
+            np.testing.assert_allclose(found[key], slope, atol=1e-5 * np.abs(slope).max())
+        ahead = sum(float(np.sum(found[key] * w)) for key, w in weights.items())
+        entries = pull[name].toarray() if hasattr(pull[name], "toarray") else pull[name]
+        assert float(np.sum(entries * way)) == pytest.approx(ahead, rel=1e-9), name
+
+
+def test_motion_that_sliding_contacts_leave_open_is_refused() -> None:
+    """Four feet that turn as they slide: rates of rank three, forces of rank four."""
+    feet = [np.append([0.0, 0.0, 1.0], np.cross([*q, -0.1], [0, 0, 1.0])) for q in 0.4 * FEET]
+    sides = [np.append(n, np.cross([*q, -0.1], n)) for q in 0.4 * FEET for n in np.eye(3)[:2]]
+    step = cdopt.ContactStep(
+        np.diag([2, 2, 2, 0.3, 0.3, 0.5]), feet, np.zeros(4), [1.0, 0.3, 0, 0, 0, 0.8],
+        [1, 0.5, -20, 0.4, 0.3, 0.1], 1e-2,
+        friction=cdopt.Friction([0.3, 0.25, 0.35, 0.3], sides),
+    )  # fmt: skip
+    derivatives = gradients.of(cdopt.FrictionalCD(step))
+    for product, given in ((derivatives.jvp, {"F_ext": 1.0}), (derivatives.vjp, {"v_next": 1.0})):
+        value = {name: np.full(6, one) for name, one in given.items()}
+        with pytest.raises(cdopt.Unsupported, match="leave the motion open"):
+            product(**value)
+    associated = gradients.of(cdopt.FrictionalCD(step, "associated"))
+    assert np.isfinite(associated.jvp(F_ext=np.ones(6))["v_next"]).all()
+
+
 def test_steps_by_n_and_p_alone_are_refused() -> None:
     step = cdopt.ContactStep.from_delassus(np.eye(1), [-1.0])
     with pytest.raises(cdopt.Unsupported, match="N and p alone"):
