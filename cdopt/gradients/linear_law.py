@@ -14,13 +14,15 @@ the law takes them. Where Coulomb's contacts slide T and Rᵀ differ, and D is n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem import Cones, ContactProblem
 
+_PRESSES = 1e-6  # share of force and rates, of a contact of which one is zero
 _HELD = 1e-12  # an eigenvalue of S this near to one is one
 
 
@@ -59,10 +61,56 @@ class LinearLaw:
         return LinearLaw(T, R, D, self.margin)
 
 
-def linear_law(data: ContactProblem, f: FloatArray, g: FloatArray, held: BoolArray) -> LinearLaw:
+class Sides(NamedTuple):
+    """Sides of kinks of friction: contacts at the onset of slip, or that slide without force.
+
+    Attributes
+    ----------
+    contacts : (n,). way, rate : (n, d) one more direction of force and the rate that goes with it:
+        both may grow from zero, one of them at a time. others : (n,) whether the directions across
+        ``way`` are held. shift : (n, d) derivative of de Saxcé's shift.
+    held : (n,) the side: whether the rate stays zero, else the force.
+    idle : (n,) contacts with neither force nor rate, which have more than two sides.
+    """
+
+    contacts: IntArray
+    way: FloatArray
+    rate: FloatArray
+    others: BoolArray
+    shift: FloatArray
+    held: BoolArray
+    idle: BoolArray
+
+    @staticmethod
+    def of(data: ContactProblem, f: FloatArray, g: FloatArray, contacts: IntArray) -> Sides:
+        """Those of ``contacts`` at forces f and rates g (rows,), both scaled; none held."""
+        cones = data.scaled_cones
+        forces, rates, mu = (x[contacts] for x in (cones.table(f), cones.table(g), cones.mu))
+        presses = forces[:, 0] > _PRESSES * (np.abs(forces[:, 0]) + np.abs(rates).max(axis=1))
+        slip = np.where(presses[:, None], -forces[:, 1:], rates[:, 1:])
+        size = np.linalg.norm(slip, axis=1)[:, None]
+        slip = mu[:, None] * slip / np.where(size > 0.0, size, 1.0)
+        length = np.sqrt(1.0 + mu**2)[:, None]
+        sticks = np.hstack([mu[:, None], slip / np.where(mu > 0.0, mu, 1.0)[:, None]]) / length
+        begins = np.hstack([np.ones_like(size), -slip]) / length
+        way = np.where(presses[:, None], sticks, begins)
+        shift = np.hstack([np.zeros_like(size), slip if data.law == "coulomb" else 0.0 * slip])
+        rate, none = way + way[:, :1] * shift, np.zeros(contacts.size, dtype=bool)
+        idle = ~presses & (mu > 0.0) & (size[:, 0] <= _PRESSES)
+        return Sides(contacts, way, rate, presses, shift, none, idle)
+
+
+def linear_law(
+    data: ContactProblem,
+    f: FloatArray,
+    g: FloatArray,
+    held: BoolArray,
+    sides: Sides | None = None,
+) -> LinearLaw:
     """The law of ``data`` at forces f and rates g (rows,), both scaled.
 
     Contacts that are ``held`` (nc,) press, whatever f is: in other admissible forces they do.
+    ``sides`` are those of contacts at kinks of friction.
     """
     scaled, cones = data.scaled(), data.scaled_cones
     law = scaled.compliance
@@ -87,7 +135,7 @@ def linear_law(data: ContactProblem, f: FloatArray, g: FloatArray, held: BoolArr
         y = weight * f - g
         presses = np.asarray(cones.bilateral) | (y > 0.0) | held
         return _of_rows(presses, np.zeros(g.size), np.where(held, np.inf, cones.margin(y)))
-    return _of_cones(data, weight, f, g, held)
+    return _of_cones(data, weight, f, g, held, sides)
 
 
 def _of_rows(presses: BoolArray, springs: FloatArray, margin: FloatArray) -> LinearLaw:
@@ -100,20 +148,36 @@ def _of_rows(presses: BoolArray, springs: FloatArray, margin: FloatArray) -> Lin
 
 
 def _of_cones(
-    data: ContactProblem, weight: FloatArray, f: FloatArray, g: FloatArray, rests: BoolArray
+    data: ContactProblem,
+    weight: FloatArray,
+    f: FloatArray,
+    g: FloatArray,
+    rests: BoolArray,
+    sides: Sides | None,
 ) -> LinearLaw:
     """Rigid contacts in cones of several rows, by the eigenvalues of S; some (nc,) rest."""
     cones, coulomb = data.scaled_cones, data.law == "coulomb"
     y = weight * f - (cones.shifted(g) if coulomb else g)
     S = cones.projection_derivative(y)
     S[rests] = np.eye(cones.d)
+    settled = rests.copy()
+    if sides is not None:
+        along = sides.way[:, :, None] * sides.way[:, None, :]
+        across = sides.others[:, None, None] * (np.eye(cones.d) - along)
+        S[sides.contacts], settled[sides.contacts] = (
+            across + sides.held[:, None, None] * along,
+            True,
+        )
     values, vectors = np.linalg.eigh(S)
     held = values > 1.0 - _HELD
     give = np.where(held, 0.0, 1.0 / np.where(held, 1.0, 1.0 - values)) / cones.table(weight)[:, :1]
     follow = np.einsum("iab,ib,icb->iac", vectors, values * give, vectors)
     bend = np.broadcast_to(np.eye(cones.d), follow.shape).copy()
     if coulomb:
-        bend[:, 0] += cones.shift_gradient(g)
+        shift = cones.shift_gradient(g)
+        if sides is not None:
+            shift[sides.contacts] = sides.shift
+        bend[:, 0] += shift
     T, R = (
         _directions(cones, vectors, held),
         _directions(cones, bend.transpose(0, 2, 1) @ vectors, held),
@@ -122,12 +186,12 @@ def _of_cones(
         T,
         sp.csr_array(R.T),
         _sparse(cones, follow @ bend),
-        np.where(rests, np.inf, cones.margin(y)),
+        np.where(settled, np.inf, cones.margin(y)),
     )
     kick = _by_mu(cones, y, data.force)
     if kick is None:
         return law
-    kick = np.where(rests[cones.contact], 0.0, kick)
+    kick = np.where(settled[cones.contact], 0.0, kick)
     rate = np.zeros(g.size)
     if coulomb:
         rate[cones.first] = np.where(held.sum(axis=1) > 1, 0.0, cones.shift_by_mu(g)) * _ratio(

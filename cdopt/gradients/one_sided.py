@@ -9,6 +9,9 @@ press in every answer keep their rate, as joints do, and the others may open,
 Where forces are not unique those count that the change decides for: of the admissible ones with the
 least rᵀf (J. F. Bonnans & A. Shapiro, *Perturbation Analysis of Optimization Problems*, 2000,
 section 5.2). Elastic contacts that touch are springs which cannot pull.
+
+With friction a contact at the onset of slip, or one that slides without force, has two sides, on
+each of which the law is linear: the one that fits is sought (``linear_law.Sides``).
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from cdopt.problem.contact_law import HOOKE
 
 _PRESSES = 1e-7  # of the largest force
 _RANK = 1e-9  # singular values below this share of the largest are zero
+_TURNS = 200  # of sides of kinks
 _SLACK, _SEEN = 1e-9, 1e-5  # of the value of the first program, and of forces in the second
 
 
@@ -38,17 +42,52 @@ def pushed(tangent: StepTangent, change: Change) -> Result:
 
     Raises
     ------
-    Unsupported : kinks of friction; forces that move the bodies differently with B and are not
-        decided by the change; elastic contacts that touch, with p < 2.
+    Unsupported : contacts with friction that have neither force nor rate, or moments, or whose
+        forces are not determined, or whose friction changes; forces that move the bodies
+        differently with B and are not decided by the change; elastic contacts that touch, with
+        p < 2.
     SolveFailed : the step for the derivative is not certified.
     """
     data = tangent.data
-    if data.d > 1 or (data.compliance is not None and data.compliance.pulls):
-        why = "contacts with friction are at a kink of the law"
-        raise Unsupported("the one-sided derivative", why, ("a solution away from kinks",))
-    if data.compliance is not None:
-        return _elastic(tangent, change)
-    return _rigid(tangent, change)
+    if data.compliance is not None and (data.d > 1 or data.compliance.pulls):
+        raise _at_kink(tangent, "regularised contacts")
+    if data.d > 1:
+        return _rough(tangent, change)
+    return _rigid(tangent, change) if data.compliance is None else _elastic(tangent, change)
+
+
+def _at_kink(tangent: StepTangent, who: str) -> Unsupported:
+    near = [f"{k} (margin {tangent.margin[k]:.1e})" for k in tangent.kinks[:8].tolist()]
+    why = f"{who} are at a kink of the law: {', '.join(near)}"
+    return Unsupported("the one-sided derivative", why, ("a solution away from kinks",))
+
+
+def _rough(tangent: StepTangent, change: Change) -> Result:
+    """With friction, by trying sides of the kinks: the first that does not fit is turned.
+
+    K. G. Murty, *Linear Complementarity* (1988), chapter 4: least-index pivots.
+    """
+    data, kinks = tangent.data, tangent.kinks
+    if data.cones.d > 3 or not data.cones.uniform:
+        raise _at_kink(tangent, "contacts with moments")
+    sides = tangent.kinks_of_friction
+    if sides.idle.any():
+        raise _at_kink(tangent, "contacts with friction that have neither force nor rate")
+    if change.mu is not None and np.any(change.mu[kinks]):
+        raise _at_kink(tangent, "contacts whose friction changes")
+    for _ in range(_TURNS):
+        there = tangent.on(sides)
+        if there.loose.any():
+            raise _at_kink(tangent, "contacts whose forces are not determined")
+        result = there.push(change)
+        force, rate = there.along_kinks(sides, change, result)
+        wrong = np.where(sides.held, force, rate) < -_SLACK
+        if not wrong.any():
+            return result
+        held = sides.held.copy()
+        held[np.argmax(wrong)] ^= True
+        sides = sides._replace(held=held)
+    raise _at_kink(tangent, "contacts of which no sides fit")
 
 
 def _rigid(tangent: StepTangent, change: Change) -> Result:

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.errors import Unsupported
-from cdopt.gradients.linear_law import LinearLaw, linear_law
+from cdopt.gradients.linear_law import LinearLaw, Sides, linear_law
 from cdopt.gradients.saddle import Saddle
 from cdopt.hyperstatic import network
 from cdopt.problem import ContactProblem
@@ -132,7 +132,13 @@ class StepTangent:
         a kink.
     inside : says which contacts (nc,) rest inside their cones in some admissible answer; asked
         where this one has some on the boundary. None where that is not known.
+
+    Attributes
+    ----------
+    sides : of contacts at kinks of friction; None where there are none, or none were chosen.
     """
+
+    sides: Sides | None = None
 
     def __init__(
         self,
@@ -172,9 +178,40 @@ class StepTangent:
         """The same in the units of rates."""
         return np.asarray(self.local_speed / self.data.speed[self.data.cones.first])
 
+    @property
+    def _scaled_forces(self) -> FloatArray:
+        return np.asarray(self.forces[: self.rows] / self.data.force)
+
     def _law(self, held: BoolArray) -> LinearLaw:
-        f = self.forces[: self.rows] / self.data.force
-        return linear_law(self.data, f, self._scaled_rates, held)
+        return linear_law(self.data, self._scaled_forces, self._scaled_rates, held, self.sides)
+
+    @property
+    def kinks_of_friction(self) -> Sides:
+        """The sides of the kinks."""
+        return Sides.of(self.data, self._scaled_forces, self._scaled_rates, self.kinks)
+
+    def on(self, sides: Sides) -> StepTangent:
+        """The same with these sides of the kinks."""
+        found = StepTangent(self.data, self.motion, self.forces, self.J, self.tol, self._inside)
+        found.sides = sides
+        return found
+
+    def along_kinks(self, sides: Sides, change: Change, result: Result) -> tuple[Any, Any]:
+        """(n,) forces and (n,) rates along the ways of ``sides``, of a ``result``.
+
+        As shares of the largest change of force, and of the rates of bodies that nothing holds.
+        """
+        cones, rows, speed = self.data.cones, slice(0, self.rows), self.data.speed
+        forces, r = result.forces[rows] / self.data.force, self.rates_of(change)
+        rates = (self.G @ result.v_next + r)[rows] / speed
+        reach = np.abs(self.loads_of(change, self.forces)) / self.mass.diagonal
+        free = (abs(self.G) @ reach + np.abs(r))[rows] / speed
+        df, dg = cones.table(forces)[sides.contacts], cones.table(rates)[sides.contacts]
+        sizes = (float(np.abs(x).max(initial=0.0)) or 1.0 for x in (forces, free))
+        return tuple(
+            np.sum(way * x, axis=1) / size
+            for way, x, size in zip((sides.way, sides.rate), (df, dg), sizes, strict=True)
+        )
 
     @cached_property
     def law(self) -> LinearLaw:

@@ -172,14 +172,14 @@ def indeterminacy(
 
 
 def resting_inside(step: Step, law: str, solution: StepSolution, tol: float) -> BoolArray:
-    """(nc,) contacts with friction that rest inside their cone in some admissible answer.
+    """(nc,) contacts of undetermined forces that rest inside their cone in some admissible answer.
 
     ``solution`` is certified, of the step under the law. Forces are zero within ``tol`` of the
     local load.
     """
     admissible = admissible_forces(step, law, solution, None, tol, Deadline.after(None))
-    nc, d = admissible.force.shape
-    return np.asarray(_status(reduce(parts_of(admissible), tol), nc, d) == RESTING)
+    less, (nc, d) = reduce(parts_of(admissible), tol), admissible.force.shape
+    return (_status(less, nc, d) == RESTING) & (_looseness(less, nc, d) > STIFF)
 
 
 def _forces(

@@ -78,6 +78,63 @@ def test_a_touching_wall_is_listed_and_one_sided() -> None:
         sided.vjp(v_next=[1.0, 0.0])
 
 
+def mass_on_floor(F: Any, v: Any, law: str, mu: float = 0.5) -> Any:
+    friction = cdopt.Friction([mu], [[1.0, 0, 0], [0, 1.0, 0]])
+    step = cdopt.ContactStep(2 * np.eye(3), [[0, 0, 1.0]], [0.0], v, F, 1e-2, friction=friction)
+    return cdopt.FrictionalCD(step, law)
+
+
+def chain(F: Any, v: Any, law: str) -> Any:
+    """Masses on a floor in the plane, coupled by their inertia."""
+    inertia = 2 * np.eye(4) + 0.5 * (np.eye(4, k=1) + np.eye(4, k=-1))
+    B, B_t = (np.kron(np.eye(4), row) for row in ([[0, 1.0]], [[1.0, 0]]))
+    friction = cdopt.Friction([0.3, 0.5, 0.4, 0.6], B_t)
+    step = cdopt.ContactStep(
+        np.kron(inertia, np.eye(2)), B, np.zeros(4), v, F, 1e-2, friction=friction
+    )
+    return cdopt.FrictionalCD(step, law)
+
+
+ONSETS = {
+    "at the onset of slip": (mass_on_floor, [3.0, 4.0, -10.0], [0.0, 0.0, 0.0], [0]),
+    "sliding without force": (mass_on_floor, [0.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0]),
+    "three of four": (chain, [3, -10, -5, -10, 4, -10, 1, -10], np.zeros(8), [0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+@pytest.mark.parametrize("name", ONSETS)
+def test_one_side_of_kinks_of_friction(name: str, law: str) -> None:
+    make, F, v, kinks = ONSETS[name]
+    F, v = np.array(F, dtype=float), np.array(v, dtype=float)
+    if name == "sliding without force" and law == "associated":
+        v[2] = 0.5  # it separates at μ‖g_T‖
+    problem, h = make(F, v, law), 1e-6
+    solution = problem.solve("newton", accuracy=1e-14)
+    derivatives = gradients.of(problem, solution, on_kink="one-sided")
+    assert [k.contact for k in derivatives.kinks] == kinks
+    with pytest.raises(cdopt.Unsupported, match="margin"):
+        gradients.of(problem, solution).jvp(F_ext=F)
+    moved = 0
+    rng = np.random.default_rng(4)
+    for way in [*np.eye(F.size), *-np.eye(F.size), *rng.standard_normal((8, F.size))]:
+        there = make(F + h * way, v, law).solve("newton", accuracy=1e-14)
+        found = derivatives.jvp(F_ext=way)
+        np.testing.assert_allclose(found["v_next"], (there.v_next - solution.v_next) / h, atol=1e-7)
+        np.testing.assert_allclose(found["f"], (there.f - solution.f) / h, atol=1e-5)
+        moved += bool(np.abs(found["v_next"]).max() > 1e-4)
+    assert moved > 0
+
+
+def test_kinks_of_friction_without_a_side_name_their_margin() -> None:
+    still = mass_on_floor([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], "coulomb")
+    problem = mass_on_floor([3.0, 4.0, -10.0], [0.0, 0.0, 0.0], "coulomb")
+    for one, way, why in ((still, "F_ext", "neither"), (problem, "mu", "friction changes")):
+        derivatives = gradients.of(one, on_kink="one-sided")
+        with pytest.raises(cdopt.Unsupported, match=rf"{why}.* 0 \(margin"):
+            derivatives.jvp(**{way: 1.0})
+
+
 def test_an_elastic_wall_that_just_touches() -> None:
     step = ball(stiffness=100.0)
     sided = gradients.of(cdopt.CompliantCD(step), on_kink="one-sided")
