@@ -100,6 +100,33 @@ def test_torch_gradcheck(name: str) -> None:
     assert torch.autograd.gradcheck(function, tensors, eps=1e-6, atol=1e-4, rtol=1e-5)
 
 
+BANK = ("beam-uniform", "supports", "tripod", "rank-deficient", "duplicated-contacts",
+        "beam-middle-open", "table", "lone-drop", "impact", "rising-floor")  # fmt: skip
+OF_BANK = [(cdopt.ClassicCD, "v_next", "v"), (cdopt.CompatibleCD, "f", "stiffness")]
+
+
+@pytest.mark.parametrize("name", BANK)
+@pytest.mark.parametrize(("make", "output", "other"), OF_BANK)
+def test_small_problems_of_the_bank(name: str, make: Any, output: str, other: str) -> None:
+    torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")
+    from jax.test_util import check_grads
+
+    step, names = cdopt.bank.load(name).step, ("F_ext", other)
+    data = StepFunction(make, step, output).data
+    values = [torch.tensor(data[key].copy(), requires_grad=True) for key in names]
+    run = cdopt.gradients.torch.layer(make, step, output)
+
+    def function(*given: Any) -> Any:
+        return run(**dict(zip(names, given, strict=True)))
+
+    assert torch.autograd.gradcheck(function, values, eps=1e-6, atol=1e-4, rtol=1e-4)
+    with jax.enable_x64(True):
+        mapped = cdopt.gradients.jax.layer(make, step, output)
+        given = {key: jax.numpy.asarray(data[key]) for key in names}
+        how = {"order": 1, "modes": ("rev",), "eps": 1e-6, "atol": 1e-3, "rtol": 1e-3}
+        check_grads(lambda values: mapped(**values), (given,), **how)
+
+
 def test_torch_batches_and_refusals() -> None:
     torch = pytest.importorskip("torch")
     run = cdopt.gradients.torch.layer(cdopt.ClassicCD, BEAM, "v_next")
