@@ -56,7 +56,7 @@ def soft(formulation: SoftCD, answer: StepSolution, on_kink: str, tol: float) ->
     forces = np.asarray(answer.iterate.forces)
     if step.joints is not None and answer.joint_forces is not None:
         if formulation.springs is not None or formulation.own_bias:
-            why = "it has soft joints, or joints and a bias of its own"
+            why = "it has soft joints, or joints and a given bias"
             raise Unsupported("derivatives of SoftCD", why, ("rigid joints", "CompliantCD"))
         data, J = soft_data(step, formulation.compliance), step.joints.J
         forces = np.append(forces, answer.joint_forces)
