@@ -4,7 +4,8 @@
 ``exports`` writes the program of a formulation for other solvers; ``quadratic_programs`` reads and
 writes QPS files; ``contact_lists`` reads contacts with their forces from LAMMPS, LIGGGHTS and YADE;
 ``mujoco`` takes the present contacts of a MuJoCo model, ``pinocchio`` frames of a Pinocchio
-model; ``siconos`` calls Siconos' solvers; ``petsc`` solves trusses on several processes.
+model, ``pinocchio_admm`` calls its solver; ``siconos`` calls Siconos' solvers; ``petsc`` solves
+trusses on several processes.
 """
 
 from cdopt.interop import (
@@ -14,6 +15,7 @@ from cdopt.interop import (
     mujoco,
     petsc,
     pinocchio,
+    pinocchio_admm,
     quadratic_programs,
     siconos,
 )
@@ -28,6 +30,7 @@ __all__ = [
     "normal_last",
     "petsc",
     "pinocchio",
+    "pinocchio_admm",
     "quadratic_programs",
     "siconos",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 import cdopt
 from cdopt.backends import available
 from cdopt.backends.registry import DIRECT
-from cdopt.interop import siconos
+from cdopt.interop import pinocchio_admm, siconos
 from cdopt.study import Plan
 
 PLANS = ("standard", "sizes", "friction", "bank")
@@ -31,7 +31,10 @@ FRICTION = (  # scenes, and problems of Siconos and FCLib from simple to hard
     "siconos-oneobject-i1028-138", "siconos-rover1039", "siconos-nespheres-30-1",
     "siconos-frictioncontactproblem00031",
 )  # fmt: skip
-CONES = ("newton", "nsgs", "admm", "apgd", "clarabel", "scs", "qoco", "moreau", "ecos")
+CONES = (
+    "auto", "newton", "interior-point", "homotopy", "nsgs", "admm", "apgd", "clarabel", "scs",
+    "qoco", "moreau", "ecos",
+)  # fmt: skip
 LAWS = {"coulomb": ("nsgs", "nsn-ac", "admm", "prox"), "associated": ("soclcp",)}  # of Siconos
 FINE = (1e-4, 1e-6, 1e-9)
 TRUSSES = (
@@ -108,7 +111,15 @@ def friction() -> tuple[Plan, ...]:
             for law, names in LAWS.items()
             for plan in peers(FRICTION, FINE, [f"siconos-friction-{name}" for name in names], law)
         ),
+        *_with_pinocchio(),
     )
+
+
+def _with_pinocchio() -> tuple[Plan, ...]:
+    """Its ADMM on the same steps; no plan where it is not installed."""
+    solvers, plugins = tuple(pinocchio_admm.makers()), (f"{pinocchio_admm.__name__}:makers",)
+    given: dict[str, Any] = {"repeats": 1, "plugins": plugins, "time_limit": SHORT}
+    return (Plan(FRICTION, solvers, tuple(LAWS), FINE, **given),) if solvers else ()
 
 
 def fall(folder: Path, layers: int) -> str:
