@@ -174,8 +174,9 @@ class Problem:
         speed = (share * self.acts).max(axis=1)
         push, slip = mobility * f[:, 0], np.linalg.norm(g[:, 1:], axis=1)
         friction = mobility * np.linalg.norm(f[:, 1:], axis=1)
-        missing = self.mu * push * slip + mobility * np.sum(f[:, 1:] * g[:, 1:], axis=1)
-        lost = missing / np.maximum(self.mu * push + slip, 1e-300)
+        most = self.mu * np.maximum(push, 0.0)  # of friction; a pull is wrong as such
+        missing = most * slip + mobility * np.sum(f[:, 1:] * g[:, 1:], axis=1)
+        lost = missing / np.maximum(most + slip, 1e-300)
         contacts = np.maximum.reduce(
             [-g[:, 0], -push, np.minimum(push, g[:, 0]), friction - self.mu * push, lost]
         )
