@@ -83,7 +83,7 @@ class PinocchioADMM:
             reason = f"it takes steps with friction in space, of up to {_LARGEST:,} rows"
             raise Unsupported(f"{self.name} for a {data.kind} of {data.rows:,} rows", reason)
         problem = network_problem(data)
-        order = np.roll(problem.table(np.arange(problem.rows)), -1, axis=1).ravel()  # normals last
+        order = np.roll(np.arange(problem.rows).reshape(-1, problem.d), -1, axis=1).ravel()
         pin, N = _pinocchio(), problem.factors.dense()[np.ix_(order, order)]
         settings, answer = pin.ADMMSolverSettings(), pin.ADMMSolverResult()
         settings.max_iterations, settings.solve_ncp = self.max_iterations, problem.coulomb
