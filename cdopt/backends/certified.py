@@ -19,7 +19,7 @@ from cdopt.backends.time_limit import run_limited
 from cdopt.problem.certificate import MOTION, TOLERANCE, Certificate
 from cdopt.problem.solution import WarmStart
 
-CERTIFIED_FROM = 1e-10  # accuracy below which round-off may keep a duality gap away from it
+CERTIFIED_FROM = 1e-10  # a sharper accuracy may be below round-off of a gap: then tol is asked
 _ROUNDS = 4  # certificates at most
 _MARGIN = 0.3  # aimed at, of what the certificate seems to need
 
@@ -46,25 +46,24 @@ def solve_certified(
     deadline = Deadline.after(time_limit)
     result = run_limited(backend, formulation, start, verbose, time_limit)
     certificate = _certify(formulation, result, tol)
-    if not isinstance(backend, NativeBackend) or not backend.limit:
-        return result, certificate
-    if backend.accuracy < CERTIFIED_FROM or result.claim != "solved":
+    if not isinstance(backend, NativeBackend) or not backend.limit or result.claim != "solved":
         return result, certificate
     sharper = backend.accuracy
+    asked = sharper if sharper >= CERTIFIED_FROM else max(tol, CERTIFIED_FROM)
     for tried in range(1, _ROUNDS + 1):
         if certificate is None or result.iterate is None:
             break
         worst = _largest(certificate)
-        if worst <= backend.accuracy:
+        if worst <= asked:
             status = "solved"
             if worst > tol:
-                asked = f"accuracy={backend.accuracy:g}, but certified at tol={tol:g}"
-                status = f"solved to {asked}: state both"
+                both = f"accuracy={backend.accuracy:g}, but certified at tol={tol:g}"
+                status = f"solved to {both}: state both"
             met = replace(result, claim="solved", status=status, out_of_time=False)
             return met, certificate
         if tried == _ROUNDS or result.claim != "solved" or not np.isfinite(worst):
             break
-        sharper *= max(_MARGIN * backend.accuracy / worst, 1e-3)
+        sharper *= max(_MARGIN * asked / worst, 1e-3)
         settings = backend.sharper(sharper, result.iterations or 0)
         if settings is None:
             break

@@ -10,8 +10,12 @@ import pytest
 
 import cdopt
 from cdopt import bank
+from cdopt.backends import certified
 from cdopt.backends.certified import CERTIFIED_FROM
 from cdopt.backends.network_problem import network_problem
+from cdopt.backends.selection import resolve
+from cdopt.problem.certificate import Certificate
+from cdopt.problem.residual import Residual
 
 # Where a residual of each contact by itself, met to the accuracy, leaves a larger duality gap.
 LEAVING = ("chains:32", "packings:100", "stacks:8", "brick-walls:5", "pyramids-hooke:5")
@@ -61,6 +65,16 @@ def test_round_off_is_not_chased() -> None:
         "newton", accuracy=CERTIFIED_FROM / 100
     )
     assert found.claimed
+
+
+def test_runs_of_any_accuracy_are_held_to_the_certificate(monkeypatch) -> None:
+    bad = Certificate("rigid step", (Residual("penetration", 1e-3, 1.0, "m/s"),))
+    monkeypatch.setattr(certified, "_certify", lambda *_: bad)
+    cd, backend = cdopt.ClassicCD(step_of("pyramids-hooke:2")), resolve("newton")
+    assert backend.accuracy < CERTIFIED_FROM
+    result, _ = certified.solve_certified(backend, cd, None, False)
+    assert result.claim == "inaccurate"
+    assert "not by the certificate" in result.status
 
 
 def test_runs_that_share_a_problem_count_their_own_work():
