@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -92,10 +91,12 @@ class BlockSweeps(Sweeps):
         self, settings: NSGS, problem: NetworkProblem, order: IntArray, f: FloatArray
     ) -> None:
         self.problem, self.order, self.f, self.memory = problem, order, f, settings.memory
-        blocks = _BLOCKS.get(problem)
-        if blocks is None:
-            blocks = _BLOCKS[problem] = Blocks.of(problem)
-        self.blocks = blocks
+        if settings.name not in problem.kept:
+            problem.kept[settings.name] = Blocks.of(problem)
+        blocks: Blocks = problem.kept[settings.name]
+        p = np.zeros(blocks.p.shape)
+        p[:, : problem.d] = problem.table(problem.p)
+        self.blocks = blocks._replace(p=p)
         self.entries, self.y, self.error = int(problem.factors.rows.nnz), np.zeros(0), np.inf
         weights = np.sqrt(np.repeat(problem.weight[:, None], problem.d, axis=1))
         self.mixing = AndersonAcceleration(weights, settings.memory)
@@ -161,13 +162,12 @@ class Blocks(NamedTuple):
 
     @classmethod
     def of(cls, problem: NetworkProblem) -> Blocks:
-        """The blocks of N = R Sᵀ and of p."""
+        """The blocks of N = R Sᵀ, with zeros for p."""
         R, S, d, count = problem.factors.rows, problem.factors.spread, problem.d, problem.nc
         m = d if problem.rules[0].size else 3
         rows = _grouped(R, d, m)
         spread = rows if S is R else _grouped(S, d, m)
         p, matrix = np.zeros((count, m)), np.zeros((count, m, m))
-        p[:, :d] = problem.table(problem.p)
         if S is R:
             first, _, values = rows
             for k in range(d):
@@ -190,9 +190,6 @@ class Blocks(NamedTuple):
         inverse = np.full_like(full, np.nan)
         inverse[regular] = np.linalg.inv(full[regular])
         return cls(rows, spread, p, matrix, inverse)
-
-
-_BLOCKS: WeakKeyDictionary[NetworkProblem, Blocks] = WeakKeyDictionary()  # of problems in use
 
 
 def _sums(values: FloatArray, first: IntArray) -> FloatArray:
