@@ -81,7 +81,7 @@ class Cones(ABC):
         """Whether all contacts have the same number of rows."""
         return self.rows == self.nc * self.d
 
-    @property
+    @cached_property
     def first(self) -> slice | IntArray:
         """The first row of each contact, as an index of rows."""
         return slice(None, None, self.d) if self.uniform else self.ends[:-1]

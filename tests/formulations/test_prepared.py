@@ -45,6 +45,25 @@ def test_each_answer_is_that_of_the_step_by_itself(name: str, backend: str) -> N
         assert answer.objective == pytest.approx(alone.objective, rel=1e-5, abs=1e-12)
 
 
+@pytest.mark.parametrize("backend", ["newton", "interior-point", "apgd", "nsgs", "auto"])
+def test_what_is_kept_of_the_network_serves_every_step(backend: str) -> None:
+    """Of an inertia that ties the dofs; the scales of a certificate are those of its own step."""
+    root = np.sqrt(BOX.M.diagonal())
+    tied = root[:, None] * (np.eye(BOX.nv) + 0.2) * root
+    step = BOX.replace(M=tied)
+    prepared = cdopt.FrictionalCD(step).prepare()
+    for size in (1.0, 30.0, 0.1, 1.0):
+        changes = {"v": size * step.v, "F_ext": size * step.F_ext}
+        answer = prepared.solve(backend, **changes)
+        alone = cdopt.FrictionalCD(step.replace(**changes)).solve(backend)
+        assert answer.ok
+        assert alone.ok
+        at = 1e-7 * np.abs(alone.v_next).max()
+        np.testing.assert_allclose(answer.v_next, alone.v_next, rtol=0.0, atol=at)
+        of = zip(answer.certificate, alone.certificate, strict=True)
+        assert all(one.scale == pytest.approx(other.scale, rel=1e-4) for one, other in of)
+
+
 def test_restitution_follows_the_velocity() -> None:
     """A ball of 1 kg, e = 1/2: approaching at 2 m/s it leaves with 1 m/s, leaving it is free."""
     step = cdopt.ContactStep([[1.0]], [[1.0]], [0.0], [0.0], [0.0], 1e-3, restitution=0.5)

@@ -155,8 +155,13 @@ class ContactNetwork:
         if self.mass is not None and self._is_diagonal:
             return np.asarray(load / self.mass_diagonal)
         if self.blocks is None:
-            return self.factored(np.zeros(self.rows)).solve(load, _ROUND_OFF)
+            return self._inertial.solve(load, _ROUND_OFF)
         return np.asarray(self._mobility @ load)
+
+    @cached_property
+    def _inertial(self) -> System:
+        """S itself, which ties blocks together, as a system."""
+        return self.factored(np.zeros(self.rows))
 
     @cached_property
     def _mobility(self) -> sp.bsr_array:
