@@ -20,19 +20,40 @@ from cdopt.backends.soft_newton import SoftNewton
 _RIDGE, _FAR = 1e-12, 1e-6  # of the stiffest dof; the latter times the square of the imbalance
 _ENOUGH, _SHORTEST = 1e-4, 1e-8  # reduction of an imbalance, of the step's length; least length
 _SHORT = 1e-3  # length of a step where none reduces the imbalance and it is not small
+_MULTIPLES = (1.2, 2.0)  # of coefficients of friction, whose solutions may lead to that sought
 _SMALL = 1e-9  # an imbalance of the largest load, which round-off may keep
 
 
 def solve_springs(problem: NetworkProblem, run: Run, accuracy: float, limit: int) -> Outcome:
-    """Motion and forces of a network of springs with friction."""
+    """Motion and forces of a network of springs with friction.
+
+    Where Coulomb's micro-slip is not found from associated forces, it is sought from its solution
+    at larger coefficients of friction, which let fewer contacts slip.
+    """
     given, net = problem.scaled_motion(run.start), problem.net
-    at, history, steps = np.zeros(net.m) if given is None else given, list[float](), 0
-    flows = (False, True) if problem.coulomb else (False,)
+    history, steps = list[float](), 0
+
+    def reached(w: FloatArray, coulomb: bool, multiple: float = 1.0) -> Point:
+        """Where Newton's method ends from w (m,)."""
+        nonlocal history, steps
+        newton = SpringNewton(problem, accuracy, run.deadline, coulomb, multiple)
+        last = newton.run(newton.at(w), limit)
+        history, steps = [*history, *newton.history], steps + newton.steps
+        return last
+
     with run.iterating(problem.nc, net.m):
-        for coulomb in flows if given is None else flows[-1:]:
-            newton = SpringNewton(problem, accuracy, run.deadline, coulomb)
-            last = newton.run(newton.at(at), limit)
-            at, history, steps = last.w, [*history, *newton.history], steps + newton.steps
+        start = np.zeros(net.m) if given is None else given
+        if given is None or not problem.coulomb:
+            last = reached(start, False)
+            start = last.w
+        if problem.coulomb:
+            last = reached(start, True)
+            for multiple in _MULTIPLES:
+                if last.error <= accuracy or run.deadline.passed:
+                    break
+                steeper = reached(start, True, multiple)
+                if steeper.error <= accuracy:
+                    last = reached(steeper.w, True)
     return Outcome(
         problem.iterate(last.w, last.f),
         last.error <= accuracy,
@@ -44,13 +65,25 @@ def solve_springs(problem: NetworkProblem, run: Run, accuracy: float, limit: int
 
 
 class SpringNewton(SoftNewton):
-    """Springs with friction; ``coulomb`` cuts forces by Coulomb's micro-slip."""
+    """Springs with friction; ``coulomb`` cuts forces by Coulomb's micro-slip.
+
+    Coefficients of friction are a ``multiple`` of those of the problem.
+    """
 
     def __init__(
-        self, problem: NetworkProblem, tol: float, deadline: Deadline, coulomb: bool
+        self,
+        problem: NetworkProblem,
+        tol: float,
+        deadline: Deadline,
+        coulomb: bool,
+        multiple: float = 1.0,
     ) -> None:
         super().__init__(problem, tol, deadline)
         self.coulomb = coulomb
+        if multiple != 1.0:
+            unit = np.full(self.K.rows, 1.0 / multiple)
+            unit[self.K.ends[:-1]] = 1.0
+            self.K = self.K.in_units(unit)
 
     def force(self, g: FloatArray) -> FloatArray:
         """The forces (rows,) of springs that would carry −k g."""

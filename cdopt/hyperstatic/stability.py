@@ -46,6 +46,7 @@ UNKNOWN = "not decided"
 _TOL = 1e-6  # of limit loads, and of strengths
 _MOVES = 1e-5  # of its free fall: a body slower than this stays
 _SHOWN = 6  # names of bodies that fall
+_SOLVERS = ("newton", "interior-point", "homotopy")  # from which a motion by Coulomb's law may come
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,6 +290,8 @@ def stability(
     step.require_no_moments("stability")
     loads = stated.sideways() if live is None else {"live": stated.live(live)}
     associated = FrictionalCD(step, "associated").solve("newton", check=False)
+    if not associated.ok:
+        associated = FrictionalCD(step, "associated").solve("auto", check=False)
     if not associated.ok and strength is None:
         message = f"the associated step is not certified: {associated.certificate}"
         raise SolveFailed(
@@ -303,7 +306,7 @@ def stability(
     if verdict.admissible:
         elastic = _elastic(step)
         if elastic is None and strength is None:
-            coulomb = FrictionalCD(step).solve("newton", check=False)
+            coulomb = _motion(step)
         if elastic is not None and not _bears(strong, elastic):
             elastic = None
     limits_found: dict[str, LimitLoad] = {}
@@ -324,6 +327,19 @@ def _bears(strength: JointStrength | ResistingCones, elastic: NetworkForces) -> 
     """Whether joints bear the forces of elastic contacts."""
     forces = np.column_stack([elastic.f, elastic.f_t])
     return strength.outside(forces) <= _TOL * float(np.abs(forces).max(initial=0.0))
+
+
+def _motion(step: ContactStep) -> StepSolution:
+    """A step by Coulomb's law from rest that moves, certified; else one of the last solver.
+
+    Where the structure may rest as well, each solver finds one of both answers.
+    """
+    problem = FrictionalCD(step)
+    for solver in _SOLVERS:
+        found = problem.solve(solver, check=False)
+        if found.ok and _moves(step, found).any():
+            break
+    return found
 
 
 def _moves(step: ContactStep, solution: StepSolution | None) -> Any:

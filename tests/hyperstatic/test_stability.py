@@ -46,6 +46,21 @@ def test_models_of_compas_cra(name) -> None:
         assert found.step.F_ext @ v > 0.0
 
 
+@pytest.mark.parametrize(
+    ("mu", "verdict"), [(0.29, FALLS), (0.25 + 13 * 0.01, PRESSED), (0.495, STANDS), (0.5, STANDS)]
+)
+def test_a_shelf_is_decided_at_every_friction(mu, verdict) -> None:
+    """Near the friction from which elastic contacts carry it, no start of one method does."""
+    path = problems_folder() / "masonry" / "shelf-stable.json"
+    found = cdopt.stability(path, friction=mu, supports=0, limits=False)
+    assert found.verdict == verdict
+    if verdict == STANDS:
+        assert found.elastic.certificate.ok
+    if verdict == PRESSED:
+        assert found.coulomb.ok
+        assert np.abs(found.coulomb.v_next).max() > 0.1 * np.abs(found.step.v_star).max()
+
+
 @pytest.mark.parametrize("lean", [0.0, 0.05, 0.099, 0.101, 0.11])
 def test_a_leaning_wall_by_hand(tmp_path, lean) -> None:
     """Ten blocks of 1 m × 0.5 m: the upper m turn about the edge of the one below.
