@@ -106,12 +106,15 @@ def at_once() -> Iterator[None]:
 
 @cache
 def _in_python(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """The loop as Python runs it, and the loops of its module that it calls."""
+    """The loop as Python runs it, and the loops that it calls."""
     source = getattr(loop, "py_func", loop)  # itself where numba is switched off
     names = dict(source.__globals__)
     for name, value in names.items():
         if isinstance(value, Dispatcher):
-            names[name] = FunctionType(value.py_func.__code__, names, name)
+            here = value.py_func.__globals__ is source.__globals__
+            names[name] = (
+                FunctionType(value.py_func.__code__, names, name) if here else _in_python(value)
+            )
     return FunctionType(source.__code__, names)
 
 

@@ -16,8 +16,8 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt._util.parameters import Value
 from cdopt.bank import generators, quantities
-from cdopt.bank.generators import Truss
 from cdopt.bank.manifests import Manifest, ReferenceValue, home, manifest
+from cdopt.bank.trusses import Truss
 from cdopt.formulations import ClassicCD, CompatibleCD, FrictionalCD, NoTensionTruss
 from cdopt.interop import fclib
 from cdopt.problem import LAWS

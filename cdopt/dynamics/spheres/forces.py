@@ -37,7 +37,7 @@ import numpy as np
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.compiled import compiled, part
 from cdopt.dynamics.spheres.system import SphereArrays, Springs
-from cdopt.geometry.narrow_phase import Vector, along, cross, dot, minus, row, times
+from cdopt.geometry.vectors import Vector, along, cross, dot, minus, row, times
 from cdopt.problem.contact_law import force_and_tangent
 
 contact_law = part(inline="always")(force_and_tangent)
