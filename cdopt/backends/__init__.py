@@ -1,4 +1,4 @@
-"""Solvers, interchangeable: one name space, one result type, capability declared as data.
+"""Interchangeable solvers: one name space, one result type, capabilities declared as data.
 
 >>> import cdopt
 >>> "clarabel" in cdopt.backends.available()

@@ -1,6 +1,6 @@
 """Over-relaxed ADMM for steps with friction, of both laws.
 
-The rates g̃ of the contacts are split from the motion: they are a variable z in K*_μ of their own,
+The rates g̃ of the contacts are split from the motion: they are a separate variable z in K*_μ,
 with multipliers f. With D = 1/w of each contact, ρ > 0 and the over-relaxation α, each iteration is
 
     M w = Bᵀ(f + ρ D (z − p̃ − B w)),    one linear system with the matrix M + ρ BᵀD B

@@ -47,7 +47,7 @@ class AndersonAcceleration:
         return np.asarray(shares @ self.results[:size]).reshape(after.shape)
 
     def refuses(self, error: float) -> bool:
-        """Whether the natural map of the combination is too large; then all is forgotten."""
+        """Whether the natural map of the combination is too large; then the memory is cleared."""
         before, self.before = self.before, np.inf
         if error <= before:
             return False

@@ -4,18 +4,17 @@ minimise over f ≥ 0    ½ fᵀ H f + hᵀ f + Σ e_i(f_i),    H = R Sᵀ,  e_i
 
 Bilateral rows have forces of either sign.
 
-H. Mazhar, T. Heyn, D. Negrut, A. Tasora, *Using Nesterov's method to accelerate multibody
-dynamics with friction and contact*, ACM Trans. Graph. 34 (2015) 32, algorithm 1 without the
-friction cone, which Olsen & Kamrin (2018) use for classic contact dynamics: Nesterov's momentum,
-L doubled until the quadratic model is an upper bound and relaxed by 0.9 after every step, momentum
-dropped when it points uphill, the best iterate kept. Two things differ. The upper bound is tested
-as dᵀHd ≤ L dᵀd, the same number without cancellation. An elastic energy e, which their problem has
-not, enters by its proximal operator (A. Beck, M. Teboulle, SIAM J. Imaging Sci. 2 (2009) 183), so
-that the infinite slope of e′ at zero for p > 2 does no harm; without it the operator is their
-projection. The restart is that of B. O'Donoghue, E. Candès, Found. Comput. Math. 15 (2015) 715,
-for such steps.
+H. Mazhar, T. Heyn, D. Negrut, A. Tasora, *Using Nesterov's method to accelerate multibody dynamics
+with friction and contact*, ACM Trans. Graph. 34 (2015) 32, algorithm 1 without the friction cone,
+which Olsen & Kamrin (2018) use for classic contact dynamics: Nesterov's momentum, L doubled until
+the quadratic model is an upper bound and relaxed by 0.9 after every step, momentum dropped when it
+points uphill, the best iterate kept. Two things differ. The upper bound is tested as dᵀHd ≤ L dᵀd,
+the same number without cancellation. An elastic energy e, absent from their problem, enters by its
+proximal operator (A. Beck, M. Teboulle, SIAM J. Imaging Sci. 2 (2009) 183), so that the infinite
+slope of e′ at zero for p > 2 does no harm; without it the operator is their projection. The restart
+is that of B. O'Donoghue, E. Candès, Found. Comput. Math. 15 (2015) 715, for such steps.
 
-With friction f ∈ K_μ holds d rows of each contact, and the steps are those of forces times √w, so
+With friction f ∈ K_μ has d rows for each contact, and the steps are those of forces times √w, so
 that they are equally long at light and at heavy bodies; cones do not change by such factors. With
 Coulomb's law the shift s = μ‖g_T‖ of the normal rates is first that of the last iterate. Then
 it follows this by a share of the difference, and the momentum is bounded: the law is no gradient,
@@ -24,11 +23,11 @@ until its natural map is below a share of that of the law; then it is renewed (V
 2013). Nothing guarantees that it converges.
 
 H is never formed: its products are R (Sᵀ f). Where forces are indeterminate, a gradient method
-started from zero stays in the range of B as long as no force has been held at zero: on
+started from zero stays in the range of B as long as no force has been cut at zero: on
 ``beam-uniform`` it finds the minimum-norm forces, 10/3 N on each of the three supports.
 
 Threads change no result: each writes its own entries, and sums are taken over chunks whose number
-depends on the problem alone, added in order.
+depends only on the problem, added in order.
 """
 
 from __future__ import annotations
@@ -156,7 +155,7 @@ def _on_cones(
 ) -> tuple[FloatArray, int, list[float]]:
     """The best forces (nc, d), steps, and the natural map at each look.
 
-    It ends when both the natural map and the certificate are at most the accuracy asked for.
+    It ends when both the natural map and the certificate are at most the requested accuracy.
     """
     accuracy, first = settings.accuracy, settings.max_iterations
     most = first + settings.further
@@ -603,7 +602,7 @@ def _accelerate(
     while not ends or accept:
         length = scalars[_LIPSCHITZ]
         for _ in range(_DOUBLINGS):
-            # the last step is taken over without a shift: what follows it is left aside
+            # the last step is taken over without a shift: what follows it is ignored
             proposal = Proposal(accept, keep, beta, length, 0.0 if ends else due)
             if threads is None:
                 for c in range(sums.shape[0]):

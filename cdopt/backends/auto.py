@@ -1,7 +1,7 @@
 """The method that suits the problem; steps with friction by several methods in turn.
 
-No method solves every step with friction, and which one will is not known beforehand. So they take
-turns, each within a budget that the problem's size fixes: never the clock, so that answers repeat.
+No method solves every step with friction, and which one will is not known beforehand. So methods
+take turns, each within a budget set by the problem's size, never by the clock: answers repeat.
 Each starts from the best forces so far, and the best are kept; but the interior point starts far
 from the boundary of the cones, where forces of another method are of no use to it, and a path to
 Coulomb's law has another start. Gauss–Seidel is quick, but its answers depend on the order of
@@ -39,7 +39,7 @@ _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and 
 _PATH_WORK = 4e10  # products for one system at each step of a path,
 _PATH_LEAST, _PATH_MOST = 50, 3_000  # and steps along it
 _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
-_REACHABLE = 1e-10  # worst residual that counts as solved, whatever accuracy beyond it is asked for
+_REACHABLE = 1e-10  # worst residual that counts as solved, even if a higher accuracy is requested
 _ENOUGH = 1e-8  # and at which no further method is tried
 _CHEAP = 2  # turns before it is tried to prove that there is no solution,
 _UNSOLVED = 1e-4  # where the worst residual is still above this
@@ -55,10 +55,10 @@ class Auto(Newton):
 
     Steps with friction, in turn until the certificate's residuals are within 1e-8, or ``accuracy``
     where that is more: accelerated gradients (``apgd``) and Newton's method on multipliers, at
-    which 1e-10 is asked for; the interior point; of Coulomb's law a path to it (``homotopy``) where
+    which 1e-10 is requested; the interior point; of Coulomb's law a path to it (``homotopy``) where
     systems are not large; splitting (``admm``); Gauss–Seidel (``nsgs``); and Newton's method again.
-    A step that the first two leave far from solved may have no solution; that is tried to prove.
-    The status of a step that none solves tells its Slater number, where that leaves a doubt.
+    A step that the first two leave far from solved may have no solution; cdopt then tries to prove
+    that. The status of an unsolved step gives its Slater number, where that leaves a doubt.
     """
 
     name: ClassVar[str] = "auto"

@@ -1,4 +1,4 @@
-"""What every backend shares: a declared capability, a run, one result type, one lock for CVXPY.
+"""Common base of backends: declared capability, run, result type, one lock for CVXPY.
 
 CVXPY numbers its variables by a counter without a lock, keeps the last compilation in the problem
 and answers in the variables. Two Python threads that state or compile at once, or that solve one
@@ -74,7 +74,7 @@ class Capability:
         return data.kind in self.structured and not self.lacks(data)
 
     def lacks(self, data: ContactProblem) -> str:
-        """What of plain data of its kinds it does not take: a law, or cones; empty for nothing."""
+        """The law or cones of plain data of its kinds that it does not take; empty for none."""
         checks.instance("data", data, ContactProblem)
         if data.law not in self.laws:
             return f"the {data.law} law"
@@ -111,7 +111,7 @@ class Problem(Protocol):
         """Whether the user added constraints."""
 
     def iterate(self) -> Iterate | None:
-        """The primal–dual pair now held by the CVXPY variables, in physical units."""
+        """The current primal–dual pair of the CVXPY variables, in physical units."""
 
     def certify(self, iterate: Iterate, tol: float) -> Certificate:
         """The certificate of an ``iterate`` at ``tol``."""
@@ -122,21 +122,21 @@ class Problem(Protocol):
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run of one backend: its words and its iterate, not yet judged.
+    """One run of one backend: its status and its iterate, not yet certified.
 
     Attributes
     ----------
-    status : the solver's own words.
-    claim : what they mean: "solved", "inaccurate", "infeasible", "unbounded" or "failed".
+    status : the solver's status text.
+    claim : what it means: "solved", "inaccurate", "infeasible", "unbounded" or "failed".
     iterate : the last primal–dual pair, in physical units; None when there is none.
     timings : seconds of "compile", "solve", "read".
     iterations : the solver's count, or None.
     raw : whatever the solver returned, untouched.
-    settings : what was asked of the solver.
+    settings : as given to the solver.
     how : the methods used and what they spent, in words, where a backend chooses.
-    threads : of cdopt's own loops; None where another solver ran.
+    threads : of cdopt's loops; None where another solver ran.
     out_of_time : whether the time limit ended the run.
-    limited : what kept to the time limit, in words; empty without one.
+    limited : how the time limit was kept, as text; empty without one.
     """
 
     status: str
@@ -186,5 +186,5 @@ class Backend(Protocol):
         """Solve the problem of a ``formulation`` once.
 
         ``warm_start`` is a solution to start from, or None; ``verbose`` lets the solver print;
-        after ``time_limit`` seconds it ends with the iterate it has and sets ``out_of_time``.
+        after ``time_limit`` seconds it ends with its current iterate and sets ``out_of_time``.
         """

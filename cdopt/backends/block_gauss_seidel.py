@@ -76,7 +76,7 @@ class NSGS(PGS):
     def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
         order = np.asarray(self._visits(problem.nc), dtype=np.int64)
         sweeps = BlockSweeps(self, problem, order, problem.acting_start(run.start))
-        dofs = max(problem.factors.spread.shape[1], self.memory)  # of what BLAS multiplies
+        dofs = max(problem.factors.spread.shape[1], self.memory)  # entries of products by BLAS
         with run.iterating(problem.rows, dofs):
             met, count, residuals = self._swept(sweeps, run)
         return outcome_of(problem, sweeps.f, met, count, residuals)
@@ -140,7 +140,7 @@ Grouped = tuple[IntArray, IntArray, FloatArray]  # entries by contact: first, co
 Three = tuple[float, float, float]  # in the plane the last one is zero
 
 
-Law = tuple[float, bool, bool]  # μ, whether the law is that of Coulomb, whether in the plane
+Law = tuple[float, bool, bool]  # μ, whether the law is Coulomb's, whether in the plane
 
 
 class Blocks(NamedTuple):

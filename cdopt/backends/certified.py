@@ -1,8 +1,8 @@
-"""Certified stopping: the one loop that holds a backend to the certificate.
+"""Certified stopping: run a backend until its answer meets the certificate.
 
-A native solver stops on its own cheap residual. The certificate asks for more: a duality gap
-adds up what many contacts leave over. So the answer is certified, and while the certificate is
-above the accuracy asked for, the solver goes on from its answer with a sharper stopping test.
+A native solver stops on a cheap residual. The certificate is stricter: its duality gap is a sum
+over all contacts. So the answer is certified, and while the certificate exceeds the requested
+accuracy, the solver goes on from its answer with a sharper stopping test.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cdopt.problem.solution import WarmStart
 
 CERTIFIED_FROM = 1e-10  # a sharper accuracy may be below round-off of a gap: then tol is asked
 _ROUNDS = 4  # certificates at most
-_MARGIN = 0.3  # aimed at, of what the certificate seems to need
+_MARGIN = 0.3  # aimed at, of the accuracy that the certificate seems to need
 
 
 def solve_certified(
@@ -32,7 +32,7 @@ def solve_certified(
     time_limit: float | None = None,
     tol: float = TOLERANCE,
 ) -> tuple[RunResult, Certificate | None]:
-    """Run a backend and certify its answer; run native ones again where the certificate asks.
+    """Run a backend and certify its answer; run native ones again while it is too large.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def _largest(certificate: Certificate) -> float:
 
 
 def _joined(backend: NativeBackend, first: RunResult, then: RunResult) -> RunResult:
-    """Both as one run with the settings asked for."""
+    """Both as one run with the requested settings."""
     raw: Any = then.raw
     if isinstance(first.raw, History) and isinstance(raw, History):
         raw = History(np.concatenate([first.raw.residuals, raw.residuals]))

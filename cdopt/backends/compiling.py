@@ -1,4 +1,4 @@
-"""What CVXPY compiles of a problem for a solver, and the place of a solver's answer in it.
+"""CVXPY's compilation of a problem for a solver, and reading the solver's answer back.
 
 Warm starts are put together here: CVXPY's own repeats the last solve of the same problem.
 """
@@ -24,7 +24,7 @@ Point = tuple[FloatArray, FloatArray]  # x and multipliers y
 
 @dataclass(frozen=True)
 class Compiled:
-    """What CVXPY compiled of a problem: what a solver gets, and what reads its answer back."""
+    """A problem as compiled by CVXPY: data for the solver, and how its answer is read back."""
 
     data: dict[str, Any]
     chain: Any

@@ -23,7 +23,7 @@ from cdopt._util.checks import BoolArray, FloatArray
 _DOUBLE = 1e-8  # of the discriminant of a double root, that of a way to the tip of a cone
 _CENTRAL = 1e-2  # least eigenvalue of a product, of the mean product
 _TRIALS, _SHORTER = 30, 0.8  # of lengths that keep it
-_GIVE = 1e-8  # of lines, without which systems of forces that depend on others are singular
+_GIVE = 1e-8  # of lines, without which systems of dependent forces are singular
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -63,7 +63,7 @@ class Scaling(ABC):
         """How far f and s go along df and ds before one meets its boundary."""
 
     def central(self, df: FloatArray, ds: FloatArray, length: float) -> float:
-        """At most ``length``: no so far that some product falls far below the mean of all."""
+        """At most ``length``: not so far that some product falls far below the mean of all."""
         return length
 
 

@@ -7,7 +7,7 @@ A function takes what those of qpsolvers take::
 and returns x, None for no answer, or an object with ``x`` and the multipliers ``y`` of A x = b and
 ``z`` of G x ≤ h, as ``qpsolvers.solve_problem`` does. Matrices are SciPy's, by columns; what a
 problem does not have is None. With x alone it solves steps in force form; the others need
-multipliers. Where it has a parameter ``accuracy``, it is given the accuracy asked for.
+multipliers. Where it has a parameter ``accuracy``, it is given the requested accuracy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Capability
 from cdopt.backends.modelled import ThroughCVXPY
 
-MATRICES = ("P", "q", "G", "h", "A", "b", "lb", "ub")  # what a function takes, in this order
+MATRICES = ("P", "q", "G", "h", "A", "b", "lb", "ub")  # arguments of a function, in this order
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,10 @@ class _Function(QpSolver):  # type: ignore[misc]  # cvxpy has no types
         return str(getattr(self.function, "__name__", "function"))
 
     def import_solver(self) -> None:
-        """Nothing: it is there."""
+        """Nothing: it is installed."""
 
     def cite(self, data: Any) -> str:
-        """Nothing is known to cite."""
+        """Nothing to cite."""
         return ""
 
     def solve_via_data(

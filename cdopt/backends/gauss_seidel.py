@@ -81,10 +81,10 @@ class PGS(NativeBackend):
     relaxation : ω in (0, 2); 1 is Gauss–Seidel.
     max_sweeps : sweeps at most.
     accuracy : the run is solved when max_i |min(N_ii f_i, (N f + p)_i)| / V ≤ accuracy, with
-        the closing speed V of the contact's part. Looked at on the way of every sweep; a sweep
+        the closing speed V of the contact's part. Tested during every sweep; a sweep
         that meets it is confirmed on the forces as they are, with the motion computed again,
         and, down to 1e-10, by the certificate.
-    history : keep what each sweep met in ``raw.residuals``.
+    history : keep the residual of each sweep in ``raw.residuals``.
 
     Raises
     ------
@@ -268,8 +268,8 @@ def coloured(factors: Factors, body: IntArray | None) -> tuple[IntArray, Indices
     """An order of the contacts in which those that share no body follow one another, in colours.
 
     Greedy: contact after contact, each takes the first colour that none of its bodies has met. The
-    colours depend on the contacts' order alone. After 64 colours what is left over, the contacts
-    of bodies with very many, is visited one by one.
+    colours depend only on the order of the contacts. After 64 colours what is left over, the
+    contacts of bodies with very many, is visited one by one.
 
     Parameters
     ----------

@@ -255,7 +255,7 @@ class Path:
         return self._stepped(at, _FIRST)
 
     def _corrected(self, at: CurvePoint, length: float) -> tuple[CurvePoint | None, int]:
-        """The point of the curve at so much along the tangent, and the corrections it took."""
+        """The point of the curve at this length along the tangent, and the corrections it took."""
         y, log_t = at.y + length * at.unit * at.along, at.log_t + length * at.up
         before, system = np.inf, None
         for corrections in range(_CORRECTIONS):

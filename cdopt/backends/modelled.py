@@ -59,7 +59,7 @@ OSQP_DEFAULTS = {"eps_abs": 1e-5, "eps_rel": 1e-5, "max_iter": 10_000, "polishin
 _INTERRUPTED = "interrupted"  # what OSQP and SCS report after Ctrl-C, which Python is not told of
 _ENDLESS = 1e10  # seconds, OSQP's own default
 _Places = dict[str, IntArray]  # of P and A, where they have room: column by column
-_REFUSES = re.compile(  # the messages of solvers about a setting that they do not take
+_REFUSES = re.compile(  # solver messages about an unknown setting
     "unrecognized|unknown|invalid keyword|unexpected keyword|for option|has no attribute", re.I
 )
 
@@ -74,7 +74,7 @@ class ThroughCVXPY(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings asked of the solver; empty means its defaults."""
+        """The settings given to the solver; empty means its defaults."""
         asked = None if self.accuracy is None else options_for(self.solver, self.accuracy)
         return {**(asked or {}), **self.options}
 
@@ -85,7 +85,7 @@ class ThroughCVXPY(ABC):
 
     @property
     def compiled_by(self) -> Any:
-        """What CVXPY compiles for: the solver's name, or an object."""
+        """The target of the compilation: the solver's name, or an object."""
         return self.solver
 
     @property
@@ -94,7 +94,7 @@ class ThroughCVXPY(ABC):
         return registry.capability(self.solver)
 
     def _start(self, formulation: Problem, compiled: Compiled, given: WarmStart | None) -> Any:
-        """What the solver starts from; CVXPY's lock is held."""
+        """The start of the solver; CVXPY's lock is held."""
         if given is None or not self.capability.warm_start:
             return None
         formulation.seed(given)
@@ -172,12 +172,12 @@ class Modelled(ThroughCVXPY):
     name : the solver's name, as in ``cdopt.backends.available()``.
     accuracy : requested accuracy in (0, 1), translated into the solver's own settings by
         ``cdopt.backends.registry``; None leaves the defaults alone.
-    options : settings of the solver, by its own names; they win over ``accuracy``.
+    options : settings of the solver, by its own names; they take precedence over ``accuracy``.
 
     Raises
     ------
     InvalidInput : unknown solver, accuracy out of range, a setting the solver does not know,
-        or an accuracy asked of a solver for which no translation is known.
+        or an accuracy for a solver without a known translation.
     BackendUnavailable : the solver is not installed here or fits no problem of cdopt.
     """
 
@@ -227,10 +227,10 @@ class Modelled(ThroughCVXPY):
 
 @dataclass(frozen=True)
 class Direct(ThroughCVXPY):
-    """A general solver as its own users would call it, with its own defaults.
+    """A general solver called with its own defaults.
 
-    CVXPY compiles the problem, hands it over and reads the answer back, without the defaults that
-    it would put in the place of the solver's own.
+    CVXPY compiles the problem and reads the answer back, but its changes of the solver's defaults
+    are undone.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def _require_known(settings: Mapping[str, Any], error: BaseException) -> None:
 
 
 def native_status(raw: Any) -> str:
-    """The status in the solver's own words, from where each solver keeps it."""
+    """The solver's own status text, from where each solver keeps it."""
     if isinstance(raw, tuple):  # DAQP: (x, value, exit flag, info)
         return f"exit flag {raw[2]}" if len(raw) > 2 else ""
     if isinstance(raw, dict):
@@ -314,7 +314,7 @@ class OSQPSession(ThroughCVXPY):
 
     Successive steps often have the same contacts and the same pattern of P and A. OSQP then keeps
     its ordering and its step size ρ, takes the new numbers through its own ``update`` and starts
-    from the solution before. When the pattern grows or the contacts change it is set up again, and
+    from the last solution. When the pattern grows or the contacts change it is set up again, and
     still starts from the forces of the contacts that stayed. B. Stellato, G. Banjac, P. Goulart, A.
     Bemporad, S. Boyd, Math. Program. Comput. 12 (2020) 637, section 5.
 
@@ -324,7 +324,7 @@ class OSQPSession(ThroughCVXPY):
 
     Parameters
     ----------
-    settings : OSQP's settings; those of CVXPY's interface where they are silent.
+    settings : OSQP's settings; those not given are as in CVXPY's interface.
 
     Attributes
     ----------

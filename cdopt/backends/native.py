@@ -1,7 +1,7 @@
-"""What the native backends share: one way to run, to stop, to start and to report.
+"""Common base of native backends: how they start, run, stop and report.
 
-A native backend takes the problem in scaled units (``network_problem``) and stops on a residual of
-its own, which costs nothing to compute. ``certified`` holds the answer to the certificate.
+A native backend takes the problem in scaled units (``network_problem``) and stops on a
+residual that costs nothing to compute. ``certified`` then checks the answer by the certificate.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class NativeBackend(ABC):
             self._set(history=checks.flag("history", self.history))
 
     def _set(self, **settings: Any) -> None:
-        """Settings as they have been checked."""
+        """The checked settings."""
         for name, value in settings.items():
             object.__setattr__(self, name, value)
 

@@ -1,4 +1,4 @@
-"""Every problem that the native solvers take, as one: conditions on a contact network, scaled.
+"""The scaled problem of all native solvers: conditions on a contact network.
 
 ::
 
@@ -8,9 +8,9 @@ with the inertia S (none for a truss), the motion w = v⁺ − v* or the micro-d
 or gaps g, and the compliance c(f) of the contacts, none for rigid ones. K is a half-line or a line
 for each contact, or a cone in d rows, the normal one first; g̃ = g, or de Saxcé's shifted rates for
 Coulomb's law. Where contacts differ in their number of rows, all are filled up with rows of zeros.
-Of a step known by N = G S⁻¹ Gᵀ and p alone g = N f + p.
+For a step known only by N = G S⁻¹ Gᵀ and p, g = N f + p.
 
-``network_problem`` makes it from the problem in physical units, and is all that knows of that.
+``network_problem`` makes it from the problem in physical units, and only this module knows these.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NONE, _NOTHING = np.zeros(0), sp.csr_array((0, 0))
 STEEP = 10.0  # μ beyond which Coulomb's law is solved without the shift
 _SMALL = 20_000  # entries up to which dense products are quicker than sparse ones
 _LOW_RANK, _LOW_RANK_FROM, _DENSE = 0.6, 60, 3_000  # share of the rows, and rows from and up to
-_RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: what a double can hold
+_RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: precision of a double
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Factors:
 
     Attributes
     ----------
-    rows : R (rows, m). For a diagonal inertia both R and S are G S^(−1/2), one matrix held once;
+    rows : R (rows, m). For a diagonal inertia both R and S are G S^(−1/2), one matrix stored once;
         for any other they are G and G S⁻¹; with N alone, N and the identity.
     spread : S (rows, m).
     diagonal : (rows,) diagonal of N; zero for rows that act on nothing.
@@ -117,7 +117,7 @@ class NetworkProblem(Compliant):
     mobility : (rows,) w, of each contact's force on its gap; weight of a force relative to it.
     G, S, F : (rows, m), (m, m) and (m,), the network operator, the inertia and the load F̃ on the
         given dofs; S is None for a truss, F None for no load, all three None with N alone.
-    N : (rows, rows) where it alone is known.
+    N : (rows, rows) where only it is known.
     d : rows a contact. cones : K, with this unit of forces; None for half-lines.
     lines : (nc,) of one row a contact, which forces may be of either sign; None for none.
     filled : the cones of the problem with rows of zeros, whose rows are these; None without any.
@@ -133,7 +133,7 @@ class NetworkProblem(Compliant):
     motion_under : the motion that forces in N cause, or None.
     worst_residual : the largest residual of the certificate of forces in N; with friction.
     infeasible : tries to prove that a step with friction has no solution. doubt : why it may have
-        none, or forces without bound, in words; empty where the Slater number is positive.
+        none, or forces without bound, as text; empty where the Slater number is positive.
     solve_inertia : S⁻¹ X of a sparse X (m, k), of an inertia that is not diagonal.
     kept : what was made of G, S and N, by name; other problems on the same network have the same.
     """
@@ -332,7 +332,7 @@ class NetworkProblem(Compliant):
 
     @cached_property
     def rules(self) -> tuple[Rules, FloatArray]:
-        """Rules and coefficients (nc, d) of cones, for compiled loops; none where ``mu`` is all."""
+        """Rules and coefficients (nc, d) of cones, for compiled loops; none if ``mu`` suffices."""
         if self.K.kinds.keys() == {FrictionCones.name}:
             return np.zeros((0, self.d), dtype=np.int8), np.zeros((0, self.d))
         return self.K.rules

@@ -111,8 +111,8 @@ class InteriorPoint(SecondOrder):
     """Settings of the proximal interior point method, for steps and trusses of every power.
 
     Where forces are at the edge of their cones and contacts hardly slip, cones let no interior
-    point end at round-off: Newton's method on multipliers ends what it began. Nothing guarantees
-    that it converges for Coulomb's law, whose shift is updated within the iteration.
+    point end at round-off: Newton's method on multipliers then completes the solution. Nothing
+    guarantees that it converges for Coulomb's law, whose shift is updated within the iteration.
 
     Its parameters are those of ``Newton``.
     """

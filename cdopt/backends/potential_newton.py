@@ -55,9 +55,9 @@ def minimise(
 ) -> IterationResult:
     """Newton's method from ``start``, or from the network that can also pull.
 
-    Systems are factorised where that takes few operations, and iterated where it does not. Where
+    Systems are factorised where that takes few operations, else iterated. Where
     conjugate gradients then give up, or Newton's method does not arrive, the interior point takes
-    over, and Newton's method ends what it began. Frozen friction starts from the free motion,
+    over, and Newton's method completes its solution. Frozen friction starts from the free motion,
     and has no other method.
     """
     net, law = problem.net, problem.elastic_law
@@ -252,7 +252,7 @@ class SlidingNewton(ElasticNewton):
         return False
 
     def stalled(self) -> bool:
-        """As long as steps have a length, they help."""
+        """A step without length ends the run."""
         return False
 
 

@@ -6,7 +6,7 @@ at the contacts,
 
     S w = Gᵀ f,    f = P_K(f_k − r g̃(w)),
 
-by a semismooth Newton method in w (in the forces where N alone is known), and r grows. Without
+by a semismooth Newton method in w (in the forces where only N is known), and r grows. Without
 friction P_K(y) is y₊, the inner problem is the truss's potential with inertia added, and since it
 is piecewise quadratic a large enough r ends it in a few steps; systems that the growing r makes too
 stiff for conjugate gradients are factorised.
@@ -206,7 +206,7 @@ _SETTLING = 0.3  # or where two outer steps leave more than this share of it
 _LOOSE = 1e-2  # accuracy of the first inner problem
 _SHARE = 1e-2  # of the natural map, the accuracy of the next inner problem
 _LINEAR = 1e-6, 1e-2  # relative residual of iterative solves, at least and at most
-REACHABLE = 1e-10  # natural map that counts as solved, whatever accuracy beyond it is asked for
+REACHABLE = 1e-10  # natural map that counts as solved, even if a higher accuracy is requested
 _ROUNDED = 1e-8  # certificate of forces without shift, of which the rest is round-off times μ
 _ROUND_OFF = 64.0  # times EPS w f: natural maps that count as solved, where forces are huge
 _NOISE = 1e4  # times EPS r w: natural maps which may stall for round-off
@@ -347,7 +347,7 @@ class Proximal:
 
     Attributes
     ----------
-    accuracy : of the natural map, at which forces are judged by their certificate.
+    accuracy : of the natural map, at which forces are tested by their certificate.
     lagged : whether Coulomb's shift is that of the last outer step.
     cut : whether the law is solved without a shift.
     error : natural map of the best forces.

@@ -1,7 +1,7 @@
-"""Every solver that cdopt knows: to add one that CVXPY reaches, add its record to solvers.toml.
+"""The known solvers: to add one that CVXPY supports, add its record to solvers.toml.
 
-What a solver behind CVXPY can take is read from CVXPY's own solver classes, so that a solver which
-CVXPY learns of tomorrow is a backend tomorrow. A record adds what CVXPY does not know.
+What a solver behind CVXPY can take is read from CVXPY's own solver classes, so that a
+solver added to CVXPY is a backend at once. A record adds what CVXPY does not know.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PAGES = {  # of solvers that no extra of CVXPY brings
 
 @dataclass(frozen=True)
 class Solver:
-    """What cdopt knows of one solver.
+    """The record of one solver.
 
     Attributes
     ----------
@@ -43,12 +43,12 @@ class Solver:
     note : what a user should know.
     package : the package that brings it; empty for a solver of cdopt.
     licence : of the package.
-    most_contacts : the largest problem it is offered when no backend is named, with the reason.
+    most_contacts : the largest problem for its choice by default, with the reason.
     most_unknowns : the same, counting contacts and degrees of freedom together.
     settings : all setting names it knows, for solvers that ignore unknown ones silently.
     accuracy : names of the settings that all receive a requested accuracy; empty if not known.
-    meaning : what the solver promises when it meets them.
-    extra : settings that must change with them for the request to make sense.
+    meaning : the stopping test that they set.
+    extra : settings that must change with them.
     nested : the setting that holds these as a dictionary, when they are not at the top.
     seconds : name of the setting that limits the time; empty for none.
     rewritten : defaults that CVXPY changes, so that "OSQP through CVXPY" is not mistaken for OSQP
@@ -162,9 +162,9 @@ def has_clock(name: str) -> bool:
 
 
 def time_limit_for(name: str, settings: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """The solver's setting for a time limit, the smaller where ``settings`` have one of their own.
+    """The solver's setting for a time limit, the smaller where ``settings`` have one too.
 
-    Empty for a solver that knows no time limit.
+    Empty for a solver without a time limit.
     """
     if not has_clock(name):
         return {}
@@ -176,7 +176,7 @@ def time_limit_for(name: str, settings: Mapping[str, Any], seconds: float) -> di
 
 
 def limited_by(name: str) -> str:
-    """What keeps a solver behind CVXPY to a time limit."""
+    """How a solver behind CVXPY keeps a time limit."""
     if has_clock(name):
         return f"{name}'s own {SOLVERS[name].seconds}"
     return f"only until {name} begins, which has no time limit"

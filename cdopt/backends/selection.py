@@ -23,7 +23,7 @@ from cdopt.backends.registry import (
     why_not,
 )
 
-_UNKNOWN = Solver("", "", "", "")  # all that is known of a solver that only CVXPY knows
+_UNKNOWN = Solver("", "", "", "")  # record of a solver that only CVXPY knows
 _NEEDS = {
     "QP": "a quadratic program",
     "SOCP": "second-order cones (of friction, or of a power p other than 2)",
@@ -61,7 +61,7 @@ def resolve(backend: str | Backend | Callable[..., Any], **options: Any) -> Back
     Raises
     ------
     InvalidInput : unknown name or setting, or settings together with a settings object.
-    BackendUnavailable : known, but not to be had here.
+    BackendUnavailable : known, but not available here.
     """
     if "solver" in options:
         expected = "the solver's name as backend, the first argument"
@@ -96,7 +96,7 @@ def resolve(backend: str | Backend | Callable[..., Any], **options: Any) -> Back
 
 @functools.cache
 def _default(name: str) -> Backend:
-    """A native backend with its defaults, made once: nobody can change it."""
+    """A native backend with its defaults, made once, as it is immutable."""
     return NATIVE[name]()
 
 
@@ -113,7 +113,7 @@ def _native(name: str, options: dict[str, Any]) -> Backend:
 
 
 def usual(formulation: Problem) -> str:
-    """The name of the backend that solves a formulation where none is asked for."""
+    """The name of the backend that solves a formulation where none is named."""
     if formulation.extended:
         return "clarabel"
     return "auto" if formulation.data.kind == "frictional step" else "newton"
@@ -160,7 +160,7 @@ def _require_known(name: object) -> None:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """What is known of a backend, installed or not.
+    """The record of a backend, installed or not.
 
     Returns
     -------

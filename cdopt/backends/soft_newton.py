@@ -1,9 +1,8 @@
 """Newton's method on soft steps: springs in any cones, f = P_K(−k g), k one number a part.
 
 The motion minimises ½ wᵀS w + (1/k) (½ ‖y‖² − ½ ‖y − P_K(y)‖²), y = −k g: a convex function with a
-semismooth gradient, so that one minimisation ends it, and f is unique. It asks of a cone no more
-than its projection and its derivative: lines, boxes, half-lines and cones of any number of rows may
-be mixed.
+semismooth gradient, so that one minimisation ends it, and f is unique. It needs only the projection
+on a cone and its derivative: lines, boxes, half-lines and cones of any number of rows may be mixed.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class SoftNewton(SemismoothNewton):
             return None
 
     def held(self, J: sp.csr_array, at: Point) -> sp.csr_array:
-        """The system of a stiffness J (m, m), with what holds motions that no contact resists."""
+        """The system of a stiffness J (m, m), with inertia where no contact resists."""
         return sp.csr_array(self.problem.net.mass + J)
 
 

@@ -35,8 +35,8 @@ _LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no threads by 
 def threads_for(contacts: int, dofs: int | None = None) -> Iterator[int]:
     """BLAS on one thread; the compiled loops on idle cores, or on one; how many threads that are.
 
-    On busy cores the threads of a small problem wait for each other and do no work. What was set
-    before is set again at the end, of BLAS when the last of several overlapping solves ends. Where
+    On busy cores the threads of a small problem wait for each other and do no work. Previous values
+    are restored at the end, of BLAS when the last of several overlapping solves ends. Where
     contacts and ``dofs`` are a few tens nothing is set, which takes longer than such a problem's
     arithmetic: BLAS itself keeps to one thread there, and no compiled loop of such a problem has
     several.
@@ -58,7 +58,7 @@ def threads_for(contacts: int, dofs: int | None = None) -> Iterator[int]:
 
 @contextlib.contextmanager
 def all_cores() -> Iterator[None]:
-    """Use busy cores, too, within: loops for several threads are compiled whatever else runs."""
+    """Use busy cores, too, within: loops for several threads are compiled even on busy cores."""
     token = _ALL_CORES.set(True)
     try:
         yield
@@ -90,7 +90,7 @@ def _libraries() -> ThreadpoolController:
 
 
 class _Solve:
-    """A solve that keeps BLAS to one thread, until it ends or nobody has it any more."""
+    """A solve that keeps BLAS to one thread, until it ends or is garbage."""
 
 
 class _BlasLimit:

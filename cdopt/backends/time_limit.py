@@ -1,8 +1,8 @@
 """A time limit for solvers that have none: a process that is ended when the time is over.
 
 cdopt's own solvers look at the clock between iterations, and most of the others have a setting for
-a limit. The rest (PIQP, QOCO, ProxQP, DAQP, ECOS, CVXOPT) run in a process where a limit is asked
-for. It is used again until a limit ends it. Its memory is limited too. Starting it takes seconds,
+a limit. The rest (PIQP, QOCO, ProxQP, DAQP, ECOS, CVXOPT) run in a process if a limit is
+given. It is used again until a limit ends it. Its memory is limited too. Starting it takes seconds,
 which are not part of the limit.
 """
 
@@ -58,7 +58,7 @@ def run_limited(
 
 
 def _without_statement(formulation: Problem) -> Problem:
-    """The problem without what CVXPY made of it, unless a user added constraints to that."""
+    """The problem without its CVXPY form, unless a user added constraints to that."""
     if formulation.extended:
         return formulation
     bare = copy.copy(formulation)
@@ -68,7 +68,7 @@ def _without_statement(formulation: Problem) -> Problem:
 
 
 def _portable(formulation: Problem) -> bool:
-    """Whether a problem can be sent: constraints of a user may hold what cannot be."""
+    """Whether a problem can be sent: constraints of a user may contain objects that cannot."""
     try:
         return not formulation.extended or bool(pickle.dumps(formulation))
     except (TypeError, AttributeError, pickle.PicklingError):
@@ -120,7 +120,7 @@ def _in_process(
 
 
 def _ready_worker() -> Worker:
-    """A process that nobody uses."""
+    """An idle process."""
     while True:
         try:
             worker = _IDLE.pop()

@@ -1,4 +1,4 @@
-"""Derivatives of contact steps that know what is unique.
+"""Derivatives of contact steps, of unique quantities only.
 
 ``of`` differentiates the conditions of one answer once; ``jvp`` and ``vjp`` of it are the two
 directions, in NumPy. ``torch`` and ``jax`` have the same as functions of tensors and arrays.

@@ -82,7 +82,7 @@ def of(
     ------
     InvalidInput : a bad argument, or a solution of another problem.
     SolveFailed : the solution is not certified.
-    Unsupported : a step known by N and p alone.
+    Unsupported : a step known only by N and p.
 
     Notes
     -----

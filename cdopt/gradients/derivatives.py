@@ -175,9 +175,9 @@ class StepDerivatives(Derivatives):
     @property
     def kinks(self) -> tuple[Kink, ...]:
         """Contacts at which derivatives depend on the direction."""
-        found = dict.fromkeys(self.tangent.kinks.tolist(), self.tangent.margin)
-        found |= {i: self._approach for i in self._rebounds.tolist() if i not in found}
-        return tuple(Kink(i, float(found[i][i])) for i in sorted(found))
+        margins = dict.fromkeys(self.tangent.kinks.tolist(), self.tangent.margin)
+        margins |= {i: self._approach for i in self._rebounds.tolist() if i not in margins}
+        return tuple(Kink(i, float(margins[i][i])) for i in sorted(margins))
 
     @property
     def _approach(self) -> FloatArray:
@@ -206,18 +206,18 @@ class StepDerivatives(Derivatives):
         """Rows and shape of each kind of force."""
         tangent, step, friction = self.tangent, self.step, self.step.friction
         normal, nc = self.parameters.normal, step.nc
-        found: dict[str, tuple[Any, tuple[int, ...]]] = {"f": (normal, (nc,))}
+        outputs: dict[str, tuple[Any, tuple[int, ...]]] = {"f": (normal, (nc,))}
         if friction is not None and tangent.data.d > 1:
             table = normal[:, None] + np.arange(tangent.data.d)
             rows = table[:, 1 : friction.d]
-            found["f_t"] = rows.ravel(), rows.shape
+            outputs["f_t"] = rows.ravel(), rows.shape
             if friction.moments:
                 rows = table[:, friction.d :]
-                found["f_r"] = rows.ravel(), rows.shape
+                outputs["f_r"] = rows.ravel(), rows.shape
         last = self.parameters.joint_rows
         if last.size:
-            found["joint_forces"] = last, (last.size,)
-        return found
+            outputs["joint_forces"] = last, (last.size,)
+        return outputs
 
     @property
     def _determined(self) -> dict[str, tuple[Any, tuple[int, ...]]]:
@@ -250,10 +250,10 @@ class StepDerivatives(Derivatives):
 
     def _pushed(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
         result = self.push_change(self.change(directions))
-        found = {"v_next": result.v_next, "load": result.load}
+        outputs = {"v_next": result.v_next, "load": result.load}
         for name, (rows, shape) in self._determined.items():
-            found[name] = result.forces[rows].reshape(shape)
-        return found
+            outputs[name] = result.forces[rows].reshape(shape)
+        return outputs
 
     def vjp(self, **cotangents: Any) -> dict[str, Any]:
         """As ``Derivatives.vjp``; forces that are not determined in part may be asked for.

@@ -94,14 +94,14 @@ class _Host:
             shapes = tuple(
                 jax.ShapeDtypeStruct(axes + function.shapes[name], np.float64) for name in names
             )
-            found = jax.pure_callback(
+            pulled = jax.pure_callback(
                 lambda *given: self._pulled(names, given),
                 shapes,
                 *arrays,
                 *cotangents,
                 vmap_method="broadcast_all",
             )
-            return (tuple(_summed(x, v.shape) for x, v in zip(found, values, strict=True)),)
+            return (tuple(_summed(x, v.shape) for x, v in zip(pulled, values, strict=True)),)
 
         results.defvjp(forward, backward)
         return results

@@ -127,12 +127,12 @@ class StepParameters:
             return B.push(d) + Change(bias=self.on_rows(normal, rebound * (d @ step.v)))
 
         def pull_B(pull: Pull) -> sp.csr_array:
-            found = B.pull(pull)
+            matrix = B.pull(pull)
             if not hits.any():
-                return found
+                return matrix
             row = np.repeat(np.arange(step.nc), np.diff(step.B.indptr))
-            found.data += (rebound * pull.bias[normal])[row] * step.v[step.B.indices]
-            return found
+            matrix.data += (rebound * pull.bias[normal])[row] * step.v[step.B.indices]
+            return matrix
 
         def push_v(d: FloatArray) -> Change:
             return Change(v=d, bias=self.on_rows(normal, rebound * (step.B @ d)))
@@ -141,8 +141,8 @@ class StepParameters:
             return Change(M=sp.csr_array(0.5 * (d + d.T)))
 
         def pull_M(pull: Pull) -> sp.csr_array:
-            found = pull.M.on(step.M)
-            return sp.csr_array(0.5 * (found + found.T))
+            matrix = pull.M.on(step.M)
+            return sp.csr_array(0.5 * (matrix + matrix.T))
 
         return [
             Parameter("M", step.M.shape, push_M, pull_M, sparse=True),
@@ -196,18 +196,18 @@ class StepParameters:
             return []
         table = self.normal[:, None] + np.arange(d)
         slides, turns = table[:, 1 : friction.d].ravel(), table[:, friction.d :].ravel()
-        found = [
+        parameters = [
             self.of_matrix("B_t", friction.B_t, slides),
             self.of_rates("rate", friction.rate.shape, slides),
         ]
         if friction.B_r is not None:
-            found += [
+            parameters += [
                 self.of_matrix("B_r", friction.B_r, turns),
                 self.of_rates("spin", friction.spin.shape, turns),
             ]
-            return found
+            return parameters
         nc = (self.step.nc,)
-        return [*found, Parameter("mu", nc, lambda d: Change(mu=d), lambda pull: pull.mu)]
+        return [*parameters, Parameter("mu", nc, lambda d: Change(mu=d), lambda pull: pull.mu)]
 
     def _of_joints(self) -> list[Parameter]:
         joints = self.step.joints
@@ -236,8 +236,8 @@ class StepParameters:
         """A number of each contact that changes its rows by ``each`` (nc, d), rates as they are."""
         shape = each.shape
 
-        def pull(found: Pull) -> FloatArray:
-            return np.asarray(np.sum(each * found.forces[rows].reshape(shape), axis=1))
+        def pull(cotangent: Pull) -> FloatArray:
+            return np.asarray(np.sum(each * cotangent.forces[rows].reshape(shape), axis=1))
 
         def push(d: FloatArray) -> Change:
             return Change(forces=self.on_rows(rows, each * d[:, None]))
@@ -249,8 +249,8 @@ class StepParameters:
     ) -> Parameter:
         """A parameter that changes forces on these rows by ``each`` (n,), at rates as they are."""
 
-        def pull(found: Pull) -> Any:
-            product = each * found.forces[rows]
+        def pull(cotangent: Pull) -> Any:
+            product = each * cotangent.forces[rows]
             return product if shape else float(product.sum())
 
         return Parameter(name, shape, lambda d: Change(forces=self.on_rows(rows, each * d)), pull)

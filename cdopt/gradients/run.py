@@ -1,8 +1,8 @@
 """A run of steps and the gradients of its end, backwards from checkpoints, whatever the method.
 
 About √n of n states are kept, those between are computed again (A. Griewank & A. Walther,
-*Evaluating Derivatives*, 2008, chapter 12). Methods say what one step leads to, and how cotangents
-of its end become those of its start and of the data.
+*Evaluating Derivatives*, 2008, chapter 12). Methods define the result of one step, and how
+cotangents of its end become those of its start and of the data.
 """
 
 from __future__ import annotations

@@ -87,6 +87,6 @@ class TrussDerivatives(Derivatives):
         B = Outer()
         B.add(-self.tangent.forces, load)
         B.add(-self.springs * e, self.u)
-        found: dict[str, Any] = {name: each * e for name, each in self._each.items()}
-        found |= {"B": B.on(self.B), self._load: self._sign * load, "power": float(self._power @ e)}
-        return found
+        gradients: dict[str, Any] = {name: each * e for name, each in self._each.items()}
+        gradients |= {"B": B.on(self.B), self._load: self._sign * load}
+        return {**gradients, "power": float(self._power @ e)}

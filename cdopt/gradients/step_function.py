@@ -85,29 +85,29 @@ class StepFunction:
     @property
     def data(self) -> dict[str, FloatArray]:
         """The data of the step by name."""
-        step, found = self.step, dict[str, Any]()
-        found |= {name: getattr(step, name) for name in _OF_STEP}
+        step, arrays = self.step, dict[str, Any]()
+        arrays |= {name: getattr(step, name) for name in _OF_STEP}
         if step.friction is not None:
-            found |= {name: getattr(step.friction, name) for name in _OF_FRICTION}
+            arrays |= {name: getattr(step.friction, name) for name in _OF_FRICTION}
         if step.joints is not None:
-            found |= {name: getattr(step.joints, own) for name, own in _OF_JOINTS.items()}
+            arrays |= {name: getattr(step.joints, own) for name, own in _OF_JOINTS.items()}
         return {
             name: np.asarray(value.data if sp.issparse(value) else value, dtype=np.float64)
-            for name, value in found.items()
+            for name, value in arrays.items()
             if value is not None
         }
 
     def _known_results(self) -> dict[str, tuple[int, ...]]:
         step = self.step
-        found: dict[str, tuple[int, ...]] = {"v_next": (step.nv,), "load": (step.nv,)}
-        found["f"] = (step.nc,)
+        shapes: dict[str, tuple[int, ...]] = {"v_next": (step.nv,), "load": (step.nv,)}
+        shapes["f"] = (step.nc,)
         if step.friction is not None:
-            found["f_t"] = (step.nc, step.friction.d - 1)
+            shapes["f_t"] = (step.nc, step.friction.d - 1)
             if step.friction.moments:
-                found["f_r"] = (step.nc, step.friction.moments)
+                shapes["f_r"] = (step.nc, step.friction.moments)
         if step.joints is not None:
-            found["joint_forces"] = (step.joints.count,)
-        return found
+            shapes["joint_forces"] = (step.joints.count,)
+        return shapes
 
     # --- steps ---------------------------------------------------------------------------------
 
@@ -223,24 +223,24 @@ class SolvedSteps:
         Unsupported : a contact is at a kink, or forces that are not determined.
         """
         shapes, many = self.function.shapes, len(self.steps)
-        found = {name: np.zeros((many, *shapes[name])) for name in names}
+        gradients = {name: np.zeros((many, *shapes[name])) for name in names}
         shared = not {"dt", "power"}.isdisjoint(names)  # one number for all steps of a stack
         sets: dict[Hashable, list[int]] = {}
         for k, step in enumerate(self.steps):
             sets.setdefault(k if shared else likeness(step), []).append(k)
         for numbers in sets.values():
             stack = Stack.of([self.steps[k] for k in numbers])
-            posed = self.function.formulation(stack.step)
+            formulation = self.function.formulation(stack.step)
             given = {
                 name: rows[numbers].reshape(-1, *rows.shape[2:])
                 for name, rows in cotangents.items()
             }
             whole = joined([self.solutions[k] for k in numbers])
-            pulled = of(posed, whole).vjp(**given)
+            pulled = of(formulation, whole).vjp(**given)
             for name in names:
                 values = self._entries(name, pulled[name], stack.step)
-                found[name][numbers] = np.reshape(values, (len(numbers), *shapes[name]))
-        return found
+                gradients[name][numbers] = np.reshape(values, (len(numbers), *shapes[name]))
+        return gradients
 
     @staticmethod
     def _entries(name: str, value: Any, step: Any) -> FloatArray:

@@ -130,7 +130,7 @@ class StepTangent:
     data : of the contacts. motion : v⁺ (nv,), m/s. forces : (rows + nj,) N, of contacts and joints.
     J : (nj, nv) rigid joints, or None. tol : share of the local speed within which a contact is at
         a kink.
-    inside : says which contacts (nc,) rest inside their cones in some admissible answer; asked
+    inside : which contacts (nc,) rest inside their cones in some admissible answer; asked
         where this one has some on the boundary. None where that is not known.
 
     Attributes

@@ -58,8 +58,8 @@ def layer(
     def call(**data: Any) -> Any:
         for name, value in data.items():
             if not torch.is_tensor(value) or value.dtype != torch.float64:
-                found = getattr(value, "dtype", checks.describe(value))
-                raise InvalidInput(name, str(found), "a tensor of torch.float64")
+                dtype = getattr(value, "dtype", checks.describe(value))
+                raise InvalidInput(name, str(dtype), "a tensor of torch.float64")
         results = _differentiable().apply(function, tuple(data), *data.values())
         return results[0] if isinstance(outputs, str) else results
 
@@ -102,14 +102,14 @@ def _differentiable() -> Any:
                 n for n, used in zip(ctx.names, ctx.needs_input_grad[2:], strict=True) if used
             ]
             pulled = ctx.solved.pull(given, wanted)
-            found: list[Any] = [None, None]
+            gradients: list[Any] = [None, None]
             for name, shape in zip(ctx.names, ctx.shapes, strict=True):
                 if name not in pulled:
-                    found.append(None)
+                    gradients.append(None)
                     continue
                 rows = pulled[name].reshape(ctx.axes + function.shapes[name])
                 tensor = torch.as_tensor(rows, device=ctx.device)
-                found.append(tensor.sum_to_size(shape))
-            return tuple(found)
+                gradients.append(tensor.sum_to_size(shape))
+            return tuple(gradients)
 
     return OfTensors

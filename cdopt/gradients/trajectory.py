@@ -152,9 +152,9 @@ class ContactRun(TrajectoryGradients):
         pull = tangent.pull(weights)
         known = derivatives.parameters.known
         for name in total:
-            found = known[name].pull(pull)
+            gradient = known[name].pull(pull)
             total[name] = total[name] + (
-                found if np.shape(total[name]) or name == "M" else found.sum()
+                gradient if np.shape(total[name]) or name == "M" else gradient.sum()
             )
         places = self._of_places(state, derivatives.step, pull)
         return np.asarray(before + places), np.asarray(known["v"].pull(pull)), pull
@@ -177,8 +177,8 @@ class ContactRun(TrajectoryGradients):
                 way = np.zeros(self.dofs.nv)
                 way[k] = sign * h
                 there = _Rows.of(self._step(self._moved(state, way), 10.0 * h))
-                G, bias, found = there.like(base)
-                if np.setdiff1d(rows, found).size:
+                G, bias, shared = there.like(base)
+                if np.setdiff1d(rows, shared).size:
                     why = "a contact appears or vanishes close to this state"
                     raise Unsupported("gradients of this run", why)
                 sides.append((G, bias))

@@ -138,16 +138,16 @@ class VariationalRun(TrajectoryGradients):
                 way = np.zeros(dofs.nv)
                 way[k] = sign * step
                 there = self._moved(state, way)
-                found = self._contacts(middle, there)
-                ids = found.contact_ids.tolist()
+                nearby = self._contacts(middle, there)
+                ids = nearby.contact_ids.tolist()
                 if not force.keys() <= set(ids):
                     why = "a contact vanishes close to this state"
                     raise Unsupported("gradients of this run", why)
                 own = np.array([force.get(name, 0.0) for name in ids])
-                load = collision.gap_gradient(scene, there, found, dofs).T @ own
+                load = collision.gap_gradient(scene, there, nearby, dofs).T @ own
                 share = sign / (2.0 * step)
                 changes[0, :, column] += share * load
-                changes[1, :, column] += share * self._impulse(middle, there, found, scene)[1]
+                changes[1, :, column] += share * self._impulse(middle, there, nearby, scene)[1]
         wide = sp.csc_array((np.ones(moving.size), (np.arange(moving.size), moving)),
                             shape=(moving.size, dofs.nv))  # fmt: skip
         return sp.csc_array(sp.csc_array(changes[0]) @ wide), sp.csc_array(

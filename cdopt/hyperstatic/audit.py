@@ -1,6 +1,6 @@
-"""audit(): what forces from any code get wrong, and what in them is a choice.
+"""audit(): errors in contact forces from any code, and the part that is free choice.
 
-Given forces f, and the motion v⁺ that they are said to cause, four findings are kept apart:
+Given forces f, and the motion v⁺ that they should cause, four findings are kept apart:
 
 1. the certificate of the pair under each law: an answer that is certified within the tolerance is a
    choice, whatever the other findings are;
@@ -56,13 +56,13 @@ _ROWS = 12  # bodies and contacts that printing shows
 
 @dataclass(frozen=True, eq=False)
 class Audit(Frozen):
-    """What is wrong with forces, and what in them is a choice.
+    """The errors in given forces, and the part that is free choice.
 
     Attributes
     ----------
     step : the step. law : of its friction, "coulomb" or "associated"; None without friction.
     forces : (nc, d) N, those in question, the normal component first.
-    motion : (nv,) v⁺ that the forces are judged by; ``source`` tells whose it is.
+    motion : (nv,) v⁺ that the forces are compared with; ``source`` is its origin.
     certificates : by law, of the forces with ``motion``.
     body_names : (nb,) of the bodies that move.
     missed : (nv,) N and N·m, Bᵀf − F̃; of a step with joints (m,), on the degrees of freedom that
@@ -77,7 +77,7 @@ class Audit(Frozen):
         leaves, or its certified bounds where they are known.
     acting : (nc,) N, the local load of each contact.
     compatible : (nc, d) N, admissible forces that elastic contacts would carry; None if unknown.
-    report : bounds of the contacts that were asked for or are far from admissible; or None.
+    report : bounds of the requested contacts or of those far from admissible; or None.
     failure : why there are no nearest forces; empty if there are.
     tol : share of local loads up to which errors do not count.
     """
@@ -123,7 +123,7 @@ class Audit(Frozen):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong: what is left is a choice."""
+        """Whether there is no error: the rest is a choice."""
         return self.verdict == CHOICE
 
     @property
@@ -194,13 +194,13 @@ class Audit(Frozen):
 
     @property
     def basis(self) -> str:
-        """The motion that forces are judged by, and the tolerance, in a sentence."""
+        """One sentence: the motion used for the comparison, and the tolerance."""
         whose = self.source.replace("given", "that was given")
         return f"Judged by the motion {whose}; errors up to {self.tol:g} of local loads pass."
 
     @property
     def _part(self) -> str:
-        """The share of the choice in words."""
+        """The share of the choice as text."""
         share = self.choice_share
         return "" if share is None else f", {short(100.0 * share, 2)} % of the forces,"
 
@@ -229,8 +229,8 @@ class Audit(Frozen):
                 result += f", {count(self.outside.size, 'contact')} outside cone or bounds"
             lines.append(("3 distance from admissible forces", f"{short(far)} N", result))
         if (choice := self.choice) is not None:
-            says = f"no error{self._part.rstrip(',')}"
-            lines.append(("4 choice", f"{short(self._size(choice))} N", says))
+            note = f"no error{self._part.rstrip(',')}"
+            lines.append(("4 choice", f"{short(self._size(choice))} N", note))
         return lines
 
     @cached_property
@@ -326,7 +326,7 @@ class Audit(Frozen):
 
     def __str__(self) -> str:
         lines = [self.summary, self.basis, ""]
-        lines += [f"{what:<36}{value:>12}  {says}" for what, value, says in self.table()]
+        lines += [f"{what:<36}{value:>12}  {note}" for what, value, note in self.table()]
         for headings, rows in self.body_tables():
             lines.append("")
             for name, *numbers in (headings, *rows):
@@ -350,7 +350,7 @@ def audit(
     tol: float = TOLERANCE,
     time_limit: float | None = None,
 ) -> Audit:
-    """Judge contact forces from any code: what is an error, and what is a choice.
+    """Split contact forces from any code into errors and free choice.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ def audit(
     Raises
     ------
     InvalidInput : a bad argument, or a report of another step.
-    Unsupported : a step known by N and p alone.
+    Unsupported : a step known only by N and p.
     SolveFailed : neither these forces nor those of cdopt are certified, so that there is no motion
         to judge by; give ``v_next``.
 
@@ -429,13 +429,13 @@ def audit(
     left = AtMotion.of(problem, at, solution, faces, tol)
     acting = left.acting
     acting = np.where(acting > 0.0, acting, float(np.abs(forces).max(initial=0.0)) or 1.0)
-    found = nearest_forces(problem, left, forces, tol * acting if sound else None)
+    near = nearest_forces(problem, left, forces, tol * acting if sound else None)
     names = step.names.body_names
     called = [names[b] if b < len(names) and names[b] else str(b) for b in bodies.tolist()]
-    far, bounds, beyond = found.distance / acting, known, found.beyond
-    if known is None and found.nearest is not None:
+    far, bounds, beyond = near.distance / acting, known, near.beyond
+    if known is None and near.nearest is not None:
         if solution is None or not solution.ok:
-            solution = _solution(problem, at, found.nearest)
+            solution = _solution(problem, at, near.nearest)
         asked = contacts
         if contacts is None and not certificates[law or CLASSIC].ok:
             asked = _asked(far, tol)
@@ -457,13 +457,13 @@ def audit(
         read_only(missed),
         read_only(np.sqrt(error)),
         read_only(error_share),
-        found.nearest,
-        read_only(found.distance),
+        near.nearest,
+        read_only(near.distance),
         read_only(beyond),
         read_only(acting),
-        found.compatible,
+        near.compatible,
         bounds,
-        found.failure,
+        near.failure,
         tol,
     )
 
@@ -485,7 +485,7 @@ def same_answer(
 
     Raises
     ------
-    InvalidInput : a bad argument. Unsupported : a step known by N and p alone.
+    InvalidInput : a bad argument. Unsupported : a step known only by N and p.
 
     >>> import cdopt
     >>> beam = cdopt.bank.load("beam-uniform").step
@@ -572,7 +572,7 @@ def _same(
 def _reference(
     problem: ClassicCD | FrictionalCD, own: Certificate, deadline: Deadline
 ) -> StepSolution:
-    """cdopt's answer, whose motion forces without a certificate of theirs are judged by."""
+    """cdopt's answer: its motion is the reference for forces without a certificate."""
     solution = problem.solve("auto", time_limit=deadline.time_limit, check=False)
     if not solution.ok:
         message = f"neither these forces ({own.shown}) nor those of cdopt"

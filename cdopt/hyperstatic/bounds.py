@@ -44,7 +44,7 @@ class Bounds(Frozen):
     failures : quantities whose bounds are not certified, and why.
     rays : forces (rows,) that load nothing, along which the admissible ones grow.
     programs : number of programs that were solved.
-    witnesses : (q, 2, rows) N, forces that attain the bounds, where they were asked for;
+    witnesses : (q, 2, rows) N, forces that attain the bounds, where requested;
         not-a-number where unbounded or unknown.
     """
 

@@ -28,7 +28,7 @@ from cdopt.hyperstatic.free_network import FreeNetwork
 from cdopt.problem.scaling import column_scale
 
 CERTIFIED = 1e-6  # of the largest force: bounds further from attained forces are failures
-_ACCURACY = 1e-11  # asked of the cone programs
+_ACCURACY = 1e-11  # of the cone programs
 _POSITIVE = 1e-4  # of the largest force: what facial reduction counts as inside a cone,
 _CAP = 0.03  # and how far inside it looks
 _DOUBT = 10.0  # times the root of what a point misses: slack that may be an error

@@ -85,7 +85,7 @@ class ConePrograms:
         """x (3, cones, many) and multipliers y (rows, many) of costs (3, cones, many).
 
         c + Aᵀy is in the cones and A x = b, up to round-off; the gap is as small as arithmetic
-        allows, which the caller has to judge.
+        allows; the caller decides.
         """
         (x, room, y), many = self.centre, cost.shape[2]
         t = (np.linalg.norm(cost, axis=0) / room[:, None]).max(axis=0, initial=0.0) / _NEAR

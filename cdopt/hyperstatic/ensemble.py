@@ -1,6 +1,6 @@
 """ensemble(): the force network ensemble, uniform over all admissible forces of a step.
 
-Whether chains have converged is judged by split-R̂ and effective sample sizes, rank-normalised:
+Convergence of chains is tested by split-R̂ and effective sample sizes, rank-normalised:
 Vehtari, Gelman, Simpson, Carpenter, Bürkner, Bayesian Analysis 16 (2021). Each chain is split in
 halves, values are replaced by the normal scores of their ranks, and R̂ compares the variance
 between halves with that within. The effective size divides the number of draws by their
@@ -367,7 +367,7 @@ def ensemble(
 ) -> Ensemble:
     """Draw forces uniformly from all that are admissible.
 
-    The set {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts} is a polytope; every point of it holds the
+    The set {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts} is a polytope; every point of it carries the
     bodies as well as any other. Each network of contacts whose forces can differ is sampled by
     hit-and-run in coordinates that make it round: first those of the analytic centre, then those
     of a pilot's covariance. With friction the set is {f on the faces of the friction cones that

@@ -190,7 +190,7 @@ def _forces(
     shape: tuple[int, int],
     uncertain: FloatArray,
 ) -> dict[str, Any]:
-    """Admissible forces, and the bounds that were asked for, as ``Indeterminacy`` has them.
+    """Admissible forces, and the requested bounds, as ``Indeterminacy`` has them.
 
     ``shape`` is that of all components, (nc, d). Bounds are wider by what is ``uncertain`` (nc,) of
     the load that they belong to.
@@ -246,7 +246,7 @@ def _determined(less: Reduced, rows: int) -> FloatArray:
 
 
 def _asked(contacts: Any, free: Any) -> IntArray:
-    """The contacts whose bounds were asked for, ascending."""
+    """The contacts with requested bounds, ascending."""
     nc = free.size
     if contacts is None:
         return np.arange(nc)

@@ -96,12 +96,12 @@ class LimitLoad(Certified):
     law : "associated", for which λ is exact, or "coulomb", for which it is an upper estimate.
     step : the contact step. dead, live : (nv,) loads, N and N·m.
     f, f_t : (nc,) and (nc, d − 1) N, forces that balance F_dead + λ F_live; where λ is infinite,
-        forces that balance F_live alone.
+        forces that balance only F_live.
     mechanism : (nv,) velocities of the collapse, with F_liveᵀv = 1 W; None where λ is infinite.
     residuals : relative errors by name: "balance" of the forces on any degree of freedom,
         "mechanism" of the rates B v, their distance from K*_μ, and "gap" between bound and value.
     tol : tolerance of ``ok``.
-    dead_alone : whether admissible forces balance the dead load alone.
+    dead_alone : whether admissible forces balance only the dead load.
     bodies : the scene and its state, where it was given one. model : the blocks of a block model.
     joint_forces : (nj,) reactions of joints under these forces, N and N·m; None without joints.
     f_r : (nc, k) N·m, moments of contacts that resist turns; None without any.
@@ -126,7 +126,7 @@ class LimitLoad(Certified):
 
     @property
     def stands(self) -> bool:
-        """Whether admissible forces balance the dead load alone.
+        """Whether admissible forces balance only the dead load.
 
         A statement of limit analysis: forces exist. Whether elastic contacts loaded from rest find
         them is another question, ``cdopt.stability``.
@@ -228,7 +228,7 @@ def limit_load(
         bodies by name or number, (dim,) N at the centre of mass, with torques (3,) in the plane
         and (6,) in space.
     friction : μ of all contacts, where the structure states none.
-    strength : cohesion, tension and crushing of the joints; by default friction alone.
+    strength : cohesion, tension and crushing of the joints; by default only friction.
     law : "associated", for which the result is exact; or "coulomb", for which the same number is an
         upper estimate, and is named so.
     solver : of CVXPY; by default HiGHS in the plane, where the cones are polyhedral, and Clarabel.
@@ -396,7 +396,7 @@ class BalanceProgram:
         """
         if value < 0.0:
             return False
-        with contextlib.suppress(SolveFailed):  # then λ alone tells
+        with contextlib.suppress(SolveFailed):  # then λ decides
             return self.run(None, 1.0, cp.Constant(0.0))[0] == "optimal"
         return True
 

@@ -25,7 +25,7 @@ from cdopt.hyperstatic.free_network import FreeNetwork
 from cdopt.problem.scaling import Entries, rows_of
 
 CERTIFIED = 1e-8  # worst residual of a bound that counts, in units of its network's largest force
-_FEASIBLE = 1e-10  # HiGHS's own tolerances, the sharpest it takes
+_FEASIBLE = 1e-10  # HiGHS's tolerances, the sharpest that it accepts
 _ENDLESS = highspy.kHighsInf
 _SECONDS = 300.0  # of one linear program
 _ZERO = 1e-9  # a force of at most this share of its network's largest is idle
@@ -275,14 +275,14 @@ def _other(status: Any, nonbasic: Any) -> Any:
 
 
 def _solved(highs: Any, seconds: float) -> str:
-    """Run HiGHS for so long at most; what it says."""
+    """Run HiGHS for at most this time; its status."""
     highs.setOptionValue("time_limit", highs.getRunTime() + seconds)  # its clock runs on
     highs.run()
     return str(highs.modelStatusToString(highs.getModelStatus()))
 
 
 def _failed(residual: float, status: str) -> Extreme:
-    """A bound with this residual, whose failure repeats what HiGHS said."""
+    """A bound with this residual; its failure is the status of HiGHS."""
     shown = against(residual, CERTIFIED, 1)
     why = f"HiGHS: {status}; certificate {shown}, above {CERTIFIED:g}"
     return Extreme(residual=residual, failure=why)

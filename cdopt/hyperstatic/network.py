@@ -1,7 +1,7 @@
 """The network of closed contacts: rank, contacts that can carry force, local self-stress states.
 
 The admissible forces are {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts}. A contact is *closed* when its
-gap is zero at the end of the step, *loaded* when it carries force in the answer at hand, and
+gap is zero at the end of the step, *loaded* when it carries force in the given answer, and
 *loadable* when it carries force in some admissible answer. Only on loadable contacts does a
 self-stress state, a vector of null(Bᵀ), mean that forces can differ. A closed contact that no
 motion opens or closes, between two fixed bodies, is itself a self-stress state.
@@ -219,7 +219,7 @@ def self_stress_states(
 
     Raises
     ------
-    Unsupported : the states found load something.
+    Unsupported : the states load something.
     """
     columns, values, starts = [np.zeros(0, np.int64)], [np.zeros(0)], [0]
     for index, B, length in parts:

@@ -32,7 +32,7 @@ class Quantity(Frozen):
 
     Attributes
     ----------
-    name : what it was called. C : (m, nc d).
+    name : its name. C : (m, nc d).
     lower, upper : (m,) in units of C times N; infinite where unbounded, not-a-number where unknown.
     unique : (m,) the same in every admissible answer.
     residual : (m,) certificate, as ``Indeterminacy.residual``.

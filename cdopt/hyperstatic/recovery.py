@@ -27,7 +27,7 @@ from cdopt.problem.contact_law import HOOKE, PowerLaw
 _ZERO = 1e-7  # singular values below this are zero; forces are over their root mean square
 _OUTSIDE = 1e-6  # part of a ratio outside the determined combinations of log k
 _START_WEIGHT = 1e-9  # weight of a combination's distance from the start
-_SHARP = 1e-14  # asked of least_squares
+_SHARP = 1e-14  # of least_squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class RecoveredStiffness(Frozen):
 
         ``first`` and ``second`` are numbers of contacts. The error is the misfit's, carried
         through the derivative; infinite where the ratio is not determined, not-a-number where no
-        measurement is left over to judge the misfit by.
+        measurement is left over for the misfit.
 
         Raises
         ------

@@ -64,21 +64,22 @@ class Indeterminacy(Frozen):
     force, force_t : (nc,) and (nc, d − 1) N, an admissible answer: without friction the compatible
         forces of Hooke contacts. ``force_t`` is None without friction; so are the others.
     lower, upper : (nc,) N, least and largest admissible normal force, infinite when unbounded; the
-        force where it cannot differ at all; otherwise not-a-number where not asked for.
+        force where it cannot differ at all; otherwise not-a-number where not requested.
     lower_t, upper_t : (nc, d − 1) N, the same of the tangential components, and N·m of the moments
         of contacts that resist turns, which come last: d counts them, too.
     residual : (nc d,) certificate of the bounds, in units of their network's local loads.
     pull : (nc d,) how far the bounds move, at most, with one unit of load on every dof.
     rays : forces (nc d,) that load nothing, Bᵀf = 0, largest entry one: along them the admissible
-        ones grow. Without bounds that were asked for, those of half-lines are not looked for.
-    failures : contacts whose bounds were asked for and not certified, and why.
-    quantities : those that were asked for, by name.
+        ones grow. Without requested bounds, those of half-lines are not computed.
+    failures : contacts whose requested bounds are not certified, and why.
+    quantities : those requested, by name.
     programs : number of linear and cone programs that were solved.
     tol : share of a contact's local load below which its force is zero.
-    contacts : (n,) indices of the contacts whose bounds were asked for.
+    contacts : (n,) indices of the contacts with requested bounds.
     floor : (nc,) N, below which a force is zero.
     uncertain : (nc,) N, by how much round-off of the data or errors of the solution may move the
-        forces that are determined, where that is above 1e-6 of the local load; the bounds hold it.
+        forces that are determined, where that is above 1e-6 of the local load; the bounds include
+        it.
     parts : the independent parts of the forces on the faces.
     free : the independent networks whose forces can differ.
     determined : (nc d,) N, the forces that belong to none of them.
@@ -89,7 +90,7 @@ class Indeterminacy(Frozen):
 
     Notes
     -----
-    Three words for a contact: *closed*, its gap is zero at the end of the step; *loaded*, it
+    Three terms for a contact: *closed*, its gap is zero at the end of the step; *loaded*, it
     carries force in ``force``; *loadable*, it carries force in some admissible answer.
     """
 
@@ -244,7 +245,7 @@ class Indeterminacy(Frozen):
 
     @property
     def ok(self) -> bool:
-        """Whether every bound that was asked for is certified."""
+        """Whether every requested bound is certified."""
         joints = [] if self.joints is None else [self.joints]
         return not self.failures and all(q.ok for q in [*self.quantities.values(), *joints])
 
@@ -315,7 +316,7 @@ class Indeterminacy(Frozen):
     # --- on demand ---------------------------------------------------------------------
 
     def quantity(self, name: str) -> Quantity:
-        """The bounds of a quantity that ``indeterminacy`` was asked for.
+        """The bounds of a quantity requested from ``indeterminacy``.
 
         Raises
         ------
@@ -334,7 +335,7 @@ class Indeterminacy(Frozen):
 
         Raises
         ------
-        Unsupported : the states found do not come to the nullity.
+        Unsupported : the number of states differs from the nullity.
         """
         G, _, _ = coordinates(self.faces)
         pieces = [(part.index, part.B, part.length) for part in self.parts]
@@ -402,7 +403,7 @@ class Indeterminacy(Frozen):
 
     @property
     def summary(self) -> str:
-        """What is determined and what is not, in plain words."""
+        """The determined and the undetermined forces, as text."""
         closed, free = self.closed_count, int(np.count_nonzero(self.closed & ~self.unique))
         text = f"{count(self.nc, 'contact')}, {closed:,} closed"
         if self.law is not None and closed:
@@ -420,7 +421,7 @@ class Indeterminacy(Frozen):
         return text + self._ranges() + self._joint_words()
 
     def _joint_words(self) -> str:
-        """How many reactions of joints are determined, in words."""
+        """The number of determined reactions of joints, as text."""
         if self.joints is None or self.joints.unique.all():
             return "" if self.joints is None else " So are the reactions of the joints."
         known = int(np.count_nonzero(self.joints.unique))
@@ -429,7 +430,7 @@ class Indeterminacy(Frozen):
         return text + (f", {endless:,} without bounds." if endless else ".")
 
     def _ranges(self) -> str:
-        """The widest interval of a normal force, ends that are missing, and failures, in words."""
+        """The widest interval of a normal force, missing ends, and failures, as text."""
         width = np.where(np.isfinite(self.width) & ~self.unique, self.width, 0.0)
         text, most = "", float(width.max(initial=0.0))
         if most > 0.0:

@@ -53,7 +53,7 @@ class Centre(Frozen):
 
     @property
     def ok(self) -> bool:
-        """Whether the optimality conditions hold."""
+        """Whether the optimality conditions are met."""
         return self.residual <= TOL
 
 

@@ -40,7 +40,7 @@ class Gradient(Frozen):
     ----------
     log_stiffness : (n,) with respect to log k of the contacts, then of joints of finite stiffness,
         in units of the number.
-    load : (nv,) to F̃, per N and per N·m; not-a-number for a step known by N and p alone.
+    load : (nv,) to F̃, per N and per N·m; not-a-number for a step known only by N and p.
     power : to p; not-a-number with friction.
     log_ratio, mu : (n,) to log(k_t/k_n) and to μ; None without friction; not-a-number to μ where
         contacts slide in the motion.
@@ -158,7 +158,7 @@ class Sensitivity(Frozen):
 
         For changes of load that the loaded contacts bear; others are projected on those that
         they do (``along`` takes them as they are). Zero for dofs that no contact acts on, refused
-        for a step known by N and p alone.
+        for a step known only by N and p.
         """
         self.tangent.require_smooth()
         self.tangent.require("load")

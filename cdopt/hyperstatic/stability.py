@@ -51,7 +51,7 @@ _SOLVERS = ("newton", "interior-point", "homotopy")  # from which a motion by Co
 
 @dataclass(frozen=True, eq=False)
 class StabilityVerdict(Frozen):
-    """Whether a structure stands, and what that statement rests on.
+    """Whether a structure stands, and the evidence for it.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class StabilityVerdict(Frozen):
     def verdict(self) -> str:
         """One of "stands", "stands only if pressed beforehand", "falls", and "not decided".
 
-        ``reason`` tells why it is not decided.
+        ``reason`` is why it is not decided.
         """
         if self.admissible is False:
             return FALLS
@@ -269,7 +269,7 @@ def stability(
     live : (nv,) a live load, or of a scene as in ``limit_load``; by default each body's weight
         along ±x and, in space, ±y.
     strength : cohesion, tension and crushing of the joints, for the first statement and limit
-        loads; by default friction alone. Elastic contacts have friction alone: where their forces
+        loads; by default only friction. Elastic contacts have friction alone: where their forces
         exceed the strength, or there are none, that statement is not decided.
     limits : whether to compute limit loads.
 

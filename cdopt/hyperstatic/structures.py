@@ -1,4 +1,4 @@
-"""What limit loads and stability are asked of: a scene, a block model or a step, as it stands."""
+"""Input of limit loads and stability: a scene, a block model or a step, at its present state."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Structure:
         Raises
         ------
         InvalidInput : none of these, no friction, or a file that does not match its name.
-        Unsupported : a step known by N and p alone.
+        Unsupported : a step known only by N and p.
         """
         if isinstance(structure, str | Path):
             structure = open_structure(structure, **opening)
@@ -98,7 +98,7 @@ class Structure:
         return {name: self.live(way) for name, way in zip(_NAMES, ways, strict=False)}
 
     def strength(self, stated: Strength | None) -> JointStrength | ResistingCones:
-        """In N of each contact; friction alone if none is stated.
+        """In N of each contact; only friction if none is stated.
 
         Raises
         ------
@@ -191,7 +191,7 @@ def _weights(scene: Scene | None, model: BlockModel | None) -> FloatArray:
 
 
 def touching_step(scene: Scene) -> ContactStep:
-    """The step with friction of a scene as it stands, of bodies that touch.
+    """The step with friction of a scene at its present state, of bodies that touch.
 
     Parameters
     ----------

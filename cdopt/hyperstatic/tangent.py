@@ -41,7 +41,7 @@ class Tangent(ABC):
     parameters : e (rows,) N of a change of each contact's own parameter, by name.
     power : e (rows,) N of a change of the power of all contacts; None where there is none but 2.
     refused : why there is no derivative with respect to a parameter or "load", by name.
-    why : what kinks are, in words. instead : what there is at kinks.
+    why : what kinks are, as text. instead : what there is at kinks.
     """
 
     nc: int
@@ -87,7 +87,7 @@ class Tangent(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """What the forces are, in words."""
+        """The kind of the forces, as text."""
 
     @property
     @abstractmethod

@@ -44,7 +44,7 @@ class TrussTangent(Tangent):
     truss : the no-tension truss on the closed contacts. solution : of it, certified.
     contacts : (n,) the closed contacts among all ``nc``; open ones keep f = 0.
     tol : overlap or force, over the network's, within which a contact just touches.
-    known_load : whether F̃ is that of the bodies; not so for steps known by N and p alone.
+    known_load : whether F̃ is that of the bodies; not so for steps known only by N and p.
     joints : how many of the contacts are joints, the last ones.
     """
 

@@ -111,7 +111,7 @@ class _PartAnswer(NamedTuple):
 
 
 def _rows(data: ContactProblem, f: FloatArray, local: LocalScales, off: FloatArray) -> _PartAnswer:
-    """Of all rows of an answer, whose contacts are ``off`` (nc,) by so many m/s."""
+    """Of all rows of an answer, with contacts ``off`` (nc,) m/s."""
     gap, round_off, cones = local.rates, local.gap_round_off, data.cones
     beyond = np.sign(gap) * np.maximum(np.abs(gap) - round_off, 0.0)
     one_sided = np.zeros(data.rows, dtype=bool)

@@ -2,7 +2,7 @@
 
 Bodies are in two chunks of about equal work, or in one if they are few. The entries of a body are
 [begin, middle), contacts with a later body of the same chunk, which act on both; and [middle, end),
-contacts with bodies of other chunks and with the fixed world, which act on a alone. A contact
+contacts with bodies of other chunks and with the fixed world, which act only on a. A contact
 between chunks is stored with both of its bodies. So no two threads write to the same entry, sums
 are taken chunk by chunk, and results do not depend on the number of threads.
 
@@ -46,7 +46,7 @@ class BlockPairs(NamedTuple):
     begin, middle, end : (blocks,) the entries of each block.
     second : (entries,) the other block; the number of blocks is the fixed world.
     rows : (entries, 2 size) the row of B on this block and on the other; the rows of one contact
-        stand together.
+        are adjacent.
     contact : (entries,) the row of B of each entry.
     """
 
@@ -453,7 +453,7 @@ def _conjugate_gradients(
 
     Ends where the residual has fallen by ``tol``, or where the curvature along a direction is lost
     to round-off. ``room`` (5, blocks + 1, size) is zero but for the right-hand side; its last block
-    stands for the fixed world. ``sums`` (chunks,) is room too.
+    is the fixed world. ``sums`` (chunks,) is room too.
     """
     if threads is None:
         return _iterate_alone(pairs, room, sums, tol, limit, shape)
@@ -532,10 +532,10 @@ def _apply(system: Any, p: FloatArray, z: FloatArray, out: FloatArray, shape: Sh
 def _stabilised_gradients(
     system: Any, x: FloatArray, r: FloatArray, tol: float, limit: int, shape: Shape
 ) -> int:
-    """Solve for x from zero, r the right-hand side; the iterations spent, ``limit`` if in vain.
+    """Solve for x from zero, r the right-hand side; the iterations spent, ``limit`` if not solved.
 
-    ``system`` holds the layout with F, the rows of G, S and P⁻¹. The last block of vectors stands
-    for the fixed world.
+    ``system`` has the layout with F, the rows of G, S and P⁻¹. The last block of vectors is
+    the fixed world.
     """
     fixed, p, image, z, other, t = r.copy(), 0.0 * r, 0.0 * r, 0.0 * r, 0.0 * r, 0.0 * r
     rho, alpha, omega = 1.0, 1.0, 1.0

@@ -1,7 +1,7 @@
 """Systems S + Gᵀ H G with a block of H for the d rows of each contact, symmetric or not.
 
 ``ContactNetwork.block_system`` makes them of a network with matrices. ``Reactions`` is the network
-of a step known by N and p alone, whose unknowns x are the forces themselves: its rates are N x, the
+of a step known only by N and p, whose unknowns x are the forces themselves: its rates are N x, the
 forces that balance x are x, and its systems are I + H N.
 """
 
@@ -73,7 +73,7 @@ class BlockSystem:
 
 
 class Reactions:
-    """The network of a step known by N (rows, rows) alone, with the methods of a network.
+    """The network of a step known only by N (rows, rows), with the methods of a network.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Reactions:
     """
 
     factorisable, patience = True, ITERATIONS
-    quickly_factorised = True  # there is nothing else
+    quickly_factorised = True  # the only choice
 
     def __init__(self, N: sp.csr_array, d: int) -> None:
         self.d, self.statistics = d, IterationStatistics()

@@ -1,4 +1,4 @@
-"""Blocks of dofs where nobody has named the bodies: dofs that occur together in rows of B.
+"""Blocks of dofs where the bodies have no names: dofs that occur together in rows of B.
 
 A partition is of use where no row touches more than two blocks and no block has more dofs than a
 rigid body: rows are then pairs of blocks, as with named bodies. Runs of equal length are tried

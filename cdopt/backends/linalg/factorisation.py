@@ -1,4 +1,4 @@
-"""Systems S + λ I + Bᵀ D B by factors: dense ones, or sparse ones by the best library at hand.
+"""Systems S + λ I + Bᵀ D B by factors: dense ones, or sparse ones by the best installed library.
 
 PARDISO of Intel's MKL (extra ``fast``) where it is installed, its analysis of the network made
 once; otherwise SciPy's SuperLU, in a nested dissection order by METIS where that is installed
@@ -84,7 +84,7 @@ class IteratedSystem:
     precondition : P⁻¹ r, with P close to H.
     most : iterations at most; None for twenty to each unknown.
     growth : of the preconditioned residual at which to stop.
-    gave_up : whether the last solution stopped before its residual had fallen as asked.
+    gave_up : whether the last solution stopped before its residual had fallen as requested.
     """
 
     def __init__(
@@ -390,7 +390,7 @@ def _call(solver: Any, phase: int, upper: Any, rhs: FloatArray | None = None) ->
 
 
 def library(B: sp.csr_array, mass: sp.csr_array | None, size: int) -> SuperLU | Pardiso:
-    """The best library at hand for the matrices of a network with ``size`` dofs to a block."""
+    """The best installed library for the matrices of a network with ``size`` dofs to a block."""
     return SuperLU(B, mass, size) if _pardiso() is None else Pardiso(B, mass)
 
 

@@ -1,6 +1,6 @@
 """One contact network: products with B, Bᵀ and the inertia S, and the systems made of them.
 
-Dofs are gathered into blocks, those of a body, or where nobody has named the bodies, of dofs that
+Dofs are gathered into blocks, those of a body, or where bodies have no names, of dofs that
 occur together in rows of B. Rows that touch two blocks at most are pairs of bodies
 (``block_pairs``), in which conjugate gradients cost the least.
 """
@@ -396,7 +396,7 @@ def network(
     """The network of ``B`` (nc, m) with its dofs gathered into blocks.
 
     ``body`` (m,) is the body of each dof, ``mass`` (m, m) the inertia; either may be None. A block
-    holds the dofs of one body, joined with those that the mass ties to them; where that makes more
+    has the dofs of one body, joined with those that the mass ties to them; where that makes more
     than six, every dof is a block. Without ``body`` blocks are sought in B and the mass;
     ``index`` (m,) are then the numbers that the dofs had before others were left out. The rows of
     B come in groups of ``d``, one for each contact.
