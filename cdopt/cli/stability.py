@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,6 +10,7 @@ import cdopt
 from cdopt._util.formatting import short
 from cdopt.cli import output
 from cdopt.cli.output import option
+from cdopt.scene.files import open_structure
 
 
 def stability(
@@ -27,6 +28,10 @@ def stability(
     density: output.Density = None,
     unit: output.Unit = None,
     strength: output.StrengthOfJoints = None,
+    settle: Annotated[
+        list[str] | None,
+        option("How a support moves, m: NAME=0,0,-0.02; the cracks are then printed and drawn."),
+    ] = None,
     plot: output.Picture = None,
     view: output.View = None,
     as_json: output.Json = False,
@@ -38,6 +43,10 @@ def stability(
     or a limit load is not certified.
     """
     output.require_view(view)
+    if settle:
+        opening = {"supports": output.blocks(supports), "density": density, "unit": unit}
+        _settled(structure, opening, friction, _moves(settle), (plot, view, as_json))
+        return
     with output.solving("stability", as_json, structure=structure):
         fixed, strong = output.blocks(supports), output.strength(strength)
         verdict = cdopt.stability(
@@ -72,3 +81,36 @@ def stability(
         raise typer.Exit(output.UNDECIDED)
     if verdict.verdict != "stands":
         raise typer.Exit(output.NO_ANSWER)
+
+
+def _moves(texts: list[str]) -> dict[str | int, list[float]]:
+    """What ``--settle`` states, by name or number of the support."""
+    moves: dict[str | int, list[float]] = {}
+    for text in texts:
+        name, _, values = text.rpartition("=")
+        try:
+            moves[int(name) if name.isdecimal() else name] = [float(x) for x in values.split(",")]
+        except ValueError:
+            raise cdopt.InvalidInput("--settle", repr(text), "NAME=0,0,-0.02, in m") from None
+    return moves
+
+
+def _settled(
+    structure: str,
+    opening: dict[str, Any],
+    friction: float | None,
+    moves: dict[str | int, list[float]],
+    shown: tuple[Any, str | None, bool],
+) -> None:
+    """Print and draw what motions of supports bring."""
+    plot, view, as_json = shown
+    with output.solving("settlement", as_json, structure=structure):
+        found = cdopt.settlement(open_structure(structure, **opening), moves, friction)
+    if as_json:
+        output.print_json({"structure": structure, **found.as_dict()})
+    else:
+        output.say(f"{found.title}: {found.summary}")
+    if plot is not None:
+        output.save_picture(cdopt.plots.collapse(found, view=view or "side"), plot)
+    if not found.ok:
+        raise typer.Exit(output.UNDECIDED)

@@ -26,6 +26,17 @@ def test_models_that_stand_and_that_do_not(tmp_path) -> None:
     assert found["limits"]["+x"] is None
 
 
+def test_supports_that_settle(tmp_path) -> None:
+    picture = tmp_path / "cracks.svg"
+    stated = ("stability", FOLDER / "type-c.json", "--friction", 0.84, "--supports", "0,1")
+    result = run(*stated, "--settle", "0=0,0,-0.01", "--plot", picture)
+    assert result.exit_code == 0, result.stderr
+    assert "certified" in result.stdout
+    assert picture.read_text().startswith("<?xml")
+    assert run_json(*stated, "--settle", "0=0,0,-0.01")["ok"]
+    refuses("settle", *stated, "--settle", "0=down")
+
+
 def test_refusals() -> None:
     refuses("supports", "stability", FOLDER / "H.json", "--friction", 0.84)
     refuses("friction", "stability", FOLDER / "H.json", "--supports", "0,1")
