@@ -218,6 +218,8 @@ class _Coupled:
         force, speed = root * rows.f[closed] + change, rows.speed[closed] / root
         row, other = np.nonzero((np.abs(null) > _TIED) | (contact[:, None] == contact))
         label, count = components(row, other, root.size)
+        sliding = np.zeros(self.root.size)  # m/s √kg, errors of forces that stay as they are
+        sliding[left] = (self.root * rows.error)[left]
         size = np.zeros((2, count))
         for c in range(count):
             here = np.flatnonzero(label == c)
@@ -225,6 +227,8 @@ class _Coupled:
             used = values > 0.5 / closed.size  # the others are self-balanced: N has none above n
             half = vectors[:, used].T / np.sqrt(values[used])[:, None]
             error, load, least = (np.linalg.norm(half @ x[here]) for x in (change, force, blur))
+            own = sliding[np.isin(rows.contact, contact[here])].max(initial=0.0)
+            error = max(error, load * own / max(float(np.abs(force[here]).max()), own, 1e-300))
             if load <= _CERTAIN * least:
                 load = NEIGHBOUR * speed[here].max() * np.sqrt(values.max())
             size[:, c] = error, load

@@ -90,3 +90,16 @@ def test_the_load_of_a_heavy_body_counts_where_n_alone_is_known(law, ratio) -> N
     for wrong in (0.99, 0.999, 1.001, 1.01):
         assert not certificate(g * ratio * wrong).ok
     np.testing.assert_allclose(certificate(g * ratio * 0.999)["motion"], 2e-6, rtol=1e-2)
+
+
+def test_friction_that_is_missing_on_a_slow_body_is_seen_where_n_alone_is_known() -> None:
+    """256 kg stopped by a ledge at 256 m/s hold 0.5 kg, whose friction of 0.3 N is left out."""
+    dt, mass = 2.0**-19, np.repeat([256.0, 0.5], 2)
+    B = np.array([[-1.0, 0, 0, 0], [0, 1.0, 0, 0], [-1.0, 0, 1.0, 0], [0, -1.0, 0, 1.0]])
+    moves = np.array([256.0, 64.0, -10.0 * dt, -0.625 * dt])
+    friction = cdopt.Friction([0.75, 0.75])
+    step = cdopt.ContactStep.from_delassus(dt * (B / mass) @ B.T, B @ moves, dt, friction=friction)
+    data, f = cdopt.FrictionalCD(step).data, np.linalg.solve(B.T, -mass * moves / dt)
+    np.testing.assert_allclose(f[2:], [5.0, 0.3125])
+    assert cdopt.certify(data, None, f).ok
+    assert not cdopt.certify(data, None, [f[0] - 2e3, f[1] + 2.6e3, 5.0 - 1.5e-6, 4.7e-7]).ok
