@@ -177,7 +177,7 @@ class _Coupled:
     one contact, and those that share a self-balanced state, whose forces are not determined one by
     one; s is then the inverse of (N_A⁺)_cc. Contacts that open by less than the answer's own errors
     belong to A, as these errors choose between them. A cluster on which nothing acts but round-off,
-    or what ``error`` of forces that are not made anew leaves, takes a share of the local speed.
+    or what ``error`` of forces that are not recomputed leaves, takes a share of the local speed.
     """
 
     def __init__(self, N: FloatArray, rows: _PartAnswer) -> None:
