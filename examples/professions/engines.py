@@ -2,7 +2,7 @@
 
 Each engine gives other contact forces. ``audit`` judges them on one contact step: do they deliver
 what is determined, and is each inside its certified interval? MuJoCo and Drake come to rest in
-two seconds of their own time, with contacts that give way; the other two solve the step itself.
+two seconds of simulated time, with contacts that give way; the other two solve the step itself.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ and dual residuals and the duality gap of these programs. It cannot see which of
 admissible forces a solver selected; studies of cdopt can.
 
 MuJoCo's solvers are not among the peers. They take a model and its state, not matrices, and solve
-another problem: contacts with a compliance and a damping of their own (solref, solimp), which add
+another problem: contacts with a separate compliance and damping (solref, solimp), which add
 a positive diagonal to N. Their forces are unique because of that diagonal.
 
 S. Caron et al., *qpbenchmark: Benchmark for quadratic programming solvers available in Python*,
