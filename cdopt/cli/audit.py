@@ -79,11 +79,13 @@ def audit(
         output.say(verdict.summary)
         output.say(verdict.basis, "dim")
         findings = verdict.table()
-        brief = [(*row, says if len(says) <= _SHORT else "see below") for *row, says in findings]
-        output.print_table(("finding", "value", "says"), brief, ["value"])
-        for what, _, says in findings:
-            if len(says) > _SHORT:
-                output.say(f"{what}: {says}")
+        brief = [
+            (*row, result if len(result) <= _SHORT else "see below") for *row, result in findings
+        ]
+        output.print_table(("finding", "value", "result"), brief, ["value"])
+        for what, _, result in findings:
+            if len(result) > _SHORT:
+                output.say(f"{what}: {result}")
         for headings, rows in verdict.body_tables():
             output.print_table(headings, rows, headings[1:])
     if plot is not None:

@@ -51,16 +51,16 @@ def explore(
     with output.replacing(force, out):
         cdopt.plots.explore.check_page(out)
     with output.solvers_kept_quiet():
-        posed = _posed(scene, frictionless)
-        posed = posed if title is None else replace(posed, title=title)
-    size = cdopt.plots.explore.save_page(posed, out).stat().st_size
-    output.echo(f"page: {out} ({posed.size}, {size / 1e3:.0f} kB)")
+        exploration = _explored(scene, frictionless)
+        exploration = exploration if title is None else replace(exploration, title=title)
+    size = cdopt.plots.explore.save_page(exploration, out).stat().st_size
+    output.echo(f"page: {out} ({exploration.size}, {size / 1e3:.0f} kB)")
     if show and not webbrowser.open(Path(out).resolve().as_uri()):
         output.echo("no browser: open the page yourself", err=True)
 
 
-def _posed(name: str, frictionless: bool) -> Exploration | FrictionalExploration:
-    """What a page shows of a scene or a problem: with friction in the plane, a slider of μ.
+def _explored(name: str, frictionless: bool) -> Exploration | FrictionalExploration:
+    """The data of a page of a scene or a problem: with friction in the plane, a slider of μ.
 
     Raises
     ------

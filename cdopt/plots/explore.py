@@ -4,8 +4,8 @@ A page works offline and solves the problem itself whenever a slider moves. Prob
 friction have pages of another kind, ``of_friction``.
 
 >>> import cdopt.plots.explore
->>> posed = cdopt.plots.explore.of_scene(cdopt.scene.beam())
->>> posed.names, posed.load.start
+>>> exploration = cdopt.plots.explore.of_scene(cdopt.scene.beam())
+>>> exploration.names, exploration.load.start
 (('left', 'middle', 'right'), (10.0, 0.5))
 """
 
@@ -267,22 +267,22 @@ def of_scene(scene: Scene) -> Exploration:
     """
     check_bodies(scene)
     check_size(detect(scene, scene.initial).nc, scene.dofs.nv)
-    state, posed, network = at_rest(scene)
+    state, step, network = at_rest(scene)
     i, free = network.contacts, np.flatnonzero(~scene.bodies.fixed)
-    upward = _upward(posed, i, scene.bodies.fixed)
+    upward = _upward(step, i, scene.bodies.fixed)
     reach = reach_of(scene, state, free)
-    load = _weight(posed, network, upward, reach) or _leaning(scene)
+    load = _weight(step, network, upward, reach) or _leaning(scene)
     return Exploration(
         name=scene.name or "scene",
         title=scene.title or scene.name or "A scene at rest",
-        B=posed.B.toarray()[i],
-        response=_response(posed)[i],
-        stiffness=posed.stiffness[i],
+        B=step.B.toarray()[i],
+        response=_response(step)[i],
+        stiffness=step.stiffness[i],
         power=scene.power,
-        names=tuple(posed.contact_names[k] for k in i.tolist()),
+        names=tuple(step.contact_names[k] for k in i.tolist()),
         load=load,
         body=scene.bodies.names[free[0]] if free.size == 1 else "",
-        picture=scene_picture(posed, i, (scene, state), upward, partial(_heads, load)),
+        picture=scene_picture(step, i, (scene, state), upward, partial(_heads, load)),
     )
 
 
@@ -327,8 +327,12 @@ def of_step(
     name, title = checks.text("name", name), checks.text("title", title)
     check_size(step.nc, step.nv)
     network = closed(step)[1]
-    posed, i, names = CompatibleCD(step, power), network.contacts, step.contact_names
-    truss, platform, up = posed.truss(network).data, None, _upward(step, i, np.array([], bool))
+    formulation, i, names = CompatibleCD(step, power), network.contacts, step.contact_names
+    truss, platform, up = (
+        formulation.truss(network).data,
+        None,
+        _upward(step, i, np.array([], bool)),
+    )
     if step.points is not None and i.size:  # known only by its contacts, it extends beyond them
         points = step.points[i]
         beyond = 0.5 * (OVER - 1.0) * np.ptp(points, axis=0)
@@ -346,7 +350,7 @@ def of_step(
         B=B,
         response=_response(step)[i] if isinstance(step, ContactStep) else B.copy(),
         stiffness=step.stiffness[i],
-        power=posed.power,
+        power=formulation.power,
         names=tuple(f"contact {k}" if names[k] == str(k) else names[k] for k in i.tolist()),
         load=load,
         picture=picture,
@@ -381,32 +385,38 @@ def _response(step: ContactStep) -> FloatArray:
 # --- pages ------------------------------------------------------------------------------
 
 
-def page(posed: Exploration | FrictionalExploration) -> str:
+def page(exploration: Exploration | FrictionalExploration) -> str:
     """The text of a self-contained HTML page.
 
     Parameters
     ----------
-    posed : what is explored, by ``of_scene``, ``of_step``, ``of_problem`` or ``of_friction``.
+    exploration : made by ``of_scene``, ``of_step``, ``of_problem`` or ``of_friction``.
     """
-    checks.instance("posed", posed, Exploration, FrictionalExploration)
-    content, title = posed.content(), posed.title
-    if isinstance(posed, FrictionalExploration):
-        pushes = len(posed.pushes)
-        words = {"values": posed.values, "pushed": f" and {pushes} pushes" if pushes > 1 else ""}
+    checks.instance("exploration", exploration, Exploration, FrictionalExploration)
+    content, title = exploration.content(), exploration.title
+    if isinstance(exploration, FrictionalExploration):
+        pushes = len(exploration.pushes)
+        words = {
+            "values": exploration.values,
+            "pushed": f" and {pushes} pushes" if pushes > 1 else "",
+        }
         return documents.render("explore_friction.html", title=title, content=content, **words)
-    more: dict[str, Any] = {"drawn": posed.picture is not None, "scripts": SOLVER + _INTERFACE}
+    more: dict[str, Any] = {
+        "drawn": exploration.picture is not None,
+        "scripts": SOLVER + _INTERFACE,
+    }
     return documents.render("explore.html", title=title, content=content, **more)
 
 
-def save_page(posed: Exploration | FrictionalExploration, path: str | Path) -> Path:
+def save_page(exploration: Exploration | FrictionalExploration, path: str | Path) -> Path:
     """Write the page of an exploration to a file.
 
     Parameters
     ----------
-    posed : the exploration. path : of the page, ``.html``.
+    exploration : its data. path : of the page, ``.html``.
 
     Raises
     ------
     InvalidInput : as ``check_page``, or a file that cannot be written.
     """
-    return documents.save_page(page(posed), path)
+    return documents.save_page(page(exploration), path)

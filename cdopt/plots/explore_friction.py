@@ -104,8 +104,8 @@ def of_friction(problem: NamedProblem) -> FrictionalExploration:
         load = step.F_ext if sideways is None else step.F_ext + push * sideways
         for mu in grid.tolist():
             friction = replace(step.friction, mu=shares * (mu / (largest or 1.0)))
-            posed = step.replace(friction=friction, F_ext=load)
-            states.append({"mu": mu, "push": push, **_state(posed)})
+            pushed = step.replace(friction=friction, F_ext=load)
+            states.append({"mu": mu, "push": push, **_state(pushed)})
     even = bool((shares == largest).all())
     return FrictionalExploration(
         problem.name,

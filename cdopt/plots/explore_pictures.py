@@ -30,7 +30,7 @@ _TINY = 1e-12  # m: extents that count as none
 
 
 def scene_picture(
-    posed: Step,
+    step: Step,
     contacts: IntArray,
     bodies: tuple[Scene, State],
     upward: BoolArray,
@@ -42,30 +42,30 @@ def scene_picture(
     """
     scene, state = bodies
     solids, fixed = Solids.of(scene, state.position), scene.bodies.fixed
-    both_free = ~fixed[np.asarray(posed.bodies)[contacts]].any(axis=1)
+    both_free = ~fixed[np.asarray(step.bodies)[contacts]].any(axis=1)
     anchor = state.position[~fixed].mean(axis=0)
     anchor[-1] = reach_of(scene, state, np.flatnonzero(~fixed))[1][-1]
     size = float(np.linalg.norm((solids.high - solids.low)[: scene.dim]))
     return _picture(
-        shapes_of(solids, state), posed, contacts, upward, both_free, heads(anchor), size
+        shapes_of(solids, state), step, contacts, upward, both_free, heads(anchor), size
     )
 
 
 def own_picture(
-    posed: Step,
+    step: Step,
     contacts: IntArray,
     upward: BoolArray,
     heads: Callable[[FloatArray], FloatArray],
 ) -> dict[str, Any]:
     """Bodies of a step, reconstructed from its contacts, and these contacts."""
-    points = np.asarray(posed.points)[contacts]
+    points = np.asarray(step.points)[contacts]
     low, high = points.min(axis=0), points.max(axis=0)
-    anchor, fixed = 0.5 * (low + high), fixed_sides(posed)[contacts]
+    anchor, fixed = 0.5 * (low + high), fixed_sides(step)[contacts]
     anchor[-1] = high[-1]
-    shapes = own_shapes(posed)
+    shapes = own_shapes(step)
     size = 1.3 * float(np.linalg.norm(high - low)) or 1.0
     both = np.asarray(~fixed.any(axis=1))
-    return _picture(shapes, posed, contacts, upward, both, heads(anchor), size)
+    return _picture(shapes, step, contacts, upward, both, heads(anchor), size)
 
 
 def fixed_sides(step: Step) -> BoolArray:
@@ -123,10 +123,10 @@ def _hull(points: FloatArray, inward: FloatArray, deep: float) -> dict[str, Any]
 
 
 def platform_picture(
-    posed: Step, contacts: IntArray, heads: Callable[[FloatArray], FloatArray]
+    step: Step, contacts: IntArray, heads: Callable[[FloatArray], FloatArray]
 ) -> dict[str, Any]:
     """A plain platform on supports, for a step whose bodies have no shape."""
-    points = np.asarray(posed.points)[contacts]
+    points = np.asarray(step.points)[contacts]
     dim, middle = points.shape[1], 0.5 * (points.min(axis=0) + points.max(axis=0))
     wide = float(np.ptp(points, axis=0).max())
     under = (middle + OVER * (points - middle))[:, : dim - 1]
@@ -147,7 +147,7 @@ def platform_picture(
     props = [{"prop": at, "tall": _PROP * wide, "fixed": True} for at in points.tolist()]
     ends = heads(np.append(middle[:-1], high[:, -1].max()))
     every, size = np.ones(len(points), dtype=bool), OVER * np.linalg.norm(np.ptp(points, axis=0))
-    return _picture([*props, shape], posed, contacts, every, ~every, ends, float(size))
+    return _picture([*props, shape], step, contacts, every, ~every, ends, float(size))
 
 
 def reach_of(scene: Scene, state: State, bodies: IntArray) -> Reach:
@@ -191,7 +191,7 @@ def shapes_of(solids: Solids, state: State) -> list[dict[str, Any]]:
 
 def _picture(
     shapes: list[dict[str, Any]],
-    posed: Step,
+    step: Step,
     contacts: IntArray,
     upward: BoolArray,
     both_free: BoolArray,
@@ -199,7 +199,7 @@ def _picture(
     size: float,
 ) -> dict[str, Any]:
     """Shapes, contacts and the lengths of arrows and bars, as the page reads them."""
-    points, normals = np.asarray(posed.points)[contacts], np.asarray(posed.normals)[contacts]
+    points, normals = np.asarray(step.points)[contacts], np.asarray(step.normals)[contacts]
     push = np.where(upward, 1.0, -1.0)[:, None] * normals
     bar = long = _LONGEST[0 if len(points) <= _FEW else 1] * size
     if len(points) > 1:
