@@ -4,7 +4,8 @@ A network is {x : A x = b, x in half-lines and Lorentz cones}, in units of its l
 are two cone programs each, as in S. McNamara & H. J. Herrmann, Phys. Rev. E 70, 061303 (2004), each
 certified by its dual y, computed again from the data: where some y₀ has Aᵀy₀ − e_n inside the
 cones, which is exactly where forces are bounded, y + ε y₀ is dual feasible without error and bounds
-the cost strictly.
+the cost strictly. Of a cost Aᵀy, which is the same for all forces, y and any answer are the
+certificate, and no program is solved.
 
 A cone's faces are {0}, a ray, or all of it. Dimensions are counted after facial reduction: cones
 that no admissible force is inside of keep their ray, or nothing.
@@ -37,6 +38,7 @@ _IDLE = 1e-8  # of the largest force: less in some answer proves a lower bound o
 _ROUNDS = 8  # of facial reduction
 _MANY = 100  # columns, from which all bounds are one set of programs instead of Clarabel's,
 _SHARP = 3e-7  # which bounds further from attained forces are left to
+_EXACT = 1e-9  # of the largest force: a known bound this near to an answer needs no program
 
 
 class ConeSet:
@@ -85,7 +87,7 @@ class ConeSet:
 
     def prepare(self) -> None:
         """Compute what threads share."""
-        _ = self.programs, self.rays
+        _ = self.programs, self.rays, self._projection
 
     def extremes(self, costs: sp.csr_array, witnesses: bool) -> Extremes:
         """The least and largest value of each cost (k, n); with ``witnesses`` where they are.
@@ -93,27 +95,42 @@ class ConeSet:
         The largest values come first: their answers show which normal forces may be zero.
         """
         tables, programs = costs.toarray(), 0
+        nearest = self._nearest(tables)
         ends: dict[float, list[Extreme]] = {-1.0: [], 1.0: []}
         normal = (tables != 0.0).sum(axis=1) == tables[:, self.heads].sum(axis=1)  # one, alone
         column = np.argmax(tables, axis=1)
         for sense, side in ends.items():
             side += [Extreme()] * len(tables)
             least = self.least[np.searchsorted(self.heads, column) % self.heads.size]
-            pending = []
+            pending, found = [], {}
             for k, cost in enumerate(tables):
+                known = self._certified(sense * cost, self.x, -sense * nearest[:, k])
                 if sense > 0.0 and normal[k] and least[k] <= _IDLE and not witnesses:
                     side[k] = Extreme(0.0, float(least[k]))
+                elif known.residual <= _EXACT:
+                    found[k] = known
                 elif self._endless(sense * cost, bool(normal[k]) and sense > 0.0):
                     side[k] = Extreme(-sense * np.inf, 0.0)
                 else:
                     pending.append(k)
             programs += len(pending)
             answers = self._least_of([sense * tables[k] for k in pending])
-            for k, answer in zip(pending, answers, strict=True):
+            found |= dict(zip(pending, answers, strict=True))
+            for k, answer in found.items():
                 value = sense * answer.value
                 value = max(value, 0.0) if normal[k] and sense > 0.0 else value
                 side[k] = answer._replace(value=value)
         return Extremes(ends[1.0], ends[-1.0], self.rays, programs)
+
+    @cached_property
+    def _projection(self) -> network.Projection | None:
+        return network.Projection(sp.csr_array(self.A.T)) if self.A.nnz else None
+
+    def _nearest(self, tables: FloatArray) -> FloatArray:
+        """y (rows, k) with Aᵀy nearest to costs (k, n)."""
+        if self._projection is None:
+            return np.zeros((self.b.size, len(tables)))
+        return self._projection.split(tables.T)[0]
 
     def _least_of(self, costs: list[FloatArray]) -> list[Extreme]:
         """Certified lower bounds of costs (n,), each x."""

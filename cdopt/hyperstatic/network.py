@@ -164,7 +164,7 @@ def looseness(B: sp.csr_array, rank_tol: float) -> FloatArray:
         return np.ones(nc)
     if min(B.shape) > DENSE_LIMIT:
         probes = np.random.default_rng(_SEED).standard_normal((nc, _PROBES))
-        return np.minimum(np.sqrt(np.mean(_projected(B, probes) ** 2, axis=1)), 1.0)
+        return np.minimum(np.sqrt(np.mean(Projection(B).split(probes)[1] ** 2, axis=1)), 1.0)
     U, values, _ = np.linalg.svd(B.toarray(), full_matrices=False)
     U = U[:, values > rank_tol * values[0]]
     left = 1.0 - np.einsum("ij,ij->i", U, U)
@@ -177,19 +177,32 @@ def looseness(B: sp.csr_array, rank_tol: float) -> FloatArray:
     return result
 
 
-def _projected(B: sp.csr_array, vectors: FloatArray) -> FloatArray:
-    """Vectors (nc, k) projected onto null(Bᵀ), by damped normal equations, repeated."""
-    gram = (B.T @ B).tocsc()
-    top = float(abs(gram).sum(axis=0).max())
-    factors = _factorised(gram, _DAMPING)
-    if factors is None:
-        raise Unsupported("the unique forces of this network", "its Gram matrix is singular")
-    for _ in range(_PASSES):
-        left = B.T @ vectors
-        if float(np.abs(left).max(initial=0.0)) <= _CLEAN * top:
-            break
-        vectors = vectors - B @ factors.solve(left)
-    return vectors
+class Projection:
+    """Vectors (n, k) split into B y and a rest in null(Bᵀ), by damped normal equations, repeated.
+
+    Raises
+    ------
+    Unsupported : the Gram matrix of B (n, m) is singular in spite of its damping.
+    """
+
+    def __init__(self, B: sp.csr_array) -> None:
+        gram = (B.T @ B).tocsc()
+        self._B, self._top = B, float(abs(gram).sum(axis=0).max())
+        factors = _factorised(gram, _DAMPING)
+        if factors is None:
+            raise Unsupported("the unique forces of this network", "its Gram matrix is singular")
+        self._factors = factors
+
+    def split(self, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """y (m, k), and the rest (n, k)."""
+        y = np.zeros((self._B.shape[1], vectors.shape[1]))
+        for _ in range(_PASSES):
+            left = self._B.T @ vectors
+            if float(np.abs(left).max(initial=0.0)) <= _CLEAN * self._top:
+                break
+            change = self._factors.solve(left)
+            y, vectors = y + change, vectors - self._B @ change
+        return y, vectors
 
 
 def null_states(B: sp.csr_array, rank_tol: float) -> FloatArray | None:
