@@ -41,12 +41,12 @@ def test_intervals() -> None:
     np.testing.assert_allclose(it.report.upper[0], it.work)
     assert np.all(it.beam.B @ it.motion >= [1.0, 0.0, 0.0])  # which makes it a proof
     assert np.count_nonzero(it.certain) == 8
-    assert it.found.upper[it.certain].max() == 0.0
+    assert it.bounds.upper[it.certain].max() == 0.0
     assert np.count_nonzero(it.needed) == 8
     np.testing.assert_allclose(it.limits(it.floor), [it.weight] * 2)
     least, most = it.limits(it.first)
-    assert it.found.lower[it.first].sum() <= least + 1e-6
-    assert most < 0.9 * it.found.upper[it.first].sum()
+    assert it.bounds.lower[it.first].sum() <= least + 1e-6
+    assert most < 0.9 * it.bounds.upper[it.first].sum()
     np.testing.assert_array_equal(it.stuck.upper, [np.inf, np.inf])
     assert np.abs(it.wedged.B.T @ it.stuck.rays[0]).max() < 1e-12
 
@@ -57,7 +57,7 @@ def test_intervals_what_if() -> None:
     assert np.all(it.beam.B @ [1.0, 0.0] >= [0.0, 1.0, 0.0])
     np.testing.assert_allclose(-it.beam.F_ext @ [1.0, 0.0], it.report.upper[1])
     higher = what_if(12, "courses, bricks = 3, 2", "courses, bricks = 4, 2")
-    assert higher["found"].nullity > it.found.nullity
+    assert higher["bounds"].nullity > it.bounds.nullity
     groove = np.sqrt(0.5) * np.array([[1.0, 1.0], [-1.0, 1.0]])
     step = cdopt.ContactStep(np.eye(2), groove, [0, 0], [0, 0], [0, -1], 1e-3)
     assert cdopt.indeterminacy(step).unique.all()
@@ -69,10 +69,10 @@ def test_the_ensemble_lesson() -> None:
     assert it.beam.converged
     np.testing.assert_allclose(it.beam.mean, [2.5, 5.0, 2.5], atol=5 * it.beam.error.max())
     assert not it.short.converged
-    assert it.found.converged
-    assert it.found.dimension == 30
+    assert it.samples.converged
+    assert it.samples.dimension == 30
     for times in (1, 2, 3):
-        assert np.mean(it.found.magnitudes > times) == pytest.approx(np.exp(-times), rel=0.25)
+        assert np.mean(it.samples.magnitudes > times) == pytest.approx(np.exp(-times), rel=0.25)
     assert it.places["clarabel"].depth == 1.0
     assert it.places["lcp"].depth == 0.0
     assert it.places["compatible"].less_energy == 0.0
@@ -87,15 +87,15 @@ def test_the_ensemble_lesson_what_if() -> None:
     with pytest.raises(UnboundedForces):
         cdopt.ensemble(cdopt.ContactStep(np.eye(1), [[1], [-1]], [0, 0], [0], [0], 1))
     larger = what_if(13, "n = 4  #", "n = 5  #")
-    assert larger["found"].converged
+    assert larger["samples"].converged
     assert larger["places"]["compatible"].depth < ran(13).names.places["compatible"].depth
 
 
 def test_the_sensitivity_lesson() -> None:
     it = lesson(14)
-    np.testing.assert_allclose(it.found.f, [1, 3, 4, 2], atol=1e-9)
+    np.testing.assert_allclose(it.slopes.f, [1, 3, 4, 2], atol=1e-9)
     expected = np.outer([1, -1, 1, -1], [0.25, -0.75, 1.0, -0.5])
-    np.testing.assert_allclose(it.found.log_stiffness, expected, atol=1e-9)
+    np.testing.assert_allclose(it.slopes.log_stiffness, expected, atol=1e-9)
     assert 1e-6 < it.missed < 1e-4
     assert list(it.edge.touching) == [0]
     assert [r.rank for r in it.recovered.values()] == [1, 2, 3, 3]

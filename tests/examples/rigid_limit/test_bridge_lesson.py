@@ -12,8 +12,8 @@ from lessons import drawn, ran, what_if
 pytestmark = pytest.mark.slow
 
 QUICKLY = (
-    "found = rigid_limit.bridge(scene)",
-    'found = rigid_limit.bridge(scene, methods=["quasi-static"])',
+    "bridge = rigid_limit.bridge(scene)",
+    'bridge = rigid_limit.bridge(scene, methods=["quasi-static"])',
 )
 
 
@@ -24,15 +24,15 @@ def lesson(*changes: str) -> dict[str, Any]:
 
 def test_numbers_and_picture() -> None:
     it, said = drawn(10), ran(10).said
-    found = it.found
-    assert (found.step.nc, found.nullity) == (47, 11)
-    assert found.forces.max() / it.weight == pytest.approx(5.4566, abs=1e-4)
+    bridge = it.bridge
+    assert (bridge.step.nc, bridge.nullity) == (47, 11)
+    assert bridge.forces.max() / it.weight == pytest.approx(5.4566, abs=1e-4)
     assert it.slope["Hooke"] == pytest.approx(-1.0, abs=0.05)
     assert it.slope["Hertz"] == pytest.approx(-2.0 / 3.0, abs=0.05)
-    assert found.minimum_norm_error == pytest.approx(0.2360, abs=1e-4)
-    np.testing.assert_allclose(found.uniform.error[-2:], 0.236, atol=1e-3)
-    assert found.one_step.slope == pytest.approx(1.0, abs=0.05)
-    assert it.ridge.error.min() > 0.9 * found.minimum_norm_error
+    assert bridge.minimum_norm_error == pytest.approx(0.2360, abs=1e-4)
+    np.testing.assert_allclose(bridge.uniform.error[-2:], 0.236, atol=1e-3)
+    assert bridge.one_step.slope == pytest.approx(1.0, abs=0.05)
+    assert it.ridge.error.min() > 0.9 * bridge.minimum_norm_error
     assert "* not fitted: round-off" in said  # the stars of the last section
     table = re.findall(r"slope +(\S+) +(\S+) +(\S+) +expected -1.000", said)
     np.testing.assert_allclose(np.array(table, dtype=float), -1.0, atol=0.05)
@@ -43,15 +43,15 @@ def test_numbers_and_picture() -> None:
 
 def test_what_if_all_discs_are_alike() -> None:
     """Walls without a material are rigid, so contacts with them are twice as stiff."""
-    found = lesson("ratio = 5.0", "ratio = 1.0")["found"]
-    np.testing.assert_allclose(np.unique(found.step.stiffness.round(12)), [1.0, 2.0])
-    assert found.minimum_norm_error == pytest.approx(0.0234, abs=1e-4)
+    bridge = lesson("ratio = 5.0", "ratio = 1.0")["bridge"]
+    np.testing.assert_allclose(np.unique(bridge.step.stiffness.round(12)), [1.0, 2.0])
+    assert bridge.minimum_norm_error == pytest.approx(0.0234, abs=1e-4)
 
 
 def test_what_if_the_contrast_grows() -> None:
-    found = lesson("ratio = 5.0", "ratio = 20.0")["found"]
-    assert found.minimum_norm_error == pytest.approx(0.3282, abs=1e-4)
-    assert found.lines[0].slope == pytest.approx(-1.0, abs=0.05)
+    bridge = lesson("ratio = 5.0", "ratio = 20.0")["bridge"]
+    assert bridge.minimum_norm_error == pytest.approx(0.3282, abs=1e-4)
+    assert bridge.lines[0].slope == pytest.approx(-1.0, abs=0.05)
 
 
 def test_what_if_the_law_is_another() -> None:
@@ -61,6 +61,6 @@ def test_what_if_the_law_is_another() -> None:
 
 def test_what_if_it_stays_at_the_soft_end() -> None:
     soft = QUICKLY[1].replace("scene,", "scene, [500.0, 1000.0, 2000.0],")
-    found = what_if(10, QUICKLY[0], soft)["found"]
-    assert found.overlap[0] > 0.08
-    assert found.lines[0].slope < -1.1  # not straight yet
+    bridge = what_if(10, QUICKLY[0], soft)["bridge"]
+    assert bridge.overlap[0] > 0.08
+    assert bridge.lines[0].slope < -1.1  # not straight yet
