@@ -388,7 +388,8 @@ def audit(
     >>> print(cdopt.audit(beam, [3, 3, 3]).error.round(6))  # the weight is 10 N
     [1.]
     """
-    step, law = _stated(step, law)
+    step = with_matrices(checks.instance("step", step, Step), "audit")
+    law = _stated(step, law)
     forces = _components(step, f, f_t, f_r)
     tol = checks.scalar("tol", tol, above=0.0, at_most=0.1)
     deadline = Deadline.after(checks.optional(checks.not_negative, "time_limit", time_limit))
@@ -469,23 +470,25 @@ def audit(
 
 
 def same_answer(
-    step: ContactStep, f1: Any, f2: Any, law: str | None = None, *, tol: float = TOLERANCE
+    step: Step, f1: Any, f2: Any, law: str | None = None, *, tol: float = TOLERANCE
 ) -> bool:
     """Whether two sets of forces are one answer: both admissible, and apart by a choice only.
 
     Each is certified with the motion that it causes, and both motions are the same: Bᵀ(f1 − f2) = 0
-    on every body. An oracle for tests of engines, whose forces may differ from release to release.
+    on every body; with N and p alone N(f1 − f2) = 0, the same rates of every contact. An oracle for
+    tests of engines, whose forces may differ from release to release.
 
     Parameters
     ----------
-    step : the contact step.
+    step : the contact step, which may be known only by N and p.
     f1, f2 : (nc,) N, normal forces; or (nc, d) with the tangential ones, the normal one first.
     law : of a step with friction, "coulomb" (default) or "associated".
-    tol : of the certificates; motions may differ by ten times that share of local loads.
+    tol : of the certificates; motions may differ by ten times that share of local loads, or of
+        local speeds with N and p alone.
 
     Raises
     ------
-    InvalidInput : a bad argument. Unsupported : a step known only by N and p.
+    InvalidInput : a bad argument.
 
     >>> import cdopt
     >>> beam = cdopt.bank.load("beam-uniform").step
@@ -494,7 +497,7 @@ def same_answer(
     >>> cdopt.same_answer(beam, [5, 0, 5], [5, 1, 5])
     False
     """
-    step, law = _stated(step, law)
+    law = _stated(checks.instance("step", step, Step), law)
     tol = checks.scalar("tol", tol, above=0.0, at_most=0.1)
     data = _problems(step)[law or CLASSIC].data
     rows = []
@@ -506,29 +509,25 @@ def same_answer(
         parts = [x if x.shape[1] else None for x in (table[:, 1:last], table[:, last:])]
         rows.append(_components(step, table[:, 0], *parts))
     one, other = (forces.ravel() for forces in rows)
-    motion = np.asarray(data.velocity(one))
-    if not certify(data, motion, one, tol).ok:
+    if not all(certify(data, data.velocity(f), f, tol).ok for f in (one, other)):
         return False
-    if not certify(data, np.asarray(data.velocity(other)), other, tol).ok:
-        return False
-    return bool((_missed(data, motion, other)[1] <= _SAME * tol).all())
+    return bool((_apart(data, one, other) <= _SAME * tol).all())
 
 
 # --- pieces --------------------------------------------------------------------------------
 
 
-def _stated(step: Any, law: Any) -> tuple[ContactStep, str | None]:
-    """A step with matrices, and the law of its friction."""
-    step = with_matrices(checks.instance("step", step, Step), "audit")
+def _stated(step: Step, law: Any) -> str | None:
+    """The law of a step's friction."""
     if law is not None:
         checks.choice("law", law, LAWS)
         if step.friction is None:
             raise InvalidInput("law", repr(law), "None for a step without friction")
-        return step, law
-    return step, None if step.friction is None else LAWS[0]
+        return str(law)
+    return None if step.friction is None else LAWS[0]
 
 
-def _components(step: ContactStep, f: Any, f_t: Any, f_r: Any = None) -> FloatArray:
+def _components(step: Step, f: Any, f_t: Any, f_r: Any = None) -> FloatArray:
     """(nc, d) N, of normal forces, tangential ones and moments, which are zero if None."""
     friction, parts = step.friction, [checks.vector("f", f, step.nc, "N")[:, None]]
     many = (0, 0) if friction is None else (friction.d - 1, friction.moments)
@@ -543,7 +542,7 @@ def _components(step: ContactStep, f: Any, f_t: Any, f_r: Any = None) -> FloatAr
     return np.hstack(parts)
 
 
-def _problems(step: ContactStep) -> dict[str, ClassicCD | FrictionalCD]:
+def _problems(step: Step) -> dict[str, ClassicCD | FrictionalCD]:
     """The step under each law."""
     if step.friction is None:
         return {CLASSIC: ClassicCD(step)}
@@ -628,6 +627,16 @@ def _missed(
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(error > floor, error / condition.scale, 0.0)
     return missed, share
+
+
+def _apart(data: ContactProblem, one: FloatArray, other: FloatArray) -> FloatArray:
+    """How far the motions of forces (rows,) differ: (nv,), or (rows,) with N and p alone."""
+    if data.N is None:
+        return _missed(data, np.asarray(data.velocity(one)), other)[1]
+    local, change = data.scales.local(None, one), np.abs(data.N @ (other - one))
+    scale = local.speed[data.cones.contact] / data.scales.lever
+    with np.errstate(divide="ignore"):
+        return np.where(change > _RESOLVED * local.gap_round_off, change / scale, 0.0)
 
 
 def _asked(far: FloatArray, tol: float) -> IntArray | None:
