@@ -6,6 +6,7 @@ body on a light one. No residual of a single contact shows it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,7 +76,7 @@ def motion_condition(
         piece = _Coupled(data.products[here][:, here].toarray(), own)
         found = _settled(piece, own, kept[here], taken[here])
         if found is not None:
-            at, error[at], scale[at] = piece.clusters(found)
+            at, error[at], scale[at] = piece.worst(found)
     if not error.any():
         return ()
     of = data.parts.dof if by_bodies else data.parts.contact
@@ -175,9 +176,11 @@ class _Coupled:
     closed: its mobility is then s = 1/(N_A⁻¹)_ii, its load s^½ |f| of the forces that close all,
     and the error s^½ |δf| counts a 500th part. In place of a contact stands a *cluster* c: rows of
     one contact, and those that share a self-balanced state, whose forces are not determined one by
-    one; s is then the inverse of (N_A⁺)_cc. Contacts that open by less than the answer's own errors
-    belong to A, as these errors choose between them. A cluster on which nothing acts but round-off,
-    or what ``error`` of forces that are not recomputed leaves, takes a share of the local speed.
+    one; s is then the inverse of (N_A⁺)_cc. Two contacts of a light body may each move a heavy one,
+    so clusters c that share a body are judged together too: by s f and s δf, the speeds if all of
+    them open, each over s_ii^½. Contacts that open by less than the answer's own errors belong to
+    A, as these errors choose between them. A cluster on which nothing acts but round-off, or what
+    ``error`` of forces that are not recomputed leaves, takes a share of the local speed.
     """
 
     def __init__(self, N: FloatArray, rows: _PartAnswer) -> None:
@@ -204,8 +207,8 @@ class _Coupled:
         force[closed] = np.where(null.diagonal() > _TIED, force[closed], least)
         return force, _CERTAIN * rows.round_off
 
-    def clusters(self, found: _Settled) -> tuple[IntArray, FloatArray, FloatArray]:
-        """The first contact (k,) of each cluster, its error and 500 loads, m/s √kg (k,)."""
+    def worst(self, found: _Settled) -> tuple[int, float, float]:
+        """A contact where the error is largest over the load; the error, 500 loads in m/s √kg."""
         rows, gap = self.rows, self.rows.gap + self.N @ found.pushed
         share = max(_SIGN, float((rows.error / rows.force).max()))
         closed = found.closed | (rows.one_sided & (gap <= share * rows.speed))
@@ -217,23 +220,28 @@ class _Coupled:
         change = root * found.pushed[closed]
         force, speed = root * rows.f[closed] + change, rows.speed[closed] / root
         row, other = np.nonzero((np.abs(null) > _TIED) | (contact[:, None] == contact))
-        label, count = components(row, other, root.size)
+        label, _ = components(row, other, root.size)
         sliding = np.zeros(self.root.size)  # m/s √kg, errors of forces that stay as they are
         sliding[left] = (self.root * rows.error)[left]
-        size = np.zeros((2, count))
-        for c in range(count):
-            here = np.flatnonzero(label == c)
+        judged = [(0, 0.0, 1.0)]
+        for here, shared in _together(self.N[np.ix_(closed, closed)] != 0.0, label):
             values, vectors = np.linalg.eigh(inverse[np.ix_(here, here)])
             used = values > 0.5 / closed.size  # the others are self-balanced: N has none above n
-            half = vectors[:, used].T / np.sqrt(values[used])[:, None]
-            error, load, least = (np.linalg.norm(half @ x[here]) for x in (change, force, blur))
-            own = sliding[np.isin(rows.contact, contact[here])].max(initial=0.0)
+            values, vectors = values[used], vectors[:, used]
+            half, heavy = vectors.T / np.sqrt(values)[:, None], values.max(initial=0.0)
+            if shared:
+                free = half.T @ half
+                each = np.maximum(free.diagonal(), _NULL)
+                half, heavy = free / np.sqrt(each)[:, None], 1.0 / each.max()
+            sizes = (np.linalg.norm(half @ x[here]) for x in (change, force, blur))
+            error, load, least = (float(size) for size in sizes)
+            own = float(sliding[np.isin(rows.contact, contact[here])].max(initial=0.0))
             error = max(error, load * own / max(float(np.abs(force[here]).max()), own, 1e-300))
             if load <= _CERTAIN * least:
-                load = NEIGHBOUR * speed[here].max() * np.sqrt(values.max())
-            size[:, c] = error, load
-        _, first = np.unique(label, return_index=True)
-        return contact[first], size[0], _MAGNIFIED_BY_N * size[1]
+                load = NEIGHBOUR * float(speed[here].max() * np.sqrt(heavy))
+            at, scale = int(contact[here[0]]), _MAGNIFIED_BY_N * load
+            judged.append((at, error, scale))
+        return judged[int(np.argmax([size / max(most, 1e-300) for _, size, most in judged]))]
 
     def _inverse(self, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
         """N_A⁺ (a, a) of the ``closed`` rows, and the projector (a, a) on its null space.
@@ -247,3 +255,19 @@ class _Coupled:
             half, null = vectors[:, used] / np.sqrt(values[used]), vectors[:, ~used]
             self._known = closed, half @ half.T, null @ null.T
         return self._known[1:]
+
+
+def _together(coupled: BoolArray, label: IntArray) -> Iterator[tuple[IntArray, bool]]:
+    """Rows of each cluster, then of those that share a body, and whether they do.
+
+    ``coupled`` (n, n) marks entries of N, ``label`` (n,) is the cluster of each row. Clusters share
+    a body if each of them is coupled to all others.
+    """
+    member = label == np.arange(label.max(initial=-1) + 1)[:, None]
+    near = (member.astype(float) @ coupled @ member.T) > 0.0
+    for some in member:
+        yield np.flatnonzero(some), False
+    first, second = np.nonzero(np.triu(near, 1))
+    for body in np.unique(near[first] & near[second], axis=0):
+        if near[np.ix_(body, body)].all():
+            yield np.flatnonzero(member[body].any(axis=0)), True

@@ -103,3 +103,31 @@ def test_friction_that_is_missing_on_a_slow_body_is_seen_where_n_alone_is_known(
     np.testing.assert_allclose(f[2:], [5.0, 0.3125])
     assert cdopt.certify(data, None, f).ok
     assert not cdopt.certify(data, None, [f[0] - 2e3, f[1] + 2.6e3, 5.0 - 1.5e-6, 4.7e-7]).ok
+
+
+@pytest.mark.parametrize("law", [None, "coulomb", "associated"])
+@pytest.mark.parametrize("ratio", [2.0**10, 2.0**15, 2.0**20])
+def test_a_light_body_between_heavy_ones_counts_where_n_alone_is_known(law, ratio) -> None:
+    """At rest on a body that a ledge stops at 256 m/s, with ``ratio`` times its mass on it."""
+    dt, g, mass = 2.0**-18, 10.0, np.array([0.5, 1.0, ratio])
+    B = np.eye(3) - np.eye(3, k=-1)
+    B[0, 0] = -1.0
+    moves = np.array([256.0, -g * dt, -g * dt])
+    f = np.linalg.solve(B.T, -mass * moves / dt)
+    N, p = dt * (B / mass) @ B.T, B @ moves
+    friction = None if law is None else cdopt.Friction([0.5] * 3)
+    if law is not None:
+        N, p = np.kron(N, np.eye(2)), np.kron(p, [1.0, 0.0])
+    step = cdopt.ContactStep.from_delassus(N, p, dt, friction=friction)
+    data = (cdopt.ClassicCD(step) if law is None else cdopt.FrictionalCD(step, law)).data
+
+    def certificate(share):  # of the load of the light body, that it is off by
+        forces = np.zeros(data.rows)
+        forces[:: data.d] = f + share * g * mass[1] * np.array([1.0, 1.0, 0.0])
+        return cdopt.certify(data, None, forces)
+
+    assert certificate(0.0).ok
+    assert certificate(1e-6).ok
+    for wrong in (-0.06, -2e-3, 2e-3, 0.06):
+        assert not certificate(wrong).ok
+    np.testing.assert_allclose(certificate(2e-3)["motion"], 8**0.5 * 2e-6, rtol=1e-2)
