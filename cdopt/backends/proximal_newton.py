@@ -199,6 +199,7 @@ _GROWTH = 4.0  # of r, from one outer step to the next
 _LARGEST = 1e8  # r w at most
 _INNER = 20  # Newton steps of one outer step
 _NEWTON = 10_000  # Newton steps of all, at most
+_HOPELESS = 3  # share of all Newton steps that one outer step may take
 _TRIALS = 4  # of Newton on Coulomb's law, each after convex steps
 _LAGGED = 2  # convex steps between two trials
 _NEAR = 1e-2  # natural map at which the first phase of Coulomb's law ends
@@ -358,11 +359,11 @@ class Proximal:
     def __init__(
         self, problem: NetworkProblem, deadline: Deadline, accuracy: float, most: int = _NEWTON
     ) -> None:
-        """``most`` Newton steps in all, after which it ends with the proximal step begun."""
+        """``most`` Newton steps in all; it ends, too, where one proximal step takes a third."""
         self.problem, self.net, self.w = problem, problem.operator, problem.weight
         self.coulomb, self.deadline, self.accuracy = problem.coulomb, deadline, accuracy
         self.lagged, self.steps, self.newton_steps, self.convex_steps = False, 0, 0, 0
-        self.cut, self.error, self.most = False, np.inf, most
+        self.cut, self.error, self.most, self.limit = False, np.inf, most, most
 
     def __str__(self) -> str:
         how = f"{self.steps:,} proximal steps, {self.newton_steps:,} Newton steps"
@@ -389,7 +390,7 @@ class Proximal:
     @property
     def over(self) -> bool:
         """Whether its Newton steps or its time are spent."""
-        return self.newton_steps >= self.most or self.deadline.passed
+        return self.newton_steps >= self.limit or self.deadline.passed
 
     def phase(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, float, list[float]]:
         """The best forces from f (nc, d), f among them, their worst residual, the natural maps."""
@@ -434,6 +435,7 @@ class Proximal:
         """x and f (nc, d) after the inner problem from f, with penalties r (nc,)."""
         shift = None if self.coulomb and not self.lagged else self.problem.shift(self.rates(x))
         kind = CutNewton if self.cut else ConeNewton
+        self.limit = min(self.most, self.newton_steps + 1 + self.most // _HOPELESS)
         newton = kind(self.problem, tol, self.deadline, f, r, None if self.cut else shift)
         x, met = self._inner(x, newton)
         for trial in range(1, _TRIALS * (_LAGGED + 1)):  # convex steps between two trials
@@ -448,7 +450,7 @@ class Proximal:
 
     def _inner(self, x: FloatArray, newton: ConeNewton) -> tuple[FloatArray, bool]:
         """The motion where Newton's method ends, and whether it has converged."""
-        at = newton.run(newton.at(x), _INNER)
+        at = newton.run(newton.at(x), min(_INNER, self.limit - self.newton_steps))
         self.newton_steps += newton.steps
         return at.w, at.error <= newton.tol
 
