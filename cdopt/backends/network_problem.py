@@ -514,7 +514,8 @@ def rigid_problem(soft: NetworkProblem) -> NetworkProblem:
     )
     mean = K.total(rigid.factors.diagonal) / np.diff(K.ends)
     rigid = dataclasses.replace(rigid, mobility=K.on_rows(mean))
-    return rigid if K.d == 1 or K.uniform else _filled(rigid, Filled(K))
+    rows_apart = K.d == 1 or K.uniform
+    return rigid if rows_apart else _filled(dataclasses.replace(rigid, kept={}), Filled(K))
 
 
 def _filled(problem: NetworkProblem, cones: Filled) -> NetworkProblem:

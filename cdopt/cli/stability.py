@@ -10,7 +10,6 @@ import cdopt
 from cdopt._util.formatting import short
 from cdopt.cli import output
 from cdopt.cli.output import option
-from cdopt.scene.files import open_structure
 
 
 def stability(
@@ -103,6 +102,8 @@ def _settled(
     shown: tuple[Any, str | None, bool],
 ) -> None:
     """Print and draw what motions of supports bring."""
+    from cdopt.scene.files import open_structure
+
     plot, view, as_json = shown
     with output.solving("settlement", as_json, structure=structure):
         found = cdopt.settlement(open_structure(structure, **opening), moves, friction)
