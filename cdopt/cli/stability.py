@@ -102,11 +102,11 @@ def _settled(
     shown: tuple[Any, str | None, bool],
 ) -> None:
     """Print and draw what motions of supports bring."""
-    from cdopt.scene.files import open_structure
-
     plot, view, as_json = shown
     with output.solving("settlement", as_json, structure=structure):
-        found = cdopt.settlement(open_structure(structure, **opening), moves, friction)
+        found = cdopt.settlement(
+            cdopt.scene.files.open_structure(structure, **opening), moves, friction
+        )
     if as_json:
         output.print_json({"structure": structure, **found.as_dict()})
     else:
