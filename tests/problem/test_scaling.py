@@ -68,7 +68,9 @@ def test_what_is_not_finite_is_the_largest_residual(bad, where):
 @pytest.mark.parametrize("parts", [1, 3])
 def test_a_root_of_low_rank_has_as_many_columns_as_the_rank(parts: int) -> None:
     rng = np.random.default_rng(7)
-    factor = sp.block_diag([rng.standard_normal((30, 6)) for _ in range(parts)], format="csr")
+    factor = sp.block_diag(
+        [sp.coo_array(rng.standard_normal((30, 6))) for _ in range(parts)], format="csr"
+    )
     N = sp.csr_array(factor @ factor.T)
     root = scaling.low_rank_root(N, 0.6, 1e-13)
     assert root is not None
