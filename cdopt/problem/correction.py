@@ -180,7 +180,8 @@ class _Coupled:
     so clusters c that share a body are judged together too: by s f and s δf, the speeds if all of
     them open, each over s_ii^½. Contacts that open by less than the answer's own errors belong to
     A, as these errors choose between them. A cluster on which nothing acts but round-off, or what
-    ``error`` of forces that are not recomputed leaves, takes a share of the local speed.
+    ``error`` of forces that are not recomputed leaves, takes a share of the local speed. That error
+    counts as a share of the cluster's own force, or of 1e-5 of the local one if that is larger.
     """
 
     def __init__(self, N: FloatArray, rows: _PartAnswer) -> None:
@@ -223,6 +224,7 @@ class _Coupled:
         label, _ = components(row, other, root.size)
         sliding = np.zeros(self.root.size)  # m/s √kg, errors of forces that stay as they are
         sliding[left] = (self.root * rows.error)[left]
+        least_force = np.maximum(np.abs(force), _CERTAIN * _SIGN * root * rows.force[closed])
         judged = [(0, 0.0, 1.0)]
         for here, shared in _together(self.N[np.ix_(closed, closed)] != 0.0, label):
             values, vectors = np.linalg.eigh(inverse[np.ix_(here, here)])
@@ -236,7 +238,7 @@ class _Coupled:
             sizes = (np.linalg.norm(half @ x[here]) for x in (change, force, blur))
             error, load, least = (float(size) for size in sizes)
             own = float(sliding[np.isin(rows.contact, contact[here])].max(initial=0.0))
-            error = max(error, load * own / max(float(np.abs(force[here]).max()), own, 1e-300))
+            error = max(error, load * own / max(float(least_force[here].max()), own, 1e-300))
             if load <= _CERTAIN * least:
                 load = NEIGHBOUR * float(speed[here].max() * np.sqrt(heavy))
             at, scale = int(contact[here[0]]), _MAGNIFIED_BY_N * load

@@ -2,8 +2,7 @@
 
 A separate process reads the damaged files, so that one that crashes is counted and the rest go
 on. Each read ends in time, in an answer or a CdoptError, writes nothing and stays within a memory
-limit. Runs come in the format of today and in that with texts in HDF5's heaps, which are damaged
-most; next to a run may be pipes, folders and links where its parts belong.
+limit. Next to a run may be pipes, folders and links where its parts belong.
 Files of cdopt's own with checksums (archives and runs) must not give another answer unnoticed:
 these are counted as ``other_answer``; texts and FCLib files have no checksums, so there a changed
 number is another problem, and not counted.
@@ -78,7 +77,6 @@ def read_solution(path: Path) -> Any:
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "run.vtkhdf": read_run,
-    "old.vtkhdf": read_run,
     "parts.vtkhdf": read_run,
     "step.npz": read_step,
     "parts.npz": read_step,
@@ -196,14 +194,8 @@ def make_texts(folder: Path) -> None:
 def make(folder: Path) -> None:
     """One sound file of each kind."""
     scene = cdopt.scene.pyramid(3)
-    for name in ("run.vtkhdf", "old.vtkhdf", "parts.vtkhdf"):
+    for name in ("run.vtkhdf", "parts.vtkhdf"):
         cdopt.simulate(scene, 1e-3, 3e-3, out=folder / name)
-    with h5py.File(folder / "old.vtkhdf", "r+", libver=("v108", "v110")) as file:
-        records = file["cdopt"]
-        for name in ("settings", "forces", "columns"):
-            records.attrs[name] = records[name][()].tobytes().decode()
-            del records[name]
-        records.attrs["format"] = 3
     step = cdopt.bank.load("beam-uniform").step
     for name in ("step.npz", "parts.npz"):
         step.save(folder / name)
@@ -238,16 +230,6 @@ def damaged(whole: bytes, rng: random.Random) -> bytes:
         raw[a:b] = bytes([rng.choice((0, 255, rng.randrange(256)))]) * (b - a)
     else:
         raw[b:b] = raw[a:b] * rng.randrange(1, 8)
-    return bytes(raw)
-
-
-def heap_damaged(whole: bytes, rng: random.Random) -> bytes:
-    """Numbers in a heap of texts, which has no checksum, changed."""
-    raw, heap = bytearray(whole), whole.index(b"GCOL")
-    for _ in range(rng.randrange(1, 4)):
-        at = heap + 8 * rng.randrange(0, rng.choice((5, 256)))
-        value = rng.choice((0, 8, 16, 2**64 - 16, 2**64 - 24, 2**64 - 1, 2**63, rng.randrange(9)))
-        raw[at : at + 8] = value.to_bytes(8, "little")
     return bytes(raw)
 
 
@@ -289,8 +271,6 @@ def work(folder: Path, name: str, first: int, count: int, seed: int) -> None:
         rng = random.Random(f"{seed} {name} {k}")
         if name == "parts.vtkhdf":
             content = spoil_parts(place, whole, rng)
-        elif name == "old.vtkhdf" and rng.random() < 0.5:
-            content = heap_damaged(whole, rng)
         elif name in ("parts.npz", "rough.npz", "rows.npz"):
             content = arrays_damaged(whole, rng)
         elif name.endswith(TEXTS) and name != "binary.stl" and rng.random() < 0.5:
