@@ -104,14 +104,14 @@ def _settled(
     """Print and draw what motions of supports bring."""
     plot, view, as_json = shown
     with output.solving("settlement", as_json, structure=structure):
-        found = cdopt.settlement(
+        result = cdopt.settlement(
             cdopt.scene.files.open_structure(structure, **opening), moves, friction
         )
     if as_json:
-        output.print_json({"structure": structure, **found.as_dict()})
+        output.print_json({"structure": structure, **result.as_dict()})
     else:
-        output.say(f"{found.title}: {found.summary}")
+        output.say(f"{result.title}: {result.summary}")
     if plot is not None:
-        output.save_picture(cdopt.plots.collapse(found, view=view or "side"), plot)
-    if not found.ok:
+        output.save_picture(cdopt.plots.collapse(result, view=view or "side"), plot)
+    if not result.ok:
         raise typer.Exit(output.UNDECIDED)

@@ -70,13 +70,13 @@ def motion_condition(
             continue
         own = rows.of(here)
         if by_bodies:
-            found = _settled(_Bodies(data, here, dofs), own, kept[here], taken[here])
-            error[dofs] = 0.0 if found is None else np.abs(found.moved)
+            settled = _settled(_Bodies(data, here, dofs), own, kept[here], taken[here])
+            error[dofs] = 0.0 if settled is None else np.abs(settled.moved)
             continue
         piece = _Coupled(data.products[here][:, here].toarray(), own)
-        found = _settled(piece, own, kept[here], taken[here])
-        if found is not None:
-            at, error[at], scale[at] = piece.worst(found)
+        settled = _settled(piece, own, kept[here], taken[here])
+        if settled is not None:
+            at, error[at], scale[at] = piece.worst(settled)
     if not error.any():
         return ()
     of = data.parts.dof if by_bodies else data.parts.contact
@@ -208,17 +208,17 @@ class _Coupled:
         force[closed] = np.where(null.diagonal() > _TIED, force[closed], least)
         return force, _CERTAIN * rows.round_off
 
-    def worst(self, found: _Settled) -> tuple[int, float, float]:
+    def worst(self, settled: _Settled) -> tuple[int, float, float]:
         """A contact where the error is largest over the load; the error, 500 loads in m/s √kg."""
-        rows, gap = self.rows, self.rows.gap + self.N @ found.pushed
+        rows, gap = self.rows, self.rows.gap + self.N @ settled.pushed
         share = max(_SIGN, float((rows.error / rows.force).max()))
-        closed = found.closed | (rows.one_sided & (gap <= share * rows.speed))
+        closed = settled.closed | (rows.one_sided & (gap <= share * rows.speed))
         inverse, null = self._inverse(closed)
         root, contact = self.root[closed], rows.contact[closed]
-        left = ~closed & (rows.f + found.pushed != 0.0)
+        left = ~closed & (rows.f + settled.pushed != 0.0)
         doubt = rows.round_off + np.abs(self.N[:, left]) @ rows.error[left]
         blur = np.abs(inverse) @ (doubt[closed] / root)
-        change = root * found.pushed[closed]
+        change = root * settled.pushed[closed]
         force, speed = root * rows.f[closed] + change, rows.speed[closed] / root
         row, other = np.nonzero((np.abs(null) > _TIED) | (contact[:, None] == contact))
         label, _ = components(row, other, root.size)
