@@ -50,13 +50,7 @@ def write(path: str | Path, content: Mapping[str, Any]) -> None:
 
 
 def load(path: str | Path, kinds: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
-    """Read a file of one of these kinds.
-
-    Raises
-    ------
-    InvalidInput : the file is missing, truncated, of another kind or format, or declares arrays
-        beyond the limits of ``read_arrays``.
-    """
+    """Read a file of one of these kinds."""
     expected = f"a file of cdopt ({' or '.join(kinds)})"
     entries = read_arrays(path, expected)
     try:
@@ -77,15 +71,7 @@ def load(path: str | Path, kinds: tuple[str, ...]) -> tuple[str, dict[str, Any]]
 
 
 def read_arrays(path: str | Path, expected: str) -> dict[str, NDArray[Any]]:
-    """The arrays of an ``.npz`` file by their names; nothing in it is ever unpickled.
-
-    All arrays together may take 64 times the file's size, or 256 MiB where that is more. What
-    the file declares is checked before anything is read.
-
-    Raises
-    ------
-    InvalidInput : the file is missing, damaged, no such file, or beyond these limits.
-    """
+    """The arrays of an ``.npz`` file by name, not unpickled; its declared size is checked first."""
     with files.opened(path, expected) as stream:
         size = os.fstat(stream.fileno()).st_size
         try:

@@ -261,10 +261,7 @@ def _members(protocol: type) -> tuple[str, ...]:
 
 
 def _one_of_classes(classes: Sequence[type], value: object) -> str:
-    """The classes in words, with a hint how to get one from the value.
-
-    A class may state both: ``expected``, and ``by_name``, the call that makes one from a name.
-    """
+    """The classes in words; a class may state ``expected``, and ``by_name``, how to make one."""
     words = []
     for cls in classes:
         article = "an" if cls.__name__[0] in "AEIOU" else "a"
@@ -308,12 +305,7 @@ def one_of(options: Iterable[str]) -> Callable[[str, object], str]:
 
 
 def unmasked(value: object) -> NDArray[Any]:
-    """A plain array of what numpy makes of a value.
-
-    Raises
-    ------
-    ValueError : entries are masked, or numpy makes no array of it.
-    """
+    """A plain array of what numpy makes of a value."""
     masked = np.ma.isMaskedArray(value) or (
         isinstance(value, list | tuple) and any(np.ma.isMaskedArray(entry) for entry in value)
     )
@@ -497,10 +489,7 @@ def labels(name: str, value: object, size: int) -> NDArray[Any]:
 
 
 def matrix(name: str, value: object, rows: int | None, cols: int | None) -> sp.csr_array:
-    """A finite matrix, dense or sparse, as a canonical read-only CSR array.
-
-    Copied, unless it is one already.
-    """
+    """A finite matrix, dense or sparse, as a canonical read-only CSR array, copied if needed."""
     expected = f"a finite matrix of shape {_sizes((rows, cols))}, sparse or dense"
     if isinstance(value, FrozenMatrix) and value.sealed:
         result: sp.csr_array = value

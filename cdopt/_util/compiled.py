@@ -82,10 +82,7 @@ _PATIENCE = ContextVar("patience", default=LOADING)
 
 
 def compiled_in_time(loop: Callable[..., Result], seconds: float, *arguments: Any) -> Result:
-    """Call a compiled loop, but in Python as long as that costs less than loading it.
-
-    ``seconds`` is what this call takes in Python, roughly. The answer has the same bits.
-    """
+    """Call a compiled loop; in Python while its ``seconds`` there add up to less than loading."""
     _IN_PYTHON[loop.__qualname__] += seconds  # type: ignore[assignment]
     if _IN_PYTHON[loop.__qualname__] > _PATIENCE.get():
         return loop(*arguments)
@@ -128,13 +125,7 @@ class _Thread(threading.local):
 
 
 class _Stopped(Listener):  # type: ignore[misc]
-    """The time in which loops are compiled or loaded from disk, which no clock counts.
-
-    Attributes
-    ----------
-    compiled : seconds spent so far in all Python threads; zero if all loops were on disk.
-    kept : whether loops are stored on disk.
-    """
+    """The time in which loops are compiled or loaded from disk, which no clock counts."""
 
     def __init__(self) -> None:
         self.thread = _Thread()
@@ -191,14 +182,7 @@ def seconds_compiling() -> float:
 
 
 class _Layer:
-    """Numba's threading layer in this process.
-
-    Attributes
-    ----------
-    turn : the lock of the Python thread whose loop runs, if the layer runs one at a time.
-    lost : whether threads were started before this process was forked and are lost to it.
-    name : the layer's name, empty until its threads have started.
-    """
+    """Numba's threading layer in this process; ``lost`` after a fork that it does not survive."""
 
     def __init__(self) -> None:
         self.turn = threading.RLock()
@@ -206,11 +190,7 @@ class _Layer:
         self.name = ""
 
     def start(self) -> None:
-        """Start the layer's threads, and note its name.
-
-        Unless the caller sets how OpenMP waits, waiting threads give their core away:
-        on busy cores, waiting in a loop takes up to 600 times as long.
-        """
+        """Start the threads; those that wait give up their core: up to 600 times faster if busy."""
         passive = not any(name in os.environ for name in _WAITING)
         if passive:  # OpenMP reads it once, as it is loaded
             os.environ[_WAITING[0]] = "PASSIVE"
@@ -253,12 +233,7 @@ def threads_lost() -> bool:
 
 
 def in_threads(loop: Callable[..., Result], *arguments: Any) -> Result:
-    """Call a compiled loop that runs in threads.
-
-    Raises
-    ------
-    Unsupported : the process was forked after GNU OpenMP had started its threads.
-    """
+    """Call a compiled loop that runs in threads."""
     if _LAYER.lost:
         raise Unsupported(
             "a loop in threads",

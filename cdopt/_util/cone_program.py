@@ -23,13 +23,7 @@ _UNBOUNDED = ("DualInfeasible", "AlmostDualInfeasible")
 
 @dataclass(frozen=True)
 class ConeAnswer:
-    """The result of Clarabel.
-
-    Attributes
-    ----------
-    x : (n,) the iterate. y : multipliers of A x = b, for which c + Aᵀy − Rᵀz = 0, z in the cones.
-    status : of Clarabel.
-    """
+    """Clarabel's iterate x, multipliers y of A x = b (c + Aᵀy − Rᵀz = 0), and its status."""
 
     x: FloatArray
     y: FloatArray

@@ -152,10 +152,9 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def staged(path: str | Path, argument: str = "path") -> Iterator[Path]:
-    """An empty new file next to ``path``, which replaces it when the block ends without an error.
+    """An empty new file that replaces ``path`` when the block ends without an error.
 
-    It is on the disk before it is renamed, and so is the renaming. A link of this name is
-    replaced, not followed. After an error, what was there before is still there.
+    Both the file and its new name are on the disk then. A link is replaced, not followed.
     """
     target = checks.path(argument, path)
     with named(target, argument):
@@ -179,12 +178,7 @@ def staged(path: str | Path, argument: str = "path") -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of files that cdopt saves.
-
-    Attributes
-    ----------
-    name : in words. endings : of the names of its files. mark : how its files begin, if they do.
-    """
+    """A kind of files that cdopt saves: its name in words, name endings, and first bytes."""
 
     name: str
     endings: tuple[str, ...]
@@ -202,12 +196,7 @@ _READ = {".vtkhdf", ".jsonl", ".json", ".obj", ".stl", ".dump", ".lammpstrj", ".
 
 
 def require_kind(path: str | Path, kind: Kind, argument: str = "path") -> None:
-    """Refuse a name of another kind of files, and to replace a file that is of another kind.
-
-    Raises
-    ------
-    InvalidInput : the name or the file that is there is not of this kind.
-    """
+    """Refuse a name of another kind of files, and to replace a file that is of another kind."""
     target = checks.path(argument, path)
     others = _READ.union(*(other.endings for other in _SAVED)) - set(kind.endings)
     expected = f"a name ending in {' or '.join(kind.endings)}, of {kind.name}"

@@ -75,11 +75,7 @@ _UNSEEN = re.compile(
 
 
 def visible(text: str) -> str:
-    """Text whose control characters are written out, "\\x1b"; ends of lines and tabs stay.
-
-    Names from files are shown this way: a terminal could take their control characters as
-    commands.
-    """
+    """Text whose control characters are written out, so that a terminal does not obey them."""
     return _UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 

@@ -22,10 +22,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 class FrozenMatrix(sp.csr_array):  # type: ignore[misc]  # scipy has no types
-    """A read-only CSR array; results computed from it are writable.
-
-    ``freeze`` seals it. A copy is an ordinary matrix; pickles and deep copies are sealed.
-    """
+    """A read-only CSR array, sealed by ``freeze``; results and copies of it are writable."""
 
     @property
     def sealed(self) -> bool:
@@ -120,10 +117,7 @@ copyreg.pickle(MappingProxyType, lambda proxy: (_proxy, (dict(proxy),)))
 
 
 class Frozen:
-    """Base of frozen classes with read-only arrays and sparse matrices.
-
-    A writable array is copied. The structure of a sparse matrix that is not frozen is checked.
-    """
+    """Base of frozen classes; copies writable arrays, checks the structure of sparse matrices."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a {type(self).__name__} is frozen: make a new one")

@@ -22,12 +22,7 @@ _DIGEST = hashlib.sha256().digest_size  # bytes
 
 
 class LoopCache(FunctionCache):  # type: ignore[misc]  # numba has no types
-    """The compiled versions of one function on disk.
-
-    Raises
-    ------
-    RuntimeError : there is no folder for its files.
-    """
+    """The compiled versions of one function on disk."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)

@@ -30,12 +30,7 @@ def linprog(
 
 
 def solved_program(cost: Any, what: str, **program: Any) -> FloatArray:
-    """The solution of a linear program that decides ``what``; other arguments as ``linprog``'s.
-
-    Raises
-    ------
-    SolveFailed : it has none.
-    """
+    """The solution of a linear program that decides ``what``; other arguments as ``linprog``'s."""
     answer = linprog(cost, **program)
     if answer.x is None or answer.status != 0:
         raise SolveFailed(

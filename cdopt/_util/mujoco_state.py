@@ -28,15 +28,7 @@ def why_unavailable() -> str | None:
 
 
 def current(model: Any, data: Any) -> tuple[Any, Any, Any]:
-    """MuJoCo, the model, and an updated copy of its data.
-
-    Sleeping bodies wake, and speculative contacts, whose distances are no gaps, are not made.
-
-    Raises
-    ------
-    InvalidInput : wrong types, data of another model, a state that is not finite, full memory.
-    Unsupported : no MuJoCo.
-    """
+    """MuJoCo, the model, and an updated copy of its data, in which no body sleeps."""
     reason = why_unavailable()
     if reason is not None:
         raise Unsupported("a MuJoCo model", reason)
@@ -74,10 +66,7 @@ def _lost(engine: Any, data: Any) -> int:
 def images(
     product: Callable[..., None], model: Any, now: Any, numbers: Iterable[int], size: int
 ) -> Iterator[FloatArray]:
-    """The products of MuJoCo with unit vectors; each row is valid until the next.
-
-    Of M so, because its storage in MjData differs between versions.
-    """
+    """MuJoCo's products with unit vectors, each valid until the next; its storage of M varies."""
     row, unit = np.zeros(model.nv), np.zeros(size)
     for k in numbers:
         unit[k] = 1.0

@@ -21,10 +21,7 @@ _EXPECTED = {bool: "true or false", int: "an integer", float: "a number", str: "
 
 
 def limits(**stated: Limit) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
-    """Decorator: parameters pass these checks first, ``@limits(n=checks.integer(1, 100))``.
-
-    A keyword that the function does not take is refused as well.
-    """
+    """Decorator: arguments pass these checks first, and unknown keywords are refused."""
 
     def decorate(function: Callable[P, Result]) -> Callable[P, Result]:
         """The function with its checks."""

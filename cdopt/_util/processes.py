@@ -42,10 +42,8 @@ _LOCK = threading.Lock()
 class Worker:
     """A process that makes calls, one after the other; it dies with this one.
 
-    Parameters
-    ----------
-    prepare : a function of a module, called before all else; it imports what calls need.
-    errors : a file for its stderr; None for that of this process.
+    ``prepare`` is a function of a module, called first, that imports what calls need; ``errors`` a
+    file for its stderr.
     """
 
     def __init__(self, prepare: Callable[[], object], errors: IO[bytes] | None = None) -> None:
@@ -73,13 +71,7 @@ class Worker:
             self._started = self.receive(seconds)
 
     def receive(self, seconds: float) -> Any:
-        """Its next answer.
-
-        Raises
-        ------
-        TimeoutError : there was none after ``seconds``; the process was ended.
-        EOFError : it has ended.
-        """
+        """Its next answer."""
         late = threading.Event()
 
         def stop() -> None:
@@ -297,10 +289,7 @@ def _begin(
 
 
 def die_with_parent(parent: int) -> None:
-    """Let the kernel end this process when its parent ends, on Linux.
-
-    It ends at once if the process with number ``parent`` is its parent no longer.
-    """
+    """Let Linux end this process when its ``parent`` ends, or at once if that has ended."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() != parent:
@@ -325,10 +314,7 @@ def memory_limit() -> float | None:
 
 
 def limit_memory(limit: float | None) -> None:
-    """Limit the memory of this process to ``limit`` MB, on systems that can; None for no limit.
-
-    Linux counts all private memory that can be written, other systems addresses.
-    """
+    """Limit the memory of this process to ``limit`` MB, on systems that can; None for no limit."""
     resource = _resource_limits()
     if resource is None or limit is None:
         return
@@ -339,11 +325,7 @@ def limit_memory(limit: float | None) -> None:
 
 
 def peak_memory() -> float | None:
-    """The peak memory of this process, MB; None if the system does not report it.
-
-    On Linux the kernel's mark for the process: that of ``getrusage`` includes what the process
-    that started it had.
-    """
+    """The peak memory of this process, MB, without that of its parent; None where not reported."""
     line = first_line("/proc/self/status", "VmHWM")
     if line:
         return int(line.split()[1]) / 1024

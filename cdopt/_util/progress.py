@@ -26,10 +26,6 @@ def progress_bar(progress: bool | ProgressCallback, what: str) -> Iterator[Progr
     progress : True for a bar, on stderr or in a notebook's cell, False for nothing, or a function
         of (done, total) or of (done, total, text); the first kind is not given the text.
     what : what the bar counts.
-
-    Raises
-    ------
-    InvalidInput : neither a boolean nor a function.
     """
     if callable(progress):
         yield progress if _takes_text(progress) else lambda done, total, *_: progress(done, total)

@@ -31,15 +31,7 @@ def compressed(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Parts of a matrix in compressed rows or columns, with all indices within its arrays.
 
-    Parameters
-    ----------
-    data : entries, or blocks of them; those beyond the indices are cut off.
-    indices, indptr : integers. lines : rows, or columns, of the matrix. width : of each.
-
-    Raises
-    ------
-    ValueError : entries are masked, ``indptr`` does not start at 0, decreases, or does not end at
-        the number of indices, there are fewer entries than indices, or an index is out of range.
+    ``lines`` rows, or columns, of ``width``; ``data`` are entries, or blocks of them.
     """
     data, indices, indptr = _plain(data), _integers(indices), _integers(indptr)
     if indptr.size != lines + 1:
@@ -56,12 +48,7 @@ def compressed(
 
 
 def rows_of_parts(data: Any, indices: Any, indptr: Any, shape: Any) -> sp.csr_array:
-    """The CSR array of these parts.
-
-    Raises
-    ------
-    ValueError, TypeError, OverflowError : they are no parts of one.
-    """
+    """The CSR array of these parts."""
     rows, cols = (int(n) for n in shape)
     parts = compressed(_numbers(data), indices, indptr, rows, cols)
     if parts[0].ndim != 1:
@@ -70,13 +57,7 @@ def rows_of_parts(data: Any, indices: Any, indptr: Any, shape: Any) -> sp.csr_ar
 
 
 def rows_of(value: Any) -> sp.csr_array:
-    """A CSR copy in double precision of any sparse matrix, which is not touched.
-
-    Raises
-    ------
-    any of FAULTS : it has not two dimensions, its structure leads out of its arrays or its shape,
-        or its entries are no real numbers.
-    """
+    """A CSR copy in double precision of any sparse matrix, which is not touched."""
     if len(value.shape) != 2:
         raise ValueError(f"a sparse array of {len(value.shape)} dimensions")
     shape = (int(value.shape[0]), int(value.shape[1]))

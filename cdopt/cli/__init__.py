@@ -30,11 +30,7 @@ _python_interrupted = threading.Event()  # Ctrl-C, by Python
 
 
 def app() -> None:
-    """Run the command line. Ctrl-C ends it without a traceback, during imports and solves too.
-
-    So does a full disk behind standard output, a folder that is gone, and a terminal that cannot
-    show all characters.
-    """
+    """Run the command line; Ctrl-C, a full disk or a lost folder end it without a traceback."""
     codecs.register_error("cdopt", _in_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None where the descriptor was closed

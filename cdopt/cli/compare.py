@@ -168,12 +168,7 @@ def _numbers(option: str, text: str, kind: Callable[[str], Any]) -> list[Any]:
 
 
 def _by_friction(sources: Sequence[ProblemSource], law: str | None) -> dict[str, list[Any]]:
-    """The problems by their formulation: a law of friction, or classic-force; prints which.
-
-    Raises
-    ------
-    InvalidInput : a law that no problem can take, or none of that name.
-    """
+    """The problems by their formulation: a law of friction, or classic-force; prints which."""
     chosen = law or cdopt.problem.LAWS[0]
     if chosen not in cdopt.problem.LAWS:
         raise cdopt.InvalidInput("--law", repr(law), " or ".join(cdopt.problem.LAWS))
@@ -225,12 +220,7 @@ def _compare_with_stored(
 def run_and_show(
     plans: Sequence[Plan], out: str, dask: str | None, as_json: bool, quiet: bool
 ) -> None:
-    """Run plans one after the other, here or on a cluster, and print a summary.
-
-    Raises
-    ------
-    Exit : with 1 when a run was lost or interrupted, 130 after Ctrl-C.
-    """
+    """Run plans one after the other, here or on a cluster, and print a summary."""
     cluster: Any = cdopt.study.dask_executor(dask) if dask else contextlib.nullcontext()
     path = str(cdopt.study.records_file(out))
     try:
@@ -272,10 +262,7 @@ def _print_errors(records: Sequence[Record]) -> None:
 
 
 def _print_table(records: Sequence[Record]) -> None:
-    """One line for each solver, formulation, call and tolerance, over all problems and orders.
-
-    A formulation or tolerance that all have is printed below the table.
-    """
+    """One line for each solver, formulation, call and tolerance, over all problems and orders."""
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         run = record.run

@@ -61,12 +61,7 @@ def ensemble(
 def _answers(
     named: NamedProblem, samples: Ensemble, law: str | None, solvers: Sequence[str]
 ) -> dict[str, StepSolution | Centre]:
-    """The compatible forces and those of solvers, by name; answers without forces are left out.
-
-    Raises
-    ------
-    SolveFailed, Unsupported, BackendUnavailable : a solver has no answer.
-    """
+    """The compatible forces and those of solvers, by name; answers without forces are left out."""
     asked = [(name, law or "classic", name) for name in solvers]
     answers: dict[str, Any] = {}
     if law is None:

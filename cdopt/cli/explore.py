@@ -60,12 +60,7 @@ def explore(
 
 
 def _explored(name: str, frictionless: bool) -> Exploration | FrictionalExploration:
-    """The data of a page of a scene or a problem: with friction in the plane, a slider of μ.
-
-    Raises
-    ------
-    InvalidInput, Unsupported : the page cannot show it.
-    """
+    """The data of a page of a scene or a problem: with friction in the plane, a slider of μ."""
     pages = cdopt.plots.explore
     if name in cdopt.scene.shipped_scenes() or cdopt.study.is_scene(name):
         scene = cdopt.scene.load(name)

@@ -57,12 +57,7 @@ def export(
 
 
 def _posed(named: cdopt.study.NamedProblem, asked: str | None) -> cdopt.formulations.Formulation:
-    """The requested formulation, or the default.
-
-    Raises
-    ------
-    InvalidInput : none of these. Unsupported : not one of this kind of problem.
-    """
+    """The requested formulation, or the default."""
     step = named.step
     rough = step is not None and step.friction is not None
     usual = "associated" if rough else "classic-force"

@@ -189,10 +189,7 @@ def say_of(name: str, about: str, style: str = "") -> None:
 
 
 def say_entry(name: str, about: str, column: int, indent: int = 0) -> None:
-    """A name that is never broken, and its description, next to it from ``column`` on or below it.
-
-    Lines after the first are indented by ``indent`` more.
-    """
+    """A name that is never broken, and its description from ``column`` on, or below it."""
     start = f"{name:<{column}}" if len(name) < column else f"{name}\n{column * ' '}"
     lines = textwrap.wrap(about, console().width - column, subsequent_indent=indent * " ")
     say_of(start, ("\n" + column * " ").join(lines))
@@ -205,14 +202,7 @@ def print_table(
     wrap: Sequence[str] = (),
     sections: Sequence[int] = (),
 ) -> None:
-    """Print a table.
-
-    Parameters
-    ----------
-    columns : their names, or none for a table without a heading.
-    rows : cells, texts unchanged. numbers : columns at the right.
-    wrap : those that may take several lines. sections : rows with a gap above.
-    """
+    """Print a table; ``numbers`` are columns aligned right, ``sections`` rows with a gap above."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
@@ -263,10 +253,7 @@ def save_picture(figure: Any, path: str) -> None:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """A command that checks its ``--plot`` first, and ends without a traceback.
-
-    Every error of cdopt becomes one line on stderr and exit code 1, Ctrl-C exit code 130.
-    """
+    """A command that checks ``--plot`` first; errors are one line on stderr and an exit code."""
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
@@ -289,16 +276,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
     """Name ``--force`` in the refusal of a file that exists; with it, put such files away first.
 
-    They are back after an error inside before a file was written. Files of cdopt that are replaced
-    without it, such as pages, are named too.
-
-    Parameters
-    ----------
-    force : whether the files may be replaced. paths : to write to; None for no file.
-
-    Raises
-    ------
-    InvalidInput : as inside, with ``--force`` among what is expected.
+    They are back after an error before a file was written.
     """
     there = [Path(path) for path in paths if path is not None and Path(path).is_file()]
     away = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in there if force}
@@ -325,12 +303,7 @@ def replacing(force: bool, *paths: str | Path | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def solving(title: str, as_json: bool, **content: Any) -> Iterator[None]:
-    """Keep solvers quiet; print a proof of infeasibility and leave with its exit code.
-
-    Parameters
-    ----------
-    title : of the problem solved. as_json : print JSON. content : what comes first in it.
-    """
+    """Keep solvers quiet; print a proof of infeasibility, after ``content``, and leave."""
     try:
         with solvers_kept_quiet(to_stderr=as_json):
             yield
@@ -351,18 +324,7 @@ def solving(title: str, as_json: bool, **content: Any) -> Iterator[None]:
 def open_problem(
     problem: str, what: str, frictionless: bool, law: str | None, power: float | None = None
 ) -> NamedProblem:
-    """A problem for a command with ``--law``: with friction under a law, without it else.
-
-    Parameters
-    ----------
-    what : that have no friction without a law, such as "bounds".
-    frictionless, power : as in ``cdopt.open_problem``.
-
-    Raises
-    ------
-    InvalidInput : no such problem, or ``frictionless`` together with a law.
-    Unsupported : friction that was not left out, and no law.
-    """
+    """A problem for a command with ``--law``; without a law ``what`` is refused with friction."""
     if law is not None and frictionless:
         raise cdopt.InvalidInput("--frictionless", "given", "nothing with --law")
     named = cdopt.open_problem(problem, power, frictionless=frictionless)
@@ -372,12 +334,7 @@ def open_problem(
 
 
 def step_of(named: NamedProblem) -> Step:
-    """The step of a problem.
-
-    Raises
-    ------
-    InvalidInput : it is a truss.
-    """
+    """The step of a problem."""
     if named.step is None:
         raise cdopt.InvalidInput("problem", f"{named.name}, a truss", "a contact step")
     return named.step
@@ -400,12 +357,7 @@ def spinner() -> Iterator[Callable[[str], None]]:
 
 
 def progress(quiet: bool, noun: str, pause: float = 0.0) -> bool | Callable[..., None]:
-    """The ``progress`` argument of long work: a bar on a terminal, lines elsewhere.
-
-    Parameters
-    ----------
-    quiet : report nothing. noun : what is counted. pause : least time between lines, s.
-    """
+    """The ``progress`` argument of long work: a bar on a terminal, else lines every ``pause`` s."""
     from rich.console import Console
 
     if quiet or Console(stderr=True).is_terminal:
@@ -424,15 +376,10 @@ def progress(quiet: bool, noun: str, pause: float = 0.0) -> bool | Callable[...,
 
 @contextlib.contextmanager
 def solvers_kept_quiet(verbose: bool = False, to_stderr: bool = False) -> Iterator[None]:
-    """Keep what solvers write to standard output out of the command's own output.
+    """Keep what solvers write to standard output out of the command's output.
 
-    Some write through C and ignore their own verbosity settings; so the file descriptor itself is
-    redirected, and restored whatever happens.
-
-    Parameters
-    ----------
-    verbose : let it through: to stderr when ``to_stderr``, otherwise untouched.
-    to_stderr : stdout is reserved, for JSON.
+    Some write through C: so the file descriptor is redirected, to stderr if they are ``verbose``
+    and stdout is for JSON.
     """
     if verbose and not to_stderr:
         yield

@@ -146,10 +146,7 @@ def angular_momentum(run: History) -> FloatArray:
 
 
 def total_energy(run: Trajectory) -> FloatArray:
-    """(frames,) kinetic and potential energy, and the elastic one of contacts, J.
-
-    Methods with rigid contacts have no elastic energy: with them this is the mechanical energy.
-    """
+    """(frames,) kinetic, potential and, of elastic contacts, elastic energy, J."""
     known, step = checks.instance("run", run, Trajectory).diagnostics, run.steps
     rows = np.searchsorted(known["step"], step)
     parts = [known[name] for name in ("kinetic", "potential", "elastic") if name in known]

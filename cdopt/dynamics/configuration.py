@@ -257,10 +257,7 @@ class Curvature:
         return float(values[0]), np.asarray(way * np.sign(way[np.argmax(np.abs(way))]))
 
     def _factor(self, share: float) -> Any:
-        """L U, a share of the stiffest contact added to the diagonal; None if it fails.
-
-        Without pivoting, so that the diagonal has the signs of the eigenvalues.
-        """
+        """L U without pivoting, a share of the stiffest contact added; None if it fails."""
         shift = sp.eye_array(self.matrix.shape[0]) * (share * (self.stiffest or 1.0))
         try:
             factor = splu(

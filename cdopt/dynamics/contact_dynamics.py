@@ -196,12 +196,7 @@ class ContactDynamics:
         )
 
     def restore(self, saved: Checkpoint) -> RigidMoment:
-        """The moment that was saved.
-
-        Raises
-        ------
-        InvalidInput : a copy by an earlier version, without the forces of the last step.
-        """
+        """The moment that was saved."""
         arrays = saved.memory
         if self.problems.remembers and saved.step and not arrays:
             raise without_memory(saved, ("ids", *self.forces))
@@ -348,12 +343,7 @@ class StepProblems:
         self.measures = (*closed, "impacts", "plastic", *limits)
 
     def solve(self, step: ContactStep, before: RigidMoment) -> Solved:
-        """The answer to one contact step.
-
-        Raises
-        ------
-        SolveFailed : no iterate, or a step proven infeasible.
-        """
+        """The answer to one contact step."""
         started, both = clock(), None
         problem: ClassicCD | FrictionalCD
         if self._law is not None:

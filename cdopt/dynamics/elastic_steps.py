@@ -111,10 +111,7 @@ class _ElasticRun:
         stage: Stage | None = None,
         solution: StepSolution | None = None,
     ) -> StepRecord:
-        """The record of a state; ``total`` are the energies since the start, ``Passes.energy``.
-
-        ``solution`` is that of the last step, which has the forces of joints.
-        """
+        """The record of a state, with the ``total`` energies since the start, ``Passes.energy``."""
         reactions = self._no_reactions
         if solution is not None and solution.joint_forces is not None:
             reactions = solution.joint_forces
@@ -135,11 +132,7 @@ class _ElasticRun:
 
 @dataclass(frozen=True)
 class SphereMoment(Moment):
-    """A moment of a run of compiled loops.
-
-    ``energy`` (3 or 4,) since the start, as in ``Passes``, J; ``springs`` of friction, None
-    without; ``force`` (nb, 6) of velocity-Verlet, N and N·m, None for other methods.
-    """
+    """A moment of compiled loops: ``energy`` (J) as in ``Passes``, ``force`` (nb, 6) of Verlet."""
 
     energy: FloatArray
     springs: Memory | None
@@ -194,12 +187,7 @@ class SphereRun(_ElasticRun):
         return Advance(moment, self._record(contacts, energy))
 
     def restore(self, saved: Checkpoint) -> SphereMoment:
-        """The moment that was saved.
-
-        Raises
-        ------
-        InvalidInput : a copy by an earlier version, without springs or forces.
-        """
+        """The moment that was saved."""
         arrays = saved.memory
         names: tuple[str, ...] = ("energy",)
         names += ("spring_ids", "springs") if self.friction else ()
@@ -290,12 +278,7 @@ class PassesRun(_ElasticRun):
         return Advance(ElasticMoment(0, state, energy, springs), self._record(contacts, energy))
 
     def restore(self, saved: Checkpoint) -> ElasticMoment:
-        """The moment that was saved.
-
-        Raises
-        ------
-        InvalidInput : a copy by an earlier version, without springs.
-        """
+        """The moment that was saved."""
         none = SlidingSprings.none(saved.state.dim)
         names = ("energy", *none.stored()) if self.friction else ("energy",)
         if not set(names) <= set(saved.memory):

@@ -302,11 +302,7 @@ class _Rest:
         return here.energy - there.energy + float(self.load @ u)
 
     def _solve(self, here: Configuration, inertia: float) -> FloatArray | None:
-        """u (nv,) of the linearised problem; None where it has none.
-
-        With inertia it begins at rest, and takes a time after which inertia weighs a share of the
-        stiffness.
-        """
+        """u (nv,) of the linearised problem, from rest if it has inertia; None without one."""
         power, body = self.scene.power, self.unknowns.body
         B, phi, k = here.one_sided()
         try:
@@ -426,12 +422,7 @@ class SmoothIncrements:
         self.scene, self.dt, self.settings, self.near = scene, dt, settings, near
 
     def step(self, state: State, springs: SlidingSprings | None) -> Passes:
-        """The next equilibrium.
-
-        Raises
-        ------
-        SolveFailed : a body is not supported.
-        """
+        """The next equilibrium."""
         scene, dt, chosen = self.scene, self.dt, self.settings
         still = np.where(scene.bodies.fixed[:, None], state.v, 0.0)
         moved = State(state.t + dt, move(state, still, dt), still)

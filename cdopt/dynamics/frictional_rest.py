@@ -57,12 +57,7 @@ class FrictionalIncrements:
         self.load = applied_loads(scene, scene.full_dofs)
 
     def step(self, state: State, springs: SlidingSprings | None) -> Passes:
-        """The rest after the next increment, from springs at its start; None for none yet.
-
-        Raises
-        ------
-        SolveFailed : no rest within the limit of passes, or bodies that left their places.
-        """
+        """The rest after the next increment, from springs at its start; None for none yet."""
         still = np.where(self.scene.bodies.fixed[:, None], state.v, 0.0)
         old = SlidingSprings.none(self.scene.dim) if springs is None else springs
         increment = _Increment(self, State(state.t, state.q, still), old)

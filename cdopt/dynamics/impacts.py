@@ -160,10 +160,7 @@ def _joined(
     plastic: int,
     parts: int = 1,
 ) -> Solved:
-    """Answers to steps that follow one another as one, with the worst of all stages.
-
-    ``shares`` of the step are those for which the forces of each act.
-    """
+    """Answers to steps that follow one another as one, with the worst of all stages."""
     last = answers[-1]
     return Solved(
         motion=last.motion,

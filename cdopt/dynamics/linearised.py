@@ -30,12 +30,7 @@ class Linearised(Protocol[Place]):
     """A problem that passes solve; a place is a configuration with its gaps."""
 
     def settled(self, here: Place, passes: int) -> bool:
-        """Whether passes end here, the number of ``passes`` so far.
-
-        Raises
-        ------
-        SolveFailed : they do not converge.
-        """
+        """Whether passes end here, the number of ``passes`` so far."""
 
     def moved(self, here: Place) -> Place:
         """The result of the convex problem of the gaps that are linear here."""
@@ -88,12 +83,7 @@ class Increments(Protocol):
     """Steps in exact geometry on one scene."""
 
     def step(self, state: State, springs: SlidingSprings | None) -> Passes:
-        """One step, from the ``springs`` of friction at its start; None without friction.
-
-        Raises
-        ------
-        SolveFailed : there is no motion to go on with.
-        """
+        """One step, from the ``springs`` of friction at its start; None without friction."""
 
 
 def gone(scene: Scene, start: State, now: State, travel: float) -> list[int]:

@@ -194,10 +194,7 @@ class Frame(Frozen):
 
 
 def components(name: str, dim: int) -> int:
-    """How many components forces of this name have in ``dim`` dimensions; 0 of numbers (nc,).
-
-    Names of tangential forces end in "_t", those of moments in "_r".
-    """
+    """Components of forces of this name in ``dim`` dimensions; 0 of numbers (nc,)."""
     if name.endswith("_r"):
         return 3 if dim == 3 else 0
     return dim if name.endswith("_t") else 0
@@ -210,10 +207,7 @@ def shape_of(name: str, nc: int, dim: int) -> tuple[int, ...]:
 
 
 def largest_forces(forces: Mapping[str, FloatArray]) -> dict[str, float]:
-    """The largest of the ``forces`` of a frame, N, by name; of tangential ones the largest size.
-
-    Moments are not among them.
-    """
+    """The largest of the ``forces`` of a frame, N, by name, without moments."""
     known = {name: f for name, f in forces.items() if not name.endswith("_r")}
     return {name: float(np.nan_to_num(sizes(f)).max(initial=0.0)) for name, f in known.items()}
 
@@ -281,10 +275,7 @@ class MemoryStore:
         self._checkpoint = Checkpoint(0, header.scene.initial, {})
 
     def array(self, name: str) -> NDArray[Any]:
-        """An array of all frames, "t", "step", "q", "v" or "joint_forces", or "diagnostics".
-
-        The last has a row per step.
-        """
+        """An array of all frames: "t", "step", "q", "v", "joint_forces"; or "diagnostics"."""
         if name == "diagnostics":
             return np.array(self._rows).reshape(len(self._rows), len(self.header.columns))
         return np.array([getattr(frame, name) for frame in self._frames])

@@ -199,10 +199,7 @@ class Simulation(Generic[M]):
         raise error from (source if isinstance(source, BaseException) else None)
 
     def _row(self, k: int, state: State, record: StepRecord | None, nc: int) -> dict[str, float]:
-        """Diagnostics by name; a dot separates a vector's name from its component.
-
-        ``nc`` counts the contacts at the start of the step. A step without a result has no record.
-        """
+        """Diagnostics by name, "vector.component"; a step without a result has no record."""
         ok = record.ok if record is not None else k == 0
         row = {
             "step": float(k),
@@ -246,11 +243,7 @@ def _frame(k: int, state: State, record: StepRecord) -> Frame:
 
 
 class Interrupts:
-    """What a Ctrl-C does in a run: it acts at once or, in a block ``delayed``, at its end.
-
-    So nothing is left half written. Only the main thread of a program receives Ctrl-C; elsewhere
-    this does nothing.
-    """
+    """Ctrl-C in a run, in the main thread: it acts at once, or after a block ``delayed``."""
 
     def __init__(self) -> None:
         self._received: list[Any] | None = None  # in such a block

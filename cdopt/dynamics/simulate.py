@@ -231,11 +231,7 @@ def _count(steps: float) -> int:
 
 
 def at_rest(scene: Scene) -> tuple[State, ContactStep, ClosedNetwork]:
-    """The scene at rest, its contact step there, and the closed contacts.
-
-    A scene that starts above its supports first falls onto them, by classic contact dynamics. Bonds
-    are not supported.
-    """
+    """The scene at rest, where it first falls onto its supports, its step, and closed contacts."""
     if scene.bonds.size:
         raise InvalidInput("scene", f"{len(scene.bonds):,} bonds, which pull", "contacts alone")
     for state, allowed in _states(scene):

@@ -90,10 +90,7 @@ class FileStore:
                 _require_rows(part, self.header, at_least=0 if k else 1)
 
     def array(self, name: str) -> NDArray[Any]:
-        """An array of all frames, "t", "step", "q", "v" or "joint_forces", or "diagnostics".
-
-        The last has a row per step.
-        """
+        """As that of ``MemoryStore``."""
         with self._open() as parts:
             if name == "t":
                 return np.concatenate([PolyDataSeries(part).times for part in parts])
@@ -257,10 +254,7 @@ class FileWriter(MemoryStore):
             files.write_into(draft, content)
 
     def _merge(self, last_step: int | None = None) -> None:
-        """Append the parts to a copy of the file, which then replaces it.
-
-        Diagnostics of steps after ``last_step`` are forgotten.
-        """
+        """Append the parts to a copy that replaces the file; later diagnostics are dropped."""
         if self._merged == self._number and last_step is None:
             return
         started = time.perf_counter()
@@ -350,11 +344,7 @@ def _draft(path: Path, run: Path) -> Iterator[Path]:
 
 
 def _locked(path: Path) -> int:
-    """Lock a file until this process ends or unlocks it.
-
-    The lock is a separate file, because HDF5 locks what it reads, and readers may always read.
-    A process that gets the lock of a file that was removed meanwhile tries again.
-    """
+    """Lock a file, by another one since readers may always read, until this process ends."""
     lock_path = _next_to(path, ".lock")
     while True:
         if lock_path.is_symlink():
@@ -477,10 +467,7 @@ def _append(file: h5py.File, scene: Scene, columns: Columns) -> None:
 
 
 def _places(nb: int, counts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Rows of bodies and of contact points, of each frame the bodies first.
-
-    And the numbers of the contact points within their frames.
-    """
+    """Rows of bodies and of contact points of each frame, and numbers of points within frames."""
     begins = np.cumsum(nb + counts) - nb - counts
     bodies = (begins[:, None] + np.arange(nb)).ravel()
     first = np.cumsum(counts) - counts

@@ -110,10 +110,7 @@ class _Stated:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The result of a pass: Δq, ``d`` (nv,), and its problem.
-
-    ``shift`` (nv,) is the contribution of the turns of solids to the momenta.
-    """
+    """The result of a pass: Δq, ``d`` (nv,), its problem, and momenta by turns, ``shift`` (nv,)."""
 
     d: FloatArray
     shift: FloatArray
@@ -193,12 +190,7 @@ class VariationalPasses:
         self._lever = np.where(turns, self._reach[self._dofs.body], 1.0)
 
     def step(self, state: State, springs: SlidingSprings | None) -> Passes:
-        """One step, from the ``springs`` of friction at its start; None without friction.
-
-        Raises
-        ------
-        SolveFailed : a pass leaves no motion.
-        """
+        """One step, from the ``springs`` of friction at its start; None without friction."""
         dofs, start, d = self._dofs, *self._begun(state, springs)
         passes = _Passes(self, start)
         here, more = settle(passes, passes.answer(d, np.zeros_like(d)))
@@ -238,11 +230,7 @@ class VariationalPasses:
         return _Start(state, v, mom, fastest, damping, friction), d
 
     def _kick(self, ended: State, stated: _Stated) -> FloatArray | None:
-        """Impulses (nj,), N s, of joints at the end of a step, so that velocities satisfy them.
-
-        They act along Jᵀ at q_α, as the reactions of the step do: the step is then its own
-        inverse (as RATTLE, H. C. Andersen, Journal of Computational Physics 52, 1983).
-        """
+        """Impulses (nj,), N s, along Jᵀ at q_α, by which end velocities satisfy joints (RATTLE)."""
         held = stated.step.joints
         if held is None or self.alpha == 0.0:
             return None
@@ -256,10 +244,7 @@ class VariationalPasses:
         return np.linalg.lstsq((there.J @ push).toarray(), -missed, rcond=_DEPENDENT)[0]
 
     def _joints(self, state: State, there: State, d: FloatArray) -> tuple[Joints | None, Any]:
-        """The joints of a pass, satisfied at its end, and their rates by moved bodies.
-
-        J is that of q_α, along which reactions act; gaps are those at the end of a step by d (nv,).
-        """
+        """The joints of a pass, J at q_α, gaps at its end by d (nv,), and rates by moved bodies."""
         held = joints(self.scene, there, self.h, self._dofs)
         if held is None:
             return None, None
@@ -329,10 +314,7 @@ class VariationalPasses:
     def _damping(
         self, state: State, contacts: Contacts, ids: IntArray
     ) -> tuple[sp.csr_array, FloatArray]:
-        """C, and forces by moving walls, of the damped contacts in a state.
-
-        With friction the tangential dashpots of contacts but bonds are those of the sliders.
-        """
+        """C without dashpots of sliders, and forces by moving walls, of the damped contacts."""
         scene, damped = self.scene, np.isin(contacts.contact_ids, ids)
         whole = damped if self.law is None else damped & contacts.bonded
         arguments = (scene, state, contacts, whole, self._dofs)
@@ -356,7 +338,6 @@ class VariationalPasses:
         """Energy lost in damping, external work and error of a step, ``Passes.energy``.
 
         All impulses but the elastic ones and loads are damping; their work is on the mean velocity.
-        Where inertia turns with a body, ½ (v⁺ᵀ mom − vᵀ mom⁺) of kinetic energy has no impulse.
         """
         solution, step, v, mom = stated.solution, stated.step, start.v, start.mom
         if solution.f is None or solution.u is None:
@@ -409,21 +390,14 @@ class VariationalPasses:
         return ""
 
     def contraction(self, solution: StepSolution, u: FloatArray) -> float:
-        """Share of a change that one more pass is left with, on the safe side.
-
-        Passes leave out how B and C turn with the bodies: h² f/(m r) of inertia for the forces,
-        h γ |Δq|/r for damping.
-        """
+        """Share of a change left after one more pass, as B and C turn: h² f/(m r), h γ |Δq|/r."""
         force = 0.0 if solution.f is None else float(np.abs(solution.f).max(initial=0.0))
         damped = max(self.scene.damping, self.scene.gamma_t) * float(np.abs(u).max(initial=0.0))
         turned_by = self.h * self.h * force / self._lightest + self.h * damped
         return _CAUTION * turned_by / self._least
 
     def size(self, change: FloatArray, v: FloatArray) -> float:
-        """A change of Δq over h times the fastest speed: of this step, or of gravity in it.
-
-        Turns count by the speed of surfaces, but for those of spheres.
-        """
+        """A change of Δq, turns by surfaces, over h times the fastest speed or that of gravity."""
         pull = self.h * float(np.abs(self.scene.gravity).max())
         speed = max(float(np.abs(self._lever * v).max(initial=0.0)), pull)
         return float(np.abs(self._lever * change).max(initial=0.0)) / (self.h * speed or 1.0)
@@ -456,10 +430,7 @@ class VariationalPasses:
 
 
 class _SolidTurns:
-    """The free solids of a scene that turn in space, ``body`` (n,); none in the plane.
-
-    Spheres, which no elastic force turns, are not among them; ``uneven`` moments of inertia are.
-    """
+    """Free solids, not spheres, that turn in space, ``body`` (n,), ``uneven`` by inertia."""
 
     def __init__(self, scene: Scene, dofs: Dofs) -> None:
         b = scene.bodies

@@ -266,11 +266,7 @@ def _names(table: dict[str, FloatArray], pairs: IntArray) -> list[str]:
 def _away(
     centres: FloatArray, pairs: IntArray, points: FloatArray, normals: FloatArray, shaped: bool
 ) -> BoolArray:
-    """(nc,) the normals that point from body 2 to 1, by the centres.
-
-    For a wall, which has no centre, the contact point counts. Nonconvex bodies may touch from
-    behind, so that for bodies with a shape all normals are reversed or none, by the majority.
-    """
+    """(nc,) normals from body 2 to 1, by the centres; by majority for bodies with a shape."""
     ends = np.where((pairs >= 0)[:, :, None], centres[pairs], points[:, None])
     away = np.sum(normals * (ends[:, 1] - ends[:, 0]), axis=1) < 0.0
     return np.full(away.size, 2 * int(away.sum()) > away.size) if shaped else away

@@ -35,18 +35,9 @@ SUFFIXES = (*quadratic_programs.SUFFIXES, ".cbf", ".npz", ".mat")
 
 
 def write(path: str | Path, formulation: Formulation, *, physical: bool = False) -> StatedProgram:
-    """Write the program of a formulation; its ending chooses the format. Returns what was written.
+    """Write the program of a formulation; the ending is the format. Returns what was written.
 
-    Parameters
-    ----------
-    physical : unknowns in N, m/s or m, and the objective in J or N m/s, in place of units of the
-        problem's scales.
-
-    Raises
-    ------
-    InvalidInput : of "path", when it has another ending or no file can have it.
-    Unsupported : cones in a quadratic program, or other cones than of second order.
-    SaveFailed : the disk is full or cannot be written.
+    ``physical``: in N, m/s or m, and J or N m/s, in place of units of the problem's scales.
     """
     target = checks.path("path", path)
     checks.instance("formulation", formulation, Formulation)
@@ -69,12 +60,7 @@ def write(path: str | Path, formulation: Formulation, *, physical: bool = False)
 
 
 def quadratic(program: StatedProgram) -> QuadraticProgram:
-    """A ``program`` without cones in the layout of QPS files.
-
-    Raises
-    ------
-    Unsupported : it has cones.
-    """
+    """A ``program`` without cones in the layout of QPS files."""
     if program.cones.size:
         raise Unsupported("a QPS file", f"{program.name} needs cones", (".cbf", ".npz", ".mat"))
     A, equal = sp.csr_array(program.A), program.l == program.u

@@ -310,11 +310,7 @@ def _text(arrays: _Arrays, name: str) -> str:
 
 
 def _matrix(arrays: _Arrays, name: str, m: int, n: int) -> sp.csr_array:
-    """One (m, n) matrix in any of the three storage schemes, as canonical CSR.
-
-    nz is −2 for compressed rows, −1 for compressed columns, and the number of entries of
-    triplets. i and x may be longer than their entries.
-    """
+    """One (m, n) matrix in any of FCLib's three storage schemes (``nz``), as canonical CSR."""
     shape = tuple(_integer(arrays, f"{name}/{key}", 0, _LARGEST) for key in "mn")
     if shape != (m, n):
         raise InvalidInput(name, f"shape {shape}", f"shape {(m, n)}, as the sizes in the file")
@@ -405,12 +401,7 @@ def write(
 
 
 def _in_impulses(step: Step) -> FclibProblem:
-    """A contact step as FCLib states it, in impulses, its normals first in blocks of 2 or 3.
-
-    Raises
-    ------
-    Unsupported : moments that FCLib does not have: torsion, or an elliptic cone.
-    """
+    """A contact step as FCLib states it, in impulses, its normals first in blocks of 2 or 3."""
     friction, d, mu, about = step.friction, 3, np.zeros(step.nc), DESCRIPTION
     more: dict[str, Any] = {}
     if friction is not None:

@@ -23,19 +23,9 @@ _MOST_OBJECTS = 4096  # of one file
 def self_contained(
     file: h5py.File, size: int, kinds: str = _NUMBERS_AND_TEXTS
 ) -> dict[str, h5py.Dataset]:
-    """The datasets of a file by their paths; refused if it leads elsewhere or declares too much.
+    """The datasets of a file by path; refused if it leads elsewhere or declares too much.
 
-    All datasets together, chunks counted as a whole, may take 64 times the file's size, or 16 MiB
-    where that is more. Attributes are another check, ``fixed_attributes``.
-
-    Parameters
-    ----------
-    file : open to read. size : of the file in bytes.
-    kinds : of types that datasets may have, as in ``numpy.dtype.kind``.
-
-    Raises
-    ------
-    ValueError : the file is refused; h5py raises others for damaged files.
+    They may take 64 times the file's ``size``, or 16 MiB; ``kinds`` as in ``numpy.dtype.kind``.
     """
     datasets: dict[str, h5py.Dataset] = {}
     declared, count = 0, 0
@@ -67,16 +57,7 @@ def self_contained(
 
 
 def fixed_attributes(file: h5py.File) -> None:
-    """Refuse attributes of variable length, which HDF5 keeps without a checksum.
-
-    Parameters
-    ----------
-    file : open to read, and ``self_contained``.
-
-    Raises
-    ------
-    ValueError : the file is refused; h5py raises others for damaged files.
-    """
+    """Refuse attributes of variable length, which HDF5 stores without a checksum."""
 
     def check(name: str, item: h5py.HLObject) -> None:
         """One group or dataset."""
@@ -89,16 +70,7 @@ def fixed_attributes(file: h5py.File) -> None:
 
 
 def read_arrays(path: str | Path, expected: str) -> dict[str, NDArray[Any]]:
-    """All arrays of a file by their paths, such as ``fclib_local/W/m``; empty ones left out.
-
-    Parameters
-    ----------
-    expected : what the file should be, for messages.
-
-    Raises
-    ------
-    InvalidInput : it is no file, not HDF5, damaged, or not self-contained.
-    """
+    """All arrays of a file by path, empty ones left out; ``expected`` is the file in words."""
     checked, size = files.regular(path, expected)
     try:
         with h5py.File(checked, "r") as file:

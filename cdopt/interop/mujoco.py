@@ -241,10 +241,7 @@ def _limits(engine: Any, now: Any) -> IntArray:
 def _rows(
     engine: Any, model: Any, now: Any, contacts: IntArray, axes: list[int], limits: IntArray
 ) -> sp.csr_array:
-    """a·(J₂ − J₁) for these axes a of each contact's frame, then MuJoCo's rows of limits.
-
-    Axis 0 is the normal, 1 and 2 are tangents.
-    """
+    """a·(J₂ − J₁) for axes a (0 the normal) of each contact's frame, then the rows of limits."""
 
     def rows() -> Iterator[FloatArray]:
         """The rows in the order of the step's contacts; each is valid until the next."""

@@ -168,10 +168,7 @@ class DistributedTruss:
     # --- the certificate ---------------------------------------------------------------
 
     def certify(self) -> tuple[Any, dict[str, float]]:
-        """Forces of this process, and the residuals of the whole network.
-
-        Those of ``cdopt.certify``, for one independent part.
-        """
+        """Forces of this process, and the residuals of ``cdopt.certify`` of the whole network."""
         c, g = self.overlap(self.u), self.u.duplicate()
         f = self.force(c)
         absolute = self._matrix(self.indptr, self.indices, np.abs(self.data))

@@ -41,11 +41,6 @@ class PinocchioADMM:
     accuracy : given to it as each of its tolerances, of feasibility and complementarity, in units
         of the problem's scales; None leaves its own, 1e-6.
     max_iterations : of its, at most.
-
-    Raises
-    ------
-    InvalidInput : a number out of range.
-    BackendUnavailable : Pinocchio is not installed, or is older than 4.
     """
 
     accuracy: float | None = None
@@ -72,12 +67,7 @@ class PinocchioADMM:
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
-        """Solve from zero.
-
-        Raises
-        ------
-        Unsupported : another kind of problem, in the plane, or too many for a dense matrix.
-        """
+        """Solve from zero."""
         started, data = time.perf_counter(), formulation.data
         if data.kind != "frictional step" or data.d != 3 or data.rows > _LARGEST:
             reason = f"it takes steps with friction in space, of up to {_LARGEST:,} rows"

@@ -169,12 +169,7 @@ def _require_doubles(content: bytes, source: Path) -> None:
 
 @contextlib.contextmanager
 def _aside() -> Iterator[Path]:
-    """A path in a private folder with the ending by which HiGHS knows the format.
-
-    Raises
-    ------
-    SaveFailed : no space for temporary files.
-    """
+    """A path in a private folder with the ending by which HiGHS knows the format."""
     with files.named(tempfile.gettempdir()), tempfile.TemporaryDirectory() as folder:
         yield Path(folder) / "program.mps"
 
@@ -216,12 +211,7 @@ def loaded(stated: QuadraticProgram) -> Any:
 
 
 def _from_model(model: Any, name: str) -> QuadraticProgram:
-    """A HiGHS model as plain matrices.
-
-    Raises
-    ------
-    InvalidInput : entries are not finite. ValueError : the structure of a matrix is damaged.
-    """
+    """A HiGHS model as plain matrices."""
     lp, n = model.lp_, int(model.lp_.num_col_)
     by_rows = lp.a_matrix_.format_ != highspy.MatrixFormat.kColwise
     parts = (np.array(lp.a_matrix_.value_), lp.a_matrix_.index_, lp.a_matrix_.start_)

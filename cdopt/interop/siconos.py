@@ -95,12 +95,7 @@ def solvers() -> tuple[str, ...]:
 
 
 def friction_solvers(d: int | None = None) -> tuple[str, ...]:
-    """The names of ``FRICTION_SOLVERS`` that the installed Siconos has; none without it.
-
-    Parameters
-    ----------
-    d : rows a contact, 2 in the plane and 3 in space; None: one of them is enough.
-    """
+    """The ``FRICTION_SOLVERS`` that the installed Siconos has for ``d`` rows a contact, or any."""
     kinds = _KINDS if d is None else (_KINDS[d - 2],)
     there = working()
     return tuple(n for n in FRICTION_SOLVERS if any(f"{kind}_{n}" in there for kind in kinds))
@@ -127,11 +122,6 @@ class Siconos:
         where forces and speeds are of order one; None for its default. Pivoting solvers use it
         for the round-off of a pivot, if at all.
     time_limit : s, after which the process is stopped.
-
-    Raises
-    ------
-    InvalidInput : an unknown solver, or a number out of range.
-    BackendUnavailable : Siconos is not installed, or has no such solver.
     """
 
     solver: str
@@ -174,13 +164,7 @@ class Siconos:
         verbose: bool,
         time_limit: float | None = None,
     ) -> RunResult:
-        """Solve in a separate process, which ends at the time limit.
-
-        Raises
-        ------
-        Unsupported : another kind of problem, or a law or a dimension that this solver has not, or
-            too many contacts for a dense matrix, or for enumeration.
-        """
+        """Solve in a separate process, which ends at the time limit."""
         started = time.perf_counter()
         data = formulation.data
         question = self._question(data)
@@ -226,11 +210,6 @@ class SiconosFriction(Siconos):
     accuracy : its tolerance, of the natural map at ρ = 1 over the size of p, in units of the
         problem's scales; None for its default, mostly 1e-3 or 1e-4.
     time_limit : as in ``Siconos``.
-
-    Raises
-    ------
-    InvalidInput : an unknown solver, or a number out of range.
-    BackendUnavailable : Siconos is not installed, or has no such solver.
     """
 
     _names: ClassVar[tuple[str, ...]] = FRICTION_SOLVERS

@@ -30,12 +30,7 @@ _FEW = 512  # steps in a chunk of the bookkeeping
 
 
 class PolyDataSeries:
-    """Time steps of poly data in the ``VTKHDF`` group of an open file.
-
-    Parameters
-    ----------
-    file : open to write, or to read.
-    """
+    """Time steps of poly data in the ``VTKHDF`` group of an open ``file``."""
 
     def __init__(self, file: h5py.File) -> None:
         self._root = file["VTKHDF"]

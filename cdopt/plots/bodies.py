@@ -142,10 +142,7 @@ class Solids:
         return np.asarray(centre + np.einsum("nij,nj->ni", rotation, self.corners))
 
     def patches(self, state: State) -> FloatArray:
-        """(walls, 4, 3) m, corners of the part of each wall next to the bodies, one after another.
-
-        In the plane the first and last lie behind the others.
-        """
+        """(walls, 4, 3) m, corners in order of the part of each wall next to the bodies."""
         n = self.normals
         first = np.cross(n, [0.0, 0.0, 1.0])
         upright = np.linalg.norm(first, axis=1) < 0.5
@@ -161,11 +158,7 @@ class Solids:
         return np.stack([lower - first, lower + first, upper + first, upper - first], axis=1)
 
     def lines(self, frame: Frame) -> FloatArray:
-        """(nc, 2, 3) m, a line per contact through its point along its normal.
-
-        It runs to centres of spheres and up to walls. Into other bodies it runs to the centre of a
-        sphere that fits inside, but at most ``thick``.
-        """
+        """(nc, 2, 3) m, a line per contact along its normal, to centres of spheres, up to walls."""
         points, normals = in_space(frame.points), in_space(frame.normals)
         depth = np.minimum(self.scene.bodies.core, self.thick)
         depth[self.walls] = 0.0
@@ -272,12 +265,7 @@ class ContactSegments(NamedTuple):
 
 
 def placed_bodies(bodies: tuple[Scene, State]) -> tuple[Scene, State]:
-    """A scene and a state, after a check that the state fits the scene.
-
-    Raises
-    ------
-    InvalidInput : something else, or a state of another scene.
-    """
+    """A scene and a state, after a check that the state fits the scene."""
     if not isinstance(bodies, tuple | list) or len(bodies) != 2:
         raise InvalidInput("bodies", checks.describe(bodies), "a scene and its state")
     scene = checks.instance("bodies[0]", bodies[0], Scene)
@@ -287,14 +275,8 @@ def placed_bodies(bodies: tuple[Scene, State]) -> tuple[Scene, State]:
 def contact_segments(step: Step) -> ContactSegments:
     """Segments of a step's contacts, along their normals.
 
-    All normals of a disc or a sphere meet in its centre: where they do, and at one distance,
-    the segment reaches to the centre. In other bodies it reaches as deep as the middle of their
-    contacts lies, so that the forces on a brick from below and from above join. Elsewhere, as on
-    a body that is touched from one side, it has the length of its neighbours.
-
-    Raises
-    ------
-    InvalidInput : the step has no points or no normals.
+    They reach to the centre of a round body, whose normals meet there; in others to the middle of
+    their contacts; elsewhere as far as their neighbours.
     """
     checks.instance("step", step, Step)
     if step.points is None or step.normals is None:
@@ -329,10 +311,7 @@ def contact_segments(step: Step) -> ContactSegments:
 
 
 def without_walls(step: Step) -> IntArray:
-    """(nc, 2) numbers of bodies, −1 for the fixed world and for fixed walls.
-
-    A fixed body is a wall if it has two contacts or more, all with one normal.
-    """
+    """(nc, 2) bodies, −1 for the world and for walls: fixed, all contacts with one normal."""
     bodies = np.array(step.bodies)
     if step.dof_body is None or step.normals is None:
         return bodies
@@ -419,13 +398,7 @@ class Camera:
         return self.view == "perspective" and self.centre.shape[0] == 3
 
     def project(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Where points (n, 2 or 3) appear.
-
-        Returns
-        -------
-        Plane coordinates (n, 2) m; depth (n,) m, larger nearer to the reader; magnification
-        (n,), one in parallel projections.
-        """
+        """Coordinates on paper (n, 2) m, nearness (n,) m and magnification (n,) of points."""
         if points.shape[1] == 2:
             return points, np.zeros(len(points)), np.ones(len(points))
         turn, tilt = np.deg2rad(_TURN[self.view]), np.deg2rad(_TILT[self.view])
@@ -450,10 +423,7 @@ _DEEP = 0.02  # of its extent: how far a piece may reach behind a face and still
 
 
 class Face(NamedTuple):
-    """A visible face of a solid: ``ring`` (n, 2) m on paper, anticlockwise.
-
-    ``light`` from 0 to 1 is how far it is turned to the light. ``body`` is whose it is.
-    """
+    """A visible face of a solid: ``ring`` (n, 2) m on paper, ``light`` 0 to 1, its ``body``."""
 
     ring: FloatArray
     light: float
@@ -473,11 +443,7 @@ class _Seen(NamedTuple):
 
 
 def painted(solids: Solids, state: State, camera: Camera) -> list[Face]:
-    """The faces to draw: outlines in the plane; in space the visible flat faces, and silhouettes.
-
-    In space the farthest come first. A piece covers another if a plane of a face separates them so,
-    and else if it is nearer in the mean.
-    """
+    """The faces to draw, the farthest first: outlines, in space flat faces and silhouettes."""
     corners = solids.placed(state)
     if state.dim == 2:
         return [Face(corners[p.faces[0], :2], 1.0, p.body) for p in solids.pieces]
@@ -542,10 +508,7 @@ _SHADE = 0.78  # of its colour, of a face turned from the light
 
 
 def draw_bodies(axes: Axes, solids: Solids, state: State, camera: Camera) -> None:
-    """Every body: lines or patches for walls, solids from the back to the front, discs, spheres.
-
-    Flat faces have edges and are shaded by how they are turned; round pieces are silhouettes.
-    """
+    """Every body: lines or patches for walls, solids from the back to the front, discs, spheres."""
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgba_array
 

@@ -106,21 +106,10 @@ def panels(
     ax: Axes | None = None,
     **shared: Any,
 ) -> tuple[Any, list[Any]]:
-    """A figure of small multiples, and its first ``number`` axes; unused places stay empty.
+    """A figure of panels, and its first ``number`` axes; with ``ax`` that is the only one.
 
-    With ``ax`` that is the only panel, and also serves as the figure.
-
-    Parameters
-    ----------
-    number : of panels. columns : panels in a row.
-    height : of a panel, inches, without the ``caption`` inches above it.
-    foot : inches below all panels, for an axis label or a colour bar.
-    width : of the figure, inches.
-    shared : sharex, sharey, as in ``Figure.subplots``.
-
-    Raises
-    ------
-    InvalidInput : several panels, and ``ax`` for one; or no axes of matplotlib.
+    Sizes in inches: ``height`` of a panel without the ``caption`` above it, ``foot`` below all of
+    them; ``shared`` is sharex, sharey, as in ``Figure.subplots``.
     """
     if ax is not None:
         if not hasattr(ax, "get_figure"):
@@ -139,10 +128,7 @@ def panels(
 
 
 def panels_of(number: int, box: FloatArray, **options: Any) -> tuple[Any, list[Any]]:
-    """As ``panels``, which has the ``options``: each panel as high as its ``box`` (2, 2) asks for.
-
-    The panels of a row are as many as leave few places empty.
-    """
+    """As ``panels``, which has the ``options``, each as high as its ``box`` (2, 2) needs."""
     columns = grid_columns(number)
     width, height = np.ptp(box, axis=0)
     tall = 0.98 * WIDTH / columns * min(max(height / width, 0.3), 1.4)
@@ -150,10 +136,7 @@ def panels_of(number: int, box: FloatArray, **options: Any) -> tuple[Any, list[A
 
 
 def box_around(points: FloatArray, share: float) -> FloatArray:
-    """(2, 2) lower left and upper right corner around points (n, 2), with room at the sides.
-
-    That is a ``share`` of the larger extent; 1 m where there is none.
-    """
+    """(2, 2) lower left and upper right corner around points (n, 2), with a ``share`` as margin."""
     low, high = points.min(axis=0), points.max(axis=0)
     room = share * float((high - low).max()) or 1.0
     return np.stack([low - room, high + room])
@@ -220,10 +203,7 @@ def emphasise(axes: Axes, strong: bool) -> None:
 
 
 def name_contacts(axes: Axes, names: Sequence[str], room: int = 80, longest: int = 14) -> None:
-    """Names below the contacts 0, 1, 2 …, upright if they have over ``room`` characters in all.
-
-    The middle of names over ``longest`` characters, upright twice as many, is left out.
-    """
+    """Names below the contacts 0, 1, 2 …, upright if they have over ``room`` characters in all."""
     upright = _upright(names, room)
     shown = [literal(shortened(name, longest * (1 + upright))) for name in names]
     axes.set_xticks(range(len(names)), shown, rotation=90.0 if upright else 0.0)
@@ -288,10 +268,7 @@ def line_key(label: str, **style: Any) -> Any:
 
 
 def legend(target: Any, handles: Iterable[Any], loc: str, **style: Any) -> None:
-    """A legend of a panel or a figure, small and without a frame.
-
-    A place outside the panels of a figure becomes the best one within axes.
-    """
+    """A legend of a panel or a figure, small, without a frame, never outside a single panel."""
     if hasattr(target, "get_xlim") and loc.startswith("outside"):
         loc, style = "best", {**style, "ncols": 1}
     style = {"fontsize": SMALL, "frameon": False, "labelcolor": INK, **style}
@@ -312,10 +289,7 @@ class Formula(str):
 
 
 def literal(text: str) -> str:
-    """Text for a picture, unchanged: no dollar sign in it begins a formula.
-
-    Characters that cannot be printed are replaced, except the ends of lines.
-    """
+    """Text for a picture, in which no dollar sign begins a formula, and all can be printed."""
     if isinstance(text, Formula):
         return text
     known = (c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
@@ -323,10 +297,7 @@ def literal(text: str) -> str:
 
 
 def headline(host: Any, title: str, subtitle: str = "") -> Figure:
-    """Title at the top left, a quieter text below it; returns the figure, grown by their height.
-
-    Existing axes get only the title, which replaces theirs.
-    """
+    """Title at the top left and a quieter text below in a grown figure; in axes only the title."""
     checks.text("title", title)
     checks.text("subtitle", subtitle)
     figure = figure_of(host)
@@ -407,12 +378,7 @@ def answers(
     compatible: StepSolution | None = None,
     step: Step | None = None,
 ) -> list[tuple[StepSolution, FloatArray]]:
-    """The solutions that have forces (nc,), each with them; the compatible one last.
-
-    Raises
-    ------
-    InvalidInput : none has, there are no contacts, or the lengths differ.
-    """
+    """The solutions that have forces (nc,), each with them; the compatible one last."""
     if step is not None:
         checks.instance("step", step, Step)
     if compatible is not None:
@@ -436,12 +402,7 @@ def largest(forces: Sequence[FloatArray]) -> float:
 
 
 def intervals_of(report: Indeterminacy, nc: int) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bounds (nc,) N of a report, the upper one infinite where it has no end.
-
-    Raises
-    ------
-    InvalidInput : a report of a step with another number of contacts.
-    """
+    """Lower and upper bounds (nc,) N of a report, the upper one infinite where it has no end."""
     if checks.instance("report", report, Indeterminacy).nc != nc:
         raise InvalidInput("report", f"{report.nc:,} contacts", f"{nc:,}, as in the solutions")
     return report.lower, np.where(report.unbounded, np.inf, report.upper)

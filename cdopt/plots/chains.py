@@ -153,10 +153,7 @@ class Chains:
         self.slope = (self.broad - _HAIR) / widest
 
     def draw(self, axes: Axes, f: FloatArray) -> None:
-        """Discs, bands, and forces f (nc,) as lines; no ticks.
-
-        The strongest lie on top, or the nearest; idle contacts are hairlines.
-        """
+        """Discs, bands, and forces f (nc,) as lines, the strongest or nearest on top; no ticks."""
         from matplotlib.colors import Normalize
 
         if self.has_discs:

@@ -127,10 +127,7 @@ def _factor(load: FloatArray) -> Load:
 
 
 def _leaning(scene: Scene) -> Load:
-    """Gravity that may be inclined, and the other loads on the bodies; straight down at the start.
-
-    Where gravity does not point down the last axis, or there is none, a load of fixed direction.
-    """
+    """Gravity that may be inclined, straight down at the start; else a load of fixed direction."""
     g, dim, b = scene.gravity, scene.dim, scene.bodies
     size = float(np.linalg.norm(g))
     if not (size > 0.0 and abs(g[-1] + size) <= _EXACT * size):
@@ -151,9 +148,8 @@ def _leaning(scene: Scene) -> Load:
 def _weight(step: Step, network: ClosedNetwork, upward: BoolArray, reach: Reach) -> Load | None:
     """A weight that moves over a platform; None if the load is not a weight on level supports.
 
-    One body rests on all the contacts, and all push it up, along the last axis. A weight on it
-    then acts like a further contact under it, whose row of B is linear in its position. ``upward``
-    (n,): whether a normal points into the body; ``reach`` : of the body, m.
+    It acts like a further contact under one body, whose row of B is linear in its position.
+    ``upward`` (n,): whether a normal points into the body; ``reach`` of the body, m.
     """
     i, owner, points, normals = network.contacts, step.dof_body, step.points, step.normals
     if not isinstance(step, ContactStep) or owner is None or np.unique(owner).size != 1:
@@ -358,10 +354,7 @@ def of_step(
 
 
 def _upward(step: Step, contacts: IntArray, fixed: BoolArray) -> BoolArray:
-    """(n,) whether a contact's normal points into a body that moves, from one that does not.
-
-    ``fixed`` (nb,) marks the bodies that do not move; −1 is the fixed world.
-    """
+    """(n,) whether a normal points into a body that moves, from one that does not (``fixed``)."""
     if step.bodies is None:
         return np.ones(len(contacts), dtype=bool)
     second = step.bodies[contacts, 1]

@@ -36,10 +36,7 @@ def scene_picture(
     upward: BoolArray,
     heads: Callable[[FloatArray], FloatArray],
 ) -> dict[str, Any]:
-    """Bodies of a scene in a state, its closed contacts, and where the load's arrow may end.
-
-    ``heads`` gives its ends from the place (dim,) above the bodies where it points at first.
-    """
+    """Bodies of a scene in a state, closed contacts, and ends of the load's arrow, by ``heads``."""
     scene, state = bodies
     solids, fixed = Solids.of(scene, state.position), scene.bodies.fixed
     both_free = ~fixed[np.asarray(step.bodies)[contacts]].any(axis=1)
@@ -81,9 +78,7 @@ def fixed_sides(step: Step) -> BoolArray:
 def own_shapes(step: Step) -> list[dict[str, Any]]:
     """Bodies reconstructed from a step's contacts, those that do not move first.
 
-    Discs and spheres where normals meet in a centre; else the hull of a body's contact points and
-    of points as deep inside as its contacts lie apart. A step without bodies has one, or, with
-    more degrees of freedom than one body has, none.
+    Discs and spheres where normals meet in a centre; else the hull of contact points, made deeper.
     """
     x, normals = np.asarray(step.points), np.asarray(step.normals)
     dim = x.shape[1]
@@ -161,11 +156,7 @@ def reach_of(scene: Scene, state: State, bodies: IntArray) -> Reach:
 
 
 def shapes_of(solids: Solids, state: State) -> list[dict[str, Any]]:
-    """All bodies, those further back first.
-
-    Half-spaces as far as the bodies reach, bands in the plane and floors in space; then outlines in
-    the plane, faces in space, points of round pieces; then discs and spheres, fixed ones first.
-    """
+    """All bodies, those further back first: half-spaces, outlines or faces, round pieces, discs."""
     fixed, dim, shapes = solids.scene.bodies.fixed, state.dim, []
     for patch, normal in zip(solids.patches(state), solids.normals, strict=True):
         if dim == 2:

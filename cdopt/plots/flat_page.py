@@ -33,13 +33,7 @@ _LIMIT = 1e-3  # of μ f_n: nearer to it a contact counts as sliding
 
 
 def render(trajectory: Trajectory, begin: int, title: str, labels: dict[str, str]) -> str:
-    """The text of the page.
-
-    Parameters
-    ----------
-    trajectory : of a scene in the plane. begin : number of the frame shown first.
-    title : of the page. labels : what the menu calls each normal force.
-    """
+    """The text of the page of a run in the plane that shows frame ``begin`` first."""
     content, about = _content(trajectory, begin)
     block = zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 9)
     return documents.render(

@@ -499,10 +499,7 @@ def force_histograms(
 def _panels(
     solutions: Sequence[StepSolution], compatible: StepSolution | None, ax: Axes | None
 ) -> tuple[Any, list[Any], list[tuple[StepSolution, FloatArray]], FloatArray | None, float]:
-    """Empty panels, their answers, the compatible forces to draw in each, the largest force.
-
-    If there are only compatible forces, they get a panel.
-    """
+    """Empty panels, their answers, the compatible forces to draw in each, the largest force."""
     everything = canvas.answers(solutions, compatible)
     shown = [(s, f) for s, f in everything if s is not compatible] or everything
     alone = shown[0][0] is compatible

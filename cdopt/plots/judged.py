@@ -126,10 +126,7 @@ def _draw_findings(axes: Axes, audit: Audit, camera: Camera, width: float) -> No
 def error_arrows(audit: Audit) -> tuple[FloatArray, FloatArray, list[str]]:
     """Places (n, dim) m, forces (n, dim) N that bodies get too much, and names of these bodies.
 
-    Of bodies with an error of mechanics. The place is the mean of the contacts that they move:
-    their own, or those of the limbs of a robot's trunk. Bodies whose first degrees of freedom are
-    not those of their centre, as many as axes or with all rotations, have no force: they turn on
-    joints.
+    The place is the mean of the contacts that a body moves. Bodies that turn on joints have none.
     """
     step, points = audit.step, np.asarray(audit.step.points)
     dim = points.shape[1]

@@ -43,21 +43,10 @@ _FROM, _UP = [0.46, -0.80, 0.37], [0.0, 0.0, 1.0]
 
 
 def run_page(trajectory: Trajectory, frame: int = -1, *, title: str = "") -> str:
-    """The text of a self-contained HTML page.
+    """The text of a self-contained HTML page that begins with a ``frame``.
 
-    In the plane discs show how they turn, and with friction lines are blue where contacts stick and
-    red where they slide, that is where ‖f_T‖ is within 0.1 % of μ f_n.
-
-    Parameters
-    ----------
-    trajectory : at least one frame; of long runs every second, third, … frame is shown.
-    frame : number of the frame to begin with, negative from the end.
-    title : by default the scene's.
-
-    Raises
-    ------
-    Unsupported : a run in space, and k3d is not installed.
-    InvalidInput : no such frame.
+    In the plane discs show how they turn, and lines are blue where contacts stick and red where
+    they slide, that is where ‖f_T‖ is within 0.1 % of μ f_n.
     """
     checks.instance("trajectory", trajectory, Trajectory)
     scene, count = trajectory.scene, len(trajectory)
@@ -117,26 +106,14 @@ def _in_space(trajectory: Trajectory, begin: int, title: str, labels: dict[str, 
 def save_page(
     trajectory: Trajectory, path: str | Path, frame: int = -1, *, title: str = ""
 ) -> Path:
-    """Write the page of a run to a file.
-
-    Raises
-    ------
-    Unsupported, InvalidInput : as in ``run_page`` and ``check_page``, or a file that cannot be
-        written.
-    """
+    """Write the page of a run to a file."""
     checks.instance("trajectory", trajectory, Trajectory)
     target = check_page(path, trajectory.scene)
     return documents.save_page(run_page(trajectory, frame, title=title), target)
 
 
 def check_page(path: str | Path, scene: Scene) -> Path:
-    """The path of a page of a run of a scene, if it can be written and what draws it is there.
-
-    Raises
-    ------
-    Unsupported : a scene in space, and k3d is not installed.
-    InvalidInput : another extension, no such folder, or a file that is no page of cdopt.
-    """
+    """The path of a page of a run of a scene, if it can be written and what draws it is there."""
     target = documents.check_page(path)
     if checks.instance("scene", scene, Scene).dim == 3:
         _k3d()
@@ -152,12 +129,7 @@ def _k3d() -> Any:
 
 
 class _Store:
-    """Arrays in one block of bytes, each described by where it begins and of which kind it is.
-
-    Attributes
-    ----------
-    step : m, of the grid of positions. top : N, the largest force of all frames.
-    """
+    """Arrays in one block of bytes, each described by where it begins; ``step`` of the grid, m."""
 
     def __init__(self, solids: Solids) -> None:
         self._solids, self.block, self.top = solids, bytearray(), 0.0
@@ -242,12 +214,7 @@ def _shades() -> FloatArray:
 
 
 def _parts(page: str) -> tuple[Markup, Markup]:
-    """The scripts in the head and in the body of a page by k3d, which hold no foreign text.
-
-    Raises
-    ------
-    Unsupported : a version of k3d whose pages look otherwise.
-    """
+    """The scripts in the head and in the body of a page by k3d."""
     library, end, rest = page.partition("</style>")[2].partition("</head>")
     program, close, _ = rest.partition('<div id="canvasTarget"></div>')[2].rpartition("</body>")
     if not (library and end and program and close):

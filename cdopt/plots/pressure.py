@@ -68,15 +68,7 @@ class Floor:
 
 
 def floor_of(step: Step) -> Floor:
-    """The supports of a step: fixed bodies, and contacts with the fixed world and with walls.
-
-    The last coordinate is up. Supports that no contact can press down on, such as side walls,
-    are left out.
-
-    Raises
-    ------
-    InvalidInput : the step has no points, normals or bodies, or nothing fixed below.
-    """
+    """Supports that contacts can press down on: fixed bodies, the fixed world, and walls."""
     segments = contact_segments(step)
     if step.bodies is None or step.points is None or step.normals is None:
         raise InvalidInput("step", "no bodies", "a step with bodies, to tell what is fixed")

@@ -202,12 +202,7 @@ def _shapes_of_list(
 
 
 def _polyhedron(block: Block, tol: float) -> Polyhedron:
-    """The convex solid of a block: its corners that stick out.
-
-    Raises
-    ------
-    InvalidInput : a block that is not convex, with the face and how far corners are before it.
-    """
+    """The convex solid of a block: its corners that stick out."""
     vertices = block.vertices
     if len(vertices) > _MOST:
         found = f"{len(vertices):,} vertices"

@@ -303,12 +303,7 @@ def _parsed(text: str, place: Path) -> Any:
 
 
 def lists_convex_blocks(path: str | Path) -> bool:
-    """Whether a file is a JSON list of convex blocks, as ``load_assembly`` reads them.
-
-    Raises
-    ------
-    InvalidInput : a JSON file that cannot be read.
-    """
+    """Whether a file is a JSON list of convex blocks, as ``load_assembly`` reads them."""
     place = checks.path("path", path)
     if place.suffix.lower() != ".json":
         return False

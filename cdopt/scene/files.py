@@ -129,17 +129,7 @@ def open_structure(
     density: float | None = None,
     unit: float | None = None,
 ) -> Scene | BlockModel:
-    """A block model of a mesh or a file of COMPAS, a scene of other files and names.
-
-    Parameters
-    ----------
-    path : as in ``load``, with parameters: ``wall.obj:density=2000,friction=0.6,fixed=base``.
-    supports, density, unit : as in ``load_blocks``; they replace what ``path`` states.
-
-    Raises
-    ------
-    InvalidInput : as in ``load`` and ``load_blocks``.
-    """
+    """A block model of a mesh or COMPAS file, else a scene; arguments as of ``load_blocks``."""
     assembly = parts_of(str(path))
     if assembly is None or lists_convex_blocks(assembly[0]):
         return load(path if isinstance(path, Path) else str(path))

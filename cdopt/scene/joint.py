@@ -87,12 +87,7 @@ class PlacedJoint(Frozen):
 
     @staticmethod
     def of(joint: Joint, bodies: Bodies) -> PlacedJoint:
-        """The joint of these bodies.
-
-        Raises
-        ------
-        InvalidInput : no such bodies, both fixed, or a point or axis of another dimension.
-        """
+        """The joint of these bodies."""
         checks.instance("joint", joint, Joint)
         checks.instance("bodies", bodies, Bodies)
         dim, pair = bodies.dim, [_number(one, bodies) for one in joint.bodies]

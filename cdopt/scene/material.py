@@ -139,11 +139,7 @@ def pair_frictions(
 def stiffer(
     materials: Materials, bodies: Bodies, power: float, factor: float
 ) -> tuple[Materials, Bodies]:
-    """Materials with ``factor`` times their stiffness, and the bodies that refer to them.
-
-    If none states a stiffness, all get the one that gives every contact ``factor`` N/m^(p−1),
-    and bodies without a material get a new one.
-    """
+    """Materials with ``factor`` times their stiffness, or of that stiffness if none states one."""
     if any(not material.rigid for material in materials):
         return tuple(_scaled(material, factor) for material in materials), bodies
     half = 2.0 * factor

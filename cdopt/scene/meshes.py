@@ -41,15 +41,7 @@ class Meshes(NamedTuple):
 
 
 def block_meshes(place: Path) -> Meshes:
-    """The faces of each block of a mesh.
-
-    A block is a group of an OBJ file, a solid of an STL file, or a connected part of a mesh that
-    has one of these.
-
-    Raises
-    ------
-    InvalidInput : a file that is neither, too large or damaged.
-    """
+    """The faces of each block: an OBJ group, an STL solid, or a connected part of a single one."""
     if checks.path("path", place).suffix.lower() == ".obj":
         read = _obj(files.read_text(place, "a mesh", str(place), _MESH), place)
     elif place.suffix.lower() == ".stl":
@@ -66,12 +58,7 @@ def blocks_of(
 ) -> tuple[list[Block], float, float]:
     """The solids of a file, the accuracy of its coordinates, and how far corners were moved, m.
 
-    Within that, by default four units of the last ``digit``, faces are made planar, and those that
-    lie on each other are moved into one plane.
-
-    Raises
-    ------
-    InvalidInput : a block that is not closed, or a face that is farther from a plane.
+    By default within four units of the last ``digit``, faces are made planar and joined.
     """
     corners = unit * np.concatenate([face for _, faces in polygons for face in faces])
     size = float(np.ptp(corners, axis=0).max())
@@ -88,11 +75,7 @@ def blocks_of(
 
 
 def last_digit(texts: Iterable[str]) -> float:
-    """The unit of the last digit of numbers, as they are written.
-
-    Numbers with as many digits after the point are known to the last of these. Those with as many
-    significant digits, whatever their size, are known to the last one of the largest.
-    """
+    """The unit of the last digit of numbers as written, fixed or with significant digits."""
     after, significant = 0, dict[int, int]()  # digits, the latter by power of ten
     for text in texts:
         mantissa, _, power = text.lower().partition("e")

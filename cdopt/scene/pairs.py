@@ -62,8 +62,7 @@ def gaps(
 ) -> Gaps:
     """Contact points of pairs (np, 2), i < j, with gaps up to ``margin`` m, by bodies and features.
 
-    The margin is one number or (nb,) the share of each body. In a ``box`` points are those of the
-    first body, next to which the nearest image of the second one is.
+    The margin is one number or (nb,). In a ``box`` points are at the first body.
     """
     half = 0.5 * np.asarray(margin) if np.ndim(margin) == 0 else margin
     shares = np.broadcast_to(half, bodies.nb)

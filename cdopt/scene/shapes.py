@@ -298,10 +298,7 @@ class _Convex(Shape, frozen=True, forbid_unknown_fields=True):
 
     @property
     def centre(self) -> FloatArray:
-        """(dim,) the centre of mass in the coordinates of the fields, m.
-
-        It comes to the body's position: a shape drawn in place is at ``position=shape.centre``.
-        """
+        """(dim,) the centre of mass in the coordinates of the fields, m: the body's position."""
         return of_polytope(_solid(self)).centroid
 
     def _pieces(self, dim: int) -> tuple[Piece, ...]:

@@ -27,10 +27,7 @@ def to_toml(
     bodies: Bodies,
     joints: Sequence[Joint] = (),
 ) -> str:
-    """A scene's text: its ``head``, single bodies, then the spheres at the end in groups.
-
-    Its ``joints`` come last.
-    """
+    """A scene's text: its ``head``, single bodies, spheres in groups, ``joints``."""
     b = bodies
     known = ~np.isnan(b.density)
     names = [*(material.name for material in materials), ""]

@@ -30,14 +30,7 @@ HEADER = ("contact", "name", "verdict")  # first columns of the table
 
 @dataclass(frozen=True, eq=False)
 class BoundedProblem:
-    """A problem, its force bounds, and the forces of solvers.
-
-    Attributes
-    ----------
-    named : the problem. report : its bounds.
-    solution : the compatible solution; None when it failed.
-    solutions : of the requested solvers, and all failures.
-    """
+    """A problem, its bounds, the compatible solution (None if it failed), those of solvers."""
 
     named: NamedProblem
     report: Indeterminacy
@@ -113,7 +106,7 @@ class BoundedProblem:
 
 
 def check_csv(path: str | Path) -> None:
-    """Check that a table of bounds can be written to a file; raises as ``check_target``."""
+    """Check that a table of bounds can be written to a file."""
     documents.check_target(path, ",".join(HEADER), "table of bounds")
 
 
@@ -128,11 +121,7 @@ def widest(report: Indeterminacy) -> IntArray:
 
 
 def width_classes(report: Indeterminacy) -> list[tuple[str, int]]:
-    """Numbers of requested intervals by width.
-
-    Open contacts, determined forces and unbounded intervals are separate classes. The others
-    fall into six, whose ends are 1, 2 or 5 times powers of ten.
-    """
+    """Numbers of requested intervals by width, and of open, determined and unbounded ones."""
     verdict = np.array([report.verdict_of(i) for i in report.contacts.tolist()], dtype=str)
     width = report.width[report.contacts]
     width = width[(verdict == "undetermined") & ~np.isnan(width)]

@@ -208,12 +208,7 @@ def _check_calls(progress: object, finished: object) -> None:
 
 
 def pose(problem: NamedProblem, formulation: str) -> Posed:
-    """State a problem: a law, or "classic", "compatible", "truss", some with a form after it.
-
-    Raises
-    ------
-    Unsupported : not a formulation of this kind of problem.
-    """
+    """State a problem: a law, or "classic", "compatible", "truss", some with a form after it."""
     kind, _, form = formulation.partition("-")
     if problem.step is None:
         if kind != "truss":

@@ -30,25 +30,13 @@ REFERENCES = ("newton", "pgs", "lcp")  # quick, and part of every installation
 
 
 def stored() -> Results:
-    """The stored results of the standard study.
-
-    Raises
-    ------
-    CdoptError : the problem bank is missing from this installation.
-    """
+    """The stored results of the standard study."""
     content = files.read_bytes(files.problems_folder() / STORED, "the stored study")
     return Results.of(records_in(lzma.decompress(content), STORED))
 
 
 def plan_of(solvers: Sequence[str], plugins: Sequence[str], **limits: Any) -> Plan:
-    """The runs that compare these solvers with the stored ones, and those of ``REFERENCES``.
-
-    Parameters
-    ----------
-    solvers, plugins : names of the new solvers, and where they come from.
-    limits : ``time_limit``, ``memory_limit``, ``threads`` and ``repeats`` of the plan; without a
-        time limit, that of the stored runs.
-    """
+    """The runs of new ``solvers`` of ``plugins`` and of ``REFERENCES``; ``limits`` of the plan."""
     records = stored().records
     if limits.get("time_limit") is None:
         limits["time_limit"] = min(record.time_limit for record in records)
@@ -84,12 +72,7 @@ def _question(record: Record) -> tuple[Any, ...]:
 
 
 def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
-    """The ranks of new solvers, and what each of them does problem by problem.
-
-    Parameters
-    ----------
-    results : the stored ones and those of the new ``solvers``.
-    """
+    """The ranks of new ``solvers``, and what each of them does problem by problem."""
     runs = results.plain.set_index(["question", "tolerance"])
     runs["best"] = runs.loc[runs["outcome"] == "solved", "seconds"].groupby(level=[0, 1]).min()
     standing, wins = [], []

@@ -53,11 +53,7 @@ _PARTS = ("compile", "solve", "read", "certify")  # of a solve, which is timed
 
 
 def measure(run: StudyRun) -> Iterator[str | Findings]:
-    """Make a run: first its answers, then how they compare with others.
-
-    Yields each stage that begins, one of ``STAGES``, "solve" before every repeat, and the findings
-    so far whenever there are more.
-    """
+    """Make a run: yields each stage that begins, and the findings so far."""
     try:
         yield from _measure(run)
     except (Unsupported, BackendUnavailable) as error:
@@ -166,12 +162,7 @@ Maker = Callable[[float | None], Backend]
 
 
 def makers(plugins: Iterable[str]) -> dict[str, Maker]:
-    """The backends of these plugins by name; of equal names the last one counts.
-
-    Raises
-    ------
-    InvalidInput : no such module or factory, or one that returns something else.
-    """
+    """The backends of these plugins by name; of equal names the last one counts."""
     makers_by_name: dict[str, Maker] = {}
     for text in plugins:
         location, name = parts(text)
@@ -193,10 +184,7 @@ def makers(plugins: Iterable[str]) -> dict[str, Maker]:
 
 
 def code_of(plugins: Iterable[str]) -> str:
-    """A digest of what plugins brought: their files, and the modules imported from their folders.
-
-    The plugins are loaded. Modules that are imported later, such as in a solve, do not count.
-    """
+    """A digest of the files of loaded plugins and of modules imported from their folders."""
     loaded = {name: str(getattr(m, "__file__", "")) for name, m in list(sys.modules.items())}
     files = {Path(file).resolve() for file in loaded.values() if file.endswith(".py")}
     named = [parts(text)[0] for text in plugins]
@@ -213,13 +201,7 @@ def parts(plugin: str) -> tuple[str, str]:
 
 
 def backend_of(run: StudyRun) -> Backend:
-    """The backend of a run.
-
-    Raises
-    ------
-    Unsupported : this call, tolerance or warm start is not possible.
-    InvalidInput, BackendUnavailable : an unknown name, or one that is not installed.
-    """
+    """The backend of a run."""
     plugin_makers = makers(run.plugins)
     if run.call == "direct":
         backend: Backend = Direct(run.backend, run.tolerance)
@@ -263,15 +245,7 @@ def _module(location: str) -> ModuleType:
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """A problem in the formulation of a run, with the contacts in some order.
-
-    Attributes
-    ----------
-    formulation : its name.
-    problem : the step or the truss, in the order of contacts for the solver.
-    contacts : (nc of the problem,) numbers of its contacts in the original problem.
-    total : number of contacts of the original problem.
-    """
+    """A step or truss in the formulation of a run, ``contacts`` of the ``total`` in some order."""
 
     formulation: str
     problem: NamedProblem
@@ -280,10 +254,7 @@ class _Question:
 
     @classmethod
     def of(cls, problem: NamedProblem, run: StudyRun) -> _Question:
-        """A problem in its original order of contacts.
-
-        The truss of a step is that of the contacts which the reference backend closes.
-        """
+        """A problem in its order; the truss of a step has the contacts closed by the reference."""
         total = problem.nc
         if run.formulation not in LAWS:
             problem.require_frictionless(run.formulation)
@@ -412,10 +383,7 @@ def _largest(f: FloatArray) -> float:
 
 
 def _with_reference(forces: Forces, f: FloatArray, problem: NamedProblem, backend: str) -> Forces:
-    """Distances of f (nc,) from the compatible forces; None where no certified ones are known.
-
-    Of a step with friction none are.
-    """
+    """Distances of f (nc,) from the compatible forces; None where no certified ones are known."""
     if problem.step is not None and problem.step.friction is not None:
         return forces
     formulation = (

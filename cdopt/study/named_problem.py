@@ -382,17 +382,7 @@ def _step_number(run: Trajectory, text: str) -> int:
 
 
 def recorded_step(run: Trajectory, number: int) -> ContactStep:
-    """The contact step that a run of contact dynamics solved, from the state before it.
-
-    Parameters
-    ----------
-    number : of the step, from 1; the state before it must be among the frames.
-
-    Raises
-    ------
-    InvalidInput : no such step, or the state before it was not recorded.
-    Unsupported : the run was made by another method.
-    """
+    """Contact step ``number``, from 1, that a run solved, from the recorded state before it."""
     if run.method not in _METHODS:
         raise Unsupported(run.method, "its steps are no rigid contact steps", _METHODS)
     _step_number(run, str(number))

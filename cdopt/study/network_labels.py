@@ -58,17 +58,7 @@ class Labels:
 
 
 def labels(step: Step, reference_backend: str = REFERENCE_BACKEND) -> Labels:
-    """The labels of a step.
-
-    Parameters
-    ----------
-    reference_backend : solver of the classic step.
-
-    Raises
-    ------
-    SolveFailed : the step has no solution.
-    Unsupported : the network is too large for its rank to be counted.
-    """
+    """The labels of a step, whose classic step ``reference_backend`` solves."""
     compatible_cd = CompatibleCD(step)
     network = compatible_cd.network(compatible_cd.classic_cd.solve(reference_backend))
     closed = int(network.contacts.size)

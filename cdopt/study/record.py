@@ -347,12 +347,7 @@ def read(path: str | Path) -> list[Record]:
 
 
 def records_file(path: str | Path) -> Path:
-    """The file of a study, given it or its folder.
-
-    Raises
-    ------
-    InvalidInput : not a path.
-    """
+    """The file of a study, given it or its folder."""
     if not isinstance(path, str | Path):
         raise InvalidInput("path", checks.describe(path), _EXPECTED)
     file_path = checks.path("path", path)
@@ -360,12 +355,7 @@ def records_file(path: str | Path) -> Path:
 
 
 def records_in(text: bytes, source: str) -> list[Record]:
-    """The records in the ``text`` of a file, the last one of each run; damaged lines are logged.
-
-    Raises
-    ------
-    InvalidInput : the text is not a study's, or of another version of cdopt.
-    """
+    """The records in the ``text`` of a file, the last one of each run; damaged lines are logged."""
     records: dict[str, Record] = {}
     damaged, foreign = [], bool(text)
     for number, line in enumerate(io.BytesIO(text), 1):
@@ -394,12 +384,7 @@ def records_in(text: bytes, source: str) -> list[Record]:
 
 
 def parse(line: bytes) -> Record | None:
-    """The record of a line, with or without its end; None if it is damaged or no record.
-
-    Raises
-    ------
-    InvalidInput : a record of another version of cdopt.
-    """
+    """The record of a line, with or without its end; None if it is damaged or no record."""
     beginning = _BEGINNING.match(line)
     content = b"{" + line.rstrip(b"\n")[beginning.end() :] if beginning else b""
     if beginning is None or int(beginning[1], 16) != zlib.crc32(content):
@@ -413,17 +398,7 @@ def parse(line: bytes) -> Record | None:
 
 @contextlib.contextmanager
 def opened(path: str | Path) -> Iterator[tuple[list[Record], Callable[[Record], None]]]:
-    """The records in a study's file, and a function that adds one; the file is made if missing.
-
-    When the function returns, the record is on the disk. It raises SaveFailed when the disk is full
-    or cannot be written; all records before this one are kept. A last line that was only half
-    written is cut off first.
-
-    Raises
-    ------
-    InvalidInput : the file is no study's, cannot be written or read, or another study is writing
-        to it.
-    """
+    """The records in a study's file, made if missing, and a function that adds one to the disk."""
     file_path = records_file(path)
     if file_path.exists():
         read(file_path)  # refused before it is opened for writing

@@ -159,11 +159,7 @@ def _able(runs: pd.DataFrame) -> Any:
 
 
 def _table_of_times(runs: pd.DataFrame, solved: pd.Series) -> pd.DataFrame:
-    """Seconds by question and solver, infinite where not ``solved``, without gaps.
-
-    Solvers with fewer than half as many questions as another are left out, then questions that
-    some of the others do not have.
-    """
+    """Seconds by question and solver, infinite where not ``solved``, without gaps."""
     seconds = runs.assign(seconds=runs["seconds"].where(solved, np.inf))
     table = seconds.pivot(index="question", columns="solver", values="seconds")
     table = table.loc[runs["question"].unique(), runs["solver"].unique()]

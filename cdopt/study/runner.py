@@ -187,12 +187,7 @@ def _why_silent(executor: Executor) -> str:
 
 
 class _Watched(Executor):
-    """Dask's ``executor``, and whether its cluster can work.
-
-    Attributes
-    ----------
-    client : of the cluster.
-    """
+    """Dask's ``executor``, its ``client``, and whether its cluster can work."""
 
     def __init__(self, client: Any) -> None:
         self.client, self.executor = client, client.get_executor()
@@ -245,15 +240,9 @@ def dask_executor(address: str) -> Iterator[Executor]:
 
 
 def make(run: StudyRun, time_limit: float = 60.0, memory_limit: float | None = None) -> Record:
-    """Make a run in a separate process.
+    """Make a run in a separate process, which any exception here ends.
 
-    Parameters
-    ----------
-    time_limit : s of wall clock for one solve, and for each other measurement; hard. Imports and
-        warming up have ``START_LIMIT`` instead.
-    memory_limit : MB of the process, enforced where the system can; None: 70 % of the machine's.
-
-    An exception here, Ctrl-C included, ends the process too, and leaves no record.
+    ``time_limit`` in s for one solve and each other measurement; ``memory_limit`` in MB.
     """
     if memory_limit is None:
         memory_limit = default_memory_limit()
@@ -314,21 +303,7 @@ def make(run: StudyRun, time_limit: float = 60.0, memory_limit: float | None = N
 def check_plugins(
     plugins: Sequence[str], backends: Sequence[str] = (), accuracies: Sequence[float | None] = ()
 ) -> tuple[list[str], str]:
-    """Check that plugins can be used, in a process like those of runs.
-
-    Parameters
-    ----------
-    plugins : as of a plan. backends : the names that a plan uses. accuracies : that it asks for.
-
-    Returns
-    -------
-    The names of their backends, and a digest of their code; empty without plugins.
-
-    Raises
-    ------
-    InvalidInput : a plugin that cannot be imported or called, or does not return makers
-        of backends; or a name that neither cdopt nor a plugin knows.
-    """
+    """The names of the backends of plugins and a digest of their code, checked as in runs."""
     if not plugins:
         return [], ""
     worker = Worker(prepare)

@@ -400,11 +400,9 @@ class Comparison(SolutionSet):
 
     @property
     def _uniqueness(self) -> str:
-        """Whether the forces that differ are more than one answer.
+        """Whether the forces that differ are more than one answer, by the rank of loaded contacts.
 
-        Certified answers may differ though the forces are unique, where the certificate leaves a
-        small residual and B is badly conditioned. So the rank decides: a self-stress of contacts
-        that all carry a force, with friction inside their cones, can be added to the forces.
+        Small residuals with a badly conditioned B can make certified answers to one force differ.
         """
         answers = [*self.certified, *([self.compatible] if self.compatible else [])]
         answers = [s for s in answers if s.ok and s.f is not None]

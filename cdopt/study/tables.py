@@ -408,10 +408,7 @@ _NAMES = {"question": "problem", "mode": "start", "backend": "solver", "worst": 
 
 
 def _grouped(runs: Runs, keys: list[str], columns: Columns, least: int = 1) -> tuple[Any, Rows]:
-    """Header and rows: runs with equal ``keys``, and every column of such a group.
-
-    Groups are in order of first appearance; those of fewer than ``least`` runs are left out.
-    """
+    """Header and rows: at least ``least`` runs with equal ``keys``, and columns of each group."""
     rows = [
         (*key, *(column(group) for column in columns.values()))
         for key, group in runs.groupby(keys, sort=False)

@@ -32,12 +32,7 @@ _BEAM: dict[str, Any] = {
 
 
 def compile_all(processes: int | None = None) -> Iterator[tuple[str, float]]:
-    """Compile in this number of processes; each share's name and seconds, as they end.
-
-    Raises
-    ------
-    RuntimeError : one of the processes ended before it was done.
-    """
+    """Compile in this number of processes; each share's name and seconds, as they end."""
     workers: list[Worker] = []
     with ThreadPoolExecutor(processes or os.cpu_count() or 1) as pool:
         pending = {pool.submit(_in_process, name, workers): name for name in SHARES}

@@ -31,15 +31,7 @@ _MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "\\|", "
 
 
 def render(name: str, **content: Any) -> str:
-    """The text of a page.
-
-    Text in ``content`` is escaped by the template. Data for a script passes through the filter
-    ``tojson``, which leaves no character in it that could end the script.
-
-    Parameters
-    ----------
-    name : of a file in ``cdopt/_util/documents/templates``. content : its variables.
-    """
+    """The text of the page of a template, a file in ``templates``; its ``content`` is escaped."""
     return _environment().get_template(name).render(content)
 
 
@@ -66,12 +58,7 @@ def check_page(path: str | Path) -> Path:
 
 
 def check_target(path: str | Path, mark: str, what: str) -> Path:
-    """The path of a document, if it can be written; one of this ``mark`` is replaced.
-
-    Raises
-    ------
-    InvalidInput : no such folder, or a file that is no ``what``.
-    """
+    """The path of a document, if it can be written; one of this ``mark`` is replaced."""
     if not isinstance(path, str | Path):
         raise InvalidInput("path", checks.describe(path), "a path")
     target = Path(path)
@@ -83,29 +70,14 @@ def check_target(path: str | Path, mark: str, what: str) -> Path:
 
 
 def save_page(text: str, path: str | Path) -> Path:
-    """Write the ``text`` of a page to a file.
-
-    Raises
-    ------
-    InvalidInput : as ``check_page``.
-    SaveFailed : the disk is full or cannot be written.
-    """
+    """Write the ``text`` of a page to a file."""
     target = check_page(path)
     files.write_text(target, text)
     return target
 
 
 def folder_of_documents(name: str, folder: str | Path, names: Iterable[str]) -> Path:
-    """A folder to write documents to, made if it is not there, and marked as cdopt's.
-
-    Parameters
-    ----------
-    name : of the argument, for errors. names : of the files that will be written there.
-
-    Raises
-    ------
-    InvalidInput : it cannot be written, or has files of these names that cdopt did not write.
-    """
+    """A folder for files of these ``names``, marked as cdopt's; ``name`` is the argument's."""
     place = Path(folder)
     marker = place / _MARKER
     if not marker.is_file():
@@ -151,11 +123,7 @@ def _environment() -> Environment:
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table of a ``header`` and ``rows`` as CSV, numbers in full, None as an empty cell.
-
-    Text that a spreadsheet would take for a formula gets an apostrophe in front. Text that reads as
-    a number stays as it is, and so do numbers.
-    """
+    """A table as CSV, numbers in full; an apostrophe is put before text that would be a formula."""
     out = io.StringIO()
     sheet = csv.writer(out, lineterminator="\n")
     sheet.writerows([_cell(cell) for cell in row] for row in [header, *rows])
@@ -170,10 +138,7 @@ def markdown_cell(text: str) -> str:
 def markdown_table(
     header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool]
 ) -> list[str]:
-    """A table of a ``header`` and ``rows`` as lines of Markdown.
-
-    ``right`` lists the columns that are aligned to the right.
-    """
+    """A table as lines of Markdown; ``right`` tells which columns are aligned to the right."""
     marks = "|" + "|".join("---:" if number else "---" for number in right) + "|"
     lines = ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in [header, *rows]]
     return [lines[0], marks, *lines[1:]]

@@ -63,10 +63,7 @@ def shift_of(z: FloatArray, i: int, j: int) -> Vector:
 
 @compiled()
 def find_active(arrays: SphereArrays, d: FloatArray, a: float) -> int:
-    """Find the pairs that act at x + a d: those that overlap, bonds, and those that damp.
-
-    Returns the number of active pairs, which are in ``arrays.active``. d (nb, 6) m and rad.
-    """
+    """Put the pairs that act at x + a d (nb, 6) into ``arrays.active``; returns their number."""
     x, neighbors, active = arrays.motion.x, arrays.neighbors, arrays.active
     damped, power = arrays.work.damped, arrays.system.power
     count = 0
@@ -153,11 +150,7 @@ def add_product(
     z: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Add to out (nb, 6) the matrix of active pair ``s`` times z.
-
-    It is ``factors`` times the relative translation along the normal, that across it, and the
-    sliding of the surfaces, spin included.
-    """
+    """Add to out (nb, 6) the matrix of active pair ``s`` times z: normal, across, sliding."""
     neighbors, c, turning = arrays.neighbors, arrays.active.pair[s], arrays.system.turning
     i, j, wall = neighbors.i[c], neighbors.j[c], neighbors.wall[c]
     normal, shift = row(arrays.active.n, s), shift_of(z, i, j)
@@ -340,10 +333,7 @@ def motion_of_pair(arrays: SphereArrays, s: int, share: float) -> PairMotion:
 def stretched(
     p: PairMotion, springs: FloatArray, c: int, cap: float, s: Vector
 ) -> tuple[Slid, float]:
-    """The spring ``springs[c]`` (np, 3) after a displacement s; written back where α > 0.
-
-    The second result is the energy lost, also as k_t changes.
-    """
+    """The spring ``springs[c]`` after a displacement s, written if α > 0, and energy lost."""
     spring = row(springs, c)
     lost = 0.5 * (p.old - p.k * p.shrink * p.shrink) * dot(spring, spring)
     spring = turned_about(times(p.shrink, spring), p.before, p.angle)
@@ -466,10 +456,7 @@ def trial_at(springs: Springs, c: int, n: Vector) -> Vector:
 def add_grips(
     arrays: SphereArrays, count: int, d: FloatArray, factor: float, out: FloatArray
 ) -> None:
-    """Add ``factor`` times the frictional forces of a step d to out; sets ``acting`` and ``grip``.
-
-    The active pairs are those at q_α.
-    """
+    """Add ``factor`` times the friction of a step d to out; sets ``acting`` and ``grip``."""
     springs, active, scheme = arrays.springs, arrays.active, arrays.scheme
     for s in range(count):
         c, grip = active.pair[s], active.grip[s]

@@ -382,10 +382,7 @@ def newton(arrays: SphereArrays) -> tuple[int, int, int, int, float, float]:
 
 @compiled()
 def outdated(neighbors: NeighborList, x: FloatArray, d: FloatArray) -> bool:
-    """Whether some body would be more than half the skin away from where it was listed, at x + d.
-
-    x (nb, 3) m, d (nb, 6) m and rad. A displacement that is not finite counts as too large.
-    """
+    """Whether at x + d some body is over half the skin from where it was listed, or not finite."""
     for b in range(x.shape[0]):
         square = 0.0
         for k in range(3):
@@ -427,10 +424,7 @@ def move(g: SphereSystem, m: SphereMotion, d: FloatArray) -> None:
 
 @part()
 def kick(g: SphereSystem, v: FloatArray, force: FloatArray, h: float, out: FloatArray) -> float:
-    """out = v + h M⁻¹ F, of free bodies; fixed ones keep v. ``out`` is another table than v.
-
-    Returns the change of the kinetic energy of free bodies: the work of h F on the mean speed.
-    """
+    """out = v + h M⁻¹ F of free bodies, not in place; returns the change of kinetic energy."""
     work = 0.0
     for b in range(g.free.size):
         for k in range(6):

@@ -241,10 +241,7 @@ def _in_space(spin: FloatArray, dim: int) -> FloatArray:
 def neighbor_list(
     scene: Scene, x: FloatArray, normal: FloatArray, skin: float, frictional: bool = False
 ) -> NeighborList:
-    """All pairs of a scene at x (nb, 3) with gaps up to ``skin`` m; ``normal`` of SphereSystem.
-
-    ``frictional`` contacts have their tangential dashpots.
-    """
+    """All pairs of a scene at x (nb, 3) with gaps up to ``skin`` m; ``normal`` of SphereSystem."""
     b = scene.bodies
     is_wall = np.asarray(normal.any(axis=1))
     near = near_pairs(x[:, : scene.dim], b.reach, b.fixed, skin)

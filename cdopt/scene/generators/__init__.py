@@ -48,8 +48,7 @@ def generator(
 ) -> Callable[[Callable[P, Made]], Callable[P, Scene]]:
     """The scene of the bodies that a function returns, named after it and listed in GENERATORS.
 
-    ``limits`` are checks of its parameters; those of one name in all generators are known. Its
-    ``dim``, ``power``, ``restitution``, ``materials`` and ``mu``, the friction coefficient,
+    ``limits`` check its parameters; ``dim``, ``power``, ``restitution``, ``materials`` and ``mu``
     are options of the scene, and so are those of ``always`` and those returned with the bodies.
     """
 

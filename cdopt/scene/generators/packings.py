@@ -25,11 +25,7 @@ _SAND = 2500.0  # kg/m³
 
 
 def pyramid_positions(n: int) -> tuple[FloatArray, IntArray]:
-    """Centres (ns, 3) in diameters and layers (ns,) of a close-packed pyramid of spheres.
-
-    Layer j has (n−j)² spheres, shifted by j/2 in x and y, at height j/√2. Spheres are numbered
-    by layer, then y, then x. Source: Olsen & Kamrin (2018), section 8.2.
-    """
+    """Centres (ns, 3) in diameters and layers (ns,) of a pyramid, by layer, then y, then x."""
     checks.scalar("n", n, at_least=1, at_most=_MOST)
     centres, layers = [], []
     for j in range(n):
