@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdopt.backends.registry import SOLVERS
-
 README = Path(__file__).parents[1] / "README.md"
-SOLVERS_PAGE = README.parent / "docs" / "choose-solver.md"
 
 
 def test_the_examples_say_what_the_readme_says(
@@ -37,11 +34,6 @@ def test_the_commands_are_marked_for_continuous_integration(marker: str) -> None
     block = text.partition(f"<!-- run: {marker} -->")[2].split("```")[1]
     assert block.startswith("bash\n")
     assert ".venv/bin/" in block
-
-
-def test_the_table_of_backends_is_the_registry() -> None:
-    table = SOLVERS_PAGE.read_text().partition("## All backends")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)) == set(SOLVERS)
 
 
 def test_the_readme_is_short_and_its_files_are_there() -> None:

@@ -29,6 +29,7 @@ from cdopt.backends.network_problem import (
     rigid_problem,
     without_forces,
 )
+from cdopt.backends.registry import SOLVERS, Solver
 from cdopt.backends.threads import threads_for
 from cdopt.problem import ContactProblem
 from cdopt.problem.solution import Iterate, WarmStart
@@ -253,8 +254,9 @@ class NativeBackend(ABC):
 
 
 def listed(kind: type[Self]) -> type[Self]:
-    """Enter a solver of cdopt, whose record in ``solvers.toml`` has its name, in ``NATIVE``."""
+    """Enter a solver of cdopt in ``NATIVE``, and where ``solvers.toml`` has none, its record."""
     NATIVE[kind.name] = kind
+    SOLVERS.setdefault(kind.name, Solver(kind.name, (kind.__doc__ or "").partition("\n")[0]))
     return kind
 
 

@@ -39,8 +39,9 @@ class Solver:
     Attributes
     ----------
     title : its name as its authors write it.
-    colour, marker : in pictures; markers of matplotlib that are filled.
     note : what a user should know.
+    colour, marker : in pictures; markers of matplotlib that are filled. Without them a solver is
+        drawn as one that is not known.
     package : the package that brings it; empty for a solver of cdopt.
     licence : of the package.
     most_contacts : the largest problem for its choice by default, with the reason.
@@ -58,9 +59,9 @@ class Solver:
     """
 
     title: str
-    colour: str
-    marker: Any
     note: str
+    colour: str = ""
+    marker: Any = None
     package: str = ""
     licence: str = ""
     most_contacts: tuple[int, str] | None = None

@@ -23,7 +23,7 @@ from cdopt.backends.registry import (
     why_not,
 )
 
-_UNKNOWN = Solver("", "", "", "")  # record of a solver that only CVXPY knows
+_UNKNOWN = Solver("", "")  # record of a solver that only CVXPY knows
 _NEEDS = {
     "QP": "a quadratic program",
     "SOCP": "second-order cones (of friction, or of a power p other than 2)",

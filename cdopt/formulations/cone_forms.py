@@ -1,6 +1,7 @@
 """CVXPY statements of forces in the cones K, and of rates in the dual cones K*.
 
-A further kind of cone needs a form here, and its entry in ``_FORMS``.
+Kinds that are stretched Lorentz cones, or extend one that has a form, need none here; others need
+a form, and its entry in ``_FORMS``.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.errors import Unsupported
 from cdopt.formulations.printing import Term
 from cdopt.problem import Cones, FrictionCones, HalfLines
 from cdopt.problem.boxes import Boxes
 from cdopt.problem.cone_products import Product
-from cdopt.problem.cones import OPEN, RESTING, SLIDING, FixedFaces, Lines
-from cdopt.problem.rolling_cones import EllipticCones, RollingCones
+from cdopt.problem.cones import OPEN, RESTING, SLIDING, SYMMETRIC, FixedFaces, Lines
+from cdopt.problem.rolling_cones import RollingCones
 
 Rest = list[tuple[str, Any]]  # addends of rates with their names
 
@@ -140,47 +142,68 @@ class BoxForm(ConeForm):
         """Nothing."""
 
 
-class FrictionForm(ConeForm):
-    """‖f_T‖ ≤ μ f_n, and μ‖g_T‖ ≤ g_n, as second-order cones."""
+class LorentzForm(ConeForm):
+    """Stretched Lorentz cones: ‖(f_j/μ_j)‖ ≤ f_n, ‖(μ_j g_j)‖ ≤ g_n; f_j = 0 where μ_j = 0.
 
-    cones: FrictionCones
+    μ_j are the ``stretch`` of the cones. It serves every kind with the trait ``SYMMETRIC``.
+    """
+
+    dual_name = "‖(μ_j ({0})_j)‖ ≤ ({0})_n"
+
+    def __init__(self, cones: Cones) -> None:
+        super().__init__(cones)
+        self.mu = cones.table(cones.stretch)[:, 1:]
+
+    def holds(self, f: cp.Expression) -> list[Term]:
+        """‖(f_j/μ_j)‖ ≤ f_n."""
+        mu = self.mu
+        table = cp.reshape(f, (self.cones.nc, self.cones.d), order="C")
+        over = cp.Constant(1.0 / np.where(mu > 0.0, mu, 1.0), name="μ⁻¹")
+        inside = cp.SOC(table[:, 0], cp.multiply(over, table[:, 1:]), axis=1)
+        terms = [Term("‖(f_j/μ_j)‖ ≤ f_n", inside)]
+        if np.any(mu == 0.0):
+            nothing = np.flatnonzero(np.hstack([np.ones((self.cones.nc, 1)), mu]).ravel() == 0.0)
+            terms.append(Term("f_j = 0 where μ_j = 0", f[nothing] == 0))
+        return terms
+
+    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
+        """‖(μ_j (B w + rest)_j)‖ ≤ (B w + rest)_n."""
+        nc, d = self.cones.nc, self.cones.d
+        tangential = np.arange(nc * d) % d > 0
+        normal, sliding = (cp.Constant(sp.csr_array(B[at])) @ w for at in (~tangential, tangential))
+        for _, addend in rest:
+            normal, sliding = normal + addend[::d], sliding + addend[np.flatnonzero(tangential)]
+        sliding = cp.multiply(self.mu, cp.reshape(sliding, (nc, d - 1), order="C"))
+        return [Term(self.dual_name.format(names), cp.SOC(normal, sliding, axis=1))]
+
+    def multipliers(self, stated: list[Term]) -> FloatArray | None:
+        """(rows,) forces from the multipliers (f_n, f_j/μ_j) of the cones."""
+        value = stated[0].object.dual_value
+        if value is None or value[0] is None:
+            return None
+        others = self.mu * np.reshape(np.asarray(value[1], dtype=float), self.mu.shape)
+        return np.column_stack([np.ravel(value[0]), others]).ravel()
+
+    def seed(self, stated: list[Term], f: FloatArray) -> None:
+        """Write forces f (rows,) as (f_n, f_j/μ_j)."""
+        table, mu = self.cones.table(f), self.mu
+        seed_dual(stated[0].object, table[:, 0], table[:, 1:] / np.where(mu > 0.0, mu, np.inf))
+
+
+class FrictionForm(LorentzForm):
+    """‖f_T‖ ≤ μ f_n, and μ‖g_T‖ ≤ g_n, with one coefficient a contact."""
+
+    dual_name = "μ ‖({0})_T‖ ≤ ({0})_n"
 
     def holds(self, f: cp.Expression) -> list[Term]:
         """‖f_T‖ ≤ μ f_n; for μ = 0 the sign of f_n remains."""
-        nc, d = self.cones.nc, self.cones.d
-        columns = cp.reshape(f, (nc, d), order="C")
+        columns = cp.reshape(f, (self.cones.nc, self.cones.d), order="C")
         normal = columns[:, 0]
         bound = cp.multiply(cp.Constant(self.cones.mu, name="μ"), normal)
         return [
             Term("‖f_T‖ ≤ μ f_n", cp.SOC(bound, columns[:, 1:], axis=1)),
             Term("f_n ≥ 0", normal >= 0),
         ]
-
-    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
-        """μ‖(B w + rest)_T‖ ≤ (B w + rest)_n."""
-        nc, d = self.cones.nc, self.cones.d
-        tangential = np.arange(nc * d) % d > 0
-        normal, sliding = (cp.Constant(sp.csr_array(B[at])) @ w for at in (~tangential, tangential))
-        for _, addend in rest:
-            normal, sliding = normal + addend[::d], sliding + addend[np.flatnonzero(tangential)]
-        mu = np.repeat(self.cones.mu[:, None], d - 1, axis=1)
-        sliding = cp.multiply(mu, cp.reshape(sliding, (nc, d - 1), order="C"))
-        return [Term(f"μ ‖({names})_T‖ ≤ ({names})_n", cp.SOC(normal, sliding, axis=1))]
-
-    def multipliers(self, stated: list[Term]) -> FloatArray | None:
-        """(rows,) forces from the multipliers (f_n, f_T/μ) of the cones."""
-        value = stated[0].object.dual_value
-        if value is None or value[0] is None:
-            return None
-        nc, mu = self.cones.nc, self.cones.mu[:, None]
-        sliding = mu * np.reshape(np.asarray(value[1], dtype=float), (nc, self.cones.d - 1))
-        return np.column_stack([np.ravel(value[0]), sliding]).ravel()
-
-    def seed(self, stated: list[Term], f: FloatArray) -> None:
-        """Write forces f (rows,) as (f_n, f_T/μ)."""
-        table, mu = self.cones.table(f), self.cones.mu
-        sliding = table[:, 1:] / np.where(mu > 0.0, mu, np.inf)[:, None]
-        seed_dual(stated[0].object, table[:, 0], sliding)
 
 
 class FacedForm(ConeForm):
@@ -303,47 +326,6 @@ class RollingForm(ConeForm):
             seed_dual(term.object, normal, f[rows] / np.where(mu > 0.0, mu, np.inf)[:, None])
 
 
-class EllipticForm(ConeForm):
-    """‖(f_j/μ_j)‖ ≤ f_n, and ‖(μ_j g_j)‖ ≤ g_n; f_j = 0 where μ_j = 0."""
-
-    cones: EllipticCones
-
-    def holds(self, f: cp.Expression) -> list[Term]:
-        """‖(f_j/μ_j)‖ ≤ f_n."""
-        mu = self.cones.coefficients
-        table = cp.reshape(f, (self.cones.nc, self.cones.d), order="C")
-        over = cp.Constant(1.0 / np.where(mu > 0.0, mu, 1.0), name="μ⁻¹")
-        inside = cp.SOC(table[:, 0], cp.multiply(over, table[:, 1:]), axis=1)
-        terms = [Term("‖(f_j/μ_j)‖ ≤ f_n", inside)]
-        if np.any(mu == 0.0):
-            nothing = np.flatnonzero(np.hstack([np.ones((self.cones.nc, 1)), mu]).ravel() == 0.0)
-            terms.append(Term("f_j = 0 where μ_j = 0", f[nothing] == 0))
-        return terms
-
-    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
-        """‖(μ_j (B w + rest)_j)‖ ≤ (B w + rest)_n."""
-        g = cp.Constant(B, name="B") @ w
-        for _, addend in rest:
-            g = g + addend
-        table = cp.reshape(g, (self.cones.nc, self.cones.d), order="C")
-        sliding = cp.multiply(cp.Constant(self.cones.coefficients, name="μ"), table[:, 1:])
-        return [Term(f"‖(μ_j ({names})_j)‖ ≤ ({names})_n", cp.SOC(table[:, 0], sliding, axis=1))]
-
-    def multipliers(self, stated: list[Term]) -> FloatArray | None:
-        """(rows,) forces from the multipliers (f_n, f_j/μ_j)."""
-        value = stated[0].object.dual_value
-        if value is None or value[0] is None:
-            return None
-        mu = self.cones.coefficients
-        others = mu * np.reshape(np.asarray(value[1], dtype=float), mu.shape)
-        return np.column_stack([np.ravel(value[0]), others]).ravel()
-
-    def seed(self, stated: list[Term], f: FloatArray) -> None:
-        """Write forces f (rows,) as (f_n, f_j/μ_j)."""
-        table, mu = self.cones.table(f), self.cones.coefficients
-        seed_dual(stated[0].object, table[:, 0], table[:, 1:] / np.where(mu > 0.0, mu, np.inf))
-
-
 class ProductForm(ConeForm):
     """The forms of all parts, one after the other."""
 
@@ -401,14 +383,23 @@ _FORMS: dict[type[Cones], type[ConeForm]] = {
     FrictionCones: FrictionForm,
     FixedFaces: FacedForm,
     RollingCones: RollingForm,
-    EllipticCones: EllipticForm,
     Product: ProductForm,
 }
 
 
 def form_of(cones: Cones) -> ConeForm:
-    """The CVXPY statement of these cones."""
-    return _FORMS[type(cones)](cones)
+    """The CVXPY statement of these cones, or that of the nearest base class that has one.
+
+    Raises
+    ------
+    Unsupported : cones without a form that are no stretched Lorentz cones.
+    """
+    for kind in type(cones).__mro__:
+        if kind in _FORMS:
+            return _FORMS[kind](cones)
+    if SYMMETRIC not in cones.traits:
+        raise Unsupported(cones.name, "they have no form in CVXPY, in formulations.cone_forms")
+    return LorentzForm(cones)
 
 
 def seed_dual(constraint: cp.Constraint, *values: FloatArray) -> None:

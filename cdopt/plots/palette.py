@@ -42,7 +42,7 @@ EDGE = "#6f8fb0"  # their edges, unique forces, arrows without end
 COMPATIBLE = Look("Compatible", INK, "_")
 
 PALETTE: dict[str, Look] = {
-    **{name: Look(s.title, s.colour, s.marker) for name, s in SOLVERS.items()},
+    **{name: Look(s.title, s.colour, s.marker) for name, s in SOLVERS.items() if s.colour},
     "siconos-lemke": Look("Siconos Lemke", "#777777", (5, 0, 180)),
     "siconos-pgs": Look("Siconos PGS", "#AAAA00", (7, 0, 0)),
     "siconos-newtonmin": Look("Siconos Newton-min", "#555577", (6, 1, 0)),

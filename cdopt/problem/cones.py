@@ -3,7 +3,8 @@
 Forces and rates are arrays (rows,) in the order of the contacts, the normal row of each first. A
 law is K ∋ f ⟂ g ∈ K*; Coulomb's law has de Saxcé's rates g + shift(g) e_n in place of g.
 
-A further kind of cone is one more class here, and one more form in ``formulations.cone_forms``.
+A further kind of cone is one more class; one that is no stretched Lorentz cone and extends none of
+these also needs a form in ``formulations.cone_forms``.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import tempfile
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ import cdopt.study
 import cdopt.study.leaderboard
 import cdopt.study.results
 import cdopt.study.statistics
+from cdopt.backends.native import NATIVE
+from cdopt.formulations import Formulation
 
 ROOMS = (
     cdopt, cdopt.scene, cdopt.collision, cdopt.dynamics, cdopt.dynamics.analysis, cdopt.hyperstatic,
@@ -69,7 +72,7 @@ def objects() -> dict[type, Any]:
         cdopt.hyperstatic.place_solutions(report, [solution]).rows()[0],
         cdopt.hyperstatic.minimum_norm(report), cdopt.audit(step, solution.f),
         cdopt.stability(scene.with_friction(0.5), limits=False),
-        cdopt.CompliantCD(step), cdopt.SoftCD(step, 1e-3), cdopt.SoftCD(step, 1e-3).sweep(),
+        cdopt.SoftCD(step, 1e-3), cdopt.SoftCD(step, 1e-3).sweep(),
         cdopt.VariationalStep(step, np.zeros(step.nv)),
         cdopt.QuasiStatic(step.B, step.phi, -(step.B.T @ np.ones(step.nc))),
         cdopt.recover_stiffness(step.B, [step.B.T @ np.ones(step.nc)], [np.ones(step.nc)]),
@@ -77,8 +80,7 @@ def objects() -> dict[type, Any]:
         problem, problem.manifest, family,
         cdopt.problem.ConeStep([[1.0]], [[1.0]], cdopt.problem.HalfLines(1), [0], [0], [-1], 1.0),
         cdopt.bank.generators.fan(), run, run.problem, cdopt.study.Plan(["beam-uniform"], ["pgs"]),
-        cdopt.study.Study((), 0), backends.APGD(), backends.AugmentedLagrangian(), backends.LCP(),
-        backends.Homotopy(), backends.Newton(), backends.PGS(), backends.Modelled("clarabel"),
+        cdopt.study.Study((), 0), backends.Modelled("clarabel"),
         backends.Capability(), backends.osqp_session(),
         backends.RunResult("done", "solved", solution.iterate, {}),
         cdopt.dynamics.ClassicSteps(), cdopt.dynamics.CompatibleSteps(),
@@ -98,8 +100,23 @@ def objects() -> dict[type, Any]:
         cdopt.dynamics.Measures.of_frame(scene, trajectory[-1]),
         cdopt.dynamics.analysis.measures(trajectory),
         cdopt.dynamics.analysis.contact_lifetimes(trajectory), *further(step), *errors(),
+        *(kind() for kind in NATIVE.values()),
     ]  # fmt: skip
-    return {type(one): one for one in found if one is not None}
+    known = {type(one): one for one in found if one is not None}
+    return {**of_steps(known.keys(), step, cdopt.bank.load("launched-box").step), **known}
+
+
+def of_steps(known: Collection[type], *steps: cdopt.ContactStep) -> dict[type, Any]:
+    """Formulations that are not ``known`` and are made of a step alone: of the first they take."""
+    made = {}
+    for name in cdopt.formulations.__all__:
+        kind = getattr(cdopt.formulations, name)
+        if isinstance(kind, type) and issubclass(kind, Formulation) and kind not in known:
+            for step in steps:
+                with contextlib.suppress(cdopt.CdoptError, TypeError):
+                    made[kind] = kind(step)
+                    break
+    return made
 
 
 def further(step: cdopt.ContactStep) -> list[Any]:
@@ -115,9 +132,8 @@ def further(step: cdopt.ContactStep) -> list[Any]:
     part = cdopt.scene.Part(cdopt.scene.Sphere(0.1), (0.0, 0.0))
     stored = cdopt.bank.manifests.home("fclib-boxes") / "local_problem_test.hdf5"
     truss = cdopt.NoTensionTruss(step.B, step.B.T @ np.ones(step.nc))
-    backends = cdopt.backends
     return [
-        rough.friction, rough.origin, cdopt.FrictionalCD(rough), cdopt.CompatibleFriction(rough),
+        rough.friction, rough.origin, cdopt.CompatibleFriction(rough),
         network.data.cones, cdopt.ClassicCD(step).prepare(), cdopt.ClassicCD(step).parametrised(),
         cdopt.solve_batch([step, step]),
         network, network.solve(), limit, part,
@@ -133,8 +149,8 @@ def further(step: cdopt.ContactStep) -> list[Any]:
         cdopt.dynamics.analysis.RunSummary.of(run), cdopt.dynamics.analysis.Motion.of(run),
         cdopt.interop.fclib.read(stored), cdopt.study.leaderboard.stored().records[0],
         cdopt.open_problem("beam-uniform"), cdopt.study.Table("a", "b", "c", ["x"], [(1,)]),
-        cdopt.ClassicCD(step).solve("newton", check=False).warm_start(), backends.ADMM(),
-        backends.NSGS(), backends.Auto(), backends.Direct("osqp"), backends.InteriorPoint(),
+        cdopt.ClassicCD(step).solve("newton", check=False).warm_start(),
+        cdopt.backends.Direct("osqp"),
         step.mass, step.names, *of_the_problem(step, rough), *of_times_and_studies(),
     ]  # fmt: skip
 

@@ -12,6 +12,7 @@ import cdopt
 from cdopt import bank
 from cdopt._util.formatting import plain
 from cdopt.backends import registry
+from cdopt.backends.native import NATIVE
 from cdopt.study import Comparison, SolutionSet, choose_backends, compare, solve_named
 from cdopt.study.claims import is_false
 from cdopt.study.record import Answer
@@ -177,15 +178,15 @@ def test_bad_arguments_are_refused_before_any_solve(name: str, changes: dict) ->
     assert (caught.value.argument, asked) == (name, [])
 
 
-FRICTIONAL = ("nsgs", "admm", "homotopy")
+FRICTIONAL = [
+    n for n in cdopt.backends.known_names() if n in NATIVE and "rigid step" not in NATIVE[n].kinds
+]
 
 
 def test_default_backends_are_all_available_ones() -> None:
     asked: list[str] = []
     result = compare(bank.load("beam-uniform").step, progress=asked.append)
-    unasked = dict.fromkeys(("nsgs", "admm", "homotopy"), "only for: frictional step") | {
-        "auto": "chooses"
-    }
+    unasked = dict.fromkeys(FRICTIONAL, "only for: frictional step") | {"auto": "chooses"}
     assert result.labels == [n for n in cdopt.backends.available() if n not in unasked]
     assert list(result.left_out) == list(unasked)
     assert all(result.left_out[name].startswith(why) for name, why in unasked.items())
