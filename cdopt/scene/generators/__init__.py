@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ParamSpec
 
 import numpy as np
@@ -27,24 +28,27 @@ P = ParamSpec("P")
 _SIDES = (("left", "right"), ("front", "back"), ("bottom", "top"))
 # parameters of generators that are options of Scene, and their names there
 _PASSED = {name: name for name in ("dim", "power", "restitution", "materials")} | {"mu": "friction"}
-_LIMITS: dict[str, Limit] = {  # of parameters that mean the same in every generator
-    "dim": checks.dimension,
-    "power": checks.power,
-    "restitution": checks.share,
-    "materials": lambda name, value: checks.instances(name, value, Material),
-    "mu": checks.not_negative,
-    "seed": checks.seed,
-    "walls": checks.flag,
-    "radius": checks.positive,
-    "mass": checks.positive,
-    "density": checks.positive,
-    "spread": checks.number(at_least=0.0, at_most=0.95),
-    "across": checks.integer(1, 10_000),
-}
+_CHECKS: tuple[tuple[Limit, str], ...] = (  # of parameters, unless a generator has others
+    (checks.positive, "radius mass density stiffness_ratio thickness depth base top height young"),
+    (checks.positive, "diameter modulus_ratio opening middle_stiffness weight leg_width"),
+    (checks.positive, "support_radius"),
+    (checks.not_negative, "mu separation head_joint load drop climber"),
+    (checks.scalar, "shift offset gap speed floor_speed floor_friction wall_friction"),
+    (checks.flag, "walls fixed keystone gate"),
+    (checks.integer(1, 1000), "n courses bricks voussoirs rows"),
+    (checks.integer(1, 10_000), "across"),
+    (checks.number(at_least=0.0, at_most=0.95), "spread"),
+    (checks.dimension, "dim"),
+    (checks.power, "power"),
+    (checks.share, "restitution"),
+    (checks.seed, "seed"),
+    (lambda name, value: checks.instances(name, value, Material), "materials"),
+)
+_LIMITS = {name: check for check, names in _CHECKS for name in names.split()}
 
 
 def generator(
-    title: str, limits: Mapping[str, Limit], **always: Any
+    title: str, limits: Mapping[str, Limit] = MappingProxyType({}), **always: Any
 ) -> Callable[[Callable[P, Made]], Callable[P, Scene]]:
     """The scene of the bodies that a function returns, named after it and listed in GENERATORS.
 

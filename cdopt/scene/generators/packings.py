@@ -39,14 +39,7 @@ def pyramid_positions(n: int) -> tuple[FloatArray, IntArray]:
 
 @generator(
     "A cannonball pyramid, dropped",
-    limits={
-        "n": checks.integer(2, 150),
-        "material": checks.one_of(("uniform", "species")),
-        "modulus_ratio": checks.positive,
-        "separation": checks.not_negative,
-        "diameter": checks.positive,
-        "young": checks.positive,
-    },
+    {"n": checks.integer(2, 150), "material": checks.one_of(("uniform", "species"))},
     dim=3,
 )
 def pyramid(
@@ -95,16 +88,7 @@ def pyramid(
     return [pile], {"materials": materials, "name": f"pyramid-{n}"}
 
 
-@generator(
-    "A crystal of discs between walls",
-    limits={
-        "rows": checks.integer(1, 1000),
-        "columns": checks.integer(2, 1000),
-        "diameter": checks.positive,
-        "separation": checks.not_negative,
-    },
-    dim=2,
-)
+@generator("A crystal of discs between walls", {"columns": checks.integer(2, 1000)}, dim=2)
 def crystal(
     rows: int = 8,
     columns: int = 10,
@@ -170,7 +154,7 @@ def loose(
     return Lattice(np.asarray(centres), radii, np.tile([0.0, side * cell], (dim - 1, 1)))
 
 
-@generator("Spheres of random sizes, about to fall", limits={"n": checks.integer(1, 1_000_000)})
+@generator("Spheres of random sizes, about to fall", {"n": checks.integer(1, 1_000_000)})
 def random_packing(
     n: int = 200,
     *,
@@ -203,7 +187,7 @@ def random_packing(
 
 @generator(
     "Polyhedra of random shapes, about to fall",
-    limits={"n": checks.integer(1, 10_000), "corners": checks.integer(6, 64)},
+    {"n": checks.integer(1, 10_000), "corners": checks.integer(6, 64)},
     dim=3,
 )
 def polyhedra_pile(
@@ -246,7 +230,7 @@ def polyhedra_pile(
 
 @generator(
     "Polygons of random shapes, about to fall",
-    limits={"n": checks.integer(1, 10_000), "corners": checks.integer(3, 64)},
+    {"n": checks.integer(1, 10_000), "corners": checks.integer(3, 64)},
     dim=2,
 )
 def polygon_packing(
@@ -319,11 +303,7 @@ def _on_a_sphere(many: int, random: np.random.Generator) -> FloatArray:
 
 @generator(
     "A column of grains",
-    limits={
-        "n": checks.integer(1, 1_000_000),
-        "aspect": checks.number(above=0.0, at_most=1e6),
-        "gate": checks.flag,
-    },
+    {"n": checks.integer(1, 1_000_000), "aspect": checks.number(above=0.0, at_most=1e6)},
 )
 def grain_column(
     n: int = 200,
@@ -361,11 +341,7 @@ def grain_column(
 
 @generator(
     "A silo",
-    limits={
-        "n": checks.integer(1, 100_000),
-        "opening": checks.positive,
-        "angle": checks.number(above=0.0, at_most=85.0),
-    },
+    {"n": checks.integer(1, 100_000), "angle": checks.number(above=0.0, at_most=85.0)},
     dim=2,
 )
 def silo(
@@ -413,11 +389,7 @@ def silo(
 
 @generator(
     "A drum that turns",
-    limits={
-        "n": checks.integer(1, 10_000),
-        "speed": checks.scalar,
-        "size": checks.number(above=1.0, at_most=1e4),
-    },
+    {"n": checks.integer(1, 10_000), "size": checks.number(above=1.0, at_most=1e4)},
     dim=2,
 )
 def rotating_drum(
