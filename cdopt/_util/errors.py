@@ -72,11 +72,8 @@ class InvalidInput(CdoptError, ValueError):
 class SaveFailed(CdoptError):
     """A file could not be saved: the disk is full, or cannot be written.
 
-    An earlier file is unchanged, and a run in this file can be resumed.
-
-    Attributes
-    ----------
-    path : the file. reason : the system's message.
+    An earlier file is unchanged, and a run in this file can be resumed. ``path`` names the file,
+    ``reason`` is the system's message.
     """
 
     def __init__(self, path: str, reason: str) -> None:
@@ -86,13 +83,7 @@ class SaveFailed(CdoptError):
 
 
 class BackendUnavailable(CdoptError):
-    """A backend is known but cannot run here.
-
-    Attributes
-    ----------
-    backend : its name.
-    reason : why, and the remedy.
-    """
+    """A backend is known but cannot run here: its name, and the ``reason`` with the remedy."""
 
     def __init__(self, backend: str, reason: str) -> None:
         super().__init__(f"backend {_words(backend)!r} is not available: {_words(reason)}")
@@ -103,11 +94,7 @@ class BackendUnavailable(CdoptError):
 class Unsupported(CdoptError):
     """A backend or a formulation does not support this problem; raised before any solve.
 
-    Attributes
-    ----------
-    what : what is refused.
-    reason : of the refusal.
-    alternatives : names of installed ones that support it.
+    ``what`` is refused, for a ``reason``; ``alternatives`` are installed ones that support it.
     """
 
     def __init__(self, what: str, reason: str, alternatives: tuple[str, ...] = ()) -> None:

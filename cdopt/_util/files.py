@@ -275,10 +275,7 @@ def _fault(path: str | Path, found: str, expected: str, argument: str) -> Invali
 
 
 def problems_folder(package: Path = _PACKAGE) -> Path:
-    """The folder of problems that belongs to a package folder.
-
-    An installed wheel carries it inside the package as ``_problems``; in a checkout or an
-    editable install it is ``problems``, next to the package.
+    """The folder of problems of a ``package`` folder: ``_problems`` in a wheel, else next to it.
 
     Raises
     ------

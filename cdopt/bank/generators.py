@@ -126,18 +126,14 @@ def beam_on(
 ) -> ContactStep:
     """A rigid platform of 10 N at rest on fixed supports at x (nc,) in m, from its middle.
 
-    Degrees of freedom: height (m) and turn (rad) about the middle. The mass is 10 N / g with
-    g = 9.81 m/s², the moment of inertia that of a thin rod of ``length`` m, dt = 1 ms.
-    ``stiffness`` is relative and ``gaps`` in m, each one number or (nc,); ``contact_ids`` (nc,)
-    names the supports.
+    Degrees of freedom: height (m) and turn (rad) about the middle. The mass is 10 N / g, the
+    moment of inertia that of a thin rod of ``length`` m, dt = 1 ms. ``stiffness`` is relative and
+    ``gaps`` in m, each one number or (nc,); ``contact_ids`` (nc,) names the supports. Olsen &
+    Kamrin (2018), section 8.1, at rest.
 
     Raises
     ------
     InvalidInput : a support beyond the platform.
-
-    Notes
-    -----
-    Olsen & Kamrin (2018), section 8.1, without the drop that leads to rest.
     """
     places = checks.vector("x", x, None, "m")
     if not 2.0 * np.abs(places).max(initial=0.0) <= length:
@@ -366,20 +362,10 @@ def pyramid(n: int = 5, material: str = "uniform", modulus_ratio: float = 5.0) -
     """A cannonball pyramid at rest: n layers of spheres that exactly touch, base layer fixed.
 
     Degrees of freedom: the three translations of each free sphere, in order. Contacts in
-    lexicographic order of their spheres, those within layers included, those between base spheres
-    left out.
-
-    Parameters
-    ----------
-    n : spheres along a side of the base.
-    material : "uniform"; or "species", spheres of even number (from 0) soft and of odd number
-        ``modulus_ratio`` times as stiff, in series at each contact: E_i E_j / (E_i + E_j),
-        for a ratio of five 1/5 : 1/3 : 1, of which the last is stiffness one.
-    modulus_ratio : only used by "species".
-
-    Notes
-    -----
-    Olsen & Kamrin (2018), section 8.2.
+    lexicographic order of their spheres, without those between base spheres. ``material`` is
+    "uniform" or "species": spheres of even number (from 0) soft and of odd number
+    ``modulus_ratio`` times as stiff, in series at each contact: E_i E_j / (E_i + E_j), for a ratio
+    of five 1/5 : 1/3 : 1, the last one. Olsen & Kamrin (2018), section 8.2.
     """
     centres, layers = pyramid_positions(n)
     names = ["soft", "hard"] if material == "species" else ["hard"]
@@ -400,11 +386,9 @@ def pyramid_falling(n: int = 5, opened: float = 0.3, seed: int = 1805) -> Contac
     """A pyramid of n layers in mid-fall: not at rest, and with some of its gaps open.
 
     A share ``opened`` of the contacts gets gaps drawn evenly from 0 to 0.3 of the fall of one
-    step, g Δt²; the spheres move down at 0.25 to 0.75 of the speed that gravity gives them in
-    one step, g Δt, and sideways at up to a tenth of it. The gaps are drawn one by one and fit no
-    single arrangement of spheres, which the step does not require. ``seed`` is of the draw. The
-    bank stores the step made with the defaults, so that it does not depend on the version of
-    NumPy.
+    step, g Δt²; the spheres move down at 0.25 to 0.75 of g Δt, and sideways at up to a tenth of
+    it. The gaps fit no single arrangement of spheres, which the step does not require. ``seed`` is
+    of the draw; the bank stores the default step, whatever the version of NumPy.
     """
     settled, random = pyramid(n), np.random.default_rng(seed)
     phi = np.zeros(settled.nc)
@@ -460,10 +444,9 @@ def brick_pyramid(courses: int = 4) -> ContactStep:
     """A stepped brick wall in the plane, in running bond: each course one brick shorter.
 
     Bricks are 1 long and 0.3 high. Each lies half on either brick below, with two contacts on
-    each; those of the first course have two on the floor. Head joints do not count as contacts:
-    nothing presses them. Degrees of freedom: the two translations and the turn of each brick, from
-    the left, course by course; no contact moves a brick sideways. nullity courses (courses − 1):
-    four contacts for the two equations of each brick above the first course.
+    each; head joints do not count, as nothing presses them. Degrees of freedom: the two
+    translations and the turn of each brick, from the left, course by course. nullity
+    courses (courses − 1): four contacts for the two equations of a brick above the first course.
     """
     brick = Box([1.0, 0.3])
     bricks = [
@@ -511,14 +494,11 @@ def packing(
     """Spheres of several sizes at rest under gravity, disordered, on a rough floor.
 
     A cell of n spheres repeats in x and y. It was settled once as soft spheres and is kept in
-    ``problems/packings``; pairs that overlap there are the contacts, so that the network carries
-    its weight, with about 1.1 contacts for each degree of freedom. The step takes them as rigid
-    and just touching. The whole is tiles × tiles such cells, repeated again beyond its sides.
-    1000 spheres, ten layers and six tiles make 120,000 contacts.
-
-    Degrees of freedom: the three translations of each free sphere, tile by tile. Body 0 is the
-    floor; a third of it is covered with fixed spheres. ``points`` of contacts across a side of
-    the whole lie at the first sphere.
+    ``problems/packings``; pairs that overlap there are the contacts, with about 1.1 contacts for
+    each degree of freedom. The step takes them as rigid and just touching. The whole is
+    tiles × tiles such cells, repeated again beyond its sides. Degrees of freedom: the three
+    translations of each free sphere, tile by tile. Body 0 is the floor; a third of it is covered
+    with fixed spheres. ``points`` of contacts across a side of the whole lie at the first sphere.
 
     Parameters
     ----------

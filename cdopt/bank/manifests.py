@@ -202,23 +202,13 @@ def decode(path: Path) -> Manifest:
 
 
 def names() -> list[str]:
-    """Names of the problems in the bank, in alphabetical order.
-
-    Raises
-    ------
-    CdoptError : the bank is missing from this installation.
-    """
+    """Names of the problems in the bank, in alphabetical order."""
     folders = problems_folder().iterdir()
     return sorted(folder.name for folder in folders if (folder / _FILE).exists())
 
 
 def manifest(name: str) -> Manifest:
-    """The manifest of a problem, by its name without parameters.
-
-    Raises
-    ------
-    InvalidInput : no problem has this name, or its manifest is damaged.
-    """
+    """The manifest of a problem, by its name without parameters."""
     return decode(home(name) / _FILE)
 
 

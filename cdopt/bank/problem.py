@@ -92,12 +92,7 @@ class BankProblem(Frozen):
         return CompatibleCD(self.step, self.power)
 
     def measure(self, quantity: str, solution: StepSolution) -> float | FloatArray:
-        """The value of a quantity in a solution of "compatible", "truss" or a law of friction.
-
-        Raises
-        ------
-        InvalidInput, Unsupported : as in ``cdopt.bank.quantities.measure``.
-        """
+        """The value of a quantity in a solution of "compatible", "truss" or a law of friction."""
         checks.instance("solution", solution, StepSolution)
         gradient = self.B
         if self.step is not None:

@@ -50,12 +50,7 @@ class ClassicSteps(ContactSettings):
         self._put(backend=(solvers or [resolve(FIRST_BACKEND)])[0], classic_backend=None)
 
     def start(self, context: StepContext) -> Stepper[RigidMoment]:
-        """A stepper for a run.
-
-        Raises
-        ------
-        Unsupported : a scene with bonds.
-        """
+        """A stepper for a run; scenes with bonds are refused."""
         checks.instance("context", context, StepContext)
         solver = resolved("backend", self.backend or FIRST_BACKEND)
         return ContactDynamics(context, self, StepProblems(context, self, solver))
@@ -64,6 +59,8 @@ class ClassicSteps(ContactSettings):
 @dataclass(frozen=True, kw_only=True)
 class CompatibleSteps(ContactSettings):
     """Compatible contact dynamics: classic motion, forces of the rigid limit of elastic contacts.
+
+    Olsen & Kamrin (2018), Algorithm 1.
 
     Parameters
     ----------
@@ -74,10 +71,6 @@ class CompatibleSteps(ContactSettings):
     Raises
     ------
     InvalidInput, BackendUnavailable : a setting that cannot be used.
-
-    Notes
-    -----
-    Olsen & Kamrin (2018), Algorithm 1.
     """
 
     backend: str | Backend = "newton"
@@ -94,12 +87,7 @@ class CompatibleSteps(ContactSettings):
             self._put(closed_tol=checks.tolerance("closed_tol", self.closed_tol))
 
     def start(self, context: StepContext) -> Stepper[RigidMoment]:
-        """A stepper for a run.
-
-        Raises
-        ------
-        Unsupported : a scene with bonds.
-        """
+        """A stepper for a run; scenes with bonds are refused."""
         checks.instance("context", context, StepContext)
         first = resolved("classic_backend", self.classic_backend)
         second = CompatibleForces(resolved("backend", self.backend), self.closed_tol)
@@ -110,6 +98,10 @@ class CompatibleSteps(ContactSettings):
 class FrictionalSteps(ContactSettings):
     """Contact dynamics with friction; without friction it is "classic-cd".
 
+    Materials with rolling or spinning friction resist both by the product cone; "f_r" are their
+    moments. The diagnostics ``carrying`` counts the contacts with a force, and ``sliding`` those of
+    them whose friction is at its limit μ f.
+
     Parameters
     ----------
     law : "coulomb", or "associated" for the convex law, whose sliding contacts separate.
@@ -118,12 +110,6 @@ class FrictionalSteps(ContactSettings):
         directions that these have in space.
     substeps : most parts of a step without a certified answer, a power of two; 1 for no split. The
         diagnostics ``substeps`` counts them.
-
-    Notes
-    -----
-    The diagnostics ``carrying`` counts the contacts with a force, and ``sliding`` those of them
-    whose friction is at its limit μ f. Materials with rolling or spinning friction resist both by
-    the product cone; "f_r" are their moments.
 
     Raises
     ------
@@ -159,12 +145,7 @@ class FrictionalSteps(ContactSettings):
         return {name: getattr(self, name) for name in names}
 
     def start(self, context: StepContext) -> Stepper[RigidMoment]:
-        """A stepper for a run.
-
-        Raises
-        ------
-        Unsupported : a scene with bonds.
-        """
+        """A stepper for a run; scenes with bonds are refused."""
         if checks.instance("context", context, StepContext).friction is None:
             return self.without_friction().start(context)
         solver, second = self._solver, None
@@ -190,11 +171,8 @@ class CompatibleFrictionSteps(FrictionalSteps):
     The motion is that of "contact-dynamics", whose forces are "f_classic". Micro-slip is carried
     from step to step by contact ids, in its directions in space; a new contact starts without
     force. Where contacts slide in a motion by Coulomb's law, the forces of that step are those of
-    Haar and Kármán's principle (``CompatibleFriction``).
-
-    Notes
-    -----
-    The certificate of the forces is the balance of the network, relative to the largest load.
+    Haar and Kármán's principle (``CompatibleFriction``). Their certificate is the balance of the
+    network, relative to the largest load.
     """
 
     name: ClassVar[str] = "compatible-friction"

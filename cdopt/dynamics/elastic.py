@@ -221,8 +221,7 @@ class VelocityVerletSteps(ElasticSettings):
 
         Raises
         ------
-        InvalidInput : a scene without stiffness, or with Newton's restitution; a time step
-            beyond what is stable.
+        InvalidInput : no stiffness, Newton's restitution, or an unstable time step.
         Unsupported : shapes other than spheres and half-spaces.
         """
         friction, dt = self.friction(context), context.dt
@@ -282,12 +281,7 @@ class QuasiStaticSteps(ElasticSettings):
         )
 
     def start(self, context: StepContext) -> Stepper[ElasticMoment]:
-        """A stepper for a run.
-
-        Raises
-        ------
-        InvalidInput : a scene without stiffness, or with Newton's restitution.
-        """
+        """A stepper for a run, of a scene with stiffness and without Newton's restitution."""
         friction, scene = self.friction(context), context.scene
         require_elastic(scene)
         near = VerletList(scene)

@@ -127,8 +127,7 @@ class Measures(Frozen):
 
         Raises
         ------
-        InvalidInput : a frame of another scene, no such forces, or forces that a failed step left
-            unknown.
+        InvalidInput : another scene, no such forces, or forces that a failed step left unknown.
         """
         checks.instance("scene", scene, Scene)
         vectors = checks.instance("frame", frame, Frame).contact_vectors(name)
@@ -147,12 +146,7 @@ class Measures(Frozen):
 
     @classmethod
     def of_rest(cls, scene: Scene, rest: Equilibrium) -> Measures:
-        """Of an equilibrium ``rest`` of the ``scene``.
-
-        Raises
-        ------
-        InvalidInput : an equilibrium of another scene.
-        """
+        """Of an equilibrium ``rest`` of the ``scene``."""
         checks.instance("scene", scene, Scene)
         c = checks.instance("rest", rest, Equilibrium).contacts
         vectors = rest.forces[:, None] * c.normals
@@ -215,11 +209,9 @@ class Measures(Frozen):
         return np.asarray(np.where(full > 0.0, self.f_t / np.where(full > 0.0, full, 1.0), np.nan))
 
     def force_distribution(self, bins: int = 20, component: str = "normal") -> Distribution:
-        """P(f/⟨f⟩) over the contacts that carry a force, with integral one.
+        """P(f/⟨f⟩) over the contacts that carry a force, with integral one, in ``bins`` bins.
 
-        Parameters
-        ----------
-        bins : number of bins. component : "normal" or "tangential" forces, each over its mean.
+        ``component`` is "normal" or "tangential".
 
         Raises
         ------
@@ -247,11 +239,10 @@ class Measures(Frozen):
         """Mean stress (dim, dim), Pa, compression positive.
 
         The formula of Love and Weber, σ = (1/V) Σ l ⊗ f over the contacts, f the force on body j
-        and l the branch from the centre of body i over the contact point to that of body j. A
-        contact with a fixed body, such as a wall, has the branch from the contact point to the
-        free body. For bodies at rest without gravity σ is then the mean stress that the
-        walls impose, exactly: Σ x ⊗ t over the walls' tractions t. With gravity or motion it is
-        that of the contact forces.
+        and l the branch from the centre of body i over the contact point to that of body j, with a
+        fixed body from the contact point. For bodies at rest without gravity it is the mean stress
+        that the walls impose, Σ x ⊗ t over their tractions t. Weber, Bull. Liaison Ponts Chaussées
+        20 (1966); Goldhirsch, Granular Matter 12, 239 (2010), a box coarse-graining.
 
         Parameters
         ----------
@@ -263,11 +254,6 @@ class Measures(Frozen):
         ------
         InvalidInput : a region without volume, or a bad argument.
         Unsupported : a region of a periodic box.
-
-        Notes
-        -----
-        Weber, Bull. Liaison Ponts Chaussées 20 (1966); Goldhirsch, Granular Matter 12, 239
-        (2010), with the box as the coarse-graining function.
         """
         if region is not None and self.box is not None:
             raise Unsupported("the stress of a region", "the scene is in a periodic box")
@@ -284,12 +270,7 @@ class Measures(Frozen):
         return total / checks.scalar("volume", size, above=0.0)
 
     def pressure(self, region: Any = None, volume: float | None = None) -> float:
-        """A dim-th of the trace of ``stress``, Pa, with the same ``region`` and ``volume``.
-
-        Raises
-        ------
-        InvalidInput : as in ``stress``.
-        """
+        """A dim-th of the trace of ``stress``, Pa, with the same ``region`` and ``volume``."""
         return float(np.trace(self.stress(region, volume))) / self.dim
 
     def fabric(self) -> FloatArray:
@@ -361,6 +342,8 @@ class Measures(Frozen):
     ) -> Distribution:
         """g(r) of the centres of free bodies, r in m; one for points placed at random.
 
+        Ohser & Stoyan, Biometrical Journal 23, 523 (1981), with the set covariance of the box.
+
         Parameters
         ----------
         reach : largest r, m; default a third of the region's shortest side, and at most that side;
@@ -373,11 +356,6 @@ class Measures(Frozen):
         ------
         InvalidInput : fewer than two centres, a region without volume, or a reach out of range.
         Unsupported : a box of which only some axes repeat.
-
-        Notes
-        -----
-        Ohser & Stoyan, Biometrical Journal 23, 523 (1981), with the isotropic set covariance of
-        the box.
         """
         x, box, bins = self.x[self.free], self.box, checks.count("bins", bins, _MOST_BINS)
         if box is None:
@@ -479,17 +457,9 @@ def measures(step: ContactStep, f: Any) -> Measures:
 def stress(
     step: ContactStep, f: Any, region: Any = None, volume: float | None = None
 ) -> FloatArray:
-    """Mean stress (dim, dim) of the contacts of a step, Pa, compression positive.
+    """Mean stress (dim, dim) of the contacts of a step, Pa; ``Measures.stress`` has the formula.
 
-    The formula of Love and Weber; see ``Measures.stress``.
-
-    Parameters
-    ----------
-    step, f : as in ``measures``. region, volume : as in ``Measures.stress``.
-
-    Raises
-    ------
-    InvalidInput : as in these.
+    ``step`` and ``f`` (nc,) are as in ``measures``, ``region`` (2, dim) and ``volume`` as there.
     """
     return measures(step, f).stress(region, volume)
 

@@ -58,13 +58,7 @@ class StepContext:
 
 @dataclass(frozen=True)
 class Moment:
-    """The data of a run between two steps; methods add what their next step needs.
-
-    Attributes
-    ----------
-    step : number of steps so far.
-    state : State, at ``step`` times Δt.
-    """
+    """The data of a run after ``step`` steps; methods add what their next step needs."""
 
     step: int
     state: State
@@ -170,14 +164,7 @@ M = TypeVar("M", bound=Moment)
 
 @dataclass(frozen=True)
 class Advance(Generic[M]):
-    """The result of ``advance``.
-
-    Attributes
-    ----------
-    moment : after the steps that were taken.
-    record : of them; None if none was.
-    failure : why the step after them could not be taken; None if it was not tried.
-    """
+    """The ``moment`` and the ``record`` after the steps taken, and the ``failure`` of the next."""
 
     moment: M
     record: StepRecord | None

@@ -145,11 +145,7 @@ class Frame(Frozen):
         return total
 
     def to_frame(self) -> pd.DataFrame:
-        """The contacts as a pandas.DataFrame, a row for each, their ids the index.
-
-        Columns are the bodies ``i`` and ``j``, ``gap`` in m, and the forces by name, vectors as
-        ``f_t.0`` and so on.
-        """
+        """The contacts as a pandas.DataFrame: bodies ``i`` and ``j``, ``gap`` (m), and forces."""
         columns = {"contact": self.contact_ids, "i": self.bodies[:, 0], "j": self.bodies[:, 1]}
         table: dict[str, NDArray[Any]] = {**columns, "gap": self.phi}
         for name, f in self.forces.items():

@@ -116,11 +116,9 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
 
 
 class Trajectory:
-    """Frames and diagnostics of a simulation.
+    """Frames and diagnostics of a simulation, kept in a ``store``, in memory or in a file.
 
-    ``trajectory[k]`` is a Frame, read on demand if the trajectory is in a file; negative
-    numbers count from the end. Iterating goes through the frames. ``store`` keeps them, in memory
-    or in a file.
+    ``trajectory[k]`` is a Frame, read on demand; negative numbers count from the end.
 
     Raises
     ------
@@ -133,12 +131,7 @@ class Trajectory:
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
-        """The trajectory in a file of ``simulate``, also of an unfinished run.
-
-        Raises
-        ------
-        InvalidInput : no such file, or not a trajectory.
-        """
+        """The trajectory in a file of ``simulate``, also of an unfinished run."""
         place = checks.path("path", path)
         return cls(FileStore(place), place)
 
@@ -226,18 +219,11 @@ class Trajectory:
 
     @property
     def joint_forces(self) -> FloatArray:
-        """(frames, nj) N and N·m, reactions of the scene's joints, by its rows.
-
-        Those of the step that led to each frame; zero at the start. ``cdopt.collision.joints``
-        documents the rows.
-        """
+        """(frames, nj) N and N·m, reactions of joints in the step that led to a frame, by rows."""
         return read_only(self._store.array("joint_forces"))
 
     def joints_to_frame(self) -> pd.DataFrame:
-        """Reactions of the joints as a pandas.DataFrame: a row for each frame, the time its index.
-
-        Columns are the rows of the joints by name, N and N·m.
-        """
+        """Reactions of the joints as a pandas.DataFrame, N and N·m, the time its index."""
         scene, reactions = self.scene, self.joint_forces
         rows = joints(scene, scene.initial, self.dt) if reactions.shape[1] else None
         names = [] if rows is None or rows.names is None else rows.names.tolist()

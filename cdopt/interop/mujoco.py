@@ -148,10 +148,6 @@ def contact_forces(model: Any, data: Any, *, margin: float = 0.0) -> tuple[Float
     ``cdopt.audit(step, *contact_forces(model, data))`` checks them. Limits have no tangential
     forces; moments of torsional and rolling friction are left out. Arguments and errors are those
     of ``contact_step``.
-
-    Raises
-    ------
-    InvalidInput, Unsupported : as ``contact_step``.
     """
     margin = checks.not_negative("margin", margin)
     engine, model, now = current(model, data)
@@ -167,20 +163,11 @@ def contact_forces(model: Any, data: Any, *, margin: float = 0.0) -> tuple[Float
 def stiffness(model: Any, data: Any) -> FloatArray:
     """The stiffness K (nc,) of MuJoCo's contacts at rest: f = K |r|, r the overlap.
 
-    The rows are those of ``contact_step`` with no margin. K is in N/m; of a hinge's limit in
-    N·m/rad. Where the impedance changes with depth, K is the secant at the present overlap. With
-    friction K applies to the normal force as long as the contact has no tangential one.
-
-    Parameters
-    ----------
-    model : a mujoco.MjModel. data : a mujoco.MjData of it; neither is written to.
-
-    Raises
-    ------
-    InvalidInput, Unsupported : as in ``contact_step``.
-
-    K = k / R, where k has the impedance in it; a pyramidal cone has such a spring per edge, and
-    they act in parallel.
+    The rows are those of ``contact_step`` with no margin, as are arguments and errors. K is in N/m;
+    of a hinge's limit in N·m/rad. Where the impedance changes with depth, K is the secant at the
+    present overlap. With friction K applies to the normal force as long as the contact has no
+    tangential one. K = k / R, where k has the impedance in it; a pyramidal cone has such a spring
+    per edge, and they act in parallel.
     """
     engine, model, now = current(model, data)
     _refuse_what_pulls(engine, model, now)

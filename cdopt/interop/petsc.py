@@ -208,20 +208,7 @@ class PETSc(NativeBackend):
 
 
 def solve_folder(folder: str | Path, processes: int, time_limit: float = np.inf) -> str | None:
-    """Solve a truss that ``write`` has written; the answer is in its folder.
-
-    Parameters
-    ----------
-    folder : of the truss. processes : as in ``PETSc``. time_limit : s.
-
-    Returns
-    -------
-    Why there is no answer, or None.
-
-    Raises
-    ------
-    BackendUnavailable : PETSc or ``mpiexec`` is not installed.
-    """
+    """Solve a truss that ``write`` has written, within ``time_limit`` s; why there is no answer."""
     missing = why_unavailable()
     if missing is not None:
         raise BackendUnavailable("petsc", missing)

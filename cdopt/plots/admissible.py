@@ -185,8 +185,7 @@ def stiffness_influence(
     """A square for each pair of contacts: the change of force i when contact j gets stiffer.
 
     Colour and number are ∂f_i/∂log k_j of normal forces, in N: the force gained when k_j grows by a
-    small share, over that share. Rows sum to zero: stiffening all contacts together changes
-    nothing.
+    small share, over that share. Rows sum to zero.
 
     Parameters
     ----------
@@ -197,7 +196,6 @@ def stiffness_influence(
     Raises
     ------
     InvalidInput : another number of names.
-    Unsupported : derivatives are one-sided.
     """
     checks.instance("sensitivity", sensitivity, Sensitivity)
     nc, matrix = sensitivity.nc, sensitivity.log_stiffness[:: sensitivity.d]

@@ -244,12 +244,7 @@ class Exploration(Frozen):
 
 
 def check_bodies(scene: Scene) -> None:
-    """Refuse, before its contacts are sought, a scene of too many bodies for a page.
-
-    Raises
-    ------
-    InvalidInput : more bodies that move than contacts that a page shows.
-    """
+    """Refuse a scene of more bodies than a page shows, before its contacts are sought."""
     checks.instance("scene", scene, Scene)
     check_size(int(np.count_nonzero(~scene.bodies.fixed)), 0, "bodies that move")
 
@@ -379,12 +374,7 @@ def _response(step: ContactStep) -> FloatArray:
 
 
 def page(exploration: Exploration | FrictionalExploration) -> str:
-    """The text of a self-contained HTML page.
-
-    Parameters
-    ----------
-    exploration : made by ``of_scene``, ``of_step``, ``of_problem`` or ``of_friction``.
-    """
+    """The text of a self-contained HTML page of an ``exploration``."""
     checks.instance("exploration", exploration, Exploration, FrictionalExploration)
     content, title = exploration.content(), exploration.title
     if isinstance(exploration, FrictionalExploration):
@@ -402,14 +392,5 @@ def page(exploration: Exploration | FrictionalExploration) -> str:
 
 
 def save_page(exploration: Exploration | FrictionalExploration, path: str | Path) -> Path:
-    """Write the page of an exploration to a file.
-
-    Parameters
-    ----------
-    exploration : its data. path : of the page, ``.html``.
-
-    Raises
-    ------
-    InvalidInput : as ``check_page``, or a file that cannot be written.
-    """
+    """Write the page of an ``exploration`` to a file, ``.html``; refused as by ``check_page``."""
     return documents.save_page(page(exploration), path)

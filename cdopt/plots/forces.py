@@ -98,10 +98,7 @@ def bounds_story(
     title: str = "",
     subtitle: str | None = None,
 ) -> Figure:
-    """Undetermined forces, in a picture that suits the number of contacts.
-
-    Up to 12 contacts the interval and every solver's force at each; above, intervals in the
-    order of the compatible forces.
+    """Undetermined forces: the interval at each of up to 12 contacts, or all intervals in order.
 
     Parameters
     ----------

@@ -15,14 +15,7 @@ from cdopt.backends.registry import SOLVERS
 
 @dataclass(frozen=True)
 class Look:
-    """How one backend is drawn.
-
-    Attributes
-    ----------
-    name : as its authors write it.
-    colour : hexadecimal.
-    marker : matplotlib marker, one that is filled: hollow ones mean "not certified".
-    """
+    """How one backend is drawn: its ``name``, ``colour`` (hexadecimal), and a filled ``marker``."""
 
     name: str
     colour: str

@@ -122,8 +122,7 @@ def write_into(path: str | Path, study: Results) -> None:
 
     Raises
     ------
-    InvalidInput : as ``check_into``.
-    SaveFailed : the disk is full or cannot be written.
+    InvalidInput : no text file, no mark in it, one without an end, or with the name of no table.
     """
     path = checks.path("path", path)
     checks.instance("study", study, Results)
@@ -138,13 +137,7 @@ def write_into(path: str | Path, study: Results) -> None:
 
 
 def check_into(path: str | Path, study: Results) -> None:
-    """Check that tables of a study can be written into a Markdown file.
-
-    Raises
-    ------
-    InvalidInput : no such file, one that is no text, no mark in it, a mark without an end, or one
-        with the name of no table.
-    """
+    """Check that tables can be written into a Markdown file; raises as ``write_into``."""
     checks.instance("study", study, Results)
     _marked(checks.path("path", path), tuple(table.name for table in tables(study)))
 
@@ -238,9 +231,7 @@ Panels = dict[str, dict[str, Any]]  # by panel and solver, what is drawn
 def accuracy_against_time(points: dict[str, dict[str, Any]], title: str = "") -> Figure:
     """The residual and time of each solver, a panel for each formulation.
 
-    Parameters
-    ----------
-    points : by formulation and solver, (seconds, residual), joined in this order.
+    ``points`` are (seconds, residual) by formulation and solver, joined in this order.
 
     Raises
     ------

@@ -88,18 +88,8 @@ def load_assembly(
 
     Raises
     ------
-    InvalidInput : a file that is none of these or too large (meshes of more than 32 MiB, lists of
-        more than 16 MiB, 500,000 vertices or triangles, or 50,000 blocks), a block that is not
-        convex or whose mesh is not closed, no density for a free block, no fixed block, or an
-        unknown name.
-
-    >>> import json, pathlib, tempfile, cdopt
-    >>> floor, block = [[-1, -1], [1, -1], [1, 0], [-1, 0]], [[0, 0], [0.4, 0], [0.4, 1], [0, 1]]
-    >>> blocks = [{"vertices": floor, "fixed": True}, {"vertices": block, "density": 2000}]
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "block.json"
-    >>> _ = path.write_text(json.dumps({"blocks": blocks, "friction": 0.6}))
-    >>> round(cdopt.limit_load(cdopt.scene.load(path), [1, 0]).value, 9)
-    0.4
+    InvalidInput : a file that is none of these or too large, a block that is not convex or whose
+        mesh is not closed, no density for a free block, no fixed block, or an unknown name.
     """
     place = checks.path("path", path)
     fixed, up = checks.text("fixed", fixed), checks.text("up", up)

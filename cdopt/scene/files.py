@@ -175,9 +175,7 @@ def _read(path: str | Path, overlaps: str | None) -> Scene:
 
 
 def loads(text: str, source: str = "scene", *, overlaps: str | None = None) -> Scene:
-    """The scene that a text describes; ``source`` names it in messages.
-
-    ``overlaps`` overrides those in the text.
+    """The scene that a text describes, named ``source`` in messages; ``overlaps`` as in ``load``.
 
     Raises
     ------

@@ -378,15 +378,11 @@ class Scene(Frozen):
     def contact_resistance(self, bodies: IntArray) -> FloatArray:
         """(2, nc) coefficients of rolling and spinning friction of contacts, zero if not stated.
 
-        The smaller of the two materials'; where only one is stated, that one.
+        The smaller of the two materials', or the only stated one.
 
         Parameters
         ----------
         bodies : (nc, 2) numbers of the two bodies of each.
-
-        Raises
-        ------
-        InvalidInput : numbers of no bodies.
         """
         numbers = checks.integers("bodies", bodies, (None, 2), at_least=0, below=self.nb)
         rolling = self._of_materials([m.rolling_friction for m in self.materials], np.nan)

@@ -82,31 +82,15 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     turns: ClassVar[bool] = True
 
     def pieces(self, dim: int) -> tuple[Piece, ...]:
-        """Convex pieces about the centre of mass; none for a shape without bounds.
-
-        Raises
-        ------
-        InvalidInput : a shape of another dimension.
-        """
+        """Convex pieces about the centre of mass; none for a shape without bounds."""
         return self._pieces(self._lives_in(dim))
 
     def mass_properties(self, dim: int) -> MassProperties:
-        """Mass properties at density 1, in the coordinates of the shape's fields.
-
-        Raises
-        ------
-        InvalidInput : a shape of another dimension.
-        Unsupported : a shape without bounds.
-        """
+        """Mass properties at density 1, in the coordinates of the fields; none without bounds."""
         return self._mass_properties(self._lives_in(dim))
 
     def measures(self, dim: int) -> ShapeMeasures:
-        """Volume, inertia and extents.
-
-        Raises
-        ------
-        InvalidInput : a shape of another dimension.
-        """
+        """Volume, inertia and extents."""
         return self._measures(self._lives_in(dim))
 
     def _lives_in(self, dim: int) -> int:
@@ -151,12 +135,7 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sphere(Shape, frozen=True, forbid_unknown_fields=True):
-    """A sphere of ``radius`` m; in the plane a disc.
-
-    Raises
-    ------
-    InvalidInput : the radius is not positive.
-    """
+    """A sphere of ``radius`` m, positive; in the plane a disc."""
 
     radius: float
 
@@ -224,11 +203,7 @@ class HalfSpace(Shape, frozen=True, forbid_unknown_fields=True):
 class Box(Shape, frozen=True, forbid_unknown_fields=True):
     """A cuboid about the body's position, in the plane a rectangle; thin ones are rods and plates.
 
-    ``size`` has the full lengths of its edges in m, one per axis of the body's frame.
-
-    Raises
-    ------
-    InvalidInput : a length is not positive.
+    ``size`` has the full lengths of its edges in m, positive, one per axis of the body's frame.
     """
 
     size: Vector
@@ -269,10 +244,6 @@ class Capsule(Shape, frozen=True, forbid_unknown_fields=True):
 
     ``length`` is that of the straight part, between the centres of the ends, and ``radius`` that
     of both, m.
-
-    Raises
-    ------
-    InvalidInput : a number that is not from 1e-30 to 1e30.
     """
 
     radius: float

@@ -146,21 +146,11 @@ class Dofs(Frozen):
         return int(self.body.size)
 
     def gather(self, v: FloatArray) -> FloatArray:
-        """The (nv,) entries of a table like State.v that are degrees of freedom.
-
-        Raises
-        ------
-        InvalidInput : the table is not of State.v's shape.
-        """
+        """The (nv,) entries of a table like State.v that are degrees of freedom."""
         return np.asarray(self._like_state("v", v)[self.body, self.column])
 
     def scatter(self, values: FloatArray, base: FloatArray) -> FloatArray:
-        """A copy of ``base``, a table like State.v, with these (nv,) degrees of freedom in it.
-
-        Raises
-        ------
-        InvalidInput : ``values`` is not (nv,), or ``base`` not of State.v's shape.
-        """
+        """A copy of ``base``, like State.v, with ``values`` (nv,) of degrees of freedom in it."""
         table = np.array(self._like_state("base", base), dtype=np.float64)
         expected = f"real numbers of shape ({self.nv},)"
         table[self.body, self.column] = checks.real("values", values, expected, (self.nv,))

@@ -294,12 +294,8 @@ def choose_backends(
 ) -> tuple[list[str], dict[str, str]]:
     """Available backends that suit a problem, and the others with the reason.
 
-    Parameters
-    ----------
-    contacts : number of contacts.
-    problem_class : "QP" or "SOCP", for solvers reached through CVXPY.
-    kinds : kinds of plain data that one of cdopt's solvers must support.
-    dofs : number of degrees of freedom, which also limits solvers with dense matrices.
+    ``contacts`` and ``dofs`` are its numbers, ``problem_class`` is "QP" or "SOCP", for solvers
+    through CVXPY, and ``kinds`` are those of plain data that cdopt's solvers must support.
     """
     contacts = checks.whole("contacts", contacts, 0)
     dofs = checks.whole("dofs", dofs, 0)

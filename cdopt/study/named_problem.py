@@ -110,21 +110,14 @@ class NamedProblem:
         return ("compare", "classic", "compatible") if self.step.friction is None else LAWS
 
     def without_friction(self) -> NamedProblem:
-        """The derived frictionless problem with only the normal rows; its title states this.
-
-        The same problem where it has no friction.
-        """
+        """The derived frictionless problem with only the normal rows, as its title states."""
         if self.step is None or self.step.friction is None:
             return self
         title = f"{self.title}; derived frictionless problem, normal rows only"
         return dataclasses.replace(self, step=self.step.without_friction(), title=title)
 
     def require_frictionless(self, what: str) -> None:
-        """Refuse a step with friction.
-
-        Parameters
-        ----------
-        what : what has no friction, such as "bounds".
+        """Refuse a step with friction for ``what`` has none, such as "bounds".
 
         Raises
         ------
@@ -137,10 +130,7 @@ class NamedProblem:
             raise Unsupported(what, f"{self.name} has friction", tuple(instead))
 
     def in_order(self, order: NDArray[np.intp]) -> NamedProblem:
-        """The same problem in new objects, its contacts in this ``order`` (nc,).
-
-        Contacts without ids get their numbers, so that starts are matched.
-        """
+        """The same problem in new objects, its contacts, which get ids, in an ``order`` (nc,)."""
         order = checks.integers("order", order, (self.nc,), at_least=0, below=max(self.nc, 1))
         if self.step is not None:
             step = self.step

@@ -34,12 +34,7 @@ _NUMBERS = (
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Records of runs; of equal runs, and of a plugin's versions, the last one counts.
-
-    Attributes
-    ----------
-    records : one for each run.
-    """
+    """``records`` of runs; of equal runs, and of a plugin's versions, the last one counts."""
 
     records: tuple[Record, ...]
 
@@ -96,10 +91,7 @@ class Results:
         return [DEFAULTS, *numbers] if DEFAULTS in tolerances else numbers
 
     def at(self, tolerance: str, form: str | None = None) -> pd.DataFrame:
-        """The plain runs at one ``tolerance``, in one formulation, ``form``, or in all.
-
-        Problems proven infeasible are left out.
-        """
+        """The plain runs at one ``tolerance``, in formulation ``form`` or all; if feasible."""
         checks.text("tolerance", tolerance)
         checks.optional(checks.text, "form", form)
         runs = self.plain
@@ -134,8 +126,7 @@ class Results:
     def certified(self, form: str) -> pd.DataFrame:
         """The plain runs in one formulation that took the least time to a certificate at 1e-6.
 
-        One for each question and solver: of the tolerances asked, the quickest whose answer has no
-        residual above 1e-6. Its ``seconds`` are infinite if there is none, also if refused.
+        One for each question and solver, its ``seconds`` infinite if there is none.
         """
         checks.text("form", form)
         none = self.plain.iloc[:0]

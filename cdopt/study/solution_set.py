@@ -334,10 +334,7 @@ class Comparison(SolutionSet):
 
     @property
     def motion_spread(self) -> float:
-        """How far certified solutions differ in v⁺, each entry in units of its speed.
-
-        For a step known by N and p alone, how far they differ in the rates of their contacts.
-        """
+        """How far certified solutions differ in v⁺, in units of speed; for N and p in rates."""
         if not self.certified:
             return _NAN
         data, iterates = self._data, [s.iterate for s in self.certified if s.iterate is not None]
@@ -350,9 +347,7 @@ class Comparison(SolutionSet):
     def force_spread(self) -> float:
         """How far certified forces differ at one contact, relative to its part's largest force.
 
-        Parts are those of the contact network that share no degree of freedom. Forces too small
-        for the certificate to see count as zero. With friction it is the normal forces, relative
-        to the largest of all.
+        With friction it is the normal forces, relative to the largest of all.
         """
         return super().force_spread
 

@@ -60,12 +60,7 @@ class Table:
         return documents.csv_text(self.header, self.rows)
 
     def save_csv(self, path: str | Path) -> None:
-        """Write the table to a CSV file.
-
-        Raises
-        ------
-        InvalidInput, SaveFailed : the file cannot be written.
-        """
+        """Write the table to a CSV file."""
         write_text(path, self.csv())
 
     def to_frame(self) -> pd.DataFrame:

@@ -46,7 +46,7 @@ def picture(content: bytes, kind: str) -> str:
 
 
 def check_page(path: str | Path) -> Path:
-    """The path of a page, if it can be written.
+    """The path of a page (.html), if it can be written and is no other file.
 
     Raises
     ------

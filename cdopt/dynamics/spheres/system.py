@@ -197,12 +197,7 @@ def system_of(scene: Scene) -> SphereSystem:
 
 
 def is_native(scene: Scene) -> bool:
-    """Whether a scene has no other shapes than spheres and half-spaces.
-
-    Raises
-    ------
-    InvalidInput : no scene.
-    """
+    """Whether a scene has no other shapes than spheres and half-spaces."""
     return bool(_known(checks.instance("scene", scene, Scene)).all())
 
 

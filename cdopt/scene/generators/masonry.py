@@ -41,19 +41,16 @@ def brick_wall(
 ) -> Made:
     """A wall in running bond on a floor: each brick lies half on either brick below.
 
-    Bed joints touch exactly. Bodies are the floor, the walls if there are any, then the bricks by
-    course and x.
+    Bodies are the floor, the walls if there are any, then the bricks by course and x.
 
     Parameters
     ----------
     courses, bricks : number of courses, and of whole bricks in the first.
     ends : "half", with half bricks at both ends of every other course; or "stepped", each course
         one brick shorter than the one below.
-    head_joint : width of the upright joints, m. By default they touch, as bricks laid dry do.
-        In a wall at rest the head joints carry nothing, because nothing presses a course from
-        its ends. Between walls they carry forces where unequal stiffness tilts bricks.
-    walls : upright walls that touch both ends of the first course, so that no brick can slide
-        out along x.
+    head_joint : width of the upright joints, m. By default they touch, as bricks laid dry do; in a
+        wall at rest they then carry nothing, unless walls or unequal stiffness press them.
+    walls : upright walls that touch both ends of the first course.
     size : (dim,) length, depth and height of a brick, m; by default 0.2 × 0.1 × 0.06, in the
         plane without the depth.
     density : kg/m³, in the plane of bricks 1 m deep.
@@ -62,8 +59,7 @@ def brick_wall(
 
     Raises
     ------
-    InvalidInput : more courses than bricks in a stepped wall, or a head joint of half a brick or
-        more.
+    InvalidInput : more courses than bricks in a stepped wall, or a head joint of half a brick.
     """
     stepped = ends == "stepped"
     if stepped and courses > bricks:
@@ -160,17 +156,9 @@ def pulled_brick(
     """A stack of equal boxes, one of which is pulled along x.
 
     The pull is ``ratio`` times the friction that its underside can give, μ W (n − pulled), W the
-    weight of a box. Below one the stack stays at rest if it does not tip. From one to two the
-    pulled box moves those above with it, and above two it slides out from under them.
-
-    Parameters
-    ----------
-    n : number of boxes. pulled : number of the pulled one, from 0, the lowest.
-    ratio : of the pull to the friction below. mu : friction coefficient.
-
-    Raises
-    ------
-    InvalidInput : pulled is not a number below n.
+    weight of a box. From one to two the pulled box moves those above with it, and above two it
+    slides out from under them. ``n`` boxes, ``pulled`` the number of that one, from 0, the lowest;
+    ``mu`` is the friction coefficient.
     """
     which, sides = checks.whole("pulled", pulled, 0, n - 1), edges(None, _BOX, dim)
     density, height = 1000.0, 0.5 * float(sides[-1])
@@ -201,10 +189,9 @@ def brick_on_two_bricks(
     power: float = 2.0,
     restitution: float = 0.0,
 ) -> Made:
-    """A brick across two others, with four contact points on either, in the plane two.
+    """A rigid brick across two others, with four contact points on either, in the plane two.
 
-    The upper brick is rigid. Bodies are the left, the right and the upper brick, and the floor
-    if there is one.
+    Bodies are the left, the right and the upper brick, and the floor if there is one.
 
     Parameters
     ----------
@@ -365,9 +352,8 @@ def arch_without_keystone(
     Parameters
     ----------
     voussoirs : odd number of wedges, with the keystone. mu : friction coefficient.
-    angle : of the joints at the abutments from the upright, rad.
+    angle : of the joints at the abutments from the upright, rad. dim : 2, or 3 with 0.2 m of depth.
     keystone : whether it is still there; the arch is then stable.
-    dim : 2 in the plane; 3 in space, 0.2 m deep.
 
     Raises
     ------

@@ -56,7 +56,8 @@ def pyramid(
 ) -> Made:
     """The cannonball pyramid: a square pile of spheres, its base fixed, dropped layer by layer.
 
-    Layer j is lifted by j × ``separation`` radii, which opens every gap between layers.
+    Layer j is lifted by j × ``separation`` radii, which opens every gap between layers. Olsen &
+    Kamrin (2018), section 8.2.
 
     Parameters
     ----------
@@ -66,10 +67,6 @@ def pyramid(
         ``modulus_ratio`` times as stiff. Spheres are numbered by layer, then y, then x.
     separation : in radii; 0 is the settled pile.
     diameter : m. density : kg/m³. young, poisson : modulus, Pa, and ratio of the softer species.
-
-    Notes
-    -----
-    Olsen & Kamrin (2018), section 8.2.
     """
     centres, layers = pyramid_positions(n)
     centres = centres * diameter
@@ -168,9 +165,7 @@ def random_packing(
     power: float = 2.0,
     seed: int = 0,
 ) -> Made:
-    """Spheres of random sizes, loose and apart, that fall into a box or onto a floor.
-
-    They start on a lattice wide enough for the largest, each shaken within its cell.
+    """Spheres of random sizes, loose on a lattice, that fall into a box or onto a floor.
 
     Parameters
     ----------
@@ -206,19 +201,16 @@ def polyhedra_pile(
 ) -> Made:
     """Random convex polyhedra, turned at random, apart, that fall into a box or onto a floor.
 
-    Each is the convex hull of points on a sphere, its radius R drawn evenly. They start on a
-    lattice wide enough for the largest, each shaken within its cell. Bodies are the floor, the
-    walls, then the polyhedra by height.
+    Each is the convex hull of points on a sphere. Bodies are the floor, the walls, then the
+    polyhedra by height.
 
     Parameters
     ----------
     n : number of polyhedra. corners : of each.
-    radius, spread : R is drawn evenly from radius × (1 ± spread), m.
-    across : cells along each horizontal side.
-    walls : upright walls around the lattice; without, the floor alone.
+    radius, spread : of the spheres, drawn evenly from radius × (1 ± spread), m.
+    across, walls, seed : as in ``random_packing``.
     density : kg/m³. materials : taken in turn by the polyhedra.
     power : exponent of the contact law. restitution : Newton's e.
-    seed : of the random numbers; the same seed gives the same scene.
     """
     random = np.random.default_rng(seed)
     lattice = loose(n, 3, radius, spread, across, random)
@@ -249,14 +241,10 @@ def polygon_packing(
 ) -> Made:
     """Random convex polygons, apart, that fall between two walls or onto a floor, in the plane.
 
-    The corners of each lie on a circle, its radius R drawn evenly. Bodies are the floor, the
-    walls, then the polygons by height.
-
-    Parameters
-    ----------
-    n, corners, radius, spread, across, walls, materials, power, restitution, seed : as in
-        ``polyhedra_pile``.
-    density : kg/m³, of polygons 1 m deep.
+    The corners of each lie on a circle. Bodies are the floor, the walls, then the polygons by
+    height. ``density`` is that of polygons 1 m deep; ``n``, ``corners``, ``radius``, ``spread``,
+    ``across``, ``walls``, ``materials``, ``power``, ``restitution`` and ``seed`` are as in
+    ``polyhedra_pile``.
     """
     random = np.random.default_rng(seed)
     lattice = loose(n, 2, radius, spread, across, random)
@@ -320,6 +308,7 @@ def grain_column(
 
     They start on a lattice, a little apart. For a column at rest let them settle behind the
     ``gate``, and go on from there: ``from_positions`` takes their places, without the gate.
+    Lajeunesse, Monnier & Homsy, Phys. Fluids 17, 103302 (2005).
 
     Parameters
     ----------
@@ -327,11 +316,6 @@ def grain_column(
     radius, spread : radii are drawn evenly from radius × (1 ± spread), m.
     mu : friction coefficient. seed : of the random numbers.
     gate : a wall at the other side of the column too. In space there are walls in front and behind.
-
-    Notes
-    -----
-    Lajeunesse, Monnier & Homsy, Phys. Fluids 17, 103302 (2005); Lube et al., Phys. Rev. E 72,
-    041301 (2005).
     """
     across = max(1, round((n / aspect) ** (1.0 / dim)))
     lattice = loose(n, dim, radius, spread, across, np.random.default_rng(seed))

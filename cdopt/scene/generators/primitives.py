@@ -119,10 +119,8 @@ def incline(
 ) -> Made:
     """A box of 1 kg at rest on an incline of tan θ = ``ratio`` μ: it slides where that is above 1.
 
-    ``mu`` is the friction coefficient, ``dim`` 2 in the plane and 3 in space.
-
-    The box is 0.2 m long and 0.1 m high, so that it slides before it tips where μ < 2. In a step
-    of Δt it sticks, or slides down at Δt g (sin θ − μ cos θ).
+    ``mu`` is the friction coefficient, ``dim`` 2 in the plane and 3 in space. In a step of Δt the
+    box sticks, or slides down at Δt g (sin θ − μ cos θ).
 
     Raises
     ------
@@ -204,18 +202,15 @@ def beam(
 ) -> Made:
     """A rigid platform of 10 N dropped onto fixed supports at 0, 1/2 and 1 m.
 
+    Olsen & Kamrin (2018), section 8.1.
+
     Parameters
     ----------
     middle_stiffness : of the middle support, relative to the others. Settled Hooke contacts
         carry (1, k, 1) 10 N / (2 + k).
     dim : in space, two rows of three supports share the load, for on one row it would roll off.
     support_radius : m. The platform overhangs the outer supports by as much.
-    drop : height of the fall, in radii.
-    power : exponent of the contact law.
-
-    Notes
-    -----
-    Olsen & Kamrin (2018), section 8.1.
+    drop : height of the fall, in radii. power : exponent of the contact law.
     """
     rows = {"": 0.0} if dim == 2 else {" front": -0.2, " back": 0.2}
     supports = [
