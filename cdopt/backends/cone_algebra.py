@@ -79,27 +79,21 @@ class HalfLineScaling(Scaling):
         self.D = np.zeros(0)
 
     def soften(self, give: FloatArray) -> None:
-        """D = f / (s + f give) (rows,)."""
         self.D = self.f / (self.s + self.f * give)
 
     def stiff(self, x: FloatArray) -> FloatArray:
-        """D x."""
         return self.D * x
 
     def aimed(self, target: FloatArray) -> FloatArray:
-        """target / f."""
         return target / self.f
 
     def second(self, df: FloatArray, ds: FloatArray) -> FloatArray:
-        """df ds."""
         return df * ds
 
     def identity(self, value: float) -> FloatArray | float:
-        """``value``, zero on lines."""
         return value if self.lines is None else np.where(self.lines, 0.0, value)
 
     def length(self, df: FloatArray, ds: FloatArray) -> float:
-        """The smaller of both."""
         if self.lines is None:
             return min(to_zero(self.f, df), to_zero(self.s, ds))
         at = ~self.lines
@@ -163,7 +157,6 @@ class ConeScaling(Scaling):
                 eigenvalue[self.lines] = on_lines / most
 
     def stiff(self, x: FloatArray) -> FloatArray:
-        """(W² + give)⁻¹ x (rows,)."""
         return self._mapped(x.reshape(self.f.shape), *self.soft).ravel()
 
     def root(self) -> FloatArray:
@@ -184,7 +177,6 @@ class ConeScaling(Scaling):
         return out
 
     def aimed(self, target: FloatArray) -> FloatArray:
-        """W (λ \\ target) (rows,)."""
         x, t = self.scaled, target.reshape(self.f.shape)
         out = np.empty_like(t)
         out[:, 0] = np.sum(_reflected(x) * t, axis=1) / _determinant(x)
@@ -192,19 +184,16 @@ class ConeScaling(Scaling):
         return self._on_cones(self._times(out))
 
     def second(self, df: FloatArray, ds: FloatArray) -> FloatArray:
-        """(W df) ∘ (W⁻¹ ds) (rows,)."""
         shape = self.f.shape
         products = _product(self._times(df.reshape(shape)), self._over(ds.reshape(shape)))
         return self._on_cones(products)
 
     def identity(self, value: float) -> FloatArray:
-        """``value`` on normal rows."""
         out = np.zeros(self.f.shape)
         out[:, 0] = value
         return self._on_cones(out)
 
     def length(self, df: FloatArray, ds: FloatArray) -> float:
-        """The smaller of both."""
         if self.lines is not None:
             df, ds = (self._on_cones(x.reshape(self.f.shape).copy()) for x in (df, ds))
         return min(_to_boundary(self.f, df), _to_boundary(self.s, ds))

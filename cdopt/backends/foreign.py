@@ -73,12 +73,10 @@ class Foreign(ThroughCVXPY):
 
     @property
     def compiled_by(self) -> Any:
-        """The object that CVXPY compiles for."""
         return self.instance
 
     @property
     def capability(self) -> Capability:
-        """What its class declares; it takes no start."""
         cones = SOC in self.instance.SUPPORTED_CONSTRAINTS
         quadratic = cones or self.instance.supports_quad_obj()
         return Capability(frozenset(["QP"] * quadratic + ["SOCP"] * cones))

@@ -234,7 +234,6 @@ class HalfLineSweeps(Sweeps):
         self.loop = partial(in_threads, gauss_seidel) if threads else gauss_seidel
 
     def renewed(self) -> float:
-        """The natural residual."""
         self.y = self.factors.scatter.transposed_times(self.f)
         gap = self.factors.gather.times(self.y) + self.p
         return natural_residual(self.factors.diagonal, gap, self.f, self.lines)

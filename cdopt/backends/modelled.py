@@ -260,12 +260,10 @@ class Direct(ThroughCVXPY):
 
     @property
     def capability(self) -> Capability:
-        """What the solver can take; it takes no start."""
         return Capability(classes=registry.capability(self.solver).classes)
 
     @property
     def compiling(self) -> Mapping[str, Any]:
-        """Settings that CVXPY compiles with."""
         return SOLVERS[self.solver].direct_options
 
     def _call(self, compiled: Compiled, start: Any, options: dict[str, Any], verbose: bool) -> Any:

@@ -125,16 +125,13 @@ class ElasticNewton(SemismoothNewton):
         return f
 
     def force(self, g: FloatArray) -> FloatArray:
-        """w′(−g)."""
         return self.law.force(-g)
 
     def power(self, at: Point, rate: FloatArray) -> Callable[[float], float]:
-        """−f(g + t rate)ᵀ rate."""
         force, c, motion = self.law.force, -at.g, -rate
         return lambda t: float(force(c + t * motion) @ motion)
 
     def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
-        """The largest entry of the balance."""
         return _size(balance)
 
     def direction(self, at: Point) -> FloatArray | None:
@@ -198,11 +195,9 @@ class SlidingNewton(ElasticNewton):
         self.sliders = sliders
 
     def normal(self, f: FloatArray) -> FloatArray:
-        """(nc,) the normal ones of the forces."""
         return self.problem.table(f)[:, 0].copy()
 
     def power(self, at: Point, rate: FloatArray) -> Callable[[float], float]:
-        """−f(g + t rate)ᵀ rate."""
         return SemismoothNewton.power(self, at, rate)
 
     def _tried(self, g: FloatArray) -> FloatArray:
@@ -210,7 +205,6 @@ class SlidingNewton(ElasticNewton):
         return -self.sliders.growth[:, None] * self.problem.table(g)[:, 1:]
 
     def force(self, g: FloatArray) -> FloatArray:
-        """w′(−g_n), and the sliders' forces."""
         f = np.empty((self.problem.nc, self.problem.d))
         f[:, 0] = self.law.force(-self.problem.table(g)[:, 0])
         f[:, 1:] = cut(self._tried(g), self.sliders.cap)[0]
@@ -227,7 +221,6 @@ class SlidingNewton(ElasticNewton):
         return problem.error(balance / np.maximum(noise, 1.0))
 
     def direction(self, at: Point) -> FloatArray | None:
-        """With a block of stiffness for each contact."""
         y, (nc, d) = self._tried(at.g), (self.problem.nc, self.problem.d)
         length, share = np.linalg.norm(y, axis=1), cut(y, self.sliders.cap)[1]
         way = y / np.where(length > 0.0, length, 1.0)[:, None]
@@ -248,7 +241,6 @@ class SlidingNewton(ElasticNewton):
         return self.at(at.w + t * d)
 
     def refused(self) -> bool:
-        """Round-off."""
         return False
 
     def stalled(self) -> bool:

@@ -163,11 +163,9 @@ class _Pushes(SemismoothNewton):
         self.f, self.sigma, self.last, self.full = f, sigma, last, False
 
     def force(self, g: FloatArray) -> FloatArray:
-        """(f_k − σ g)₊ (nc,), and f_k − σ g of lines."""
         return np.maximum(self.f - self.sigma * g, self.problem.floor)
 
     def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
-        """The largest entry of the balance over the inertia there."""
         return self.problem.error(balance)
 
     def stalled(self) -> bool:
@@ -175,7 +173,6 @@ class _Pushes(SemismoothNewton):
         return self.full and self.history[-1] > 0.5 * self.history[-2]
 
     def direction(self, at: Point) -> FloatArray:
-        """By the system of the contacts that push."""
         tol = 1e-12 if self.sigma >= _DIRECT_FROM else 1e-3
         return self.last.of(self.sigma, at.f > self.problem.floor).solve(-at.balance, tol)
 
@@ -277,11 +274,9 @@ class ConeNewton(SemismoothNewton):
         return self.last[1]
 
     def force(self, g: FloatArray) -> FloatArray:
-        """P_K(f_k − r g̃) (rows,)."""
         return self.cones.project(self._aimed(g).ravel())
 
     def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
-        """The norm of the balance, an energy."""
         return math.sqrt((balance * balance) @ self.weight)
 
     def direction(self, at: Point) -> FloatArray | None:
@@ -313,7 +308,6 @@ class ConeNewton(SemismoothNewton):
         return self.backtracked(at, d) if self.shift is None else super().step(at, d)
 
     def power(self, at: Point, rate: FloatArray) -> Callable[[float], float]:
-        """−f(g + t rate)ᵀ rate."""
         y = (self._aimed(at.g) / self.root_r).ravel()
         change = (-self.root_r * rate.reshape(self.f.shape)).ravel()
         return lambda t: self.cones.projected_work(y, change, t)
@@ -327,13 +321,11 @@ class CutNewton(ConeNewton):
     """
 
     def _aimed(self, g: FloatArray) -> FloatArray:
-        """f_k − r g (nc, d)."""
         if g is not self.last[0]:
             self.last = g, self.f - self.r * g.reshape(self.f.shape)
         return self.last[1]
 
     def force(self, g: FloatArray) -> FloatArray:
-        """(rows,)."""
         return self.cones.frictional_cut(self._aimed(g).ravel())
 
     def blocks(self, g: FloatArray) -> tuple[FloatArray, FloatArray]:

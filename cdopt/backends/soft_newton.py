@@ -42,7 +42,6 @@ class SoftNewton(SemismoothNewton):
         self.size_B = abs(problem.net.B)
 
     def force(self, g: FloatArray) -> FloatArray:
-        """P_K(−k g) (rows,)."""
         return self.K.project(-self.k * g)
 
     def share_kept(self, g: FloatArray) -> FloatArray:
@@ -58,7 +57,6 @@ class SoftNewton(SemismoothNewton):
         return self.problem.error(balance / np.maximum(noise, 1.0))
 
     def direction(self, at: Point) -> FloatArray | None:
-        """By factors of S + Gᵀ (k P_K′) G."""
         net = self.problem.net
         H = on_rows(self.K, self.share_kept(at.g)) * self.k[None, :]
         try:

@@ -86,15 +86,12 @@ class SpringNewton(SoftNewton):
             self.K = self.K.in_units(unit)
 
     def force(self, g: FloatArray) -> FloatArray:
-        """The forces (rows,) of springs that would carry −k g."""
         return self.K.frictional_cut(-self.k * g) if self.coulomb else super().force(g)
 
     def share_kept(self, g: FloatArray) -> FloatArray:
-        """The derivative (nc, d, d) of the forces by what springs would carry."""
         return self.K.cut_derivative(-self.k * g) if self.coulomb else super().share_kept(g)
 
     def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
-        """The largest entry of the balance."""
         return float(np.abs(balance).max(initial=0.0))
 
     def held(self, J: sp.csr_array, at: Point) -> sp.csr_array:

@@ -35,7 +35,6 @@ class TiedProblem(NetworkProblem):
 
     @cached_property
     def operator(self) -> TiedNetwork:  # type: ignore[override]
-        """``tied``."""
         return self._parts[1]
 
     @property
@@ -45,7 +44,6 @@ class TiedProblem(NetworkProblem):
         return self.base, self.tied
 
     def residual(self, error: float, gap: FloatArray, f: FloatArray) -> float:
-        """That of the base: rates of copies (rows,) have their sum, forces their mean."""
         base, net = self._parts
         rates = base.table(net.forces(gap))
         rates[:, 0] *= net.copies

@@ -115,7 +115,6 @@ class CompatibleDerivatives(Derivatives):
 
     @property
     def inputs(self) -> Mapping[str, tuple[int, ...]]:
-        """Names of the data that there are derivatives by, with their shapes."""
         return {**self.motion.inputs, **{k: p.shape for k, p in self._of_network.items()}}
 
     @property
@@ -127,7 +126,6 @@ class CompatibleDerivatives(Derivatives):
 
     @cached_property
     def kinks(self) -> tuple[Kink, ...]:
-        """Contacts at a kink of the motion, or of the network."""
         found = {k.contact: k for k in self.motion.kinks}
         if not self.network.smooth:
             for i in self.network.kinks.tolist():

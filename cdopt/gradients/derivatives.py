@@ -162,7 +162,6 @@ class StepDerivatives(Derivatives):
 
     @property
     def inputs(self) -> Mapping[str, tuple[int, ...]]:
-        """Names of the data that there are derivatives by, with their shapes."""
         return {name: p.shape for name, p in self.parameters.known.items()}
 
     @property
@@ -174,7 +173,6 @@ class StepDerivatives(Derivatives):
 
     @property
     def kinks(self) -> tuple[Kink, ...]:
-        """Contacts at which derivatives depend on the direction."""
         margins = dict.fromkeys(self.tangent.kinks.tolist(), self.tangent.margin)
         margins |= {i: self._approach for i in self._rebounds.tolist() if i not in margins}
         return tuple(Kink(i, float(margins[i][i])) for i in sorted(margins))

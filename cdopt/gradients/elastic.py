@@ -124,7 +124,6 @@ class VariationalDerivatives(Derivatives):
 
     @property
     def inputs(self) -> Mapping[str, tuple[int, ...]]:
-        """Names of the data that there are derivatives by, with their shapes."""
         nv = self.step.nv
         own = {"mom": (nv,), "M": (nv, nv), "damping_matrix": (nv, nv), "dt": ()}
         return {**own, **{name: p.shape for name, p in self.parameters.known.items()}}
@@ -137,7 +136,6 @@ class VariationalDerivatives(Derivatives):
 
     @property
     def kinks(self) -> tuple[Kink, ...]:
-        """Contacts at which derivatives depend on the direction."""
         margin = self.tangent.margin
         return tuple(Kink(int(i), float(margin[i])) for i in self.tangent.kinks)
 

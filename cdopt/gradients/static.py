@@ -42,7 +42,6 @@ class TrussDerivatives(Derivatives):
 
     @property
     def inputs(self) -> Mapping[str, tuple[int, ...]]:
-        """Names of the data that there are derivatives by, with their shapes."""
         nc, nv = self.B.shape
         each = dict.fromkeys(self._each, (nc,))
         return {"B": (nc, nv), self._load: (nv,), **each, "power": ()}

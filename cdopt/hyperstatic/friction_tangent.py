@@ -49,7 +49,6 @@ class FrictionTangent(Tangent):
 
     @property
     def label(self) -> str:
-        """How many contacts slip, and by which flow."""
         return f"{int(self._slipping[0].sum())} slip, {self.solution.label}"
 
     @property
@@ -59,7 +58,6 @@ class FrictionTangent(Tangent):
 
     @cached_property
     def springs(self) -> sp.csr_array:
-        """S D (rows, rows)."""
         network = self.network
         places = (np.arange(network.nc), np.arange(network.nc + 1))
         blocks = sp.bsr_array((self._state[1] * network.D[:, None, :], *places))
@@ -75,7 +73,6 @@ class FrictionTangent(Tangent):
         return np.asarray(change.reshape(e.shape))
 
     def pull(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By e (rows, …) and by F̃ (nv, …)."""
         B, bent, inverse = self._linear
         flat = weights.reshape(weights.shape[0], -1)
         motion = inverse.T @ (bent.T @ flat)
@@ -84,7 +81,6 @@ class FrictionTangent(Tangent):
         return np.asarray(flat - B @ motion).reshape(weights.shape), by_load.reshape(shape)
 
     def along(self, e: FloatArray, load: FloatArray | None) -> FloatArray:
-        """df (rows,) N."""
         result = self.push(e, load)
         if load is not None:
             scaled = load / self.network.reach

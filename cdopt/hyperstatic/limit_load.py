@@ -172,7 +172,6 @@ class LimitLoad(Certified):
 
     @property
     def summary(self) -> str:
-        """The result in a sentence or two."""
         assumed = "" if self.model is None else self.model.assumption
         if self.mechanism is None:
             return f"No multiple of the live load is too large: forces balance it alone.{assumed}"
@@ -190,7 +189,6 @@ class LimitLoad(Certified):
         return text + assumed
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is infinite is None."""
         finite = self.mechanism is not None
         return {
             "value": self.value if finite else None,

@@ -87,14 +87,12 @@ class Settlement(Certified):
 
     @property
     def summary(self) -> str:
-        """The result in a sentence or two."""
         widest = float(self.rates[:, 0].max(initial=0.0))
         text = f"{count(int(self.cracks.sum()), 'contact')} of {self.step.nc:,} open, by at most "
         text += f"{short(widest, 4)} m; the weights release {short(self.energy, 4)} J. "
         return text + self._certificate() + ("" if self.model is None else self.model.assumption)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         return {**super().as_dict(), "rates": self.rates, "energy": self.energy}
 
     def __repr__(self) -> str:

@@ -80,7 +80,6 @@ class TrussTangent(Tangent):
 
     @property
     def label(self) -> str:
-        """The power of the contacts."""
         return f"p = {self._law.power:g}"
 
     @property
@@ -90,14 +89,12 @@ class TrussTangent(Tangent):
 
     @cached_property
     def springs(self) -> sp.csr_array:
-        """S D (nc, nc), diagonal."""
         f, slope = np.asarray(self.solution.f), np.zeros(self.nc)
         c = np.where(self._loaded, self._law.overlap(f), 1.0)
         slope[self.contacts] = np.where(self._loaded, self._law.tangent(c), 0.0)
         return sp.csr_array(sp.diags_array(slope))
 
     def push(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:
-        """df (nc, …) N."""
         unit = self.truss.data.force
         source = (e[self.contacts].T / unit).T
         scaled = 0.0 if load is None else (load[self._scaled.used].T / self._load_unit).T

@@ -28,7 +28,6 @@ class Boxes(Cones):
         self.nc, self.d, self.mu = int(self.most.size), 1, np.zeros(self.most.size)
 
     def opening(self, g: FloatArray) -> FloatArray:
-        """−|g|: friction resists every rate."""
         return -np.abs(g)
 
     def dual_distance(self, g: FloatArray) -> FloatArray:
@@ -44,25 +43,19 @@ class Boxes(Cones):
         return self.most * np.abs(g)
 
     def take(self, contacts: IntArray) -> Boxes:
-        """The boxes of these rows (n,)."""
         return Boxes(self.most[contacts])
 
     def in_units(self, unit: FloatArray) -> Boxes:
-        """The boxes of forces over each ``unit`` (rows,)."""
         return Boxes(self.most / unit)
 
     def project(self, y: FloatArray) -> FloatArray:
-        """y (rows,) cut to the boxes."""
         return np.clip(y, -self.most, self.most)
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
-        """One inside the boxes, (rows, 1, 1) at y (rows,)."""
         return np.where(np.abs(y) < self.most, 1.0, 0.0)[:, None, None]
 
     def margin(self, y: FloatArray) -> FloatArray:
-        """(nc,) distance of y (rows,) from the ends of the boxes."""
         return np.abs(np.abs(y) - self.most)
 
     def projection_by_mu(self, y: FloatArray) -> FloatArray:
-        """Zeros, at y (rows,)."""
         return np.zeros(y.size)

@@ -34,40 +34,33 @@ class Product(Cones):
 
     @property
     def kinds(self) -> dict[str, frozenset[str]]:
-        """Those of the parts that have cones."""
         return {name: traits for p in self.parts if p.nc for name, traits in p.kinds.items()}
 
     @property
     def moments(self) -> BoolArray:
-        """(rows,) those of each part."""
         return np.concatenate([np.zeros(0, dtype=bool), *(p.moments for p in self.parts)])
 
     @property
     def bilateral(self) -> BoolArray:
-        """(nc,) that of each part."""
         return np.concatenate([np.zeros(0, dtype=bool), *(p.bilateral for p in self.parts)])
 
     @property
     def polyhedral(self) -> bool:
-        """Whether all parts are."""
         return all(p.polyhedral for p in self.parts)
 
     @property
     def lorentz(self) -> tuple[sp.csr_array, list[int]]:
-        """Those of each part."""
         each = [p.lorentz for p in self.parts]
         sizes = [size for _, sizes in each for size in sizes]
         return sp.csr_array(sp.block_diag([R for R, _ in each], format="csr")), sizes
 
     @cached_property
     def ends(self) -> IntArray:
-        """(nc + 1,) the rows of contact i are those from ends[i] to ends[i + 1]."""
         counts = [np.full(p.nc, p.d, dtype=np.int64) for p in self.parts]
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate(counts))])
 
     @property
     def rows(self) -> int:
-        """Number of rows of all contacts."""
         return int(self.ends[-1])
 
     def _split(self, rows: FloatArray) -> list[FloatArray]:
@@ -80,48 +73,38 @@ class Product(Cones):
         return self._joined([getattr(p, name)(piece) for p, piece in pieces])
 
     def table(self, rows: FloatArray) -> FloatArray:
-        """Values of the rows as one line a contact (nc, d), zero where it has fewer."""
         table = np.zeros((self.nc, self.d))
         table[self.contact, np.arange(rows.size) - self.ends[self.contact]] = rows
         return table
 
     def normal(self, rows: FloatArray) -> FloatArray:
-        """(nc,) the values of the normal rows."""
         return rows[self.ends[:-1]]
 
     def sizes(self, rows: FloatArray) -> FloatArray:
-        """(nc,) Euclidean norm of the rows of each contact."""
         return self._of_each("sizes", rows)
 
     def total(self, rows: FloatArray) -> FloatArray:
-        """(nc,) sum of the rows of each contact."""
         return self._of_each("total", rows)
 
     def largest(self, rows: FloatArray) -> FloatArray:
-        """(nc,) the largest of the rows of each contact."""
         return self._of_each("largest", rows)
 
     def on_rows(self, values: FloatArray) -> FloatArray:
-        """Values of the contacts (nc,) on each of their rows (rows,)."""
         return values[self.contact]
 
     def opening(self, g: FloatArray) -> FloatArray:
-        """(nc,) how fast contacts open at rates g (rows,)."""
         return self._of_each("opening", g)
 
     @property
     def sensitivity(self) -> FloatArray:
-        """(nc,) that of each part."""
         return self._joined([p.sensitivity for p in self.parts])
 
     @property
     def stretch(self) -> FloatArray:
-        """(rows,) that of each part."""
         return self._joined([p.stretch for p in self.parts])
 
     @property
     def rules(self) -> tuple[Rules, FloatArray]:
-        """Those of each part, (nc, d) filled with zeros."""
         rules, mu, at = np.zeros((self.nc, self.d), dtype=np.int8), np.zeros((self.nc, self.d)), 0
         for p in self.parts:
             rules[at : at + p.nc, : p.d], mu[at : at + p.nc, : p.d] = p.rules
@@ -137,25 +120,20 @@ class Product(Cones):
         return Product(*(p.take(i) for p, i in zip(self.parts, inside, strict=True)))
 
     def in_units(self, unit: FloatArray) -> Product:
-        """The cones of forces over each ``unit`` (rows,)."""
         pieces = zip(self.parts, self._split(unit), strict=True)
         return Product(*(p.in_units(u) for p, u in pieces))
 
     def project(self, y: FloatArray) -> FloatArray:
-        """The nearest point of K to y (rows,)."""
         return self._of_each("project", y)
 
     def takes_units(self, unit: FloatArray) -> BoolArray:
-        """(nc,) whether ``in_units`` takes each ``unit`` (rows,)."""
         pieces = zip(self.parts, self._split(unit), strict=True)
         return np.concatenate([np.zeros(0, dtype=bool), *(p.takes_units(u) for p, u in pieces)])
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
-        """An element (nc, d, d) of its generalised derivative at y (rows,), filled with zeros."""
         return self._blocks("projection_derivative", y, (self.d, self.d))
 
     def projection_root(self, y: FloatArray) -> FloatArray:
-        """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
         return self._blocks("projection_root", y, (self.d, self.d))
 
     def _blocks(self, name: str, rows: FloatArray, shape: tuple[int, ...]) -> FloatArray:
@@ -168,46 +146,36 @@ class Product(Cones):
         return result
 
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
-        """That of each part, of forces ``tried`` (rows,)."""
         return self._of_each("frictional_cut", tried)
 
     def cut_derivative(self, tried: FloatArray) -> FloatArray:
-        """An element (nc, d, d) of its generalised derivative, filled with zeros."""
         return self._blocks("cut_derivative", tried, (self.d, self.d))
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
-        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
         pieces = zip(self.parts, self._split(y), self._split(change), strict=True)
         return sum(p.projected_work(a, b, t) for p, a, b in pieces)
 
     def margin(self, y: FloatArray) -> FloatArray:
-        """(nc,) that of each part, of y (rows,)."""
         return self._of_each("margin", y)
 
     def projection_by_mu(self, y: FloatArray) -> FloatArray:
-        """(rows,) that of each part, at y (rows,)."""
         return self._of_each("projection_by_mu", y)
 
     def shift_by_mu(self, g: FloatArray) -> FloatArray:
-        """(nc,) that of each part, at rates g (rows,)."""
         return self._of_each("shift_by_mu", g)
 
     def natural_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
-        """(rows,) that of each part, of f (rows,), g (rows,) and ``mobility`` (nc,)."""
         weights = np.split(mobility, np.cumsum([p.nc for p in self.parts])[:-1])
         pieces = zip(self.parts, self._split(f), self._split(g), weights, strict=True)
         return self._joined([p.natural_map(a, b, w) for p, a, b, w in pieces])
 
     def shift(self, g: FloatArray) -> FloatArray:
-        """(nc,) de Saxcé's shift of the normal rates."""
         return self._of_each("shift", g)
 
     def shift_gradient(self, g: FloatArray) -> FloatArray:
-        """(nc, d) derivative of ``shift`` at rates g (rows,)."""
         return self._blocks("shift_gradient", g, (self.d,))
 
     def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
-        """(rows,) of each part."""
         of_each = np.split(mobility, np.cumsum([p.nc for p in self.parts])[:-1])
         pieces = zip(self.parts, self._split(f), self._split(g), of_each, strict=True)
         return self._joined([p.coulomb_map(*given) for p, *given in pieces])
@@ -244,74 +212,57 @@ class Filled(Cones):
 
     @property
     def kinds(self) -> dict[str, frozenset[str]]:
-        """Those of the cones."""
         return self.cones.kinds
 
     @property
     def bilateral(self) -> BoolArray:
-        """(nc,) those of the cones."""
         return self.cones.bilateral
 
     @property
     def sensitivity(self) -> FloatArray:
-        """(nc,) that of the cones."""
         return self.cones.sensitivity
 
     @property
     def stretch(self) -> FloatArray:
-        """(rows,) that of the cones."""
         return self.fill(self.cones.stretch)
 
     @property
     def rules(self) -> tuple[Rules, FloatArray]:
-        """Those of the cones."""
         return self.cones.rules
 
     def take(self, contacts: IntArray) -> Filled:
-        """Those of these contacts (n,)."""
         return Filled(self.cones.take(contacts))
 
     def in_units(self, unit: FloatArray) -> Filled:
-        """The cones of forces over each ``unit`` (rows,)."""
         return Filled(self.cones.in_units(unit[self.rows_there]))
 
     def project(self, y: FloatArray) -> FloatArray:
-        """The nearest point of K to y (rows,)."""
         return self.fill(self.cones.project(y[self.rows_there]))
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
-        """An element (nc, d, d) of its generalised derivative at y (rows,)."""
         return self.cones.projection_derivative(y[self.rows_there])
 
     def projection_root(self, y: FloatArray) -> FloatArray:
-        """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
         return self.cones.projection_root(y[self.rows_there])
 
     def margin(self, y: FloatArray) -> FloatArray:
-        """(nc,) that of the cones, of y (rows,)."""
         return self.cones.margin(y[self.rows_there])
 
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
-        """That of the cones, of forces ``tried`` (rows,)."""
         return self.fill(self.cones.frictional_cut(tried[self.rows_there]))
 
     def cut_derivative(self, tried: FloatArray) -> FloatArray:
-        """An element (nc, d, d) of its generalised derivative at ``tried`` (rows,)."""
         return self.cones.cut_derivative(tried[self.rows_there])
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
-        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
         return self.cones.projected_work(y[self.rows_there], change[self.rows_there], t)
 
     def shift(self, g: FloatArray) -> FloatArray:
-        """(nc,) de Saxcé's shift of the normal rates g (rows,)."""
         return self.cones.shift(g[self.rows_there])
 
     def shift_gradient(self, g: FloatArray) -> FloatArray:
-        """(nc, d) its derivative at rates g (rows,)."""
         return self.cones.shift_gradient(g[self.rows_there])
 
     def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
-        """(rows,) that of the cones."""
         there = self.rows_there
         return self.fill(self.cones.coulomb_map(f[there], g[there], mobility))

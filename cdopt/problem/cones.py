@@ -295,7 +295,6 @@ class SingleRows(Cones):
         return type(self)(checks.positions("contacts", contacts, self.nc).size)
 
     def projection_by_mu(self, y: FloatArray) -> FloatArray:
-        """Zeros, at y (rows,): there is no friction."""
         return np.zeros(checks.answer("y", y, self.rows).size)
 
 
@@ -306,21 +305,17 @@ class HalfLines(SingleRows):
 
     @property
     def rules(self) -> tuple[Rules, FloatArray]:
-        """Normal rows."""
         return np.full((self.nc, 1), cone_rules.NORMAL, dtype=np.int8), np.zeros((self.nc, 1))
 
     def project(self, y: FloatArray) -> FloatArray:
-        """max(y, 0)."""
         y = checks.answer("y", y, self.rows)
         return np.maximum(y, 0.0)
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
-        """One where y is positive."""
         y = checks.answer("y", y, self.rows)
         return np.where(y > 0.0, 1.0, 0.0)[:, None, None]
 
     def margin(self, y: FloatArray) -> FloatArray:
-        """|y|, of y (rows,)."""
         return np.abs(checks.answer("y", y, self.rows))
 
 
@@ -331,41 +326,32 @@ class Lines(SingleRows):
 
     @property
     def bilateral(self) -> BoolArray:
-        """(nc,) true."""
         return np.ones(self.nc, dtype=bool)
 
     @property
     def lorentz(self) -> tuple[sp.csr_array, list[int]]:
-        """No conditions."""
         return sp.csr_array((0, self.rows)), []
 
     def opening(self, g: FloatArray) -> FloatArray:
-        """−|g|: any motion of a row violates it."""
         return -np.abs(g)
 
     @property
     def rules(self) -> tuple[Rules, FloatArray]:
-        """Free rows."""
         return np.full((self.nc, 1), cone_rules.FREE, dtype=np.int8), np.zeros((self.nc, 1))
 
     def project(self, y: FloatArray) -> FloatArray:
-        """y (rows,) itself."""
         return y.copy()
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
-        """Ones, (rows, 1, 1) at y (rows,)."""
         return np.ones((y.size, 1, 1))
 
     def margin(self, y: FloatArray) -> FloatArray:
-        """Infinite, at y (rows,)."""
         return np.full(y.size, np.inf)
 
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
-        """``tried`` (rows,) itself."""
         return tried.copy()
 
     def cut_derivative(self, tried: FloatArray) -> FloatArray:
-        """Ones, (rows, 1, 1) at ``tried`` (rows,)."""
         return np.ones((tried.size, 1, 1))
 
 
@@ -405,35 +391,29 @@ class FrictionCones(Frictional):
 
     @property
     def polyhedral(self) -> bool:
-        """In the plane."""
         return self.d <= 2
 
     @property
     def sensitivity(self) -> FloatArray:
-        """(nc,) 1 + μ."""
         return 1.0 + self.mu
 
     @property
     def stretch(self) -> FloatArray:
-        """(rows,) 1 on normal rows, μ on tangential ones."""
         stretch = self.mu.repeat(self.d)
         stretch[:: self.d] = 1.0
         return stretch
 
     @property
     def rules(self) -> tuple[Rules, FloatArray]:
-        """One norm of the tangential rows."""
         rules = np.ones((self.nc, self.d), dtype=np.int8)
         rules[:, 0] = cone_rules.NORMAL
         return rules, np.repeat(self.mu[:, None], self.d, axis=1)
 
     def take(self, contacts: IntArray) -> FrictionCones:
-        """The cones of these contacts (n,)."""
         contacts = checks.positions("contacts", contacts, self.nc)
         return FrictionCones(self.mu[contacts], self.d)
 
     def in_units(self, unit: FloatArray) -> FrictionCones:
-        """Cones with μ times the normal ``unit`` (rows,) over the tangential one."""
         unit = checks.answer("unit", unit, self.rows)
         return FrictionCones(self._ratio(unit), self.d)
 
@@ -441,19 +421,15 @@ class FrictionCones(Frictional):
         return self.mu * unit[:: self.d] / unit[1 :: self.d]
 
     def project(self, y: FloatArray) -> FloatArray:
-        """The nearest point of K to y (rows,)."""
         return cone.project(self.table(y), self.mu).ravel()
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
-        """An element (nc, d, d) of its generalised derivative."""
         return cone.projection_derivative(self.table(y), self.mu)
 
     def projection_root(self, y: FloatArray) -> FloatArray:
-        """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
         return cone.projection_root(self.table(y), self.mu)
 
     def margin(self, y: FloatArray) -> FloatArray:
-        """(nc,) distance of y (rows,) from the boundaries of K and of its polar cone."""
         table = self.table(y)
         return cone.margin(table[:, 0], cone.norms(table[:, 1:]), self.mu)
 
@@ -474,19 +450,15 @@ class FrictionCones(Frictional):
         return result.ravel()
 
     def shift_by_mu(self, g: FloatArray) -> FloatArray:
-        """(nc,) ‖g_T‖ of rates g (rows,)."""
         return cone.norms(self.table(g)[:, 1:])
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
-        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
         return cone.projected_work(self.table(y), self.table(change), t, self.mu)
 
     def shift(self, g: FloatArray) -> FloatArray:
-        """(nc,) μ‖g_T‖."""
         return cone.shift(self.table(g), self.mu)
 
     def shift_gradient(self, g: FloatArray) -> FloatArray:
-        """(nc, d) μ g_T/‖g_T‖ on tangential rows."""
         return cone.shift_gradient(self.table(g), self.mu)
 
 
@@ -513,18 +485,15 @@ class FixedFaces(FrictionCones):
         self.status, self.ray = status, np.where((status == SLIDING)[:, None], ray, 0.0)
 
     def take(self, contacts: IntArray) -> FixedFaces:
-        """The faces of these contacts (n,)."""
         contacts = checks.positions("contacts", contacts, self.nc)
         return FixedFaces(self.mu[contacts], self.d, self.status[contacts], self.ray[contacts])
 
     def in_units(self, unit: FloatArray) -> FixedFaces:
-        """Faces of forces over each ``unit`` (rows,)."""
         unit = checks.answer("unit", unit, self.rows)
         table = self.table(unit)
         return FixedFaces(self._ratio(unit), self.d, self.status, self.ray / table * table[:, :1])
 
     def project(self, y: FloatArray) -> FloatArray:
-        """The nearest point of the faces to y (rows,)."""
         tried, f = self.table(y), self.table(super().project(y))
         slides, ray = self.status == SLIDING, self.ray[self.status == SLIDING]
         along = np.maximum(np.sum(ray * tried[slides], axis=1), 0.0) / np.sum(ray**2, axis=1)
@@ -533,7 +502,6 @@ class FixedFaces(FrictionCones):
         return f.ravel()
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
-        """An element (nc, d, d) of its generalised derivative."""
         slope = super().projection_derivative(y)
         slides, ray = self.status == SLIDING, self.ray[self.status == SLIDING]
         on = np.sum(ray * self.table(y)[slides], axis=1) > 0.0
@@ -543,11 +511,9 @@ class FixedFaces(FrictionCones):
         return slope
 
     def projection_root(self, y: FloatArray) -> FloatArray:
-        """F (nc, d, d) with FᵀF = ``projection_derivative`` at y (rows,)."""
         return Cones.projection_root(self, y)
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
-        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
         return Cones.projected_work(self, y, change, t)
 
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
@@ -556,7 +522,6 @@ class FixedFaces(FrictionCones):
         return closed * super().frictional_cut(tried)
 
     def cut_derivative(self, tried: FloatArray) -> FloatArray:
-        """An element (nc, d, d) of its generalised derivative."""
         slope = super().cut_derivative(tried)
         slope[self.status == OPEN] = 0.0
         return slope

@@ -89,11 +89,9 @@ class TwoSidedLaw(PowerLaw):
         return np.where(self.both, law(np.abs(x)), law(x))
 
     def energy(self, c: FloatArray) -> FloatArray:
-        """(k/p) |c|ᵖ in J, for overlaps c (nc,) in m."""
         return self._even(super().energy, c)
 
     def force(self, c: FloatArray) -> FloatArray:
-        """k |c|^(p−1) sign c in N."""
         return self._signed(super().force, c)
 
     def tangent(self, c: FloatArray) -> FloatArray:
@@ -103,11 +101,9 @@ class TwoSidedLaw(PowerLaw):
         return self._even(super().tangent, c)
 
     def conjugate(self, f: FloatArray) -> FloatArray:
-        """Of |f|, for forces f (nc,) in N."""
         return self._even(super().conjugate, f)
 
     def overlap(self, f: FloatArray) -> FloatArray:
-        """(|f|/k)^{1/(p−1)} sign f in m."""
         return self._signed(super().overlap, f)
 
     def slope(self, f: FloatArray, c: FloatArray) -> FloatArray:
@@ -128,23 +124,18 @@ class RowSprings(PowerLaw):
     pulls: ClassVar[bool] = True
 
     def energy(self, c: FloatArray) -> FloatArray:
-        """½ k c² in J, for overlaps c (rows,) in m."""
         return 0.5 * self.stiffness * c * c
 
     def force(self, c: FloatArray) -> FloatArray:
-        """k c in N."""
         return self.stiffness * c
 
     def tangent(self, c: FloatArray) -> FloatArray:
-        """k in N/m."""
         return np.broadcast_to(self.stiffness, c.shape).copy()
 
     def conjugate(self, f: FloatArray) -> FloatArray:
-        """½ f²/k in J."""
         return 0.5 * f * f / self.stiffness
 
     def overlap(self, f: FloatArray) -> FloatArray:
-        """f/k in m."""
         return f / self.stiffness
 
 

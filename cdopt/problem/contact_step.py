@@ -233,7 +233,6 @@ class ContactStep(Step):
 
     @property
     def nv(self) -> int:
-        """Number of free degrees of freedom."""
         return int(self.B.shape[1])
 
     @cached_property

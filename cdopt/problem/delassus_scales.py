@@ -30,17 +30,14 @@ class DelassusScales(StepScales):
 
     @cached_property
     def parts(self) -> Parts:
-        """Independent parts of the contact network."""
         return matrix_parts(self._N, self.problem.cones.contact)
 
     @cached_property
     def bodies(self) -> BodyBlocks:
-        """None."""
         return BodyBlocks(np.zeros(0, dtype=np.int64), 0)
 
     @cached_property
     def dof_speed(self) -> FloatArray:
-        """Without entries: there are no degrees of freedom."""
         return np.zeros(0)
 
     def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
@@ -78,7 +75,6 @@ class DelassusScales(StepScales):
         return local.speed / self.mobility
 
     def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
-        """(parts,) J: of the motion that forces f (rows,) make; there is no ``motion`` (nv,)."""
         return self.local(motion, f).part_energy
 
     @property
@@ -103,7 +99,6 @@ class DelassusScales(StepScales):
         return np.asarray(self._N.diagonal())
 
     def scaled(self) -> ScaledProblem:
-        """The step in units of the forces and speeds of its parts."""
         problem = self.problem
         N = scaled(self._N, problem.force, 1.0 / problem.speed)
         N = sp.csr_array((N + N.T) * 0.5)

@@ -85,7 +85,6 @@ class DelassusStep(Step):
         return {"N": N, "p_vec": read_only(self.p_rows[::d])}
 
     def without_friction(self) -> Self:
-        """The step with only its normal rows; the same step if it has no friction."""
         if self.friction is None:
             return self
         return self.replace(friction=None, N=self.N, p_vec=self.p_vec)

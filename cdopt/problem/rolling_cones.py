@@ -26,11 +26,9 @@ class _WithMoments(Frictional):
 
     @property
     def moments(self) -> BoolArray:
-        """(rows,) true after the rows of sliding."""
         return np.tile(np.arange(self.d) > self.sliding, self.nc)
 
     def project(self, y: FloatArray) -> FloatArray:
-        """The nearest point of K to y (rows,)."""
         y = checks.answer("y", y, self.rows)
         return cone_rules.project(self.table(y), *self.rules).ravel()
 
@@ -59,17 +57,14 @@ class RollingCones(_WithMoments):
 
     @property
     def sliding(self) -> int:
-        """Rows of sliding."""
         return self.widths[0]
 
     @property
     def polyhedral(self) -> bool:
-        """In the plane."""
         return max(self.widths) == 1
 
     @property
     def sensitivity(self) -> FloatArray:
-        """(nc,) 1 + Σ μ_k."""
         return 1.0 + self.limits.sum(axis=1)
 
     def _on_groups(self, values: FloatArray, first: float) -> FloatArray:
@@ -79,7 +74,6 @@ class RollingCones(_WithMoments):
 
     @property
     def stretch(self) -> FloatArray:
-        """(rows,) 1 on normal rows, μ_k on the others."""
         return self._on_groups(self.limits, 1.0).ravel()
 
     @property
@@ -95,23 +89,19 @@ class RollingCones(_WithMoments):
 
     @property
     def rules(self) -> tuple[Rules, FloatArray]:
-        """A norm for each group."""
         numbers = np.broadcast_to(1.0 + np.arange(len(self.widths)), self.limits.shape)
         rules = self._on_groups(numbers, float(cone_rules.NORMAL)).astype(np.int8)
         return rules, self._on_groups(self.limits, 0.0)
 
     def take(self, contacts: IntArray) -> RollingCones:
-        """The cones of these contacts (n,)."""
         return RollingCones(self.limits[contacts], self.widths)
 
     def takes_units(self, unit: FloatArray) -> BoolArray:
-        """(nc,) whether the ``unit`` (rows,) are equal within each group."""
         table = self.table(unit)
         even = [np.ptp(table[:, group], axis=1) == 0.0 for group in self._groups]
         return np.logical_and.reduce(even)
 
     def in_units(self, unit: FloatArray) -> RollingCones:
-        """Cones with μ_k times the normal ``unit`` (rows,) over that of each group."""
         table = self.table(unit)
         of_groups = table[:, [group.start for group in self._groups]]
         return RollingCones(self.limits * table[:, :1] / of_groups, self.widths)
@@ -121,7 +111,6 @@ class RollingCones(_WithMoments):
         return np.column_stack([np.linalg.norm(table[:, group], axis=1) for group in self._groups])
 
     def projection_derivative(self, y: FloatArray) -> FloatArray:
-        """An element (nc, d, d) of its generalised derivative."""
         root = self.projection_root(y)
         return np.asarray(root.transpose(0, 2, 1) @ root)
 
@@ -157,7 +146,6 @@ class RollingCones(_WithMoments):
         return np.minimum(np.abs(begins), np.where(begins > 0.0, onset, np.inf)) / length
 
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
-        """Forces (rows,) with f_n = (y_n)₊ and each group cut to μ_k f_n, of those ``tried``."""
         table = self.table(tried).copy()
         table[:, 0] = np.maximum(table[:, 0], 0.0)
         sizes, most = self._sizes(table), self.limits * table[:, :1]
@@ -165,11 +153,9 @@ class RollingCones(_WithMoments):
         return (table * self._on_groups(share, 1.0)).ravel()
 
     def shift(self, g: FloatArray) -> FloatArray:
-        """(nc,) Σ μ_k ‖g_k‖."""
         return np.sum(self.limits * self._sizes(self.table(g)), axis=1)
 
     def shift_gradient(self, g: FloatArray) -> FloatArray:
-        """(nc, d) μ_k g_k/‖g_k‖ on the rows of each group."""
         table, sizes = self.table(g), self._sizes(self.table(g))
         moving = np.where(sizes > 0.0, self.limits / np.maximum(sizes, _TINY), 0.0)
         return self._on_groups(moving, 0.0) * table
@@ -196,17 +182,14 @@ class EllipticCones(_WithMoments):
 
     @property
     def sliding(self) -> int:
-        """Rows of sliding."""
         return self._sliding
 
     @property
     def polyhedral(self) -> bool:
-        """With two rows."""
         return self.d <= 2
 
     @property
     def sensitivity(self) -> FloatArray:
-        """(nc,) 1 + the largest μ_j."""
         return 1.0 + self.coefficients.max(axis=1, initial=0.0)
 
     def _table_of(self, first: float) -> FloatArray:
@@ -215,26 +198,21 @@ class EllipticCones(_WithMoments):
 
     @property
     def stretch(self) -> FloatArray:
-        """(rows,) 1 on normal rows, μ_j on the others."""
         return self._table_of(1.0).ravel()
 
     @property
     def rules(self) -> tuple[Rules, FloatArray]:
-        """One ellipse."""
         rules = np.full((self.nc, self.d), cone_rules.ELLIPSE, dtype=np.int8)
         rules[:, 0] = cone_rules.NORMAL
         return rules, self._table_of(0.0)
 
     def take(self, contacts: IntArray) -> EllipticCones:
-        """The cones of these contacts (n,)."""
         return EllipticCones(self.coefficients[contacts], self._sliding)
 
     def takes_units(self, unit: FloatArray) -> BoolArray:
-        """(nc,) true: every row may have its own ``unit`` (rows,)."""
         return np.ones(self.nc, dtype=bool)
 
     def in_units(self, unit: FloatArray) -> EllipticCones:
-        """Cones with μ_j times the normal ``unit`` (rows,) over that of the row."""
         table = self.table(unit)
         return EllipticCones(self.coefficients * table[:, :1] / table[:, 1:], self._sliding)
 
@@ -300,11 +278,9 @@ class EllipticCones(_WithMoments):
         return np.column_stack([normal, share * others]).ravel()
 
     def shift(self, g: FloatArray) -> FloatArray:
-        """(nc,) ‖(μ_j g_j)‖."""
         return np.asarray(np.linalg.norm(self.coefficients * self.table(g)[:, 1:], axis=1))
 
     def shift_gradient(self, g: FloatArray) -> FloatArray:
-        """(nc, d) μ_j² g_j/‖(μ_j g_j)‖."""
         size = self.shift(g)
         share = np.where(size > 0.0, 1.0 / np.maximum(size, _TINY), 0.0)[:, None]
         return self._table_of(0.0) ** 2 * self.table(g) * share

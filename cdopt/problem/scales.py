@@ -207,7 +207,6 @@ class MatrixScales(StepScales):
 
     @cached_property
     def bodies(self) -> BodyBlocks:
-        """The bodies that the degrees of freedom belong to."""
         mass, body = self._mass.diagonal, self.problem.dof_body
         return BodyBlocks.of(self._reach, mass, self._coupling, body)
 
@@ -220,7 +219,6 @@ class MatrixScales(StepScales):
 
     @np.errstate(all="ignore")  # what is not a number fails its residual
     def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
-        """The local scales of an answer v⁺ (nv,) and f (rows,)."""
         problem, dt, parts, bodies = self.problem, self.problem.dt, self.parts, self.bodies
         mass, root, blocks = self._mass.diagonal, np.sqrt(self._mass.diagonal), bodies.label
         v_next = np.asarray(problem.velocity(f) if motion is None else motion)
@@ -457,7 +455,6 @@ class MatrixScales(StepScales):
         return read_only(np.minimum(moving, kinetic))
 
     def scaled(self) -> ScaledProblem:
-        """The step in units of the forces, speeds and energies of its parts."""
         problem, s, law = self.problem, self.dof_speed, self.problem.compliance
         cones = problem.scaled_cones
         if law is not None:

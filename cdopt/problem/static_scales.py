@@ -49,7 +49,6 @@ class StaticScales(Scales):
 
     @cached_property
     def bodies(self) -> BodyBlocks:
-        """The bodies that the dofs belong to."""
         body = self.problem.dof_body
         if self.problem.step_bodies is not None:
             return self.problem.step_bodies
@@ -92,7 +91,6 @@ class StaticScales(Scales):
     # --- the local scales of an answer -----------------------------------------------------
 
     def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
-        """The local scales of an answer u (nv,) in m and f (nc,) in N."""
         problem, parts, free, used = self.problem, self.parts, self._free, self.in_play
         u = np.asarray(problem.rest if motion is None else motion)
         acting, exchanged, force = self._loads(f, problem.contact_forces(problem.overlap(u, f)))
@@ -220,7 +218,6 @@ class StaticScales(Scales):
         return read_only(self.part_speed[self.parts.dof] / self.dof_lever)
 
     def scaled(self) -> ScaledProblem:
-        """The network in units of each part's force and overlap."""
         problem, used = self.problem, np.flatnonzero(self.in_play)
         lever, part = self.dof_lever[used], self.parts.dof[used]
         ratio = self._normal.stiffness / self._part_stiffness[self.parts.contact]

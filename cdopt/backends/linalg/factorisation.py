@@ -232,7 +232,6 @@ class SparseFactors(MatrixFactors):
         self._factors = factors
 
     def __call__(self, rhs: FloatArray) -> FloatArray:
-        """J⁻¹ rhs."""
         return np.asarray(self._factors.solve(rhs))
 
     @property
@@ -251,12 +250,10 @@ class DenseFactors(MatrixFactors):
             raise ArithmeticError("a singular matrix")
 
     def __call__(self, rhs: FloatArray) -> FloatArray:
-        """J⁻¹ rhs."""
         return np.asarray(dgetrs(self._factor, self._pivots, rhs)[0])
 
     @property
     def sign(self) -> float:
-        """The sign of the determinant of J."""
         swaps = np.count_nonzero(self._pivots != np.arange(self._pivots.size))
         return float((-1.0) ** swaps * np.prod(np.sign(self._factor.diagonal())))
 
