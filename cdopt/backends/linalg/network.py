@@ -1,7 +1,7 @@
 """One contact network: products with B, Bᵀ and the inertia S, and the systems made of them.
 
-Dofs are gathered into blocks, those of a body, or where bodies have no names, of dofs that
-occur together in rows of B. Rows that touch two blocks at most are pairs of bodies
+Dofs are gathered into blocks, those of a body, or where bodies have no names, runs of equal length
+if no row of B touches more than two of them. Rows that touch two blocks at most are pairs of bodies
 (``block_pairs``), in which conjugate gradients cost the least.
 """
 
@@ -28,7 +28,6 @@ from cdopt.backends.linalg.block_pairs import (
     block_pairs,
 )
 from cdopt.backends.linalg.block_systems import ITERATIONS, BlockSystem, diagonal_blocks
-from cdopt.backends.linalg.dof_blocks import dof_blocks
 from cdopt.backends.linalg.factorisation import (
     DenseSystem,
     IteratedSystem,
@@ -397,7 +396,7 @@ def network(
 
     ``body`` (m,) is the body of each dof, ``mass`` (m, m) the inertia; either may be None. A block
     has the dofs of one body, joined with those that the mass ties to them; where that makes more
-    than six, every dof is a block. Without ``body`` blocks are sought in B and the mass;
+    than six, every dof is a block. Without ``body`` runs of equal length are tried as blocks;
     ``index`` (m,) are then the numbers that the dofs had before others were left out. The rows of
     B come in groups of ``d``, one for each contact.
     """
@@ -406,7 +405,7 @@ def network(
         return ContactNetwork(B, np.arange(m), 1, mass)
     block = _tied(np.arange(m) if body is None else np.unique(body, return_inverse=True)[1], mass)
     if body is None:
-        block = dof_blocks(B, block, np.arange(m) if index is None else index, LARGEST_BLOCK)
+        block = _in_runs(B, block, np.arange(m) if index is None else index)
     sizes = np.bincount(block)
     if sizes.max() > LARGEST_BLOCK:
         block, sizes = np.arange(m), np.ones(m, dtype=np.int64)
@@ -440,6 +439,25 @@ def network(
         rows[row, on_second * size + arranged.indices % size] = arranged.data
         pairs = block_pairs(size, first, second, rows, count, d)
     return ContactNetwork(arranged, position, size, inertia, pairs)
+
+
+def _in_runs(B: sp.csr_array, tied: IntArray, index: IntArray) -> IntArray:
+    """(m,) blocks that are runs of equal length among the numbers ``index``; else those ``tied``.
+
+    A run is of neighbouring dofs, or every n-th dof: all first, then all second dofs of the bodies.
+    Blocks are of use where no row touches more than two; ``tied`` dofs stay together.
+    """
+    count, widest = int(tied.max(initial=-1)) + 1, int(np.diff(B.indptr).max(initial=0))
+    if _ends(B.indptr, B.indices, tied, count)[2]:
+        return tied
+    for length in range(max((widest + 1) // 2, 2), LARGEST_BLOCK + 1):
+        for run in (index // length, index % max((int(index[-1]) + 1) // length, 1)):
+            block, of_tied = np.unique(run, return_inverse=True)[1], np.empty(count, dtype=np.int64)
+            of_tied[tied] = block
+            fits = np.array_equal(of_tied[tied], block)
+            if fits and _ends(B.indptr, B.indices, block, int(block.max()) + 1)[2]:
+                return block
+    return tied
 
 
 def _tied(label: IntArray, mass: sp.csr_array | None) -> IntArray:
