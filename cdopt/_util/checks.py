@@ -357,6 +357,7 @@ def _require_finite(name: str, values: FloatArray, expected: str) -> None:
         raise InvalidInput(name, f"{float(values.ravel()[bad])!r}{where}", expected)
 
 
+@lru_cache
 def _sizes(shape: Shape) -> str:
     return "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
 

@@ -34,6 +34,7 @@ from cdopt.problem.cones import SYMMETRIC
 from cdopt.problem.rolling_cones import RollingCones
 
 _HANDED_OVER = 1e-8  # residual at which an interior point of cones hands over
+_NEAR = 1e-4  # residual from which an interior point is the start of the method on multipliers
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,8 @@ class Newton(SecondOrder):
         tried: list[IterationResult] = []
         for dense in (True, False) if problem.net.small or problem.net.few else (False, True):
             if dense:
-                tried.append(proximal_newton.solve_rigid(problem, forces, *limits))
+                near = tried[-1].f if tried and tried[-1].residual <= _NEAR else forces
+                tried.append(proximal_newton.solve_rigid(problem, near, *limits))
             else:
                 start = interior_point.start_from(problem, forces)
                 tried.append(interior_point.solve(problem, start, *limits))

@@ -14,12 +14,13 @@ from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import Unsupported
 from cdopt._util.frozen import Frozen
 from cdopt.collision.motion import spins
-from cdopt.geometry.polytope import FEATURES, cross
+from cdopt.geometry.polytope import FEATURES
 from cdopt.scene import Scene, State
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_CROSSED = {2: ([0], [1]), 3: ([1, 2, 0], [2, 0, 1])}  # (a × b)_k = a_i b_j − a_j b_i
 _ACROSS = ("_t", "_r")  # ends of the names of tangential forces and of moments
 
 
@@ -307,6 +308,9 @@ class FreeBodies:
         inertia = scene.bodies.inertia[self.index]
         self.inertia = inertia[:, None] if scene.dim == 2 else inertia
         self.uneven = np.flatnonzero((self.inertia != self.inertia[:, :1]).any(axis=1))
+        momentum = [f"momentum.{axis}" for axis in "xyz"[: scene.dim]]
+        turning = [f"angular_momentum.{axis}" for axis in ("z" if scene.dim == 2 else "xyz")]
+        self._names = ("kinetic", "potential", *momentum, *turning)
 
     def motion(
         self, q: FloatArray, v: FloatArray
@@ -326,23 +330,17 @@ class FreeBodies:
     def totals(self, state: State) -> dict[str, float]:
         """Kinetic and potential energy, J, momentum and angular momentum of a state, by name."""
         x, v, w, spin = (part[0] for part in self.motion(state.q[None], state.v[None]))
-        push = self.mass[:, None] * v
-        energies = {
-            "kinetic": 0.5 * float((push * v).sum() + (spin * w).sum()),
-            "potential": -float((self.mass * (x @ self.scene.gravity)).sum()),
-        }
-        turning = angular_momentum(self.mass, x[None], v[None], spin[None])[0]
-        axes = "xyz"[: self.scene.dim]
-        moments = zip(axes, push.sum(axis=0).tolist(), strict=True)
-        turns = zip("z" if turning.size == 1 else "xyz", turning.tolist(), strict=True)
-        energies |= {f"momentum.{axis}": value for axis, value in moments}
-        return energies | {f"angular_momentum.{axis}": value for axis, value in turns}
+        kinetic = 0.5 * float(self.mass @ (v * v).sum(axis=1) + np.vdot(spin, w))
+        potential = -float((self.mass @ x) @ self.scene.gravity)
+        turning = angular_momentum(self.mass, x[None], v[None], spin[None])[0].tolist()
+        values = kinetic, potential, *(self.mass @ v).tolist(), *turning
+        return dict(zip(self._names, values, strict=True))
 
 
 def angular_momentum(
     mass: FloatArray, x: FloatArray, v: FloatArray, spin: FloatArray
 ) -> FloatArray:
     """(frames, 1 or 3) Σ x × m v + J w about the origin."""
-    push = mass[:, None] * v
-    turning = cross(x, push).reshape(*x.shape[:2], -1)
-    return np.asarray((turning + spin).sum(axis=1))
+    moments = np.swapaxes(x, 1, 2) @ (mass[:, None] * v)
+    first, second = _CROSSED[x.shape[2]]
+    return np.asarray(moments[:, first, second] - moments[:, second, first] + spin.sum(axis=1))

@@ -144,6 +144,13 @@ def test_what_was_used_is_told() -> None:
     assert "conjugate gradient iterations" in large
 
 
+def test_multipliers_start_where_an_interior_point_ends() -> None:
+    newton = cdopt.ClassicCD(cdopt.bank.load("fclib-capsules").step).solve("newton")
+    assert newton.ok
+    assert "interior point → augmented Lagrangian" in newton.provenance["how"]
+    assert newton.iterations in range(1, 21)  # 38 from zero
+
+
 def test_walls_are_factorised_and_forces_stay_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = cdopt.scene.brick_wall(10, 10)
     contacts = cdopt.collision.detect(scene, scene.initial)

@@ -102,8 +102,9 @@ class SphereStepper:
     @property
     def memory(self) -> Memory:
         """The springs of friction after the last step, the start of the next."""
-        if self._springs is not None and self._neighbors is not None:
-            self._memory = memory_of(self._springs, self._neighbors, self.scene.nb)
+        springs, neighbors = self._springs, self._neighbors
+        if self.law is not None and springs is not None and neighbors is not None:
+            self._memory = memory_of(springs, neighbors, self.scene.nb)
         return self._memory
 
     @memory.setter

@@ -220,10 +220,8 @@ def motion_of(state: State) -> SphereMotion:
 
 def state_of(motion: SphereMotion, t: float, dim: int) -> State:
     """The State that these arrays describe."""
-    if dim == 2:
-        q, v = np.column_stack([motion.x[:, :2], motion.angle]), motion.v[:, [0, 1, 5]]
-    else:
-        q, v = np.concatenate([motion.x, motion.quaternion], axis=1), motion.v.copy()
+    place = (motion.x[:, :2], motion.angle[:, None]) if dim == 2 else (motion.x, motion.quaternion)
+    q, v = np.concatenate(place, axis=1), motion.v[:, [0, 1, 5]] if dim == 2 else motion.v.copy()
     sound = np.isfinite(q).all() and np.isfinite(v).all()
     return State._of(t=t, q=q, v=v) if sound else State(t, q, v)  # which names what is wrong
 
