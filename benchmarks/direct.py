@@ -22,7 +22,7 @@ from cdopt.backends.modelled import native_status
 from cdopt.backends.registry import options_for
 from cdopt.formulations.base import Formulation
 
-ACCURACY = 1e-10  # asked of every solver, in its own words
+ACCURACY = 1e-10  # asked of every solver
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ SOLVERS: Mapping[str, General] = {
 
 
 def measure(posed: Formulation, solver: str, repeats: int, budget: float) -> Row:
-    """One general solver on one problem: seconds, its own words, and our certificate."""
+    """One general solver on one problem: seconds, its status, and cdopt's certificate."""
     general = SOLVERS[solver]
     if cdopt.backends.why_unavailable(general.name):
         return {"failed": "not installed"}

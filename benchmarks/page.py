@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import drawing
+from benchmarks import drawing, readme
 from benchmarks.child import STOLEN
 from benchmarks.record import COUNTED, Row
 from benchmarks.suites import GROUPS
@@ -29,32 +29,38 @@ def write(record: dict[str, Any], out: Path) -> Path:
 
 
 def _head(record: dict[str, Any]) -> list[str]:
-    own, settings = record["machine"], record["settings"]
-    packages = ", ".join(f"{k} {v}" for k, v in own["versions"].items() if v)
-    missing = ", ".join(k for k, v in own["versions"].items() if not v)
+    machine, settings = record["machine"], record["settings"]
+    packages = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v)
+    missing = ", ".join(k for k, v in machine["versions"].items() if not v)
     lines = ["# What it costs", ""]
     if settings["quick"]:
-        lines += ["**A quick run with small sizes: it shows that the suite works, not what it "
-                  "finds.**", ""]  # fmt: skip
+        lines += ["**A quick run with small sizes: it tests the suite, and measures "
+                  "nothing.**", ""]  # fmt: skip
     lines += [
-        "Written by `python -m benchmarks.run`; all numbers and pictures come from `costs.json`, "
-        "measured group after group on one machine. Compare times with each other, and quote "
-        "ratios.",
+        *readme.lines(record),
         "",
-        f"- {own['processor']}, {own['cores']} cores, {own['memory_gb']} GB; {own['system']}; "
-        f"Python {own['python']}; {own['date']}",
+        "Quote ratios of times on this page, not seconds: another machine has other times.",
+        "",
+        "## How it was measured",
+        "",
+        "`python -m benchmarks.run` measures one group after another, writes `costs.json`, and "
+        "makes this page and its pictures from that file alone.",
+        "",
+        f"- {machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB; "
+        f"{machine['system']}; Python {machine['python']}; {machine['date']}",
         f"- {packages}" + (f"; not installed: {missing}" if missing else ""),
         f"- Medians of {settings['repeats']:,} runs, compiled code warmed; fewer where they would "
-        "not fit into a minute or two fifths of the time limit. Every row is a separate "
-        "process with a hard limit; where it was reached, the row gives the seconds.",
-        f"- `residual` is the worst residual of our certificate, for every solver alike. Rows "
-        f"above {COUNTED:g} are marked *not counted*: they enter no ratio and no fit, and are run "
-        "once.",
-        f"- Runs during which the host of this machine took more than {STOLEN:.0%} of its "
-        f"processors are made again; most in a run that was kept: {_stolen(record['groups']):.1%}.",
-        "- General solvers are called on data compiled by CVXPY beforehand, "
-        "and only they are timed, their tolerances at 1e-10 unless said otherwise; "
-        "`newton` is timed from matrices to certified forces.",
+        "take more than a minute or two fifths of the time limit. Every row is a separate "
+        "process with a hard time limit; a row that reached it gives the limit.",
+        f"- `residual` is the worst residual of cdopt's certificate, the same for all solvers. "
+        f"Rows above {COUNTED:g} are marked *not counted*: they are run once, and left out of all "
+        "ratios and fits.",
+        f"- A run is repeated if the host of this virtual machine took more than {STOLEN:.0%} of "
+        f"its processors. The largest share in a run that was kept is "
+        f"{_stolen(record['groups']):.1%}.",
+        "- General solvers get data that CVXPY compiled beforehand, and only the solver is timed, "
+        "with a tolerance of 1e-10 unless the row states another. The time of `newton` goes from "
+        "matrices to certified forces.",
         *([f"- {record['note']}"] if "note" in record else []),
         "",
         "Limits of the machine, measured in the same run:",
@@ -85,10 +91,11 @@ def _products(rows: list[Row], out: Path) -> list[str]:
     swept = [r for r in done if r["task"] == "sweep"]
     named = [(f"{r['problem']}, {_threads(r)}", r["product"], r["ratio"], True) for r in moved]
     lines = [
-        "The bound of a product is what it must move, whatever the layout (the entries of B, two "
-        "body numbers to a contact, every vector once), over the memory bandwidth. Arrays that fit "
-        "a cache can beat it; the second ratio is against the same triad on as many bytes, which "
-        "sits in the same caches. `iteration` is one of the preconditioned conjugate gradients.",
+        "The bound of a product is the time to move its data through memory once: the entries of "
+        "B, two body numbers for each contact, and every vector. A product whose arrays fit into a "
+        "cache can be faster than this bound. The second ratio compares it with a = b + s c on the "
+        "same number of bytes, which uses the same caches. `iteration` is one iteration of the "
+        "preconditioned conjugate gradients.",
         "",
         *_picture("products", lambda p: drawing.bars(named, p, "time / bound"), named, out),
         *_table(moved, [
@@ -100,9 +107,9 @@ def _products(rows: list[Row], out: Path) -> list[str]:
     ]  # fmt: skip
     lines += [
         "",
-        "Factorisations of newton's matrix with all contacts closed, next to "
-        "dgemm on as many threads. The operations are those of the factor: the squares of its "
-        "column counts summed, or the count of the library.",
+        "Factorisations of newton's matrix with all contacts closed, compared with dgemm on the "
+        "same number of threads. Operations are the sum of the squared column counts of the "
+        "factor, or the library's count.",
         "",
         *_table(factored, [
             ("problem", lambda r: r["problem"]), ("library", lambda r: r["library"]),
@@ -123,11 +130,12 @@ def _products(rows: list[Row], out: Path) -> list[str]:
 
 def _preconditioners(rows: list[Row], out: Path) -> list[str]:
     return [
-        "The settled pyramid on the contacts that carry force, to 1e-8. `products` is what one "
-        "iteration costs in products with the matrix. The second level of the clusters is solved "
-        "exactly: multigrid over such clusters could do no better. What is soft in such a network "
-        "is no rigid motion of clusters: loaded contacts stand in straight lines, and whole "
-        "planes slide at next to no cost. So newton sweeps over bodies, each solved exactly.",
+        "The settled pyramid on the contacts that carry force, to 1e-8. `products` is the cost of "
+        "one iteration, in products with the matrix. The coarse problem of the clusters is solved "
+        "exactly, so these rows bound what multigrid over the same clusters could reach. It does "
+        "not help, because the soft modes of such a network are not rigid motions of clusters: "
+        "loaded contacts lie in straight lines, and whole planes slide with little resistance. "
+        "Therefore newton uses block SSOR, with one block for each body.",
         "",
         *_table(rows, [
             ("problem", lambda r: r["problem"]), ("dofs", lambda r: f"{r['dofs']:,}"),
@@ -143,8 +151,8 @@ def _preconditioners(rows: list[Row], out: Path) -> list[str]:
 def _neighbours(rows: list[Row], out: Path) -> list[str]:
     done = [r for r in rows if "failed" not in r]
     return [
-        "Medians of wall time while none, one and two other processes compute without end. The "
-        "aims are at most 2.5 times and 5 times the time of an idle machine.",
+        "Medians of wall time while no, one and two other processes keep the processors busy. The "
+        "targets are at most 2.5 and 5 times the time on an idle machine.",
         "",
         *_table(done, [
             ("problem", lambda r: r["problem"]), ("kind", lambda r: r["kind"]),
@@ -172,8 +180,11 @@ def _against(name: str) -> Callable[[list[Row], Path], list[str]]:
             for r in rows if "ratio" in r
         ]  # fmt: skip
         best = [_best(base, rows) for base in ours.values()]
+        none = best.count("")
         return [
-            *[line for line in best if line], "",
+            *[line for line in best if line],
+            *([f"- Problems without a counted answer of a general solver: {none}."] if none else []),
+            "",
             *_picture(
                 name, lambda p: drawing.bars(named, p, "time / cdopt's time"), named, out
             ),
@@ -184,25 +195,25 @@ def _against(name: str) -> Callable[[list[Row], Path], list[str]]:
 
 
 def _base(rows: Iterable[Row]) -> dict[str, Row]:
-    """The quickest of cdopt's own rows of each problem that counts."""
-    own = [r for r in rows if _ours(r) and _counted(r)]
-    return {r["problem"]: r for r in sorted(own, key=lambda r: -r["seconds"])}
+    """The quickest counted row of cdopt's solvers for each problem."""
+    counted = [r for r in rows if _ours(r) and _counted(r)]
+    return {r["problem"]: r for r in sorted(counted, key=lambda r: -r["seconds"])}
 
 
 def _best(base: Row, rows: Iterable[Row]) -> str:
-    """A sentence on the quickest general solver of a problem."""
+    """A sentence on the quickest general solver of a problem; empty if none counts."""
     problem = base["problem"]
-    own = [
+    others = [
         r for r in rows
         if r["problem"] == problem and r["task"].startswith("general") and "ratio" in r
         and _counted(r)
     ]  # fmt: skip
-    if not own:
-        return f"- `{problem}`: no general solver gave a counted answer."
-    least = min(own, key=lambda r: r["ratio"])
+    if not others:
+        return ""
+    least = min(others, key=lambda r: r["ratio"])
     return (
-        f"- `{problem}`: the quickest counted general solver, {_solver(least)} on the "
-        f"{least['form']} form, takes {least['ratio']:.3g} times as long as {_solver(base)}."
+        f"- `{problem}`: {_solver(least)}, the quickest counted general solver, takes "
+        f"{least['ratio']:.3g} times as long as {_solver(base)} ({least['form']} form)."
     )
 
 
@@ -218,8 +229,9 @@ def _scaling(rows: list[Row], out: Path) -> list[str]:
         ]
         for material in ("hooke", "hertz") for who in ("newton", "Clarabel")
     }  # fmt: skip
-    lines = {name: [(r["contacts"], r["seconds"]) for r in own] for name, own in groups.items()}
-    held = {name: [(r["contacts"], r["peak_mb"]) for r in own] for name, own in groups.items()}
+    lines = {name: [(r["contacts"], r["seconds"]) for r in group] for name, group in groups.items()}
+    memory = {name: [(r["contacts"], r["peak_mb"]) for r in group]
+              for name, group in groups.items()}  # fmt: skip
     told = []
     for name, points in lines.items():
         large = [point for point in points if point[0] >= _LARGE]
@@ -233,7 +245,7 @@ def _scaling(rows: list[Row], out: Path) -> list[str]:
     return [
         *told, "",
         *_picture("scaling", lambda p: drawing.growth(lines, p, "time", least=_LARGE), rows, out),
-        *_picture("memory", lambda p: drawing.growth(held, p, "peak memory", "MB", _LARGE),
+        *_picture("memory", lambda p: drawing.growth(memory, p, "peak memory", "MB", _LARGE),
                   rows, out),
         *_table(rows, _SOLVED),
     ]  # fmt: skip
@@ -241,8 +253,8 @@ def _scaling(rows: list[Row], out: Path) -> list[str]:
 
 def _families(rows: list[Row], out: Path) -> list[str]:
     return [
-        "Stiffness is drawn at random, log-uniform, the most over the least `ratio`. `made` is the "
-        "time to make the problem.",
+        "Stiffness is random, log-uniform; `ratio` is the largest over the smallest. `made` is the "
+        "time to set up the problem.",
         "",
         *_against("families")(rows, out),
     ]
@@ -266,8 +278,8 @@ def _trajectory(rows: list[Row], out: Path) -> list[str]:
 
 def _compatible(rows: list[Row], out: Path) -> list[str]:
     return [
-        "`off` is the distance of the one-step force, at its default ε, from the two-step one. A "
-        "one-step certificate is that of the one-step problem.",
+        "`off` is the distance of the one-step forces, at the default ε, from the two-step forces. "
+        "The certificate of the one-step method is that of the one-step problem.",
         "",
         *_table(rows, [
             ("problem", lambda r: r["problem"]), ("method", lambda r: r["method"]),
@@ -279,14 +291,15 @@ def _compatible(rows: list[Row], out: Path) -> list[str]:
 
 def _overhead(rows: list[Row], out: Path) -> list[str]:
     return [
-        "Clarabel at its own settings through CVXPY: `own` is what Clarabel reports, the rest is "
-        "CVXPY's compiling, reading back and our certificate. Then the beam on three supports.",
+        "Clarabel with default settings through CVXPY: `solver` is the time that Clarabel reports; "
+        "the rest is compiling and reading back by CVXPY, and cdopt's certificate. The last rows "
+        "are the beam on three supports.",
         "",
         *_table(rows, [
             ("problem", lambda r: r.get("problem", "beam-uniform")),
             ("form", lambda r: r.get("form", "complementary")),
-            ("solver", lambda r: r["solver"]), ("time", _seconds),
-            ("own", lambda r: _time(r.get("own"))),
+            ("backend", lambda r: r["solver"]), ("time", _seconds),
+            ("solver", lambda r: _time(r.get("own"))),
             ("overhead", lambda r: f"{r['overhead']:.0%}" if "overhead" in r else ""),
             ("residual", _residual),
         ]),
@@ -297,9 +310,9 @@ def _elastic(rows: list[Row], out: Path) -> list[str]:
     grown = [r for r in rows if r["task"] == "growth" and "seconds" in r]
     lines = {"variational step": [(r["contacts"], r["seconds"]) for r in grown]}
     return [
-        "A step of 218 settling spheres (by the published Python code of De Klerk et al., 0.34 s; "
+        "A step of 218 settling spheres (the published code of De Klerk et al. takes 0.34 s, "
         "LAMMPS 16 µs); touching layers of growing size; an impact through CVXPY. `certified` is "
-        "the share of its steps that our certificate accepts.",
+        "the share of steps that cdopt's certificate accepts.",
         "",
         *_picture("elastic", lambda p: drawing.growth(lines, p, "time a step"), grown, out),
         *_table(rows, [
@@ -351,7 +364,7 @@ def _failures(groups: dict[str, list[Row]]) -> list[str]:
         for r in rows:
             why = r.get("failed")
             if why is None and "refused" not in r and not _counted(r):
-                why = f"residual {r['worst']:.1e}; its own word: {r.get('status', '')}"
+                why = f"residual {r['worst']:.1e}; status: {r.get('status', '')}"
             if why is not None:
                 lines.append(f"- {name}: {_name(r)}: {why}")
     refused = sorted({r["solver"] for rows in groups.values() for r in rows if "refused" in r})
@@ -406,7 +419,7 @@ def _residual(row: Row) -> str:
 
 
 def _solver(row: Row) -> str:
-    """The solver, and whether it ran at its own tolerances."""
+    """The solver, and the accuracy that was asked of it."""
     name = str(row.get("solver", "newton"))
     if row["task"].startswith("warm"):
         return f"{name}, from the step before"

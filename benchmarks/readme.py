@@ -72,14 +72,15 @@ def _large(rows: list[Row]) -> list[_Line]:
 
 
 def _runs(rows: list[Row]) -> list[_Line]:
+    quickest = [_quickest([r for r in rows if r["n"] == n]) for n in (20, 40)]
     return [
         (
             f"{r['steps']} steps of a dropped pyramid, {r['contacts']:,.0f} contacts",
             _time(r),
             r["worst"],
         )
-        for r in rows
-        if r["n"] in (20, 40) and counts(r)
+        for r in quickest
+        if r is not None
     ]
 
 

@@ -46,12 +46,12 @@ def products(quick: bool) -> Iterator[Job]:
 
 
 def preconditioners(quick: bool) -> Iterator[Job]:
-    """Preconditioners of the conjugate gradients that were tried."""
+    """Preconditioners of the conjugate gradients."""
     yield "preconditioners", {"problem": f"pyramid-hooke:n={8 if quick else 20}"}
 
 
 def neighbours(quick: bool) -> Iterator[Job]:
-    """cdopt's solvers next to none, one and two busy processes."""
+    """cdopt's solvers on an idle machine, and with one and two busy processes."""
     for kind, text, solvers in NEIGHBOURS_QUICK if quick else NEIGHBOURS:
         for solver in solvers:
             job = {"problem": text, "solver": solver, "kind": kind}
@@ -59,7 +59,7 @@ def neighbours(quick: bool) -> Iterator[Job]:
 
 
 def trusses(quick: bool) -> Iterator[Job]:
-    """newton against general solvers on the pyramid's truss, both forms."""
+    """newton and general solvers on the pyramid's truss, in both forms."""
     n = 5 if quick else 20
     for material in MATERIALS:
         yield "newton_truss", {"problem": f"pyramid-{material}:n={n}"}
@@ -72,7 +72,7 @@ def trusses(quick: bool) -> Iterator[Job]:
 
 
 def scaling(quick: bool) -> Iterator[Job]:
-    """newton on pyramids of growing size: seconds, memory, and making them."""
+    """newton on pyramids of growing size: time, memory, and set-up."""
     for material, most in (("hooke", 100), ("hertz", 40)):
         for n in (5, 8, 10) if quick else (10, 14, 20, 28, 40, 56, 80, 100):
             if n > most:
@@ -87,7 +87,7 @@ def scaling(quick: bool) -> Iterator[Job]:
 
 
 def rigid(quick: bool) -> Iterator[Job]:
-    """newton against general solvers on single steps: settled, mid-fall, random gaps."""
+    """cdopt's solvers and general solvers on single steps: settled, in a fall, random gaps."""
     for text in ("pyramid-hooke:n={}", "random-gaps:n={}", "dropped:n={},steps=4"):
         text = text.format(5 if quick else 20)
         for solver, accuracy in (("newton", 1e-9), ("newton", 1e-12), ("apgd", 1e-9)):
@@ -102,7 +102,7 @@ def rigid(quick: bool) -> Iterator[Job]:
 
 
 def families(quick: bool) -> Iterator[Job]:
-    """newton on large networks, stiffness equal, and a million to one where p = 2."""
+    """newton on large networks, with equal and with very different stiffness."""
     for text in (SMALL if quick else LARGE).values():
         for power, ratio in (("2", "1"), ("2", "1e6"), ("2.5", "1")):
             yield "newton_truss", {"problem": f"{text},ratio={ratio},power={power}"}
@@ -111,13 +111,13 @@ def families(quick: bool) -> Iterator[Job]:
 
 
 def trajectory(quick: bool) -> Iterator[Job]:
-    """Twenty steps of the pyramid's drop, and where the time goes."""
+    """Twenty steps of a dropped pyramid, and where the time goes."""
     for n, steps in ((4, 4),) if quick else ((10, 20), (20, 20), (30, 20), (40, 20)):
         yield "drop", {"n": n, "steps": steps}
 
 
 def compatible(quick: bool) -> Iterator[Job]:
-    """Compatible forces in two steps, and in one."""
+    """Compatible forces, by the two-step and the one-step method."""
     for n in (5,) if quick else (5, 20):
         for material in MATERIALS:
             for method in ("two-step", "one-step"):
@@ -126,7 +126,7 @@ def compatible(quick: bool) -> Iterator[Job]:
 
 
 def overhead(quick: bool) -> Iterator[Job]:
-    """What CVXPY and cdopt add to Clarabel's own time, and the beam."""
+    """What CVXPY and cdopt add to the time of Clarabel, and the beam."""
     problem = f"pyramid-hooke:n={5 if quick else 14}"
     for form in TRUSS_FORMS:
         yield "through_cvxpy", {"problem": problem, "form": form, "solver": "clarabel"}
