@@ -183,7 +183,7 @@ def _against(name: str) -> Callable[[list[Row], Path], list[str]]:
         none = best.count("")
         return [
             *[line for line in best if line],
-            *([f"- Problems without a counted answer of a general solver: {none}."] if none else []),
+            *([f"- Problems that no general solver answered: {none}."] if none else []),
             "",
             *_picture(
                 name, lambda p: drawing.bars(named, p, "time / cdopt's time"), named, out
