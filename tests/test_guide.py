@@ -300,7 +300,7 @@ def test_scenes(said: Any) -> None:
 def test_trajectories(said: Any) -> None:
     printed, names = said
     assert "Trajectory(compatible-cd: 21 frames, 20 steps to t=0.02 s, ok)" in printed
-    assert "\nTrue\nstored at its deepest" in printed
+    assert "\nTrue\nlargest elastic energy" in printed
     assert names["hit"].diagnostics["elastic"].max() > 0.0
     assert re.search(r"[1-9]\d* self-stress states", printed)
     turning = names["turning"]  # of a box and a capsule that collide in space
