@@ -25,10 +25,6 @@ class Truss(Frozen):
     B : (nc, nv) gap gradient.
     contact_load : F̃ (nv,), the load that contacts must deliver, N and N·m.
     stiffness : (nc,) relative; given as one number or (nc,).
-
-    Raises
-    ------
-    InvalidInput : a bad argument.
     """
 
     B: sp.csr_array

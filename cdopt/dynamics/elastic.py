@@ -206,10 +206,6 @@ class VelocityVerletSteps(ElasticSettings):
     ----------
     stiffness_ratio : k_t/k_n of the tangential springs of friction; None for Mindlin's
         2(1−ν)/(2−ν), from Poisson's ratios of the materials. Unused without friction.
-
-    Raises
-    ------
-    InvalidInput : a ratio that is not positive.
     """
 
     name: ClassVar[str] = "velocity-verlet"
@@ -257,10 +253,6 @@ class QuasiStaticSteps(ElasticSettings):
     travel : largest displacement of a body in a step, over its size; beyond it the step fails.
     stiffness_ratio : k_t/k_n of the tangential springs of friction; None for Mindlin's
         2(1−ν)/(2−ν), from Poisson's ratios of the materials. Unused without friction.
-
-    Raises
-    ------
-    InvalidInput : a setting out of range.
     """
 
     backend: str | Backend = "newton"

@@ -397,10 +397,6 @@ class Measures(Frozen):
         """The numbers of one instant by name: stress, fabric, coordination, forces.
 
         ``volume`` is that of ``stress``. Forces are in N, stress in Pa.
-
-        Raises
-        ------
-        InvalidInput : the volume is not positive.
         """
         neighbours, forces = self.coordination(), self.f[self.carrying]
         return {

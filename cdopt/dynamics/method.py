@@ -37,10 +37,6 @@ class StepContext:
     scene : the scene. dt : Δt, s.
     strict : whether a step that fails ends the run; then a proof is computed.
     friction : of pairs of bodies; None for none. Only methods with ``frictional`` get any.
-
-    Raises
-    ------
-    InvalidInput : an argument of another kind, or Δt not above 0.
     """
 
     scene: Scene

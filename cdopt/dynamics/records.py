@@ -122,23 +122,13 @@ class Frame(Frozen):
         return {n: np.nan_to_num(f) for n, f in self.forces.items() if not n.endswith(_ACROSS)}
 
     def contact_vectors(self, name: str = "f") -> FloatArray:
-        """Contact forces (nc, dim) on the second bodies, N: along normals, and tangential.
-
-        Raises
-        ------
-        InvalidInput : the method gives no normal forces of this name.
-        """
+        """Contact forces (nc, dim) on the second bodies, N: along normals, and tangential."""
         chosen = checks.choice("name", name, self.normal_forces)
         vectors = self.forces[chosen][:, None] * self.normals
         return vectors + self.forces.get(f"{name}_t", 0.0)
 
     def body_forces(self, name: str = "f") -> FloatArray:
-        """Total contact force (nb, dim) on every body, N; minus the reactions of fixed bodies.
-
-        Raises
-        ------
-        InvalidInput : the method gives no normal forces of this name.
-        """
+        """Total contact force (nb, dim) on every body, N; minus the reactions of fixed bodies."""
         vectors = self.contact_vectors(name)
         total = np.zeros((self.state.nb, self.state.dim))
         for column, sign in ((0, -1.0), (1, 1.0)):

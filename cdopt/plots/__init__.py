@@ -20,7 +20,7 @@ from cdopt.plots.forces import (
 )
 from cdopt.plots.judged import judged_forces
 from cdopt.plots.palette import PALETTE, Look, look
-from cdopt.plots.pressure import floor_pressure, floor_pressure_grid
+from cdopt.plots.pressure import floor_pressure_grid
 from cdopt.plots.solvers import complementarity, convergence
 from cdopt.plots.structures import collapse, structure
 from cdopt.plots.surfaces import save_surfaces
@@ -34,7 +34,6 @@ __all__ = [
     "collapse",
     "complementarity",
     "convergence",
-    "floor_pressure",
     "floor_pressure_grid",
     "force_bars",
     "force_chains",

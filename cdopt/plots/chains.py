@@ -314,10 +314,6 @@ def run_overview(trajectory: Trajectory, frame: int = -1, *, title: str = "") ->
     ----------
     trajectory : a run. frame : number of a frame, negative from the end.
     title : by default the scene's.
-
-    Raises
-    ------
-    InvalidInput : no such frame.
     """
     checks.instance("trajectory", trajectory, Trajectory)
     title = checks.text("title", title)

@@ -16,11 +16,9 @@ from cdopt._util.formatting import significant
 from cdopt.plots import canvas
 from cdopt.plots.bodies import contact_segments, without_walls
 from cdopt.plots.palette import QUIET, force_colours
-from cdopt.problem.solution import StepSolution
 from cdopt.problem.step import Step
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _LEVEL = 1e-9  # supports whose contacts are all more nearly horizontal than this bear no weight
@@ -95,44 +93,6 @@ def floor_of(step: Step) -> Floor:
     return Floor(positions, size, support, rows[loaded], down[loaded])
 
 
-def floor_pressure(
-    step: Step,
-    solutions: Sequence[StepSolution],
-    compatible: StepSolution | None = None,
-    *,
-    ax: Axes | None = None,
-    title: str = "",
-    subtitle: str = "",
-) -> Figure:
-    """A panel per solver: the downward force on every support of a pile, in one colour scale.
-
-    In space a map seen from above; in the plane bars along x. The note over each panel is the
-    largest force on a support; their sum is the same whenever the motion is.
-
-    Parameters
-    ----------
-    step : with points, normals, bodies and dof_body.
-    solutions : solutions of the step.
-    compatible : the compatible solution, in the last panel.
-    ax : axes of matplotlib to draw in, for a picture with one panel; by default a new figure.
-
-    Raises
-    ------
-    InvalidInput : the step has no supports that can be drawn, or no solution has forces.
-    """
-    shown = canvas.answers(solutions, compatible, step)
-    floor = floor_of(step)
-    pressures = [floor.pressure(f) for _, f in shown]
-    columns = canvas.grid_columns(len(shown))
-    figure, axes = _draw([floor] * len(shown), pressures, columns, "N", "m", ax)
-    for panel, pressure, (solution, _) in zip(axes, pressures, shown, strict=True):
-        strong = solution is compatible
-        canvas.caption(panel, solution, strong, _note(pressure, "N"))
-        if floor.in_space:
-            canvas.emphasise(panel, strong)
-    return canvas.headline(figure, title, subtitle)
-
-
 def _cell(method: str, cell: Cell) -> Cell:
     """A material, a step and its forces, checked."""
     material, step, f = checks.sequence(f"methods[{method!r}]", cell)[:3]
@@ -194,7 +154,6 @@ def _draw(
     columns: int,
     unit: str,
     length: str,
-    ax: Axes | None = None,
 ) -> tuple[Any, list[Any]]:
     """Panels of pressures on one scale; maps from above in space, bars along x in the plane."""
     from matplotlib.colors import Normalize
@@ -203,7 +162,7 @@ def _draw(
     low = min(0.0, *(float(p.min(initial=0.0)) for p in pressures))
     norm, colours = Normalize(low, top), force_colours()
     if not floors[0].in_space:
-        figure, axes = canvas.panels(len(floors), columns, _BARS, ax=ax, sharex=True, sharey=True)
+        figure, axes = canvas.panels(len(floors), columns, _BARS, sharex=True, sharey=True)
         for panel, floor, p in zip(axes, floors, pressures, strict=True):
             canvas.quiet_axes(panel)
             style: dict[str, Any] = {"color": colours(norm(p)), "zorder": 2, "gid": "pressure"}
@@ -214,7 +173,7 @@ def _draw(
     across, up = np.ptp(floors[0].box, axis=0)
     height = min(up / across * canvas.WIDTH / columns, _MAP)
     width = min(max(columns * (height * across / up + 0.6), _NARROW), canvas.WIDTH)
-    figure, axes = canvas.panels(len(floors), columns, height, foot=0.75, width=width, ax=ax)
+    figure, axes = canvas.panels(len(floors), columns, height, foot=0.75, width=width)
     for panel, floor, p in zip(axes, floors, pressures, strict=True):
         style = {"array": p, "cmap": colours, "norm": norm, "gid": "pressure"}
         canvas.add_discs(panel, floor.positions[:, :2], np.full(p.size, 0.5 * floor.size), **style)

@@ -54,10 +54,6 @@ class StudyRun:
     plugins : sources of backends of other names, ``module:factory`` or ``file.py:factory``.
     reference_backend : solver of the compatible forces, with which forces are compared.
     code : digest of the source of a plugin's backend; empty for others, and until it is known.
-
-    Raises
-    ------
-    InvalidInput : an unknown name, or a number out of range.
     """
 
     problem: ProblemSource

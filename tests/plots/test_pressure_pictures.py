@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from pictures import by_gid, compared, legible, panels, wedged
 
 import cdopt
-from cdopt import bank, plots
+from cdopt import StepSolution, bank, plots
 from cdopt.plots.pressure import floor_of
+from cdopt.problem import Step
 
-# --- floor pressure --------------------------------------------------------------------
+
+def floors(step: Step, solutions: Sequence[StepSolution]) -> Figure:
+    """A panel for each solution."""
+    return plots.floor_pressure_grid({"one step": [(s.backend, step, s.f) for s in solutions]})
 
 
 @pytest.mark.slow
 def test_pressure_is_the_reaction_on_the_base_spheres() -> None:
     comparison = compared("pyramid-hooke")
     step = comparison.step
-    figure = plots.floor_pressure(step, comparison, comparison.compatible)
     shown = [*comparison, comparison.compatible]
+    figure = floors(step, shown)
     top = max(by_gid(axes, "pressure").get_array().max() for axes in panels(figure))
     for axes, solution in zip(panels(figure), shown, strict=True):
         discs = by_gid(axes, "pressure")
@@ -38,8 +45,9 @@ def test_pressure_is_the_reaction_on_the_base_spheres() -> None:
 
 def test_pressure_in_the_plane_is_bars_and_walls_bear_nothing() -> None:
     comparison = compared("crystal-2d", "clarabel")
-    figure = plots.floor_pressure(comparison.step, comparison, comparison.compatible)
-    for axes, solution in zip(panels(figure), [*comparison, comparison.compatible], strict=True):
+    shown = [*comparison, comparison.compatible]
+    figure = floors(comparison.step, shown)
+    for axes, solution in zip(panels(figure), shown, strict=True):
         bars = [p for p in axes.patches if p.get_gid() == "pressure"]
         assert len(bars) == 10  # discs of the lowest row; the side walls are left out
         assert sum(b.get_height() for b in bars) == pytest.approx(76.0, rel=1e-6)
@@ -58,7 +66,7 @@ def test_floor_of_a_table_is_its_feet() -> None:
 def test_pressure_needs_a_floor() -> None:
     step = compared("beam-stiff-middle").step
     with pytest.raises(cdopt.InvalidInput, match="no bodies"):
-        plots.floor_pressure(step.replace(bodies=None), compared("beam-stiff-middle"))
+        floors(step.replace(bodies=None), compared("beam-stiff-middle"))
     sideways = wedged().select([0, 1])
     with pytest.raises(cdopt.InvalidInput, match="nothing fixed below"):
         floor_of(sideways)

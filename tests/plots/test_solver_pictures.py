@@ -107,6 +107,5 @@ def test_every_picture_can_be_read(name: str) -> None:
     legible(plots.bounds_story(report, comparison, compatible, texts["title"]))
     legible(plots.force_chains(step, comparison, compatible, report=report, **texts))
     legible(plots.force_histograms(comparison, compatible, **texts))
-    legible(plots.floor_pressure(step, comparison, compatible, **texts))
     legible(plots.complementarity(step, comparison, compatible, **texts))
     legible(plots.force_intervals(report, comparison, compatible, order="width", **texts))

@@ -74,11 +74,6 @@ class SphereStepper:
     Parameters
     ----------
     law : of friction; None for none.
-
-    Raises
-    ------
-    InvalidInput : no scene, or no friction of pairs.
-    Unsupported : other shapes.
     """
 
     def __init__(self, scene: Scene, law: PairFriction | None = None) -> None:
