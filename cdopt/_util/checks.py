@@ -425,12 +425,7 @@ def per_contact(
 
 
 def integers(
-    name: str,
-    value: object,
-    shape: Shape,
-    *,
-    at_least: int | None = None,
-    below: int | None = None,
+    name: str, value: object, shape: Shape, *, at_least: int | None = None, below: int | None = None
 ) -> IntArray:
     """A read-only integer array, copied; None in ``shape`` takes any length."""
     low = "" if at_least is None else f", at least {at_least}"

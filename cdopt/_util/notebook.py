@@ -17,11 +17,7 @@ _PAUSE = 0.1  # s between updates of a bar
 
 
 def table(
-    title: str,
-    header: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    *texts: str,
-    left: int = 1,
+    title: str, header: Sequence[str], rows: Iterable[Sequence[object]], *texts: str, left: int = 1
 ) -> str:
     """A table as HTML, with a ``title`` above it and ``texts`` below, all of them escaped.
 

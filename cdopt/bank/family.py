@@ -109,10 +109,7 @@ _ALL = (
         "pyramid_falling",
     ),
     Family(
-        "crystals",
-        "n rows of n discs between walls in the plane",
-        (*_ROWS, 64, 128),
-        "crystal_2d",
+        "crystals", "n rows of n discs between walls in the plane", (*_ROWS, 64, 128), "crystal_2d"
     ),
     Family(
         "packings",
@@ -156,10 +153,7 @@ _ALL = (
         difficult=True,
     ),
     Family(
-        "fclib",
-        "frictional problems of FCLib, normal rows; size: contacts",
-        tuple(_PUBLISHED),
-        "",
+        "fclib", "frictional problems of FCLib, normal rows; size: contacts", tuple(_PUBLISHED), ""
     ),
 )
 _FAMILIES = MappingProxyType({family.name: family for family in _ALL})

@@ -218,11 +218,7 @@ def legs(n: int = 8) -> ContactStep:
 
 
 @limits(lightest=positive, heaviest=positive, count=_COUNT)
-def ten_orders(
-    lightest: float = 1e-5,
-    heaviest: float = 1e5,
-    count: int = 11,
-) -> ContactStep:
+def ten_orders(lightest: float = 1e-5, heaviest: float = 1e5, count: int = 11) -> ContactStep:
     """Independent four-legged tables whose masses (kg) span ten orders of magnitude.
 
     The ``count`` masses go from ``lightest`` to ``heaviest``, by equal ratios. Table k carries
@@ -309,17 +305,9 @@ def launched_box(speed: float = 6.0, mu: float = 0.5) -> Scene:
 
 
 @limits(
-    gap=number(at_least=-_FAR, at_most=0.9 * _FAR),
-    speed=not_negative,
-    angle=_SLOPE,
-    mu=positive,
+    gap=number(at_least=-_FAR, at_most=0.9 * _FAR), speed=not_negative, angle=_SLOPE, mu=positive
 )
-def wedge(
-    gap: float = 1e-4,
-    speed: float = 1.0,
-    angle: float = 20.0,
-    mu: float = 0.5,
-) -> Scene:
+def wedge(gap: float = 1e-4, speed: float = 1.0, angle: float = 20.0, mu: float = 0.5) -> Scene:
     """A wedge of 1 kg that moves down at ``speed`` (m/s) between two fixed walls.
 
     Its flanks and the walls are at ``angle`` (degrees) from the upright, nearer than the friction
@@ -460,10 +448,7 @@ def brick_pyramid(courses: int = 4) -> ContactStep:
 
 
 @limits(n=integer(2, 10_000), angle=number(above=0.0, at_most=1.0))
-def nearly_parallel(
-    n: int = 6,
-    angle: float = 1e-4,
-) -> ContactStep:
+def nearly_parallel(n: int = 6, angle: float = 1e-4) -> ContactStep:
     """A disc in a groove of n facets whose normals all lie within ±angle of the vertical.
 
     Degrees of freedom: its two translations; only the angles resist the sideways one, so that
@@ -478,18 +463,10 @@ def nearly_parallel(
 
 
 @limits(
-    n=integer(1, 10**6),
-    tiles=integer(1, 100),
-    layers=_COUNT,
-    stiffness_ratio=_RATIO,
-    seed=seed,
+    n=integer(1, 10**6), tiles=integer(1, 100), layers=_COUNT, stiffness_ratio=_RATIO, seed=seed
 )
 def packing(
-    n: int = 300,
-    tiles: int = 1,
-    layers: int = 6,
-    stiffness_ratio: float = 1.0,
-    seed: int = 0,
+    n: int = 300, tiles: int = 1, layers: int = 6, stiffness_ratio: float = 1.0, seed: int = 0
 ) -> ContactStep:
     """Spheres of several sizes at rest under gravity, disordered, on a rough floor.
 

@@ -37,8 +37,7 @@ def bounds(
         ),
     ] = "all",
     solver: Annotated[
-        list[str] | None,
-        output.solvers("Solvers whose forces to place between the bounds."),
+        list[str] | None, output.solvers("Solvers whose forces to place between the bounds.")
     ] = None,
     classic: Annotated[
         str, option("Solver of the classic step that gives the load.", metavar="NAME")

@@ -192,12 +192,7 @@ def _has_friction(source: ProblemSource) -> bool:
 
 
 def _compare_with_stored(
-    mine: str,
-    out: str | None,
-    limits: dict[str, Any],
-    dask: str | None,
-    as_json: bool,
-    quiet: bool,
+    mine: str, out: str | None, limits: dict[str, Any], dask: str | None, as_json: bool, quiet: bool
 ) -> None:
     """Make the runs of the stored study with new solvers, and a page from both."""
     leaderboard = cdopt.study.leaderboard

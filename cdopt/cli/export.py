@@ -30,8 +30,7 @@ def export(
     frictionless: output.Frictionless = False,
     power: output.Power = None,
     physical: Annotated[
-        bool,
-        option("Forces in N, motions in m/s or m, the objective in J or N m/s.", "--physical"),
+        bool, option("Forces in N, motions in m/s or m, the objective in J or N m/s.", "--physical")
     ] = False,
     force: output.Force = False,
     as_json: output.Json = False,

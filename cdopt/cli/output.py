@@ -63,13 +63,7 @@ PROBLEM = (
     "step of a recorded run, drop.vtkhdf#12; or a scene, such as beam "
     "or FILE.toml, where it comes to rest."
 )
-ProblemName = Annotated[
-    str,
-    typer.Argument(
-        metavar="PROBLEM",
-        help=PROBLEM,
-    ),
-]
+ProblemName = Annotated[str, typer.Argument(metavar="PROBLEM", help=PROBLEM)]
 SceneName = Annotated[
     str,
     typer.Argument(
@@ -96,8 +90,7 @@ StrengthOfJoints = Annotated[
 ]
 Json = Annotated[bool, option("Print JSON and nothing else.", "--json")]
 Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", callback=_log_errors_only, help="No progress on stderr."),
+    bool, typer.Option("--quiet", "-q", callback=_log_errors_only, help="No progress on stderr.")
 ]
 Force = Annotated[bool, option("Replace a file that exists.", "--force")]
 Frictionless = Annotated[bool, option("Ignore friction: only the normal rows.", "--frictionless")]
@@ -105,8 +98,7 @@ Picture = Annotated[
     str | None, option("Draw a picture: .png, .pdf or .svg.", "--plot", metavar="FILE")
 ]
 View = Annotated[
-    str | None,
-    option("Of the picture, in space: side, isometric or perspective.", metavar="NAME"),
+    str | None, option("Of the picture, in space: side, isometric or perspective.", metavar="NAME")
 ]
 Power = Annotated[
     float | None, option("Power of the contact energy, 2 Hooke, 2.5 Hertz; default the problem's.")

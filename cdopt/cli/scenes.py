@@ -13,8 +13,7 @@ from cdopt.cli import output
 
 def scenes(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="SCENE", help="A scene, such as arch or pyramid:n=4."),
+        str | None, typer.Argument(metavar="SCENE", help="A scene, such as arch or pyramid:n=4.")
     ] = None,
     as_json: output.Json = False,
 ) -> None:

@@ -37,8 +37,7 @@ def solve(
     ] = None,
     frictionless: output.Frictionless = False,
     solver: Annotated[
-        list[str] | None,
-        output.solvers("Solvers to use; default all that suit the problem."),
+        list[str] | None, output.solvers("Solvers to use; default all that suit the problem.")
     ] = None,
     power: output.Power = None,
     tol: Annotated[float, option("Tolerance of the certificates.")] = 1e-6,

@@ -14,11 +14,7 @@ from cdopt.dynamics.contact_methods import (
     CompatibleSteps,
     FrictionalSteps,
 )
-from cdopt.dynamics.elastic import (
-    QuasiStaticSteps,
-    VariationalSteps,
-    VelocityVerletSteps,
-)
+from cdopt.dynamics.elastic import QuasiStaticSteps, VariationalSteps, VelocityVerletSteps
 from cdopt.dynamics.equilibrium import Equilibrium, equilibrium
 from cdopt.dynamics.measures import Coordination, Distribution, Measures, measures, stress
 from cdopt.dynamics.method import (

@@ -14,14 +14,7 @@ from cdopt._util import checks
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import InvalidInput
-from cdopt.collision import (
-    Contacts,
-    VerletList,
-    detect,
-    gap_gradient,
-    mass_matrix,
-    move,
-)
+from cdopt.collision import Contacts, VerletList, detect, gap_gradient, mass_matrix, move
 from cdopt.dynamics.records import ContactState
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.scene import SHAPES, Dofs, HalfSpace, Scene, Sphere, State

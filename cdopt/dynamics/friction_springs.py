@@ -15,14 +15,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt.collision import (
-    Contacts,
-    PairFriction,
-    effective_mass,
-    friction,
-    gap_gradient,
-    tangents,
-)
+from cdopt.collision import Contacts, PairFriction, effective_mass, friction, gap_gradient, tangents
 from cdopt.collision.dissipation import surface_points
 from cdopt.dynamics.configuration import elastic_forces, slope
 from cdopt.dynamics.method import Arrays

@@ -45,12 +45,7 @@ class FrictionalIncrements:
     """Increments of one scene, ``dt`` s each; each begins with the springs of the last."""
 
     def __init__(
-        self,
-        scene: Scene,
-        dt: float,
-        law: PairFriction,
-        settings: RestSettings,
-        near: VerletList,
+        self, scene: Scene, dt: float, law: PairFriction, settings: RestSettings, near: VerletList
     ) -> None:
         self.scene, self.dt, self.law, self.settings, self.near = scene, dt, law, settings, near
         self.unknowns, self.core = Unknowns(scene, dofs=scene.full_dofs), half_width(scene)

@@ -49,10 +49,7 @@ def scene_picture(
 
 
 def own_picture(
-    step: Step,
-    contacts: IntArray,
-    upward: BoolArray,
-    heads: Callable[[FloatArray], FloatArray],
+    step: Step, contacts: IntArray, upward: BoolArray, heads: Callable[[FloatArray], FloatArray]
 ) -> dict[str, Any]:
     """Bodies of a step, reconstructed from its contacts, and these contacts."""
     points = np.asarray(step.points)[contacts]

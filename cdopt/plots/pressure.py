@@ -149,11 +149,7 @@ def _note(pressure: FloatArray, unit: str) -> str:
 
 
 def _draw(
-    floors: list[Floor],
-    pressures: list[FloatArray],
-    columns: int,
-    unit: str,
-    length: str,
+    floors: list[Floor], pressures: list[FloatArray], columns: int, unit: str, length: str
 ) -> tuple[Any, list[Any]]:
     """Panels of pressures on one scale; maps from above in space, bars along x in the plane."""
     from matplotlib.colors import Normalize

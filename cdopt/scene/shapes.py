@@ -398,15 +398,7 @@ class Compound(Shape, frozen=True, forbid_unknown_fields=True):
         return combined(solids)
 
 
-SHAPES: tuple[type[Shape], ...] = (
-    Sphere,
-    HalfSpace,
-    Box,
-    Capsule,
-    Polygon,
-    Polyhedron,
-    Compound,
-)
+SHAPES: tuple[type[Shape], ...] = (Sphere, HalfSpace, Box, Capsule, Polygon, Polyhedron, Compound)
 KINDS: dict[str, type[Shape]] = {shape.kind: shape for shape in SHAPES}
 
 

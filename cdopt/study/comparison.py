@@ -287,10 +287,7 @@ def _chosen(
 
 
 def choose_backends(
-    contacts: int,
-    problem_class: str = "QP",
-    kinds: Sequence[str] = ("rigid step",),
-    dofs: int = 0,
+    contacts: int, problem_class: str = "QP", kinds: Sequence[str] = ("rigid step",), dofs: int = 0
 ) -> tuple[list[str], dict[str, str]]:
     """Available backends that suit a problem, and the others with the reason.
 

@@ -14,12 +14,7 @@ from cdopt._util.formatting import count
 from cdopt.study.plan import MODES
 from cdopt.study.record import LIMITED
 from cdopt.study.results import Results, solver_of, tolerance_of
-from cdopt.study.statistics import (
-    Profile,
-    performance_profiles,
-    power_fit,
-    shifted_geometric_mean,
-)
+from cdopt.study.statistics import Profile, performance_profiles, power_fit, shifted_geometric_mean
 from cdopt.study.table import Table
 
 FEWEST = 3  # sizes from which an exponent is fitted

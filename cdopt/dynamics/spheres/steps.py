@@ -526,11 +526,7 @@ def end_step(arrays: SphereArrays, count: int, ledger: FloatArray) -> int:
 
 @compiled()
 def variational(
-    arrays: SphereArrays,
-    steps: int,
-    iterations: FloatArray,
-    worst: FloatArray,
-    ledger: FloatArray,
+    arrays: SphereArrays, steps: int, iterations: FloatArray, worst: FloatArray, ledger: FloatArray
 ) -> tuple[int, int]:
     """Up to ``steps`` steps of the variational integrator; returns the outcome and how many.
 

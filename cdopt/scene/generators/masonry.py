@@ -146,12 +146,7 @@ def box_stack(
 
 @generator("A pulled box in a stack", {"ratio": checks.scalar, "mu": checks.positive})
 def pulled_brick(
-    n: int = 5,
-    *,
-    pulled: int = 2,
-    ratio: float = 2.5,
-    mu: float = 0.5,
-    dim: int = 2,
+    n: int = 5, *, pulled: int = 2, ratio: float = 2.5, mu: float = 0.5, dim: int = 2
 ) -> Made:
     """A stack of equal boxes, one of which is pulled along x.
 
@@ -340,12 +335,7 @@ def arch(
     {"voussoirs": checks.integer(3, 999), "mu": checks.positive, "angle": _HALF},
 )
 def arch_without_keystone(
-    voussoirs: int = 9,
-    *,
-    mu: float = 0.6,
-    angle: float = 1.0,
-    keystone: bool = False,
-    dim: int = 2,
+    voussoirs: int = 9, *, mu: float = 0.6, angle: float = 1.0, keystone: bool = False, dim: int = 2
 ) -> Made:
     """An arch of stone with friction that has lost its keystone, and falls.
 
@@ -451,12 +441,7 @@ def buttress(
     {"storeys": checks.integer(1, 12), "lean": checks.number(above=0.0, at_most=60.0)},
     dim=2,
 )
-def house_of_cards(
-    storeys: int = 3,
-    *,
-    lean: float = 20.0,
-    mu: float = 0.6,
-) -> Made:
+def house_of_cards(storeys: int = 3, *, lean: float = 20.0, mu: float = 0.6) -> Made:
     """A house of cards in the plane: pairs of leaning cards, and level cards between storeys.
 
     Leaning cards are 88 mm long and 1 mm thick, with round ends. A single pair is stable for

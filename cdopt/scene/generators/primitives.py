@@ -62,12 +62,7 @@ def sphere_on_floor(
 
 @generator("A box falls on a floor", {"angle": checks.scalar})
 def box_on_floor(
-    *,
-    size: object = None,
-    angle: float = 0.3,
-    gap: float = 0.01,
-    mass: float = 1.0,
-    dim: int = 2,
+    *, size: object = None, angle: float = 0.3, gap: float = 0.01, mass: float = 1.0, dim: int = 2
 ) -> Made:
     """A box, turned by ``angle`` rad in the x-z (in the plane x-y) plane, ``gap`` m over a floor.
 
@@ -112,11 +107,7 @@ def collision(
     "A box on an incline",
     {"ratio": checks.not_negative, "mu": checks.number(above=0.0, at_most=2.0)},
 )
-def incline(
-    ratio: float = 0.9,
-    mu: float = 0.5,
-    dim: int = 2,
-) -> Made:
+def incline(ratio: float = 0.9, mu: float = 0.5, dim: int = 2) -> Made:
     """A box of 1 kg at rest on an incline of tan θ = ``ratio`` μ: it slides where that is above 1.
 
     ``mu`` is the friction coefficient, ``dim`` 2 in the plane and 3 in space. In a step of Δt the
@@ -132,10 +123,7 @@ def incline(
     normal = up(dim, float(np.cos(angle)), float(np.sin(angle)))
     box = Box(edges(None, (0.2, 0.2, 0.1), dim))
     turned = _turned(-angle, dim)
-    return [
-        Body(HalfSpace(normal), np.zeros(dim)),
-        Body(box, 0.05 * normal, mass=1.0, **turned),
-    ]
+    return [Body(HalfSpace(normal), np.zeros(dim)), Body(box, 0.05 * normal, mass=1.0, **turned)]
 
 
 @generator(
