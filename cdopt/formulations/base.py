@@ -22,7 +22,7 @@ from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
 from cdopt.backends.selection import require_capable, resolve, usual
 from cdopt.formulations.conflicts import conflict
-from cdopt.formulations.extension import Addition, ExtendedIterate
+from cdopt.formulations.extension import ExtendedIterate, Extensible
 from cdopt.formulations.parametrised import Parametrised, StatedData
 from cdopt.formulations.prepared import Prepared
 from cdopt.formulations.stacked import of_bodies, split_steps
@@ -41,13 +41,15 @@ from cdopt.problem.joints import Joints
 from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 from cdopt.problem.stacking import Stack
 from cdopt.problem.step import ContactNames, Step
+from cdopt.problem.step_problems import with_lines
 
 FORMS = ("force", "velocity")
+_PLAIN = bool, int, float, str, type(None)  # as JSON has them
 Certified = tuple[RunResult, Certificate | None]
 Solve = Callable[["Formulation", float | None], Certified]  # with a time limit
 
 
-class Formulation(ABC):
+class Formulation(Extensible, ABC):
     """One convex problem, stated in CVXPY in units of its scales.
 
     Attributes
@@ -71,8 +73,6 @@ class Formulation(ABC):
     joints: Eliminated | None = None
     springs: Joints | None = None
     bodies: ContactProblem | None = None
-    extended: bool = False
-    _multipliers: tuple[Any, ...] = ()  # of the last answer, of each constraint of a user
     _varying: bool = False  # the statement is compiled once for several rates of the free motion
     _stated_data: StatedData | None = None  # CVXPY parameters in place of constants
     _like: Formulation | None = None  # one of the same network, whose statement serves this one too
@@ -212,6 +212,17 @@ class Formulation(ABC):
         self.springs = self.joints.kept
         return self.joints.step
 
+    def _of_rigid(self, step: Step, form: str, posed: Callable[[Step], ContactProblem]) -> None:
+        """Take a rigid ``step`` without its joints, with the problem ``posed`` for it."""
+        if form == "velocity" and not step.nv:
+            why = "the step is known only by N and p, without velocities"
+            raise Unsupported("velocity form", why, ("form='force'",))
+        self.form, self.joints = form, eliminated(step)
+        self.step = step if self.joints is None else self.joints.step
+        self.data = posed(self.step)
+        if self.joints is not None:
+            self.bodies = with_lines(posed(step), step.joints.J, step.joints.rate)
+
     @abstractmethod
     def latex(self) -> str:
         """The problem as mathematics: a LaTeX align environment."""
@@ -300,11 +311,6 @@ class Formulation(ABC):
             raise InvalidInput("solution", repr(solution), "a solution of this step")
         return self.joints.coordinates(motion)
 
-    def _total(self, iterate: Iterate) -> float:
-        """Objective of the whole problem, with added ones."""
-        own = iterate.cost if isinstance(iterate, ExtendedIterate) else 0.0
-        return self._objective(iterate) + own
-
     def _objective(self, iterate: Iterate) -> float:
         """Objective of the stated form at an answer, in physical units."""
         return float(self._objectives(iterate).sum())
@@ -314,82 +320,6 @@ class Formulation(ABC):
         if self.in_forces:
             return self.data.force_objective(iterate.forces)
         return self.data.motion_objective(iterate.motion, iterate.forces)
-
-    def with_constraints(self, *constraints: cp.Constraint) -> Self:
-        """The same formulation with added constraints on its variables.
-
-        Write them on the physical expressions (``forces``, ``velocity``, ``displacement``), and on
-        further variables if needed. The result is solved only through CVXPY. Its certificate is
-        that of the extended problem: of the contact law with the multipliers of the added
-        constraints as rates or loads, and of these constraints. ``dual`` gives the
-        multipliers in physical units.
-
-        Raises
-        ------
-        InvalidInput : something is not a CVXPY constraint, breaks the rules of disciplined convex
-            programming, or is written on variables of another formulation.
-
-        >>> import cdopt
-        >>> cd = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step)
-        >>> cap = cd.forces[1] <= 2.0  # N
-        >>> capped = cd.with_constraints(cap)
-        >>> capped.solve("clarabel").ok
-        True
-        """
-        for constraint in constraints:
-            checks.instance("constraints", constraint, cp.Constraint)
-        for constraint in constraints:
-            if not constraint.is_dcp():
-                raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
-        return self._extended(self.statement.addition.constrained(constraints), "constraints")
-
-    def with_objective(self, expression: cp.Expression) -> Self:
-        """The same formulation with an added objective.
-
-        Write it on the physical expressions, in the unit of ``solution.objective``: N m/s of a step
-        in force form, J of all others. Solving and certifying are as with constraints.
-
-        Raises
-        ------
-        InvalidInput : not a convex CVXPY expression of one number, or one on variables of another
-            formulation.
-        """
-        checks.instance("expression", expression, cp.Expression)
-        if expression.size != 1 or not expression.is_real() or not expression.is_convex():
-            expected = "one real number that is convex in the variables"
-            raise InvalidInput("expression", str(expression)[:80], expected)
-        return self._extended(self.statement.addition.minimised(expression), "expression")
-
-    def _extended(self, addition: Addition, name: str) -> Self:
-        """The formulation on the same variables, extended; ``name`` is that of the argument."""
-        addition.require_own(self.statement.own.values(), name)
-        extended, statement = copy.copy(self), self.statement.extended(addition)
-        vars(extended).update(statement=statement, extended=True, _multipliers=())
-        return extended
-
-    def dual(self, constraint: cp.Constraint) -> Any:
-        """The multiplier of an added constraint at the last answer, in physical units.
-
-        It is the decrease of the objective when the constraint is relaxed by one unit: for an
-        expression in newtons m/s of a step and m of a static network, for one in m/s the impulse in
-        N s in velocity form and N in force form, for one in metres N. Inequalities have multipliers
-        ≥ 0 of the shape of the constraint; a cone has a list, one for each of its arguments.
-
-        Parameters
-        ----------
-        constraint : one that was given to ``with_constraints``.
-
-        Raises
-        ------
-        InvalidInput : it is none of this formulation, or there is no answer with multipliers.
-        """
-        checks.instance("constraint", constraint, cp.Constraint)
-        known = [one.id for one in self.statement.addition.constraints]
-        if constraint.id not in known:
-            raise InvalidInput("constraint", str(constraint)[:80], "one of with_constraints")
-        if not self._multipliers:
-            raise InvalidInput("constraint", "no answer with multipliers", "a solved formulation")
-        return self._multipliers[known.index(constraint.id)]
 
     def from_vector(
         self,
@@ -423,8 +353,7 @@ class Formulation(ABC):
             iterate = held.iterate()
         if iterate is None:
             raise InvalidInput("y", "none", f"multipliers, which {self.name} needs")
-        if isinstance(iterate, ExtendedIterate):
-            self._multipliers = iterate.multipliers
+        self._multipliers = getattr(iterate, "multipliers", ())
         result = RunResult("given as a vector", "solved", iterate, {})
         record = {"tol": tol, "settings": {}, "extended": self.extended}
         return held._solution("vector", result, held.certify(iterate, tol), record, started)
@@ -432,11 +361,9 @@ class Formulation(ABC):
     def certify(self, iterate: Iterate, tol: float = TOLERANCE) -> Certificate:
         """The certificate of an ``iterate`` at ``tol``, of the extended problem."""
         checks.instance("iterate", iterate, Iterate)
-        if not isinstance(iterate, ExtendedIterate):
-            return certify(self.data, iterate.motion, iterate.forces, tol)
-        contacts = certify(iterate.data, iterate.motion, iterate.forces, tol)
-        every = (*contacts.residuals, *iterate.residuals)
-        return dataclasses.replace(contacts, kind=f"{contacts.kind}, extended", residuals=every)
+        if isinstance(iterate, ExtendedIterate):
+            return iterate.certified(tol)
+        return certify(self.data, iterate.motion, iterate.forces, tol)
 
     def solve(
         self,
@@ -490,10 +417,7 @@ class Formulation(ABC):
 
         try:
             result, certificate = self._run(once, chosen, start, time_limit)
-            if self.extended:
-                answer = result.iterate
-                multipliers = answer.multipliers if isinstance(answer, ExtendedIterate) else ()
-                self._multipliers = multipliers
+            self._multipliers = getattr(result.iterate, "multipliers", ())
             record = self._provenance(chosen, result, tol, start is not None, time_limit)
             solution = self._solution(chosen.name, result, certificate, record, started)
             if check and not (solution.claimed or solution.ok):
@@ -509,10 +433,7 @@ class Formulation(ABC):
 
         One that is not ok is no statement on its step: others may be the cause.
         """
-        return self._split(self.solve(backend, tol=tol, check=False, **settings), stack, tol)
-
-    def _split(self, whole: StepSolution, stack: Stack, tol: float) -> list[StepSolution]:
-        """The solution of each step of a ``stack``, certified with that step's data at ``tol``."""
+        whole = self.solve(backend, tol=tol, check=False, **settings)
         return split_steps(self, whole, stack, tol)
 
     def _placed(self, start: WarmStart) -> WarmStart:
@@ -617,7 +538,9 @@ class Formulation(ABC):
         certifying = clock() - started - sum(result.timings.values())
         fields: dict[str, Any] = dict.fromkeys(("f", "v_next", "u", "gap", "dual"))
         claimed = result.claim == "solved"
-        iterate = result.iterate
+        iterate, objective = result.iterate, None
+        if iterate is not None:
+            objective = self._objective(iterate) + getattr(iterate, "cost", 0.0)
         if iterate is not None and (claimed or (certificate is not None and certificate.ok)):
             fields.update(self._answer(iterate))
         return StepSolution(
@@ -627,7 +550,7 @@ class Formulation(ABC):
             claimed=claimed,
             backend=backend,
             formulation=self.name,
-            objective=None if iterate is None else self._total(iterate),
+            objective=objective,
             timings={**result.timings, "certify": max(certifying, 0.0)},
             iterations=result.iterations,
             iterate=iterate,
@@ -651,7 +574,9 @@ class Formulation(ABC):
             "cdopt": cdopt.__version__,
             "cvxpy": cp.__version__,
             "numpy": np.__version__,
-            "settings": {key: _plain(value) for key, value in result.settings.items()},
+            "settings": {
+                k: v if isinstance(v, _PLAIN) else repr(v) for k, v in result.settings.items()
+            },
             "how": result.how,
             "threads": result.threads,
             "tol": tol,
@@ -669,30 +594,3 @@ class Formulation(ABC):
     def __repr__(self) -> str:
         contacts = self.data.nc if self.step is None else self.step.nc
         return f"{self.name} ({contacts:,} contacts, {self.problem_class})"
-
-
-def _plain(value: Any) -> Any:
-    """A value for JSON."""
-    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
-
-
-# --- steps -------------------------------------------------------------------------------
-
-
-def keeping_joints(step: Step) -> tuple[Step, Eliminated | None]:
-    """The step in coordinates that satisfy its joints, and these; the same step without any.
-
-    Raises
-    ------
-    SolveFailed : no motion has the rates of the joints.
-    """
-    joints = eliminated(step) if isinstance(step, ContactStep) else None
-    return (step, None) if joints is None else (joints.step, joints)
-
-
-def possible_form(form: str, step: Step) -> str:
-    """The same form; refuse velocities of a step without matrices."""
-    if form == "velocity" and not step.nv:
-        why = "the step is known only by N and p, without velocities"
-        raise Unsupported("velocity form", why, ("form='force'",))
-    return form

@@ -15,10 +15,9 @@ velocity form are the impulses Î”t f, and the optimal values satisfy primal = âˆ
 from __future__ import annotations
 
 from cdopt._util import checks
-from cdopt.formulations.base import FORMS, Formulation, keeping_joints, possible_form
+from cdopt.formulations.base import FORMS, Formulation
 from cdopt.formulations.printing import align
 from cdopt.problem import ContactStep, Step, rigid_data
-from cdopt.problem.step_problems import with_lines
 
 
 class ClassicCD(Formulation):
@@ -53,11 +52,7 @@ class ClassicCD(Formulation):
         checks.instance("step", step, Step)
         form = checks.choice("form", form, FORMS)
         step.require_frictionless("ClassicCD")
-        self.form = possible_form(form, step)
-        self.step, self.joints = keeping_joints(step)
-        self.data = rigid_data(self.step)
-        if self.joints is not None:
-            self.bodies = with_lines(rigid_data(step), step.joints.J, step.joints.rate)
+        self._of_rigid(step, form, rigid_data)
 
     def latex(self) -> str:
         """The problem as mathematics."""

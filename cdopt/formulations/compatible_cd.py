@@ -35,7 +35,7 @@ from cdopt.formulations.classic_cd import ClassicCD
 from cdopt.formulations.compliant_cd import CompliantCD
 from cdopt.formulations.no_tension_truss import TRUSS_FORMS, NoTensionTruss
 from cdopt.formulations.printing import align, conjugate_latex
-from cdopt.formulations.stacked import split
+from cdopt.formulations.stacked import split, split_steps
 from cdopt.problem import truss_data
 from cdopt.problem.active_set import amplified, resolved
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify, certify_each
@@ -248,7 +248,7 @@ class CompatibleCD:
         if self.epsilon is not None:
             return self.compliant_cd._solve_each(stack, chosen, **common)
         first = self.classic_cd.solve(chosen, **common)
-        classic = self.classic_cd._split(first, stack, tol)
+        classic = split_steps(self.classic_cd, first, stack, tol)
         if first.f is None:
             return classic
         own = np.array([self._closed_tol(one) for one in classic])

@@ -21,10 +21,11 @@ constraint has affine arguments and every gradient is exact.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import cvxpy as cp
 import numpy as np
@@ -32,9 +33,10 @@ import scipy.sparse as sp
 from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt.problem import ContactProblem
+from cdopt.problem.certificate import Certificate, certify
 from cdopt.problem.residual import Residual
 from cdopt.problem.solution import Iterate
 
@@ -145,6 +147,108 @@ class ExtendedIterate(Iterate):
     def __post_init__(self) -> None:
         plain = Iterate(self.motion, self.forces)
         self.__dict__.update(motion=plain.motion, forces=plain.forces)
+
+    def certified(self, tol: float) -> Certificate:
+        """The certificate at ``tol``, of the contacts and of the added constraints."""
+        contacts = certify(self.data, self.motion, self.forces, tol)
+        every = (*contacts.residuals, *self.residuals)
+        return dataclasses.replace(contacts, kind=f"{contacts.kind}, extended", residuals=every)
+
+
+def in_units(unit: float, multiplier: Any) -> Any:
+    """A multiplier, or those of a cone, in physical units."""
+    if isinstance(multiplier, list):
+        return [in_units(unit, one) for one in multiplier]
+    return read_only(np.array(unit * np.asarray(multiplier, dtype=float)))
+
+
+class Extensible:
+    """What users may add constraints and objectives to.
+
+    Attributes
+    ----------
+    statement : the CVXPY statement, with an ``addition``. extended : whether something was added.
+    """
+
+    statement: Any
+    extended: bool = False
+    _multipliers: tuple[Multiplier, ...] = ()  # of the last answer, of each constraint of a user
+
+    def with_constraints(self, *constraints: cp.Constraint) -> Self:
+        """The same formulation with added constraints on its variables.
+
+        Write them on the physical expressions (``forces``, ``velocity``, ``displacement``), and on
+        further variables if needed. The result is solved only through CVXPY. Its certificate is
+        that of the extended problem: of the contact law with the multipliers of the added
+        constraints as rates or loads, and of these constraints. ``dual`` gives the
+        multipliers in physical units.
+
+        Raises
+        ------
+        InvalidInput : something is not a CVXPY constraint, breaks the rules of disciplined convex
+            programming, or is written on variables of another formulation.
+
+        >>> import cdopt
+        >>> cd = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step)
+        >>> cap = cd.forces[1] <= 2.0  # N
+        >>> capped = cd.with_constraints(cap)
+        >>> capped.solve("clarabel").ok
+        True
+        """
+        for constraint in constraints:
+            checks.instance("constraints", constraint, cp.Constraint)
+        for constraint in constraints:
+            if not constraint.is_dcp():
+                raise InvalidInput("constraints", str(constraint)[:80], "a convex constraint")
+        return self._extended(self.statement.addition.constrained(constraints), "constraints")
+
+    def with_objective(self, expression: cp.Expression) -> Self:
+        """The same formulation with an added objective.
+
+        Write it on the physical expressions, in the unit of ``solution.objective``: N m/s of a step
+        in force form, J of all others. Solving and certifying are as with constraints.
+
+        Raises
+        ------
+        InvalidInput : not a convex CVXPY expression of one number, or one on variables of another
+            formulation.
+        """
+        checks.instance("expression", expression, cp.Expression)
+        if expression.size != 1 or not expression.is_real() or not expression.is_convex():
+            expected = "one real number that is convex in the variables"
+            raise InvalidInput("expression", str(expression)[:80], expected)
+        return self._extended(self.statement.addition.minimised(expression), "expression")
+
+    def _extended(self, addition: Addition, name: str) -> Self:
+        """The formulation on the same variables, extended; ``name`` is that of the argument."""
+        addition.require_own(self.statement.own.values(), name)
+        extended, statement = copy.copy(self), self.statement.extended(addition)
+        vars(extended).update(statement=statement, extended=True, _multipliers=())
+        return extended
+
+    def dual(self, constraint: cp.Constraint) -> Any:
+        """The multiplier of an added constraint at the last answer, in physical units.
+
+        It is the decrease of the objective when the constraint is relaxed by one unit: for an
+        expression in newtons m/s of a step and m of a static network, for one in m/s the impulse in
+        N s in velocity form and N in force form, for one in metres N. Inequalities have multipliers
+        ≥ 0 of the shape of the constraint; a cone has a list, one for each of its arguments.
+
+        Parameters
+        ----------
+        constraint : one that was given to ``with_constraints``.
+
+        Raises
+        ------
+        InvalidInput : it is none of this formulation, or there is no answer with multipliers.
+        """
+        checks.instance("constraint", constraint, cp.Constraint)
+        known = [one.id for one in self.statement.addition.constraints]
+        if constraint.id not in known:
+            raise InvalidInput("constraint", str(constraint)[:80], "one of with_constraints")
+        if not self._multipliers:
+            raise InvalidInput("constraint", "no answer with multipliers", "a solved formulation")
+        return self._multipliers[known.index(constraint.id)]
 
 
 # --- gradients and residuals -----------------------------------------------------------------

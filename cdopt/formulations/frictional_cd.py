@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,26 +30,15 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
-from cdopt.formulations.base import (
-    FORMS,
-    Certified,
-    Formulation,
-    Solve,
-    keeping_joints,
-    possible_form,
-)
+from cdopt.formulations.base import FORMS, Certified, Formulation, Solve
 from cdopt.formulations.extension import ExtendedIterate
 from cdopt.formulations.printing import align
 from cdopt.formulations.statement import can_vary
-from cdopt.problem import (
-    Step,
-    WarmStart,
-    frictional_data,
-)
+from cdopt.problem import Step, WarmStart, frictional_data
 from cdopt.problem.certificate import Certificate, errors_elsewhere
 from cdopt.problem.existence import Slater, slater_number
 from cdopt.problem.solution import Iterate, StepSolution
-from cdopt.problem.step_problems import LAWS, with_lines
+from cdopt.problem.step_problems import LAWS
 
 _PASSES = 200  # of the fixed point at most
 _COMPILED_ONCE = 3000  # rows up to which CVXPY compiles a parameter in less time than ten passes
@@ -101,11 +91,8 @@ class FrictionalCD(Formulation):
                 "step", "a step without friction", "ContactStep(..., friction=cdopt.Friction(...))"
             )
         usual = "velocity" if step.nv else "force"
-        self.law, self.form = law, possible_form(form or usual, step)
-        self.step, self.joints = keeping_joints(step)
-        self.data = frictional_data(self.step, law)
-        if self.joints is not None:
-            self.bodies = with_lines(frictional_data(step, law), step.joints.J, step.joints.rate)
+        self.law = law
+        self._of_rigid(step, form or usual, partial(frictional_data, law=law))
         self.shift = np.zeros(self.data.nc)
         many_rows = self.data.rows > _COMPILED_ONCE or not can_vary(self.data, self.in_forces)
         self._varying = law == "coulomb" and not many_rows  # for its passes

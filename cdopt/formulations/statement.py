@@ -20,32 +20,33 @@ import copy
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import spsolve
 
-from cdopt._util.checks import FloatArray, read_only
+from cdopt._util.checks import FloatArray
 from cdopt.formulations.cone_forms import form_of, seed_dual
+from cdopt.formulations.energies import conjugate_energy, elastic_energy, slider_energy
 from cdopt.formulations.extension import (
     Addition,
     ExtendedIterate,
     claim,
+    in_units,
     optimality,
     with_loads,
     with_rates,
 )
 from cdopt.formulations.parametrised import StatedData
-from cdopt.formulations.printing import PHYSICAL, PrintedProblem, Term, raised, words
+from cdopt.formulations.printing import PHYSICAL, PrintedProblem, Term, words
 from cdopt.problem import ContactProblem, HalfLines, ScaledProblem, WarmStart
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.residual import Residual
 from cdopt.problem.scaling import scaled
 from cdopt.problem.solution import Iterate
 
-_MAX_DENOM = 2**20  # exponents become fractions with at most this denominator: exact to 1e-12
 _DENSE = 1_000_000  # numbers that CVXPY may hold for a parameter in an objective
 _INDEXED = 10_000  # rows of cones with a parameter, which it takes a second to compile
 
@@ -73,6 +74,8 @@ class Statement(ABC):
     compiled once and serves all statements that ``with_rates`` makes of this one. With ``stated``
     data these are its parameters.
     """
+
+    w: cp.Variable  # the motion; in forces of steps with matrices alone
 
     def __init__(
         self,
@@ -114,8 +117,11 @@ class Statement(ABC):
 
     @property
     def velocity(self) -> cp.Expression | None:
-        """v⁺ (nv,), m/s."""
-        return None
+        """v⁺ (nv,), m/s, of a step with matrices."""
+        if self.scaled.S is None:
+            return None
+        unit = cp.Constant(self.scaled.unit, name="v₀")
+        return cp.multiply(unit, self.w) + cp.Constant(self.data.rest, name="v*")
 
     @property
     def displacement(self) -> cp.Expression | None:
@@ -126,9 +132,9 @@ class Statement(ABC):
     def _declare(self) -> None:
         """Make the variables."""
 
-    @abstractmethod
     def _given_rates(self) -> FloatArray:
         """Rates of the free motion, as in the problem."""
+        return self._shifted
 
     @abstractmethod
     def _terms(self) -> list[Term]:
@@ -152,9 +158,9 @@ class Statement(ABC):
         """By "forces" or "motion" the variables that added expressions may use."""
 
     @property
-    @abstractmethod
     def unit(self) -> float:
         """Unit of the objective of an extended statement: W of steps in forces, J of others."""
+        return float(self.data.part_energy.max(initial=0.0)) or 1.0
 
     @property
     def _others(self) -> list[cp.Variable]:
@@ -232,7 +238,7 @@ class Statement(ABC):
             with_rates(data, on_forces, on_motion)
             if "forces" in self.own
             else with_loads(data, on_motion),
-            tuple(_times(self.unit, multiplier) for multiplier in conditions.multipliers),
+            tuple(in_units(self.unit, multiplier) for multiplier in conditions.multipliers),
             conditions.residuals,
             float(sum(float(np.sum(one.value)) for one in self.addition.objectives)),
         )
@@ -327,13 +333,6 @@ class Statement(ABC):
         return np.asarray(moved / self.scaled.unit)
 
 
-def _times(unit: float, multiplier: Any) -> Any:
-    """A multiplier, or those of a cone, in physical units."""
-    if isinstance(multiplier, list):
-        return [_times(unit, one) for one in multiplier]
-    return read_only(np.array(unit * np.asarray(multiplier, dtype=float)))
-
-
 def _with_a_contact(problem: ScaledProblem) -> ScaledProblem:
     """The problem without contacts, with one that carries nothing."""
     N = None if problem.N is None else sp.csr_array(np.eye(1))
@@ -373,14 +372,6 @@ class InForces(Statement):
         return cp.multiply(cp.Constant(data.force[first], name="f₀"), normal)
 
     @property
-    def velocity(self) -> cp.Expression | None:
-        """v⁺ (nv,), m/s, of a step with matrices."""
-        if self.scaled.S is None:
-            return None
-        unit = cp.Constant(self.scaled.unit, name="v₀")
-        return cp.multiply(unit, self.w) + cp.Constant(self.data.rest, name="v*")
-
-    @property
     def own(self) -> dict[str, cp.Variable]:
         """The forces, and the motion of a step with matrices."""
         return {"forces": self.f} | ({} if self.scaled.S is None else {"motion": self.w})
@@ -388,7 +379,7 @@ class InForces(Statement):
     @property
     def unit(self) -> float:
         """W of steps, J of static networks."""
-        return (float(self.data.part_energy.max(initial=0.0)) or 1.0) / self.data.dt
+        return super().unit / self.data.dt
 
     def weak_duality(
         self, gradient: Mapping[int, FloatArray], constant: float
@@ -505,14 +496,6 @@ class InMotion(Statement):
             self.s = cp.Variable(data.sliders.start.shape, name="s")
 
     @property
-    def velocity(self) -> cp.Expression | None:
-        """v⁺ (nv,), m/s."""
-        if self.data.is_static:
-            return None
-        unit = cp.Constant(self.scaled.unit, name="v₀")
-        return cp.multiply(unit, self.w) + cp.Constant(self.data.rest, name="v*")
-
-    @property
     def displacement(self) -> cp.Expression | None:
         """u (nv,), m."""
         if not self.data.is_static:
@@ -552,14 +535,6 @@ class InMotion(Statement):
         most = float(np.abs(missed).max(initial=0.0)) / max(float(size.max(initial=0.0)), 1.0)
         return constant - float(self._shifted @ f), f, most
 
-    @property
-    def unit(self) -> float:
-        """J."""
-        return float(self.data.part_energy.max(initial=0.0)) or 1.0
-
-    def _given_rates(self) -> FloatArray:
-        return self._shifted
-
     def _terms(self) -> list[Term]:
         problem, terms = self.scaled, list[Term]()
         if problem.S is not None:
@@ -571,7 +546,7 @@ class InMotion(Statement):
             rates = rates if self.c is None else rates + self.c
             terms += self.form.lost(rates, self.row_weight)
         if self.s is not None:
-            terms.append(self._slider_energy(self.s))
+            terms.append(slider_energy(self.data, self.w, self.s, self.weight))
         if self.data.is_static:
             load = cp.Constant(self.dof_weight * problem.load, name="F̃")
             terms.append(Term("F̃ᵀ u", load @ self.w))
@@ -592,26 +567,6 @@ class InMotion(Statement):
         if self.c is not None and not self.form.signed:
             conditions.append(Term("c ≥ 0", None))
         return conditions
-
-    def _slider_energy(self, slip: cp.Variable) -> Term:
-        """Σ ψ: least over the slip s of K/2 ‖s − y/K‖² + cap ‖s‖."""
-        data, sliders = self.data, self.data.sliders
-        if sliders is None:
-            raise ValueError("a step without sliders")
-        n, m = sliders.start.shape
-        energy = self.weight * data.dt / sliders.duration / data.part_energy
-        part = sliders.parts_of(data.parts)
-        length = sliders.duration * data.part_speed[part]
-        moved = scaled(sliders.B_t, np.repeat(-sliders.duration / length, m), data.dof_speed)
-        begin = sliders.tried(data.rest) / (sliders.growth * length)[:, None]
-        stretch = cp.reshape(cp.Constant(moved, name="B_t") @ self.w, (n, m), order="C")
-        stretch = stretch + cp.Constant(begin, name="t")
-        stiff = energy[part] * sliders.growth * length**2
-        cap = cp.Constant(energy[part] * sliders.cap * length, name="cap")
-        root = cp.Constant(np.sqrt(stiff)[:, None] * np.ones(m), name="√K")
-        spring = 0.5 * cp.sum_squares(cp.multiply(root, stretch - slip))
-        size = cp.norm(slip, 2, axis=1) if m > 1 else cp.abs(slip)[:, 0]
-        return Term("½ ‖√K (B_t w + t − s)‖² + capᵀ ‖s‖", spring + cap @ size)
 
     def iterate(self) -> Iterate | None:
         """The motion, and f: of elastic contacts of a step by their law, else the multipliers."""
@@ -641,35 +596,3 @@ class InMotion(Statement):
             self.s.value = np.zeros(self.s.shape)
         if self.conditions:
             self.form.seed(self.conditions, self.row_weight * f)
-
-
-# --- energies of elastic contacts ----------------------------------------------------------
-
-
-def elastic_energy(law: PowerLaw, c: cp.Expression, weight: FloatArray) -> Term:
-    """Σ weight w(c) for overlaps c ≥ 0, with w(c) = (k/p) cᵖ; of both signs (k/p) |c|ᵖ."""
-    return _power_sum(c, weight * law.stiffness, law.power, "k", f"k{raised(1 / law.power)}")
-
-
-def conjugate_energy(law: PowerLaw, f: cp.Expression, weight: FloatArray) -> Term:
-    """Σ weight w*(f) for forces f ≥ 0, with w*(f) = (1/q) k^(−1/(p−1)) f^q and q = p/(p−1)."""
-    compliance = law.stiffness ** (-1.0 / (law.power - 1.0))
-    names = "k⁻¹", f"k{raised(-1 / law.power)}"
-    return _power_sum(f, weight * compliance, law.conjugate_power, *names)
-
-
-def _power_sum(x: cp.Expression, factor: FloatArray, exponent: float, *names: str) -> Term:
-    """Σ (factor/exponent) x^exponent for x ≥ 0.
-
-    The factor goes inside the power, where it spans fewer orders of magnitude; a quadratic
-    keeps it outside, so that it lands on the diagonal of the solver's P with no new variable.
-    """
-    square, inside = names
-    if exponent == 2.0:
-        energy = cp.Constant(0.5 * factor, name=f"½{square}") @ cp.square(x)
-        return Term(f"½ Σ {square} {x.name()}²", energy)
-    root, name = cp.Constant(factor ** (1.0 / exponent), name=inside), x.name()
-    if not x.is_nonneg():
-        x, name = cp.abs(x), f"|{name}|"
-    energy = cp.sum(cp.power(cp.multiply(root, x), exponent, max_denom=_MAX_DENOM)) / exponent
-    return Term(f"Σ ({inside} {name}){raised(exponent)} / {exponent:.4g}", energy)

@@ -27,6 +27,7 @@ from cdopt.problem.friction import Friction
 from cdopt.problem.joints import JointedMotion, Joints
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import components, rows_of
+from cdopt.problem.step import Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +144,7 @@ def _moved(B: sp.csr_array, offset: FloatArray, rate: FloatArray) -> FloatArray:
     return np.asarray(rate + np.asarray(B @ offset).reshape(rate.shape))
 
 
-def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
+def eliminated(step: Step, springs: bool = False) -> Eliminated | None:
     """The step in coordinates that satisfy its joints; None if it has none.
 
     Parameters
@@ -155,7 +156,7 @@ def eliminated(step: ContactStep, springs: bool = False) -> Eliminated | None:
     SolveFailed : no motion has the rates of the joints.
     """
     joints, kept = step.joints, None
-    if joints is None:
+    if joints is None or not isinstance(step, ContactStep):
         return None
     if springs and joints.rigid.size < joints.count:
         soft = np.isfinite(joints.stiffness)

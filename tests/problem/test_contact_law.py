@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdopt.formulations.statement import conjugate_energy, elastic_energy
+from cdopt.formulations.energies import conjugate_energy, elastic_energy
 from cdopt.problem.contact_law import PowerLaw, force_and_tangent
 
 powers = st.floats(1.2, 6.0)
