@@ -232,10 +232,7 @@ def _on_cones(
 
 
 def _promising(least: list[float], accuracy: float, looks: int) -> bool:
-    """Whether the ``least`` natural maps of the looks so far reach ``accuracy`` in as many more.
-
-    At the rate of the later half of them.
-    """
+    """Whether at the rate of the later looks natural maps reach ``accuracy`` within ``looks``."""
     done = len(least) - 1
     if least[-1] <= accuracy:
         return True
@@ -410,10 +407,7 @@ def _multiply(
 
 @part()
 def _proximal(z: float, a: float, s: float) -> float:
-    """The x ≥ 0 with x + a x^s = z, or zero for z ≤ 0: the minimiser of ½(x − z)² + e(x).
-
-    Newton's method from the side on which it is monotone; for a = 0 the projection.
-    """
+    """The x ≥ 0 with x + a x^s = z, or zero for z ≤ 0, by Newton's method from one side."""
     if not z > 0.0:
         return 0.0
     if a == 0.0:
@@ -470,10 +464,7 @@ def _propose_chunk(
     work: Work,
     sums: FloatArray,
 ) -> None:
-    """The trial point of the step before taken over if accepted, then a new one proposed.
-
-    The shift of contacts with friction follows what is accepted.
-    """
+    """The trial point taken over, and the shift with it, if accepted; then a new one proposed."""
     state, trial, best, h, shift = work.state, work.trial, work.best, terms.h, terms.shift
     f, z, product_f, product_z = state[0], state[1], state[2], state[3]
     x, change, product_d = trial[0], trial[1], trial[2]

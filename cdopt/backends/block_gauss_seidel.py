@@ -231,10 +231,7 @@ def block_gauss_seidel(
     y: FloatArray,
     trace: FloatArray,
 ) -> int:
-    """Sweeps over the contacts, one for each entry of ``trace``, until forces hardly change.
-
-    Returns their number.
-    """
+    """Sweeps, one for each entry of ``trace``, until forces hardly change; their number."""
     first, column, R = blocks.rows
     other_first, other_column, S = blocks.spread
     coulomb, planar, accuracy = laws
@@ -276,10 +273,7 @@ def block_gauss_seidel(
 def solve_contact(
     W: FloatArray, inverse: FloatArray, r: Three, f: Three, law: Law, rho: float
 ) -> Three:
-    """The forces that solve one contact's law, from its rates r at forces f.
-
-    Where Coulomb's law may have several answers, that to which projections lead from f.
-    """
+    """The forces that solve one contact's law, from its rates r at f; of several the nearest."""
     mu, coulomb, planar = law
     if coulomb and W[0, 0] <= mu * np.sqrt(W[0, 1] ** 2 + W[0, 2] ** 2):
         return _projected(W, r, f, mu, coulomb, rho)

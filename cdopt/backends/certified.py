@@ -32,17 +32,7 @@ def solve_certified(
     time_limit: float | None = None,
     tol: float = TOLERANCE,
 ) -> tuple[RunResult, Certificate | None]:
-    """Run a backend and certify its answer; run native ones again while it is too large.
-
-    Parameters
-    ----------
-    formulation, start : the problem, and a solution to start from.
-    tol : of the certificate.
-
-    Returns
-    -------
-    The result, native runs joined into one, and the certificate of its iterate, None without one.
-    """
+    """Run a backend and certify its answer; run native ones again while it is too large."""
     deadline = Deadline.after(time_limit)
     result = run_limited(backend, formulation, start, verbose, time_limit)
     certificate = _certify(formulation, result, tol)

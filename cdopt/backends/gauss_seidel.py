@@ -246,12 +246,7 @@ class HalfLineSweeps(Sweeps):
 
 
 def _permutation(value: Any) -> tuple[int, ...]:
-    """A permutation as plain integers.
-
-    Raises
-    ------
-    InvalidInput : it is none.
-    """
+    """A permutation as plain integers."""
     expected = "one of " + ", ".join(map(repr, ORDERS)) + ", or a permutation of 0 … nc − 1"
     index = checks.array("order", value, expected)
     whole = index.ndim == 1 and (index.dtype.kind in "iu" or index.size == 0)
@@ -294,11 +289,7 @@ def coloured(factors: Factors, body: IntArray | None) -> tuple[IntArray, Indices
 
 @compiled()
 def _greedy(touched: Rows, block: Indices, met: BoolArray, colour: IntArray) -> int:
-    """The first colour that suits each contact, 64 where none is left; returns their number.
-
-    ``block`` (m,) is the body of each entry of y; ``met`` (bodies, 64) are all false, and tell
-    afterwards which colours each body has met.
-    """
+    """The first colour (64 for none) of each contact that none of its bodies has ``met``."""
     pointers, columns, _ = touched
     count = 0
     for i in range(colour.shape[0]):
@@ -339,10 +330,7 @@ class Visits(NamedTuple):
 
 @part()
 def _visit(first: Any, last: Any, visits: Visits, f: FloatArray, y: FloatArray) -> float:
-    """Visits of contacts one after the other; returns the largest error met.
-
-    The error of a visit is |min(N_ii f_i, gap_i)| as it begins.
-    """
+    """Visits of contacts one after the other; the largest |min(N_ii f_i, gap_i)| met."""
     worst = 0.0
     for i in range(first, last):
         if visits.inverse[i] == 0.0:

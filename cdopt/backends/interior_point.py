@@ -149,10 +149,7 @@ def solve(
 
 
 def _tidied(problem: NetworkProblem, run: IterationResult, tol: float) -> IterationResult:
-    """Forces of open contacts, which are of the size of the residual, set to zero.
-
-    At a wide gap even such a force does work. The motion is that of the forces left.
-    """
+    """Forces of open contacts set to zero: at a wide gap even the residual's do work."""
     net = problem.operator
     if problem.static or not np.isfinite(run.residual):
         return run
@@ -171,10 +168,7 @@ def _tidied(problem: NetworkProblem, run: IterationResult, tol: float) -> Iterat
 
 
 def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> Start:
-    """w, f and s far from the boundary, of the sizes that forces and gaps are expected to have.
-
-    No smaller than the units of the problem: from too small a force the path is not found.
-    """
+    """w, f and s far from the boundary, of the sizes expected, at least the problem's units."""
     units = Units(problem)
     reach = max(gap, float(np.abs(problem.p).max(initial=0.0))) or 1.0
     ones = np.ones(problem.rows)
@@ -185,10 +179,7 @@ def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> 
 
 
 def start_from(problem: NetworkProblem, forces: FloatArray | None) -> Start:
-    """w, f and s near the forces of a similar step, such as the step before.
-
-    Far from the boundary without forces, or where they are too large to be of use.
-    """
+    """w, f and s near the forces of a similar step; far from the boundary without useful ones."""
     if forces is None or not np.abs(forces).max(initial=0.0) < _FAR:
         return far_start(problem)
     units, net, forces = Units(problem), problem.operator, forces.ravel()

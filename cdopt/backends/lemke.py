@@ -119,10 +119,9 @@ class LCP(NativeBackend):
 def lemke(
     N: FloatArray, q: FloatArray, max_pivots: int, deadline: Deadline = NEVER
 ) -> tuple[int, int, IntArray, FloatArray]:
-    """Lemke's method on w − N z = q, 0 ≤ w ⟂ z ≥ 0 with w − N z − z₀ = q in between.
+    """Lemke's method on w − N z − z₀ = q, 0 ≤ w ⟂ z ≥ 0: outcome, pivots, basis and ray (n,).
 
-    Variables are numbered w: 0 … n−1, z: n … 2n−1, z₀: 2n. Returns the outcome, the number of
-    pivots, the basis (n,) and the z part of the ray (n,).
+    Variables are numbered w: 0 … n−1, z: n … 2n−1, z₀: 2n.
     """
     n = q.size
     basis, ray, values = np.arange(n), np.zeros(n), q.copy()

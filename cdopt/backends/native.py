@@ -184,10 +184,6 @@ class NativeBackend(ABC):
 
         Where no time is left or arithmetic breaks down, the status reports it, and the iterate is
         that of no forces: data may be scaled badly, which is no error of the caller.
-
-        Raises
-        ------
-        Unsupported : the problem is of another kind.
         """
         check_run(formulation, warm_start, verbose, time_limit)
         deadline, data = Deadline.after(time_limit), formulation.data
@@ -265,10 +261,7 @@ def _failed(data: ContactProblem, status: str, claim: Claim) -> Outcome:
 
 
 def in_pieces(trace: FloatArray, entries: int, deadline: Deadline) -> list[FloatArray]:
-    """Views of ``trace``, an entry for each pass over ``entries``; between them the clock is read.
-
-    Without a limit it is one piece. Loops continue where they stopped: pieces change no number.
-    """
+    """Views of ``trace`` between which the clock is read; pieces change no number."""
     if deadline == NEVER:
         return [trace]
     passes = max(1, _BETWEEN_LOOKS // max(entries, 1))
@@ -278,10 +271,7 @@ def in_pieces(trace: FloatArray, entries: int, deadline: Deadline) -> list[Float
 def natural_residual(
     diagonal: FloatArray, gradient: FloatArray, f: FloatArray, lines: BoolArray | None = None
 ) -> float:
-    """max |min(H_ii f_i, gradient_i)|, of ``lines`` |gradient_i|; not-a-number spreads.
-
-    It is zero exactly at a solution.
-    """
+    """max |min(H_ii f_i, gradient_i)|, of ``lines`` |gradient_i|; not-a-number spreads."""
     natural = np.minimum(gradient, diagonal * f)
     natural = natural if lines is None else np.where(lines, gradient, natural)
     return float(np.abs(natural).max(initial=0.0))

@@ -199,10 +199,7 @@ class NetworkProblem(Compliant):
 
     @cached_property
     def net(self) -> ContactNetwork:
-        """The network, its dofs in the order in which systems are solved.
-
-        Of a step known by N alone a root of N is the network operator of unit masses.
-        """
+        """The network, its dofs in the order of systems; known by N alone, that of a root of N."""
         last = self.kept.get("net")
         net = self._network() if last is None else last.uncounted()
         self.kept["net"] = net
@@ -252,10 +249,7 @@ class NetworkProblem(Compliant):
         return largest(np.abs(balance / self.operator.mass_diagonal))
 
     def residual(self, error: float, gap: FloatArray, f: FloatArray) -> float:
-        """Largest of the balance's ``error`` and the natural residual of gaps and forces (rows,).
-
-        That is |min(N_ii f_i, g_i)|, or the natural map of cones.
-        """
+        """Largest of the balance's ``error`` and the natural residual or map of forces (rows,)."""
         if self.has_cones:
             return max(self.natural_map(self.table(f), self.table(gap)), error)
         natural = np.abs(np.minimum(self.mobility * (f - self.floor), gap))
@@ -394,10 +388,7 @@ class NetworkProblem(Compliant):
     # --- to and from physical units ----------------------------------------------------
 
     def starting_forces(self, start: WarmStart | None) -> FloatArray:
-        """Forces to start from, in K: zero, or an earlier solution's by contact name.
-
-        They are (nc,), or with friction (nc, d).
-        """
+        """Forces in K to start from, (nc,) or (nc, d): zero, or an earlier solution's by name."""
         if start is None:
             return np.zeros((self.nc, self.d) if self.has_cones else self.rows)
         if self.filled is None:
@@ -577,10 +568,7 @@ def _solve_inertia(data: ContactProblem, X: sp.csr_array) -> sp.csr_array:
 def _with_sliders(
     data: ContactProblem, sliders: StepSliders, common: dict[str, Any]
 ) -> NetworkProblem:
-    """With normal and sliding rows together, and the caps, in units of their own parts.
-
-    Motions are v⁺ itself: at rest it is a small difference of w = v⁺ − v* and v*.
-    """
+    """With normal and sliding rows together, and caps, in units of parts; motions are v⁺."""
     problem, used, nc, d = data.scaled(), sliders.used, data.nc, 1 + sliders.start.shape[1]
     growth, cap, rates, unit = np.zeros(nc), np.zeros(nc), np.zeros((nc, d)), np.zeros(nc)
     part = sliders.parts_of(data.parts)

@@ -152,10 +152,7 @@ class ElasticNewton(SemismoothNewton):
         return d
 
     def _forcing(self, at: Point, last: bool) -> float:
-        """How sharply to solve the next system; out where the network is linear and the ``last``.
-
-        It is the last one where no contact has opened or closed.
-        """
+        """How sharply to solve the next system; out for the ``last`` of a linear network."""
         needed = min(max(0.1 * self.tol / at.error, _SHARPEST), 1e-2)
         if len(self.norms) < len(self.history):
             self.norms.append(float(np.linalg.norm(at.balance)))
@@ -307,10 +304,7 @@ def _size(gradient: FloatArray) -> float:
 
 
 def _bilateral(problem: NetworkProblem, law: PowerLaw, direct: bool = False) -> FloatArray:
-    """Start: the displacement of a linear network of the same stiffness that can also pull.
-
-    For other powers each overlap is then of the right order: scaled forces are near one.
-    """
+    """The displacement of a linear network of the same stiffness that can also pull."""
     net = problem.net
     k = law.stiffness ** (1.0 / (law.power - 1.0)) if law.power != HOOKE else law.stiffness
     shift, pulled = _GROUND * _typical(k), -(problem.load + net.load(k * problem.p))

@@ -292,10 +292,7 @@ class ConeNewton(SemismoothNewton):
             return None
 
     def blocks(self, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Two arrays (nc, d, d), of which ``leftᵀ right`` is minus the derivative of forces by g.
-
-        They are one where it is symmetric.
-        """
+        """``left`` and ``right`` (nc, d, d), leftᵀ right = −df/dg; one array if symmetric."""
         root = self.cones.projection_root(self._aimed(g).ravel())
         left = self.root_r[:, :, None] * root
         if self.shift is not None:

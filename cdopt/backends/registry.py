@@ -111,10 +111,7 @@ def is_native(name: str) -> bool:
 
 
 def installed(name: str) -> bool:
-    """Whether CVXPY finds the solver installed.
-
-    Only this one is looked for: ``cvxpy.installed_solvers()`` tries to import them all, every time.
-    """
+    """Whether CVXPY finds this solver installed; ``installed_solvers()`` would import them all."""
     solver = SOLVER_MAP_QP.get(name.upper()) or SOLVER_MAP_CONIC.get(name.upper())
     return solver is not None and bool(solver.is_installed())
 

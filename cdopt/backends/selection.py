@@ -120,12 +120,7 @@ def usual(formulation: Problem) -> str:
 
 
 def require_capable(backend: Backend, formulation: Problem, what: str) -> None:
-    """Refuse, before solving, a backend that cannot take the formulation's problem.
-
-    Raises
-    ------
-    Unsupported : with the reason and the names of installed backends that can.
-    """
+    """Refuse, before solving, a backend that cannot take the formulation's problem."""
     if _takes(backend, formulation):
         return
     if backend.capability.classes:

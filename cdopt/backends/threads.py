@@ -142,10 +142,7 @@ class _BlasLimit:
 
 
 def _release_control() -> None:
-    """Let this Python thread set BLAS's threads.
-
-    Recent versions of threadpoolctl ignore all but the thread that set them first.
-    """
+    """Let this Python thread set BLAS's threads, which threadpoolctl gives to the first alone."""
     for library in _libraries().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)

@@ -42,12 +42,7 @@ def run_limited(
     verbose: bool,
     time_limit: float | None,
 ) -> RunResult:
-    """Run a backend; with a ``time_limit`` in a process that can be ended, where it needs one.
-
-    Parameters
-    ----------
-    formulation, start : the problem, and a solution to start from.
-    """
+    """Run a backend; with a ``time_limit`` in a process that can be ended, where it needs one."""
     if time_limit is None:
         return backend.run(formulation, start, verbose)  # some backends know no time limit
     if isinstance(backend, Modelled | Direct) and not has_clock(backend.solver):

@@ -174,10 +174,7 @@ def _friction(
 
 
 def resisted_turns(scene: Scene) -> tuple[bool, bool]:
-    """Whether some material of a scene resists rolling, and whether one resists spinning.
-
-    In the plane nothing spins about a normal.
-    """
+    """Whether some material of a scene resists rolling, and whether one resists spinning."""
     materials = checks.instance("scene", scene, Scene).materials
     spins = scene.dim == 3 and any(material.spinning_friction for material in materials)
     return any(material.rolling_friction for material in materials), spins
@@ -293,10 +290,7 @@ def arguments_of_step(
     turning: str,
     mu: FloatArray | None,
 ) -> dict[str, Any]:
-    """Arguments of ``ContactStep`` but ``v_min``, of contacts as ``detect`` gives them.
-
-    ``mu`` (nc,) are their coefficients of friction; None for none.
-    """
+    """Arguments of ``ContactStep`` but ``v_min``, of ``detect``'s contacts with μ or None."""
     middle, keeps = halfway(scene, state, dt, turning, dofs), turning == MOMENTUM
     rows = None if mu is None else _friction(scene, state, contacts, mu, dofs)
     names = ("phi", "stiffness", "restitution", "gap_rate", "bodies", "normals", "points")

@@ -41,13 +41,7 @@ class Block(Frozen):
 
     @staticmethod
     def of(name: str, vertices: FloatArray, faces: Sequence[Sequence[int]], tol: float) -> Block:
-        """A block, after a check that its faces enclose a volume; they are turned outward.
-
-        Raises
-        ------
-        InvalidInput : open or folded meshes, faces that are not planar within ``tol``, naming the
-            block, the face, and how far off it is.
-        """
+        """A block, after a check that its faces enclose a volume; they are turned outward."""
         points, corner = np.unique(checks.numbers("vertices", vertices, (None, 3), "m"), axis=0,
                                    return_inverse=True)  # fmt: skip
         corner, loops = corner.ravel(), []
@@ -203,10 +197,7 @@ def shared_faces(blocks: Sequence[Block], tol: float) -> list[Interface]:
 
 
 def near_faces(blocks: Sequence[Block], tol: float, parallel: float) -> Iterator[tuple[int, int]]:
-    """Numbers a < b of faces, counted over all blocks, whose boxes touch within ``tol``.
-
-    Their normals are parallel or opposite, the cosine of their angle at least ``parallel``.
-    """
+    """Numbers a < b of (anti)parallel faces of all blocks, whose boxes touch within ``tol``."""
     _, n, _, loops = _all_faces(blocks)
     if not loops:
         return
@@ -254,10 +245,7 @@ def joined_areas(
 
 
 def outward_normal(block: Block, polygon: FloatArray, tol: float) -> FloatArray | None:
-    """(3,) of the block's faces under a polygon (n, 3), those that it covers most of; or None.
-
-    Faces lie under the polygon within ``tol`` in m.
-    """
+    """(3,) of the block's faces under a polygon (n, 3), those it covers most of; or None."""
     best, normal = 0.0, None
     for loop, n, x in zip(block.faces, *block.planes, strict=True):
         if np.abs((polygon - x) @ n).max() > tol:

@@ -90,10 +90,7 @@ class Pair(NamedTuple):
 def contact_points(
     hulls: Hulls, pairs: IntArray, position: FloatArray, rotation: FloatArray, margin: FloatArray
 ) -> ContactPoints:
-    """Contact points with gaps up to ``margin`` (m,) m, of pairs (m, 2) of pieces.
-
-    Pairs of the same two bodies follow each other; ``rotation`` (nb, dim, dim) are matrices.
-    """
+    """Contact points with gaps up to ``margin`` (m,) m, of pairs (m, 2) of pieces, in turn."""
     dim = position.shape[1]
     x, normals = hulls.placed(position, rotation)
     if dim == 2:
@@ -568,10 +565,7 @@ def _add_between(pair: Pair, la: int, lb: int, p: Vector, r: Vector) -> None:
 
 @part()
 def _add(pair: Pair, la: int, lb: int, distance: float, n: Vector, at: Vector) -> float:
-    """Store a new contact point of features la and lb; its distance, or infinity beyond the margin.
-
-    ``distance`` is between the cores of the two along n, m; ``at`` is the point on the first core.
-    """
+    """Store a new contact point of features la and lb; its distance, or ∞ beyond the margin."""
     net, contacts, a, b = pair.topology, pair.contacts, pair.a, pair.b
     ra, rb = net.radius[a], net.radius[b]
     if distance - ra - rb > pair.margin:

@@ -48,10 +48,7 @@ def times(s: float, a: Vector) -> Vector:
 
 @part()
 def nearest_on_segments(p: Vector, q: Vector, r: Vector, s: Vector) -> tuple[float, float]:
-    """Where, in [0, 1], the segments p–q and r–s are nearest; either may be a point.
-
-    Ericson, C., Real-time collision detection (2005), section 5.1.9.
-    """
+    """Where, in [0, 1], the segments p–q and r–s are nearest (Ericson 2005, section 5.1.9)."""
     d, e, w = minus(q, p), minus(s, r), minus(p, r)
     dd, ee, de = dot(d, d), dot(e, e), dot(d, e)
     dw, ew = dot(d, w), dot(e, w)

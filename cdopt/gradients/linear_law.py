@@ -205,10 +205,7 @@ def _of_cones(
 
 
 def _by_mu(cones: Cones, y: FloatArray, unit: FloatArray) -> FloatArray | None:
-    """(rows,) derivative of the projection of y by the μ of each contact, in no units.
-
-    ``unit`` (rows,) are those of the forces, which scale the μ of the ``cones``.
-    """
+    """(rows,) derivative of the projection of y by the μ of each contact, forces in ``unit``."""
     try:
         by_mu = cones.projection_by_mu(y)
     except TypeError:

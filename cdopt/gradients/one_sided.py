@@ -38,16 +38,7 @@ _SLACK, _SEEN = 1e-9, 1e-5  # of the value of the first program, and of forces i
 
 
 def pushed(tangent: StepTangent, change: Change) -> Result:
-    """The change of results for a small step t ≥ 0 along a ``change`` of the data.
-
-    Raises
-    ------
-    Unsupported : contacts with friction that have neither force nor rate, or moments, or whose
-        forces are not determined, or whose friction changes; forces that move the bodies
-        differently with B and are not decided by the change; elastic contacts that touch, with
-        p < 2.
-    SolveFailed : the step for the derivative is not certified.
-    """
+    """The change of results for a small step t ≥ 0 along a ``change`` of the data."""
     data = tangent.data
     if data.compliance is not None and (data.d > 1 or data.compliance.pulls):
         raise _at_kink(tangent, "regularised contacts")

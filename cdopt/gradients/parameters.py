@@ -36,12 +36,7 @@ class Parameter:
     sparse: bool = False
 
     def checked(self, value: Any) -> Any:
-        """A direction of the right shape; one number for each entry where it is one.
-
-        Raises
-        ------
-        InvalidInput : another shape, or numbers that are not finite.
-        """
+        """A direction of the right shape; one number for each entry where it is one."""
         if self.sparse:
             return checks.matrix(self.name, value, *self.shape)
         if not self.shape:

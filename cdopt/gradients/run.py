@@ -60,11 +60,7 @@ class TrajectoryGradients(ABC):
 
     @abstractmethod
     def _back(self, state: State, taken: Any, *after: Any) -> tuple[FloatArray, FloatArray, Any]:
-        """Cotangents of a state for those of the next one; those of the data are added.
-
-        ``after`` : x and v (nv,), those of the next one, and the sums of those of the data. The
-        last result is what ``_of_scenes`` needs.
-        """
+        """Cotangents of a state for those ``after`` it; those of the data are added."""
 
     @abstractmethod
     def _of_scenes(self, state: State, pair: tuple[Scene, Scene], pull: Any) -> float:

@@ -29,12 +29,7 @@ _MOVES = {"phi", "v", "F_ext"}  # what changes from step to step while matrices 
 
 
 def needed(name: str) -> Any:
-    """The package of this name, "torch" or "jax".
-
-    Raises
-    ------
-    Unsupported : it is not installed.
-    """
+    """The package of this name, "torch" or "jax"."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -148,12 +143,7 @@ class StepFunction:
         return sp.csr_array((matrix + matrix.T) * 0.5) if name == "M" else matrix
 
     def batched(self, values: Mapping[str, Any]) -> tuple[dict[str, FloatArray], tuple[int, ...]]:
-        """The data as (n, …) each, and their leading axes together, whose sizes multiply to n.
-
-        Raises
-        ------
-        InvalidInput : no such data, other shapes, or leading axes that do not fit.
-        """
+        """The data as (n, …) each, and their leading axes together, whose sizes multiply to n."""
         arrays = {name: np.asarray(value, np.float64) for name, value in values.items()}
         axes = dict[str, tuple[int, ...]]()
         for name, value in arrays.items():
@@ -177,12 +167,7 @@ class StepFunction:
         }, together
 
     def solve(self, values: Mapping[str, FloatArray]) -> SolvedSteps:
-        """The results at data (n, …) each, by name.
-
-        Raises
-        ------
-        SolveFailed : a step has no solution, or its certificate is not ok.
-        """
+        """The results at data (n, …) each, by name."""
         many = len(next(iter(values.values()))) if values else 1
         steps = [self._at({name: rows[k] for name, rows in values.items()}) for k in range(many)]
         return SolvedSteps(self, steps, solve_batch(steps, self.formulation, self.backend))
@@ -216,12 +201,7 @@ class SolvedSteps:
     def pull(
         self, cotangents: Mapping[str, FloatArray], names: Sequence[str]
     ) -> dict[str, FloatArray]:
-        """(n, …) cotangents of the data of these names, for those of the results (n, …).
-
-        Raises
-        ------
-        Unsupported : a contact is at a kink, or forces that are not determined.
-        """
+        """(n, …) cotangents of the data of these names, for those of the results (n, …)."""
         shapes, many = self.function.shapes, len(self.steps)
         gradients = {name: np.zeros((many, *shapes[name])) for name in names}
         shared = not {"dt", "power"}.isdisjoint(names)  # one number for all steps of a stack

@@ -197,10 +197,7 @@ class StepTangent:
         return found
 
     def along_kinks(self, sides: Sides, change: Change, result: Result) -> tuple[Any, Any]:
-        """(n,) forces and (n,) rates along the ways of ``sides``, of a ``result``.
-
-        As shares of the largest change of force, and of the rates of bodies that nothing holds.
-        """
+        """(n,) shares of forces and rates along the ways of ``sides``, of a ``result``."""
         cones, rows, speed = self.data.cones, slice(0, self.rows), self.data.speed
         forces, r = result.forces[rows] / self.data.force, self.rates_of(change)
         rates = (self.G @ result.v_next + r)[rows] / speed
@@ -370,12 +367,7 @@ class StepTangent:
         return Result(motion, load if change.G is None else load + change.G.T @ forces, df)
 
     def push(self, change: Change) -> Result:
-        """The change of results for one of data.
-
-        Raises
-        ------
-        Unsupported : rates that contacts which do the same cannot follow together.
-        """
+        """The change of results for one of data."""
         self._require_isolated()
         dt, G = self.data.dt, self.G
         forces = np.broadcast_to(np.asarray(change.forces, dtype=float), (G.shape[0],)).copy()
@@ -457,12 +449,7 @@ class StepTangent:
     # --- cotangents --------------------------------------------------------------------------
 
     def pull(self, weights: Result) -> Pull:
-        """The cotangents of the data for those of results.
-
-        Raises
-        ------
-        Unsupported : cotangents of forces that are not determined.
-        """
+        """The cotangents of the data for those of results."""
         self._require_isolated()
         dt, saddle, law = self.data.dt, self.adjoint, self._whole_law
         unit, load_unit, speed, force = self._units

@@ -98,10 +98,7 @@ class ContactRun(TrajectoryGradients):
         return total if self.law is None else {**total, "mu": 0.0}
 
     def _step(self, state: State, wider: float = 0.0, scene: Scene | None = None) -> ContactStep:
-        """The contact step from a state, with contacts within a margin that is ``wider`` by m.
-
-        Of another ``scene`` where one is given.
-        """
+        """The contact step from a state, with contacts in a margin that is ``wider`` by m."""
         scene = self.scene if scene is None else scene
         margin = safe_margins(scene, state, self.dt) + wider
         contacts = collision.detect(scene, state, margin)

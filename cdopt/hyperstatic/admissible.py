@@ -270,15 +270,9 @@ def admissible_forces(
     tol: float,
     deadline: Deadline,
 ) -> Admissible:
-    """The admissible forces of a step under a law of friction, or without.
+    """The admissible forces of a step, with a law of friction or None, from a ``solution``.
 
-    ``solution`` is a certified answer to the step, or the backend that finds one; ``closed_tol``
-    marks closed contacts, and ``tol`` which forces are zero, as for ``indeterminacy``.
-
-    Raises
-    ------
-    InvalidInput : a solution that is not certified, or of another step.
-    SolveFailed : the step has no certified answer, or no time was left.
+    A certified answer, or the backend that computes one; tolerances as of ``indeterminacy``.
     """
     if law is not None:
         return _with_friction(step, law, solution, closed_tol, tol, deadline)
@@ -384,10 +378,7 @@ def _without_friction(
     forces: FloatArray,
     tol: float,
 ) -> Admissible:
-    """The half-lines of the closed contacts.
-
-    Closed contacts that no motion opens or closes, which compatibility leaves unloaded, are added.
-    """
+    """The half-lines of closed contacts, with unloaded ones that no motion opens or closes."""
     data, index, nc = problem.classic_cd.data, network.contacts, problem.step.nc
     largest = np.full(nc, np.inf)
     worst = first.certificate.worst if first.certificate else 0.0

@@ -83,16 +83,9 @@ def bounds_of(
     deadline: Deadline,
     witnesses: bool = False,
 ) -> Bounds:
-    """Bounds of the quantities C f.
+    """Bounds of quantities C f (q, rows) over the networks; ``determined`` (rows,) is fixed.
 
-    Parameters
-    ----------
-    networks : those whose forces can differ. C : (q, rows).
-    determined : (rows,) N, the forces that belong to none of the networks.
-    jobs : threads, each with separate programs.
-    progress : called with the number of costs done and in all.
-    deadline : when the programs must end; bounds not found by then are failures.
-    witnesses : whether to return forces that attain the bounds.
+    ``jobs`` are threads, ``witnesses`` asks for forces that attain the bounds.
     """
     many, rows = C.shape
     lower = np.asarray(C @ determined)
@@ -190,9 +183,7 @@ def _solver(
 
 
 def _chunks(costs: sp.csr_array, network: FreeNetwork, jobs: int) -> list[sp.csr_array]:
-    """Costs in pieces that keep the threads busy and progress moving; cone sets have one at least,
-    which finds their ray.
-    """
+    """Costs in pieces that keep the threads busy; at least one, which has the ray, of cones."""
     many = costs.shape[0]
     size = _CHUNK if network.polyhedral else max(1, _BATCH // network.sizes.size)
     pieces = min(max(4 * jobs if jobs > 1 else 1, -(-many // size)), max(many, 1))

@@ -90,10 +90,7 @@ class ConeSet:
         _ = self.programs, self.rays, self._projection
 
     def extremes(self, costs: sp.csr_array, witnesses: bool) -> Extremes:
-        """The least and largest value of each cost (k, n); with ``witnesses`` where they are.
-
-        The largest values come first: their answers show which normal forces may be zero.
-        """
+        """The least and largest value of each cost (k, n); with ``witnesses`` where they are."""
         tables, programs = costs.toarray(), 0
         nearest = self._nearest(tables)
         ends: dict[float, list[Extreme]] = {-1.0: [], 1.0: []}

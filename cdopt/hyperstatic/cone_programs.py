@@ -82,11 +82,7 @@ class ConePrograms:
         return result
 
     def solve(self, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """x (3, cones, many) and multipliers y (rows, many) of costs (3, cones, many).
-
-        c + Aᵀy is in the cones and A x = b, up to round-off; the gap is as small as arithmetic
-        allows; the caller decides.
-        """
+        """x (3, cones, many) and multipliers (rows, many), feasible, of costs (3, cones, many)."""
         (x, room, y), many = self.centre, cost.shape[2]
         t = (np.linalg.norm(cost, axis=0) / room[:, None]).max(axis=0, initial=0.0) / _NEAR
         x, y = np.repeat(x, many, axis=2), y[:, None] * t

@@ -491,10 +491,7 @@ def _walked(
 def _rounded(
     part: ForcePolytope, starts: list[FloatArray], generators: list[np.random.Generator]
 ) -> FloatArray:
-    """(k, k) A with z = A y in which pilot draws have nearly the same spread in each direction.
-
-    The chains' ``starts`` z are replaced by where the pilot ends.
-    """
+    """(k, k) A with z = A y of nearly even spread; ``starts`` z move to where the pilot ends."""
     shape, k = part.rounding, part.dimension
     for trial in range(_PILOTS if 1 < k <= _WIDEST else 0):
         draws = -(-(2**trial) * (_PILOT[0] + _PILOT[1] * k) // len(generators))
@@ -531,10 +528,7 @@ class Mixing(NamedTuple):
 
 
 def mixing(draws: FloatArray) -> Mixing:
-    """The diagnostics of chains (chains, draws) of one number.
-
-    Chains of fewer than four draws have an R̂ of infinity and an effective size of zero.
-    """
+    """The diagnostics of chains (chains, draws) of one number; the worst of too short ones."""
     if draws.shape[1] < _FEWEST:
         return Mixing(np.inf, 0.0, 0.0)
     scores = _normal_scores(_split(draws))

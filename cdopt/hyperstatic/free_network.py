@@ -56,10 +56,7 @@ class FreeNetwork(Frozen):
 
 
 def free_networks(part: ForcePart, loose: FloatArray, rank_tol: float) -> list[FreeNetwork]:
-    """The networks of a part after reduction, all of whose coordinates can carry force.
-
-    ``loose`` (n,) is how much each takes part in the self-stress states.
-    """
+    """The networks of a part after reduction; ``loose`` (n,) of its coordinates in the states."""
     rows = np.flatnonzero(loose > SILENT)
     if not rows.size:
         return []

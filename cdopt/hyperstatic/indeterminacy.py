@@ -172,11 +172,7 @@ def indeterminacy(
 
 
 def resting_inside(step: Step, law: str, solution: StepSolution, tol: float) -> BoolArray:
-    """(nc,) contacts of undetermined forces that rest inside their cone in some admissible answer.
-
-    ``solution`` is certified, of the step under the law. Forces are zero within ``tol`` of the
-    local load.
-    """
+    """(nc,) contacts that rest inside their cone, their forces undetermined, in some answer."""
     admissible = admissible_forces(step, law, solution, None, tol, Deadline.after(None))
     less, (nc, d) = reduce(parts_of(admissible), tol), admissible.force.shape
     return (_status(less, nc, d) == RESTING) & (_looseness(less, nc, d) > STIFF)
@@ -190,11 +186,7 @@ def _forces(
     shape: tuple[int, int],
     uncertain: FloatArray,
 ) -> dict[str, Any]:
-    """Admissible forces, and the requested bounds, as ``Indeterminacy`` has them.
-
-    ``shape`` is that of all components, (nc, d). Bounds are wider by what is ``uncertain`` (nc,) of
-    the load that they belong to.
-    """
+    """Admissible forces, and the requested bounds, wider by what is ``uncertain`` (nc,)."""
     force, moves = determined.copy(), np.zeros(determined.size, dtype=bool)
     for network in free:
         force += network.forces(network.force)

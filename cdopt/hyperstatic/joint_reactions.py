@@ -70,10 +70,7 @@ class JointReactions(Frozen):
         return rows, of_joints @ self.at_zero, free
 
     def states(self, of_contacts: sp.csr_array) -> sp.csr_array:
-        """(k, nc d + nj) self-stress states, from those of contacts and the idle reactions.
-
-        Each has one as its largest entry.
-        """
+        """(k, nc d + nj) self-stress states, largest entry one, with those of idle reactions."""
         followed = sp.hstack([of_contacts, -(of_contacts @ self.A.T)])
         alone = sp.hstack([sp.csr_array((self.idle.shape[1], self.A.shape[1])), self.idle.T])
         states = sp.csr_array(sp.vstack([followed, alone]))

@@ -493,10 +493,7 @@ class BalanceProgram:
 
 
 def _without_noise(B: sp.csr_array, mass: FloatArray, closed: BoolArray) -> sp.csr_array:
-    """B of the rows ``closed`` without its round-off, which scaling would make equations of.
-
-    Entries compare in the metric of the masses, so that units do not matter: b/√m.
-    """
+    """B of the rows ``closed`` without its round-off in units of the masses, b/√m."""
     rows = sp.coo_array(B * closed[:, None])
     size = np.abs(rows.data) / np.sqrt(mass[rows.col])
     largest = largest_by(rows.row, size, rows.shape[0])

@@ -117,10 +117,6 @@ def rank_of(B: sp.csr_array, tol: float) -> int:
 
     Large matrices count the eigenvalues of their Gram matrix by the inertia of a sparse
     factorisation, by Sylvester's law, which sees no share below ``SPARSE_TOL``.
-
-    Raises
-    ------
-    Unsupported : large, and the factorisation needs pivoting.
     """
     if min(B.shape) == 0 or B.nnz == 0:
         return 0
@@ -138,10 +134,7 @@ def rank_of(B: sp.csr_array, tol: float) -> int:
 
 
 def _factorised(gram: sp.csc_array, shift: float) -> splu | None:
-    """L U of a Gram matrix, pivots on its diagonal; None when one of them is zero.
-
-    The ``shift`` of its diagonal is in units of a bound of its eigenvalues.
-    """
+    """L U of a Gram matrix with a shifted diagonal, without pivoting; None if singular."""
     top = float(abs(gram).sum(axis=0).max())
     shifted = gram + shift * top * sp.eye_array(gram.shape[0], format="csc")
     order = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0}
@@ -229,10 +222,6 @@ def self_stress_states(
     row of B depends on others in a neighbourhood of its contact, the coefficients are a state. The
     contact is then left out of later states, so that the states are independent; as many as the
     nullity are a basis. Small neighbourhoods give nearly all, one factorisation the others.
-
-    Raises
-    ------
-    Unsupported : the states load something.
     """
     columns, values, starts = [np.zeros(0, np.int64)], [np.zeros(0)], [0]
     for index, B, length in parts:

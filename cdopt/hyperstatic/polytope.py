@@ -158,14 +158,7 @@ class ForcePolytope(Frozen):
         return np.concatenate([line, slacks[self.lines :].reshape(-1, 3, *more)])
 
     def corner(self, rng: np.random.Generator) -> FloatArray:
-        """z (k,) of a vertex that is extreme in a random direction.
-
-        With cones: of the end of the chord through the centre in a random direction.
-
-        Raises
-        ------
-        SolveFailed : the linear program failed.
-        """
+        """z (k,) of a vertex in a random direction; of cones the end of a chord from the centre."""
         push, s = rng.standard_normal(self.dimension), self.slack(self.centre)
         if self.lines < s.size:
             push = self.rounding @ push
@@ -182,14 +175,7 @@ class ForcePolytope(Frozen):
 
 
 def polytopes(report: Indeterminacy) -> list[ForcePolytope]:
-    """The polytopes of a step's admissible forces, one for each independent network.
-
-    Raises
-    ------
-    UnboundedForces : forces without upper bound.
-    Unsupported : a network is too large for dense algebra, or its polytope too thin.
-    SolveFailed : a linear program failed.
-    """
+    """The polytopes of a step's admissible forces, one for each independent network."""
     return [_polytope(network, report) for network in report.free]
 
 
@@ -298,14 +284,8 @@ def walk(
 ) -> FloatArray:
     """Points y (draws, k) of one chain, slacks centre + columnsᵀ y in half-lines and cones.
 
-    One loop without slices or calls of other loops, which compiles in a tenth of the time.
-
-    Parameters
-    ----------
-    centre : (n,) slacks inside. columns : (k, n), how each coordinate changes them.
-    lines : how many slacks, the first ones, are positive; the others are in Lorentz cones of three.
-    y : (k,) where it starts, overwritten by where it ends.
-    draws : points to store. thin : sweeps of k + 1 directions before each.
+    ``lines`` of them are positive, the others in Lorentz cones of three; ``thin`` are the sweeps of
+    k + 1 directions before each point. One loop without calls: it compiles in a tenth of the time.
     """
     k, n = columns.shape
     points = np.empty((draws, k))

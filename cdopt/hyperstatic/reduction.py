@@ -43,17 +43,7 @@ class Reduced(Frozen):
 
 
 def reduce(parts: Sequence[ForcePart], rank_tol: float) -> Reduced:
-    """Ranks, faces and free networks of independent parts.
-
-    Parameters
-    ----------
-    rank_tol : share of the largest singular value below which others count as zero.
-
-    Raises
-    ------
-    SolveFailed : the linear program that finds loadable contacts failed.
-    Unsupported : a part is too large and too ill-conditioned for its rank.
-    """
+    """Ranks, faces and free networks of independent parts; ``rank_tol`` as in ``rank_of``."""
     total = nullity = dimension = 0
     left: list[ForcePart] = []
     loose: list[FloatArray] = []

@@ -91,10 +91,7 @@ def _network_answer(
     problem: FrictionalCD | None = None,
     equal: bool = False,
 ) -> Centre | None:
-    """Forces of an elastic network on the report's faces; None if they are refused or fail.
-
-    ``problem`` is the report's by default.
-    """
+    """Forces of an elastic network on the report's faces; None if they are refused or fail."""
     problem = problem or FrictionalCD(report.step, report.law or "")
     try:
         report.step.require_no_moments("elastic networks")

@@ -382,12 +382,7 @@ def sensitivity(
 
 
 def certified(solution: StepSolution) -> StepSolution:
-    """The same solution.
-
-    Raises
-    ------
-    SolveFailed : it is not certified.
-    """
+    """The same solution."""
     if solution.ok:
         return solution
     worst = solution.certificate.shown if solution.certificate else "nan"

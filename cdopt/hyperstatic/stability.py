@@ -330,10 +330,7 @@ def _bears(strength: JointStrength | ResistingCones, elastic: NetworkForces) -> 
 
 
 def _motion(step: ContactStep) -> StepSolution:
-    """A step by Coulomb's law from rest that moves, certified; else one of the last solver.
-
-    Where the structure may rest as well, each solver finds one of both answers.
-    """
+    """A step by Coulomb's law from rest that moves, certified; else that of the last solver."""
     problem = FrictionalCD(step)
     for solver in _SOLVERS:
         found = problem.solve(solver, check=False)

@@ -43,15 +43,7 @@ class Structure:
 
     @staticmethod
     def of(structure: Any, friction: float | None, **opening: Any) -> Structure:
-        """The structure that a path, a scene, a block model or a step is.
-
-        ``friction`` is μ of all contacts; ``opening`` are arguments of ``load_blocks``.
-
-        Raises
-        ------
-        InvalidInput : none of these, no friction, or a file that does not match its name.
-        Unsupported : a step known only by N and p.
-        """
+        """The structure of a path, a scene, a block model or a step; μ replaced by ``friction``."""
         if isinstance(structure, str | Path):
             structure = open_structure(structure, **opening)
         checks.instance("structure", structure, Scene, BlockModel, Step)
@@ -75,12 +67,7 @@ class Structure:
         return Structure(structure)
 
     def live(self, load: Any) -> FloatArray:
-        """(nv,) a live load, given so, as a direction, or by bodies.
-
-        Raises
-        ------
-        InvalidInput : a load of another shape or of unknown bodies, or none at all.
-        """
+        """(nv,) a live load, given so, as a direction, or by bodies."""
         if self.scene is None and self.model is None:
             result = checks.vector("live", load, self.step.nv, "N")
         else:
@@ -98,12 +85,7 @@ class Structure:
         return {name: self.live(way) for name, way in zip(_NAMES, ways, strict=False)}
 
     def strength(self, stated: Strength | None) -> JointStrength | ResistingCones:
-        """In N of each contact; only friction if none is stated.
-
-        Raises
-        ------
-        Unsupported : a strength of contacts that resist turns.
-        """
+        """In N of each contact; only friction if none is stated."""
         friction = self.step.friction
         if friction is None:
             raise TypeError("a step without friction")
@@ -139,12 +121,7 @@ class Structure:
         return np.array([] if self.model is None else [block.centre for block in self.model.blocks])
 
     def body(self, argument: str, body: Any) -> int:
-        """The number of a body given by name or number.
-
-        Raises
-        ------
-        InvalidInput : an unknown one, naming ``argument``.
-        """
+        """The number of a body given by name or number."""
         names = self.names
         number = names.index(body) if body in names else body
         if isinstance(number, str | bool):

@@ -104,11 +104,4 @@ class Tangent(ABC):
 
     @abstractmethod
     def along(self, e: FloatArray, load: FloatArray | None) -> FloatArray:
-        """df (rows,) for a small step along e and dF̃ (nv,), which the contacts must bear.
-
-        Raises
-        ------
-        InvalidInput : a load on a dof that no contact acts on.
-        Unsupported : the contacts do not bear the change of load, or there is no derivative.
-        SolveFailed : the shares of touching contacts are not certified.
-        """
+        """df (rows,) for a small step along e and dF̃ (nv,), which the contacts must bear."""

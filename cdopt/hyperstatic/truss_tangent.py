@@ -192,12 +192,7 @@ class TrussTangent(Tangent):
         return source - (self._springs * (B @ du).T).T
 
     def _solve(self, rhs: FloatArray) -> FloatArray:
-        """K⁺ r (m, …) for r in the range of K.
-
-        Raises
-        ------
-        Unsupported : r has a part that no loaded contact bears.
-        """
+        """K⁺ r (m, …) for r in the range of K."""
         if rhs.shape[0] == 0:
             return np.zeros_like(rhs)
         K, inverse = self._inverse

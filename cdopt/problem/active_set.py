@@ -53,11 +53,7 @@ class Resolved(NamedTuple):
 def resolved(
     data: ContactProblem, f: FloatArray, gap: FloatArray, closed: BoolArray, local: LocalScales
 ) -> Resolved:
-    """Forces f (nc,) of a rigid step solved again, part by part, where parts are small.
-
-    ``gap`` (nc,) in m/s are its gap rates, ``closed`` (nc,) marks the contacts that may press,
-    ``local`` are the scales of the answer.
-    """
+    """Forces f (nc,) of a rigid step, with rates ``gap`` (nc,), solved again part by part."""
     forces, uncertain = np.where(closed, np.maximum(f, 0.0), 0.0), np.zeros(f.size)
     if data.inertia is None or not closed.any():
         return Resolved(forces, uncertain)
@@ -78,10 +74,7 @@ def resolved(
 def amplified(
     B: sp.csr_array, missed: FloatArray, pressing: IntArray, part: IntArray
 ) -> FloatArray:
-    """(nc,) N, forces due to a load ``missed`` (nv,) at the ``pressing`` contacts (n,).
-
-    ``part`` (nc,) is the independent part of each contact. Zero in parts that are too large.
-    """
+    """(nc,) N, forces due to a load ``missed`` (nv,) at the ``pressing`` contacts (n,)."""
     result = np.zeros(part.size)
     many = np.bincount(part[pressing], minlength=1)
     pressing = pressing[many[part[pressing]] <= MOST]
@@ -98,13 +91,7 @@ def amplified(
 def _blocks_of(
     B: sp.csr_array, rows: IntArray, part: IntArray
 ) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
-    """The rows (n,) of B as one dense block for each ``part`` (n,), those of equal shape together.
-
-    Yields
-    ------
-    (k, a) rows, (k, b) columns in which they have entries, and (k, a, b) blocks. Parts with too
-    many columns are left out.
-    """
+    """Rows and columns of the dense blocks (k, a, b) of B, one for each small ``part`` (n,)."""
     order = np.argsort(part, kind="stable")
     rows, (_, part, high) = (
         rows[order],
@@ -129,10 +116,7 @@ def _blocks_of(
 
 
 def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
-    """Forces f (nc,) with the least change at the contacts that press that delivers the load (nv,).
-
-    Unchanged if there are too many contacts, or one would pull.
-    """
+    """f (nc,) with the least change where contacts press that delivers the load, if none pulls."""
     pressing = np.flatnonzero(f > 0.0)
     if not 0 < pressing.size <= MOST:
         return f
@@ -152,10 +136,7 @@ def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
 def _block(
     B: sp.csr_array, rows: IntArray, columns: IntArray | None = None
 ) -> tuple[IntArray, FloatArray]:
-    """Some ``rows`` (n,) of B with all entries in the ``columns`` (m,), and these.
-
-    By default they are those in which the rows have entries.
-    """
+    """The ``rows`` (n,) of B with all entries in the ``columns`` (m,), and these; default all."""
     many = B.indptr[rows + 1] - B.indptr[rows]
     row = np.arange(rows.size).repeat(many)
     at = np.arange(row.size) + (B.indptr[rows] - (many.cumsum() - many)).repeat(many)
@@ -203,10 +184,7 @@ class _PartRows:
         return last
 
     def closing(self, chosen: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The ``chosen`` rows (a, m) of ``root``, their lengths (a,), and the generalised inverse.
-
-        That is (m, a), of the rows over their lengths; of the last choice it is known.
-        """
+        """The ``chosen`` rows (a, m) of ``root``, their lengths (a,), and their inverse (m, a)."""
         name = chosen.tobytes()
         if self._closing[0] != name:
             rows = self.root[chosen]
@@ -241,11 +219,7 @@ class PartStep:
     def solved(
         self, f: FloatArray, presses: BoolArray, speed: FloatArray, force: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Forces and their uncertainty (n,), N, from forces f and the contacts that press.
-
-        ``speed`` and ``force`` (n,) are the local scales. If no set of contacts gives forces that
-        push and closed gaps, forces are unchanged, with their errors.
-        """
+        """Forces and their uncertainty (n,), N; unchanged if no set of contacts is a solution."""
         given, presses = np.where(presses, f, 0.0), presses.copy()
         first = presses.copy()
         for _ in range(CHANGES):
@@ -267,11 +241,7 @@ class PartStep:
     def closed(
         self, presses: BoolArray, gap: FloatArray, pushes: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """√m δv (m,) in m/s √kg that closes the ``gap`` (n,) of contacts that press.
-
-        The forces that others ``pushes`` (n,) in N with are taken away before. With the changes of
-        forces (n,) in N and of rates (n,) in m/s.
-        """
+        """√m δv (m,) that closes the ``gap`` (n,) of contacts; changes of forces and rates."""
         taken = -self.dt * (self.root.T @ pushes)
         rows, length, inverse = self.block.closing(presses)
         left = (gap[presses] + rows @ taken) / length
@@ -318,10 +288,7 @@ class PartStep:
         inverse: FloatArray,
         gap: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """(n,) forces with zero gaps at the contacts that press, in extended precision.
-
-        With the ``gap`` of fractions forces are fractions, and gaps exact.
-        """
+        """(n,) forces with zero gaps where contacts press; with the ``gap`` of fractions exact."""
         result: Any = f.astype(np.longdouble)
         if gap is not None:
             result = np.array([Fraction(x) for x in f.tolist()], dtype=object)

@@ -87,10 +87,7 @@ def _cut(y: FloatArray, mu: float) -> None:
 
 @part()
 def _project_on_norms(y: FloatArray, rule: Rules, mu: FloatArray) -> None:
-    """f_n minimises (f_n − y_n)² + Σ (‖y_k‖ − μ_k f_n)₊², a convex function of one variable.
-
-    Norms not cut at this f_n with all others cut are not cut in the result.
-    """
+    """f_n minimises (f_n − y_n)² + Σ (‖y_k‖ − μ_k f_n)₊², a convex function of one variable."""
     s1, s2, s3, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(1, y.size):
         if rule[k] == 1:

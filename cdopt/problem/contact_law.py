@@ -146,12 +146,7 @@ class Compliant:
 
     @property
     def elastic_law(self) -> PowerLaw:
-        """``compliance``, of elastic contacts.
-
-        Raises
-        ------
-        InvalidInput : the contacts are rigid.
-        """
+        """``compliance``, of elastic contacts."""
         if self.compliance is None:
             raise InvalidInput("problem", "rigid contacts", "elastic ones, which have a law")
         return self.compliance

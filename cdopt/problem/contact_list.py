@@ -124,11 +124,7 @@ class ListedBodies(NamedTuple):
 
 
 def tangents_of(normals: FloatArray) -> FloatArray:
-    """Orthonormal tangents (nc, dim − 1, dim) of unit normals (nc, dim).
-
-    In the plane the normal turned by a quarter counterclockwise. In space the first tangent is
-    that coordinate axis, made orthogonal, which is farthest from the normal.
-    """
+    """Orthonormal tangents (nc, dim − 1, dim) of normals; first the axis farthest from them."""
     if normals.shape[1] == 2:
         return np.stack([-normals[:, 1], normals[:, 0]], axis=1)[:, None, :]
     axis = np.zeros_like(normals)

@@ -491,10 +491,7 @@ class Scales(ABC):
         """(nc,) m/(s·N)."""
 
     def local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
-        """The local scales of an answer, a motion (nv,) or None and forces f (rows,) in N.
-
-        Those of the last answer are kept, for several callers.
-        """
+        """The local scales of a motion (nv,) or None and forces f (rows,); the last are kept."""
         last = self._last
         if last is None or not (same(last[0], motion) and same(last[1], f)):
             copies = None if motion is None else np.array(motion), np.array(f)

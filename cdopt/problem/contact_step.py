@@ -110,10 +110,7 @@ class ContactStep(Step):
 
     @classmethod
     def _of(cls, **arguments: Any) -> Self:
-        """The step of arguments made by cdopt: complete, valid, and not copied.
-
-        Arrays become read-only. Every array with a row per contact is there, or None.
-        """
+        """The step of complete and valid arguments made by cdopt, frozen and not copied."""
         mass = arguments["M"]
         if isinstance(mass, MassMatrix):
             arguments |= {"mass": mass, "M": mass.M}

@@ -141,10 +141,7 @@ class _Settled(NamedTuple):
 def _settled(
     piece: _Bodies | _Coupled, rows: _PartAnswer, some: BoolArray, gone: BoolArray
 ) -> _Settled | None:
-    """The answer with the rows ``some`` (n,) closed and forces of those ``gone`` (n,) taken away.
-
-    None where contacts open and close without an end.
-    """
+    """The answer with rows ``some`` closed and ``gone`` without force; None where it never ends."""
     for tried in range(2 * CHANGES):
         moved, pushed, rates = piece.closed(some, rows.beyond, np.where(gone, rows.f, 0.0))
         force, speed = piece.slack(rows, some)
@@ -246,10 +243,7 @@ class _Coupled:
         return judged[int(np.argmax([size / max(most, 1e-300) for _, size, most in judged]))]
 
     def _inverse(self, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """N_A⁺ (a, a) of the ``closed`` rows, and the projector (a, a) on its null space.
-
-        N is here that of forces times the root of its diagonal.
-        """
+        """N_A⁺ (a, a) of the ``closed`` rows over the root of its diagonal; the null projector."""
         if self._known is None or not np.array_equal(self._known[0], closed):
             root = self.root[closed]
             values, vectors = np.linalg.eigh(self.N[np.ix_(closed, closed)] / np.outer(root, root))

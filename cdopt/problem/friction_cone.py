@@ -24,19 +24,13 @@ def project(y: FloatArray, mu: FloatArray) -> FloatArray:
 
 
 def projection_derivative(y: FloatArray, mu: FloatArray) -> FloatArray:
-    """An element (nc, d, d) of the generalised derivative of ``project`` at y (nc, d).
-
-    Each block is symmetric with eigenvalues between 0 and 1.
-    """
+    """An element (nc, d, d) of the generalised derivative of ``project`` at y (nc, d)."""
     root = projection_root(y, mu)
     return np.asarray(root.transpose(0, 2, 1) @ root)
 
 
 def margin(normal: FloatArray, size: FloatArray, mu: FloatArray) -> FloatArray:
-    """(nc,) distance of y = (normal, y_T) with ‖y_T‖ = ``size`` from where ``project`` has a kink.
-
-    Kinks are the boundaries of K_μ and of its polar cone; without friction only normal = 0.
-    """
+    """(nc,) distance of y = (normal, y_T), ‖y_T‖ = ``size``, from where ``project`` has a kink."""
     length = np.sqrt(1.0 + mu * mu)
     of_polar = np.abs(normal + mu * size) / length
     of_cone = np.hypot(np.minimum(normal, 0.0), (mu * np.maximum(normal, 0.0) - size) / length)

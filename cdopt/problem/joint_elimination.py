@@ -59,10 +59,7 @@ class Eliminated(Frozen):
     def load(
         self, f: FloatArray, f_t: FloatArray | None = None, f_r: FloatArray | None = None
     ) -> FloatArray:
-        """Bᵀ f (nv,) of the contacts, N and N·m.
-
-        For f (nc,) and f_t (nc, d − 1) in N, and moments f_r (nc, k) in N·m.
-        """
+        """Bᵀ f (nv,) of contact forces f (nc,), f_t (nc, d − 1) and moments f_r (nc, k)."""
         step, load = self.given, np.asarray(self.given.B.T @ f)
         if f_t is not None and step.friction is not None:
             load = load + step.friction.B_t.T @ f_t.ravel()
@@ -103,10 +100,7 @@ class Eliminated(Frozen):
         f_r: FloatArray | None = None,
         springs: FloatArray | None = None,
     ) -> FloatArray:
-        """(nj,) N, the least reactions of all joints at a motion (nv,) under contact forces.
-
-        ``springs`` (n,) are the forces of those that are kept.
-        """
+        """(nj,) N, the least reactions of all joints; ``springs`` (n,) are forces of those kept."""
         return self.balance(v_next, self.load(f, f_t, f_r), springs)
 
     def balance(
@@ -117,10 +111,7 @@ class Eliminated(Frozen):
         return self.bearing(step.mass.times(v_next - step.v_star) / step.dt - load, springs)
 
     def bearing(self, needed: FloatArray, springs: FloatArray | None = None) -> FloatArray:
-        """(nj,) N, the least reactions with the resultant ``needed`` (nv,), N and N·m.
-
-        ``springs`` (n,) N are the forces of those that are kept.
-        """
+        """(nj,) N, the least reactions with the resultant ``needed`` (nv,), N and N·m."""
         if self.kept is None or springs is None:
             return self.motions.reactions(needed)
         result = np.empty(self.all.count)
@@ -145,16 +136,7 @@ def _moved(B: sp.csr_array, offset: FloatArray, rate: FloatArray) -> FloatArray:
 
 
 def eliminated(step: Step, springs: bool = False) -> Eliminated | None:
-    """The step in coordinates that satisfy its joints; None if it has none.
-
-    Parameters
-    ----------
-    step : the step. springs : whether joints of finite stiffness are left out, as springs.
-
-    Raises
-    ------
-    SolveFailed : no motion has the rates of the joints.
-    """
+    """The step in coordinates that satisfy its joints, but for ``springs``; None without any."""
     joints, kept = step.joints, None
     if joints is None or not isinstance(step, ContactStep):
         return None

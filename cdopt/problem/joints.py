@@ -152,13 +152,7 @@ class JointedMotion(Frozen):
 
     @staticmethod
     def of(joints: Joints, unit: FloatArray) -> JointedMotion:
-        """The motions that satisfy joints, of degrees of freedom in these units (nv,).
-
-        Raises
-        ------
-        SolveFailed : rows that depend on each other prescribe rates that contradict each other; the
-            proof has the multipliers.
-        """
+        """The motions that satisfy joints, of degrees of freedom in these units (nv,)."""
         J, nv = scaled(joints.J, None, unit), joints.J.shape[1]
         length = np.sqrt(np.asarray(J.multiply(J).sum(axis=1)).ravel())
         J = scaled(J, 1.0 / length)

@@ -105,10 +105,7 @@ def residuals_of_each(
 def _largest(
     condition: Condition, ratio: FloatArray, acts: BoolArray, groups: Groups | None
 ) -> list[Residual]:
-    """The residual of a condition in each problem.
-
-    ``ratio`` (n,) are its errors over their scales, where these are more than round-off, ``acts``.
-    """
+    """The residual of a condition in each problem; ``ratio`` (n,) are its errors over scales."""
     name, unit, error, scale, round_off, decides, _ = condition
     count = 1 if groups is None else groups.count
     if not error.size:
@@ -132,10 +129,7 @@ def _largest(
 
 
 def largest_places(values: FloatArray, label: IntArray) -> IntArray:
-    """The place of the largest value of each label that occurs, the first of equal ones.
-
-    Not-a-number counts as largest.
-    """
+    """The place of the largest value of each label; not-a-number counts as largest."""
     order = np.lexsort((-np.arange(values.size), values, label))
     last = np.append(label[order][1:] != label[order][:-1], True)
     return order[last]

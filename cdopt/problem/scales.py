@@ -475,12 +475,7 @@ class MatrixScales(StepScales):
 
 
 def step_scales(problem: ContactProblem) -> StepScales:
-    """The scales of a step.
-
-    Raises
-    ------
-    TypeError : the problem is static.
-    """
+    """The scales of a step."""
     if not isinstance(problem.scales, StepScales):
         raise TypeError(f"the scales of a {problem.kind} are not those of a step")
     return problem.scales

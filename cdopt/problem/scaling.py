@@ -59,11 +59,7 @@ class Parts:
 def network_parts(
     B: sp.csr_array, coupling: sp.csr_array | None = None, tied: BoolArray | None = None
 ) -> Parts:
-    """Parts of the graph in which contact i meets dof j where B_ij is stored.
-
-    ``coupling`` (nv, nv) adds ties between dofs, such as a mass matrix makes. ``tied`` (nv,) marks
-    the dofs that tie contacts together; default all.
-    """
+    """Parts of the graph of B's entries, of ``coupling`` (nv, nv) and of dofs that are ``tied``."""
     nc, nv = B.shape
     rows, columns = rows_of(B), B.indices
     if tied is not None:
@@ -76,10 +72,7 @@ def network_parts(
 
 
 def matrix_parts(N: sp.csr_array, contact: IntArray | None = None) -> Parts:
-    """Parts of contacts that a Delassus matrix N (rows, rows) couples.
-
-    ``contact`` (rows,) is the contact of each row; by default each is one.
-    """
+    """Parts of the contacts, ``contact`` (rows,), that a Delassus matrix N (rows, rows) couples."""
     contact = np.arange(N.shape[0]) if contact is None else contact
     count = int(contact.max(initial=-1)) + 1
     label, count = components(contact[rows_of(N)], contact[N.indices], count)
@@ -87,10 +80,7 @@ def matrix_parts(N: sp.csr_array, contact: IntArray | None = None) -> Parts:
 
 
 def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, int]:
-    """The connected component (nodes,) of each node, and how many there are.
-
-    They are numbered in the order of their first nodes.
-    """
+    """The connected component (nodes,) of each node, in order of first nodes; their number."""
     if left.size <= _FEW:
         parent = list(range(nodes))
         for a, b in zip(left.tolist(), right.tolist(), strict=True):
@@ -348,10 +338,7 @@ def low_rank_root(N: sp.csr_array, share: float, rank_tol: float) -> sp.csr_arra
 
 
 def contact_rows(B: sp.csr_array, ends: IntArray) -> sp.csr_array:
-    """√Σ B² (nc, nv) over the rows of each contact: how far a dof moves it in any direction.
-
-    The rows of contact i are those from ends[i] to ends[i + 1], ``ends`` (nc + 1,).
-    """
+    """√Σ B² (nc, nv) over the rows of each contact, from ends[i] to ends[i + 1]."""
     rows, nc = B.shape[0], ends.size - 1
     if nc == rows:
         return B

@@ -151,10 +151,7 @@ class UnsymmetricPairSystem:
 
 
 def block_order(first: IntArray, second: IntArray, count: int) -> IntArray | None:
-    """An order in which neighbours are adjacent, or None where they do already.
-
-    Reverse Cuthill–McKee (Liu & Sherman, SIAM J. Numer. Anal. 13, 1976).
-    """
+    """An order in which neighbours are adjacent, or None: reverse Cuthill–McKee."""
     inner = (first < count) & (second < count)
     a, b = first[inner], second[inner]
     edges = _chunk_starts(np.bincount(a, minlength=count) + np.bincount(b, minlength=count))
@@ -168,10 +165,7 @@ def block_order(first: IntArray, second: IntArray, count: int) -> IntArray | Non
 def block_pairs(
     size: int, first: IntArray, second: IntArray, rows: FloatArray, count: int, d: int = 1
 ) -> BlockPairs:
-    """The layout, from the blocks ``first`` < ``second`` (``count`` for none) of each contact.
-
-    ``rows`` (nc d, 2 size) holds the d rows of a contact one after the other.
-    """
+    """The layout, from blocks ``first`` < ``second`` of contacts and ``rows`` (nc d, 2 size)."""
     inner = second < count
     degree = np.bincount(first, minlength=count) + np.bincount(second[inner], minlength=count)
     start = _chunk_starts(degree)

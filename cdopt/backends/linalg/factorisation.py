@@ -307,10 +307,7 @@ class SuperLU:
             self.order = np.asarray(size * blocks[:, None] + np.arange(size)).ravel()
 
     def factorise(self, D: FloatArray, shift: float) -> Solve:
-        """The solution by factors of the matrix, or of one close to it.
-
-        An ArithmeticError where it is singular, or not positive definite, to working accuracy.
-        """
+        """The solution by factors; an ArithmeticError if the matrix is singular or indefinite."""
         factors, order = self.factors(D, shift), self.order
 
         def solve(rhs: FloatArray) -> FloatArray:
@@ -321,10 +318,7 @@ class SuperLU:
         return solve
 
     def factors(self, D: FloatArray, shift: float) -> Any:
-        """SuperLU's own, in this ``order``.
-
-        Contacts that do next to nothing are left out: the fewer, the sparser the factors.
-        """
+        """SuperLU's factors in this ``order``, without contacts that do next to nothing."""
         strong = D > 0.0 if self.mobility is None else D * self.mobility > _FAINT
         B, order = self.B[strong], self.order
         unit = shift * sp.eye_array(B.shape[1], format="csr")

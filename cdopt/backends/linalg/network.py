@@ -473,10 +473,7 @@ def _tied(label: IntArray, mass: sp.csr_array | None) -> IntArray:
 def _ends(
     pointers: IntArray, columns: IntArray, block: IntArray, count: int
 ) -> tuple[IntArray, IntArray, bool]:
-    """The least and the greatest block of each contact, ``count`` for none, and if these are all.
-
-    The entries of contact i are those from ``pointers``[i] to ``pointers``[i + 1].
-    """
+    """The least and the greatest block of each contact, ``count`` for none; if these are all."""
     nc = pointers.size - 1
     counts = np.diff(pointers)
     filled = counts > 0

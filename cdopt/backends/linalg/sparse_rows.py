@@ -17,10 +17,7 @@ _DENSE = 20_000  # entries up to which a dense product takes as long as a sparse
 
 
 def csr_parts(matrix: sp.csr_array | sp.csc_array) -> Rows:
-    """The CSR parts, contiguous, writable and of the one type the loops are compiled for.
-
-    Those of the transpose where the matrix is stored by columns.
-    """
+    """The parts of the CSR matrix, or CSC transpose, of the type the loops are compiled for."""
     return (
         np.array(matrix.indptr, dtype=np.uint32),
         np.array(matrix.indices, dtype=np.uint32),

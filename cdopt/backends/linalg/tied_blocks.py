@@ -78,10 +78,7 @@ class TiedNetwork:
         return np.append(self.base.motion(load[: self.base.m]), np.zeros(self.m - self.base.m))
 
     def block_system(self, left: FloatArray, right: FloatArray, direct: bool = False) -> TiedSystem:
-        """That of blocks ``left``ᵀ ``right`` of the copies, which agree on normal forces.
-
-        ``left`` and ``right`` are (copies, D, D), one array where they are equal.
-        """
+        """The system of blocks ``left``ᵀ ``right`` (copies, D, D), which agree on normal forces."""
         L = self._of_contacts(left)
         R = L if left is right else self._of_contacts(right)
         return TiedSystem(self, L, R, direct)
