@@ -147,18 +147,14 @@ class Blocks(NamedTuple):
     """A scaled step contact by contact, with m rows each.
 
     Of friction cones m is three: in the plane the last row is zero.
-
-    Attributes
-    ----------
-    rows, spread : R and S of the step, their entries (entries, m) grouped by contact and column.
-    p : (contacts, m). matrix : (contacts, m, m) N_ii. inverse : of it, not-a-number without one.
     """
 
+    # rows, spread: R and S of the step, their entries (entries, m) grouped by contact and column
     rows: Grouped
     spread: Grouped
-    p: FloatArray
-    matrix: FloatArray
-    inverse: FloatArray
+    p: FloatArray  # (contacts, m)
+    matrix: FloatArray  # (contacts, m, m) N_ii
+    inverse: FloatArray  # of it, not-a-number without one
 
     @classmethod
     def of(cls, problem: NetworkProblem) -> Blocks:

@@ -28,15 +28,10 @@ _TINY = float(np.finfo(float).tiny)
 
 
 class Scaling(ABC):
-    """Forces f and rates s inside their cones, and the scaling of both.
+    """Forces f and rates s inside their cones, and the scaling of both."""
 
-    Attributes
-    ----------
-    products : f ∘ s, or λ ∘ λ. degree : number of its values on the central path.
-    """
-
-    products: FloatArray
-    degree: int
+    products: FloatArray  # f ∘ s, or λ ∘ λ
+    degree: int  # number of its values on the central path
 
     @abstractmethod
     def soften(self, give: FloatArray) -> None:

@@ -12,14 +12,9 @@ _NONE = float("inf")
 
 @dataclass(frozen=True)
 class Deadline:
-    """The moment at which a solve must end, if there is one.
+    """The moment at which a solve must end, if there is one."""
 
-    Attributes
-    ----------
-    at : seconds on the clock of ``cdopt._util.compiled.clock``; infinite for none.
-    """
-
-    at: float = _NONE
+    at: float = _NONE  # seconds on the clock of ``cdopt._util.compiled.clock``; infinite for none
 
     @staticmethod
     def after(seconds: float | None) -> Deadline:

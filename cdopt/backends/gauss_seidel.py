@@ -180,18 +180,12 @@ class PGS(NativeBackend):
 
 
 class Sweeps(ABC):
-    """Forces f and what they do to the motion, kept up to date by sweeps.
+    """Forces f and what they do to the motion, kept up to date by sweeps."""
 
-    Attributes
-    ----------
-    f : the forces. batch : sweeps between two fresh sums of what the forces do. entries : passed
-        over in one. traced : whether each sweep leaves its error.
-    """
-
-    f: FloatArray
-    entries: int
-    batch: ClassVar[int]
-    traced: ClassVar[bool]
+    f: FloatArray  # the forces
+    entries: int  # passed over in one
+    batch: ClassVar[int]  # sweeps between two fresh sums of what the forces do
+    traced: ClassVar[bool]  # whether each sweep leaves its error
 
     @abstractmethod
     def renewed(self) -> float:

@@ -45,35 +45,23 @@ _BETWEEN_LOOKS = 5_000_000  # entries of B passed over between two looks at the 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """How a run went, step by step.
+    """How a run went, step by step."""
 
-    Attributes
-    ----------
-    residuals : of the backend's stopping test, one for each sweep or iteration.
-    """
-
-    residuals: FloatArray
+    residuals: FloatArray  # of the backend's stopping test, one for each sweep or iteration
 
 
 @dataclass
 class Run:
-    """One run of a native solver.
+    """One run of a native solver."""
 
-    Attributes
-    ----------
-    start : a solution to start from, or None. deadline : when the run must end.
-    report : takes a line of progress.
-    prepared, solved : when the set-up and the iteration had ended, on the clock of
-        ``cdopt._util.compiled.clock``.
-    threads : that the compiled loops had.
-    """
-
-    start: WarmStart | None
-    deadline: Deadline
-    report: Callable[[str], None]
+    start: WarmStart | None  # a solution to start from, or None
+    deadline: Deadline  # when the run must end
+    report: Callable[[str], None]  # takes a line of progress
+    # prepared, solved: when the set-up and the iteration had ended, on the clock of
+    # ``cdopt._util.compiled.clock``
     prepared: float
     solved: float
-    threads: int = 1
+    threads: int = 1  # that the compiled loops had
 
     @contextlib.contextmanager
     def iterating(self, contacts: int, dofs: int | None = None) -> Iterator[None]:
@@ -88,23 +76,14 @@ class Run:
 
 @dataclass
 class Outcome:
-    """Where a native solver stopped.
+    """Where a native solver stopped."""
 
-    Attributes
-    ----------
-    iterate : motion and forces in physical units.
-    met : whether its stopping test was met.
-    iterations : spent.
-    residuals : of the stopping test, in pieces.
-    how : the methods used and what they cost.
-    status, claim : where the test was not met.
-    """
-
-    iterate: Iterate
-    met: bool
-    iterations: int
-    residuals: list[FloatArray] = field(default_factory=list)
-    how: str = ""
+    iterate: Iterate  # motion and forces in physical units
+    met: bool  # whether its stopping test was met
+    iterations: int  # spent
+    residuals: list[FloatArray] = field(default_factory=list)  # of the stopping test, in pieces
+    how: str = ""  # the methods used and what they cost
+    # status, claim: where the test was not met
     status: str = "iteration limit"
     claim: Claim = "inaccurate"
 
@@ -117,26 +96,16 @@ def outcome_of(
 
 
 class NativeBackend(ABC):
-    """A backend that takes plain data; subclasses are frozen dataclasses of their settings.
+    """A backend that takes plain data; subclasses are frozen dataclasses of their settings."""
 
-    Attributes
-    ----------
-    accuracy : at which the stopping test is met.
-    name : the registered name.
-    kinds : the kinds of problems it takes. laws : of friction. cones : by name; None for all.
-    springs : whether it takes springs in cones as they are.
-    limit : name of the setting that bounds the iterations.
-    warm_starts : whether a previous solution can start it.
-    """
-
-    accuracy: float
-    name: ClassVar[str]
-    kinds: ClassVar[frozenset[str]]
-    laws: ClassVar[frozenset[str]] = Capability.laws
-    cones: ClassVar[frozenset[str] | None] = None
-    springs: ClassVar[bool] = False
-    limit: ClassVar[str] = ""
-    warm_starts: ClassVar[bool] = True
+    accuracy: float  # at which the stopping test is met
+    name: ClassVar[str]  # the registered name
+    kinds: ClassVar[frozenset[str]]  # the kinds of problems it takes
+    laws: ClassVar[frozenset[str]] = Capability.laws  # of friction
+    cones: ClassVar[frozenset[str] | None] = None  # by name; None for all
+    springs: ClassVar[bool] = False  # whether it takes springs in cones as they are
+    limit: ClassVar[str] = ""  # name of the setting that bounds the iterations
+    warm_starts: ClassVar[bool] = True  # whether a previous solution can start it
 
     def __post_init__(self) -> None:
         """Check the settings that every backend has."""

@@ -51,19 +51,13 @@ _RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: precision of a do
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """N = R Sᵀ of a step, as first-order methods take it: N itself is not formed.
+    """N = R Sᵀ of a step, as first-order methods take it: N itself is not formed."""
 
-    Attributes
-    ----------
-    rows : R (rows, m). For a diagonal inertia both R and S are G S^(−1/2), one matrix stored once;
-        for any other they are G and G S⁻¹; with N alone, N and the identity.
-    spread : S (rows, m).
-    diagonal : (rows,) diagonal of N; zero for rows that act on nothing.
-    """
-
+    # R (rows, m). For a diagonal inertia both R and S are G S^(−1/2), one matrix stored once; for
+    # any other they are G and G S⁻¹; with N alone, N and the identity
     rows: sp.csr_array
-    spread: sp.csr_array
-    diagonal: FloatArray
+    spread: sp.csr_array  # S (rows, m)
+    diagonal: FloatArray  # (rows,) diagonal of N; zero for rows that act on nothing
 
     def columns(self) -> Rows:
         """The rows of Sᵀ, for compiled loops."""
@@ -96,73 +90,58 @@ class Factors:
 
 @dataclass(frozen=True, eq=False)
 class FrozenFriction:
-    """Tangential springs with caps known beforehand: f_T = −κ g_T, cut to the cap.
+    """Tangential springs with caps known beforehand: f_T = −κ g_T, cut to the cap."""
 
-    Attributes
-    ----------
-    growth, cap : κ and the cap (nc,), zero for contacts without.
-    """
-
+    # growth, cap: κ and the cap (nc,), zero for contacts without
     growth: FloatArray
     cap: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkProblem(Compliant):
-    """The conditions of optimality in scaled units.
+    """The conditions of optimality in scaled units."""
 
-    Attributes
-    ----------
-    p : (rows,) gaps, or rates, where nothing moves.
-    mobility : (rows,) w, of each contact's force on its gap; weight of a force relative to it.
-    G, S, F : (rows, m), (m, m) and (m,), the network operator, the inertia and the load F̃ on the
-        given dofs; S is None for a truss, F None for no load, all three None with N alone.
-    N : (rows, rows) where only it is known.
-    d : rows a contact. cones : K, with this unit of forces; None for half-lines.
-    lines : (nc,) of one row a contact, which forces may be of either sign; None for none.
-    filled : the cones of the problem with rows of zeros, whose rows are these; None without any.
-    coulomb : whether the law of friction is Coulomb's, or else the associated law.
-    compliance : of the contacts, between overlaps and forces; None for rigid ones.
-    sliders : friction frozen beforehand, which needs ``compliance``; or None.
-    body : (m,) the body of each dof, or None. index : (m,) the numbers of the dofs among those of
-        the problem, for a guess of bodies; None for all.
-    force : (nc,) or (rows,) N, unit of the forces.
-    at_rest : the motion of the problem's dofs at w = 0; None with N alone.
-    unit : unit of w. used : the problem's dofs that w has; None for all.
-    contact_ids : (nc,) names of the contacts, or None.
-    motion_under : the motion that forces in N cause, or None.
-    worst_residual : the largest residual of the certificate of forces in N; with friction.
-    infeasible : tries to prove that a step with friction has no solution. doubt : why it may have
-        none, or forces without bound, as text; empty where the Slater number is positive.
-    solve_inertia : S⁻¹ X of a sparse X (m, k), of an inertia that is not diagonal.
-    kept : what was made of G, S and N, by name; other problems on the same network have the same.
-    """
-
-    p: FloatArray
+    p: FloatArray  # (rows,) gaps, or rates, where nothing moves
+    # (rows,) w, of each contact's force on its gap; weight of a force relative to it
     mobility: FloatArray
+    # G, S, F: (rows, m), (m, m) and (m,), the network operator, the inertia and the load F̃ on the
+    # given dofs; S is None for a truss, F None for no load, all three None with N alone
     G: sp.csr_array = field(default_factory=lambda: _NOTHING)
     S: sp.csr_array | None = None
     F: FloatArray | None = None
-    N: sp.csr_array | None = None
-    d: int = 1
-    cones: Cones | None = None
+    N: sp.csr_array | None = None  # (rows, rows) where only it is known
+    d: int = 1  # rows a contact
+    cones: Cones | None = None  # K, with this unit of forces; None for half-lines
+    # (nc,) of one row a contact, which forces may be of either sign; None for none
     lines: BoolArray | None = None
+    # the cones of the problem with rows of zeros, whose rows are these; None without any
     filled: Filled | None = None
-    coulomb: bool = False
+    coulomb: bool = False  # whether the law of friction is Coulomb's, or else the associated law
+    # of the contacts, between overlaps and forces; None for rigid ones
     compliance: PowerLaw | None = None
+    # friction frozen beforehand, which needs ``compliance``; or None
     sliders: FrozenFriction | None = None
-    body: IntArray | None = None
+    body: IntArray | None = None  # (m,) the body of each dof, or None
+    # (m,) the numbers of the dofs among those of the problem, for a guess of bodies; None for all
     index: IntArray | None = None
-    force: FloatArray | float = 1.0
+    force: FloatArray | float = 1.0  # (nc,) or (rows,) N, unit of the forces
+    # the motion of the problem's dofs at w = 0; None with N alone
     at_rest: FloatArray | None = None
-    unit: FloatArray | float = 1.0
-    used: IntArray | None = None
-    contact_ids: Any = None
+    unit: FloatArray | float = 1.0  # unit of w
+    used: IntArray | None = None  # the problem's dofs that w has; None for all
+    contact_ids: Any = None  # (nc,) names of the contacts, or None
+    # the motion that forces in N cause, or None
     motion_under: Callable[[FloatArray], FloatArray | None] = lambda forces: None
+    # the largest residual of the certificate of forces in N; with friction
     worst_residual: Callable[[FloatArray], float] = lambda forces: np.nan
+    # tries to prove that a step with friction has no solution
     infeasible: Callable[[], bool] = lambda: False
+    # why it may have none, or forces without bound, as text; empty where the Slater number is
+    # positive
     doubt: Callable[[], str] = lambda: ""
+    # S⁻¹ X of a sparse X (m, k), of an inertia that is not diagonal
     solve_inertia: Callable[[sp.csr_array], sp.csr_array] = lambda X: X
+    # what was made of G, S and N, by name; other problems on the same network have the same
     kept: dict[Any, Any] = field(default_factory=dict)
 
     @property
@@ -591,21 +570,11 @@ def without_forces(data: ContactProblem) -> Iterate:
 
 @dataclass
 class IterationResult:
-    """The last iterate of a second-order solver, in scaled units.
+    """The last iterate of a second-order solver, in scaled units."""
 
-    Attributes
-    ----------
-    w : (m,) motion.
-    f : (nc,) forces.
-    residual : its own stopping test at w and f.
-    steps : taken so far.
-    history : residual of each step.
-    converged : whether the residual is within the accuracy.
-    """
-
-    w: FloatArray
-    f: FloatArray
-    residual: float
-    steps: int
-    history: list[float]
-    converged: bool
+    w: FloatArray  # (m,) motion
+    f: FloatArray  # (nc,) forces
+    residual: float  # its own stopping test at w and f
+    steps: int  # taken so far
+    history: list[float]  # residual of each step
+    converged: bool  # whether the residual is within the accuracy

@@ -34,46 +34,33 @@ _PAGES = {  # of solvers that no extra of CVXPY brings
 
 @dataclass(frozen=True)
 class Solver:
-    """The record of one solver.
+    """The record of one solver."""
 
-    Attributes
-    ----------
-    title : its name as its authors write it.
-    note : what a user should know.
-    colour, marker : in pictures; markers of matplotlib that are filled. Without them a solver is
-        drawn as one that is not known.
-    package : the package that brings it; empty for a solver of cdopt.
-    licence : of the package.
-    most_contacts : the largest problem for its choice by default, with the reason.
-    most_unknowns : the same, counting contacts and degrees of freedom together.
-    settings : all setting names it knows, for solvers that ignore unknown ones silently.
-    accuracy : names of the settings that all receive a requested accuracy; empty if not known.
-    meaning : the stopping test that they set.
-    extra : settings that must change with them.
-    nested : the setting that holds these as a dictionary, when they are not at the top.
-    seconds : name of the setting that limits the time; empty for none.
-    rewritten : defaults that CVXPY changes, so that "OSQP through CVXPY" is not mistaken for OSQP
-        as its authors ship it.
-    direct : settings that give it its own defaults back; None where these are not known.
-    direct_options : what CVXPY is given then so that it hands back the last iterate.
-    """
-
-    title: str
-    note: str
+    title: str  # its name as its authors write it
+    note: str  # what a user should know
+    # colour, marker: in pictures; markers of matplotlib that are filled. Without them a solver is
+    # drawn as one that is not known
     colour: str = ""
     marker: Any = None
-    package: str = ""
-    licence: str = ""
+    package: str = ""  # the package that brings it; empty for a solver of cdopt
+    licence: str = ""  # of the package
+    # the largest problem for its choice by default, with the reason
     most_contacts: tuple[int, str] | None = None
+    # the same, counting contacts and degrees of freedom together
     most_unknowns: tuple[int, str] | None = None
-    settings: str = ""
+    settings: str = ""  # all setting names it knows, for solvers that ignore unknown ones silently
+    # names of the settings that all receive a requested accuracy; empty if not known
     accuracy: tuple[str, ...] = ()
-    meaning: str = ""
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    nested: str = ""
-    seconds: str = ""
+    meaning: str = ""  # the stopping test that they set
+    extra: Mapping[str, Any] = field(default_factory=dict)  # settings that must change with them
+    nested: str = ""  # the setting that holds these as a dictionary, when they are not at the top
+    seconds: str = ""  # name of the setting that limits the time; empty for none
+    # defaults that CVXPY changes, so that "OSQP through CVXPY" is not mistaken for OSQP as its
+    # authors ship it
     rewritten: str = ""
+    # settings that give it its own defaults back; None where these are not known
     direct: Mapping[str, Any] | None = None
+    # what CVXPY is given then so that it hands back the last iterate
     direct_options: Mapping[str, Any] = field(default_factory=dict)
 
 

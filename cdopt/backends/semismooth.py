@@ -28,20 +28,16 @@ _ENOUGH, _SHORTEST = 0.01, 0.01  # reduction of an imbalance, of the step's leng
 
 @dataclass
 class Point:
-    """A motion, and what follows from it.
+    """A motion, and what follows from it."""
 
-    Attributes
-    ----------
-    w, inertia : (m,) the motion, and S w. g, f : (rows,) rates and forces.
-    balance : (m,) F̃ + S w − Gᵀ f. error : its size.
-    """
-
+    # w, inertia: (m,) the motion, and S w
     w: FloatArray
     inertia: FloatArray
+    # g, f: (rows,) rates and forces
     g: FloatArray
     f: FloatArray
-    balance: FloatArray
-    error: float
+    balance: FloatArray  # (m,) F̃ + S w − Gᵀ f
+    error: float  # its size
 
 
 class SemismoothNewton(ABC):

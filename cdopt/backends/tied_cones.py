@@ -23,15 +23,10 @@ from cdopt.problem.rolling_cones import EllipticCones
 
 @dataclass(frozen=True, eq=False)
 class TiedProblem(NetworkProblem):
-    """A problem in copies of the normal forces.
+    """A problem in copies of the normal forces."""
 
-    Attributes
-    ----------
-    base : the problem of the forces themselves. tied : its network in copies.
-    """
-
-    base: NetworkProblem | None = None
-    tied: TiedNetwork | None = None
+    base: NetworkProblem | None = None  # the problem of the forces themselves
+    tied: TiedNetwork | None = None  # its network in copies
 
     @cached_property
     def operator(self) -> TiedNetwork:  # type: ignore[override]

@@ -24,20 +24,12 @@ _STEEP = 0.2  # faces whose normals are farther from opposite than this angle ar
 
 @dataclass(frozen=True, eq=False)
 class Block(Frozen):
-    """A solid block.
+    """A solid block."""
 
-    Attributes
-    ----------
-    name : of the block.
-    vertices : (n, 3) m.
-    faces : corners of each face in turn, seen from outside counterclockwise.
-    tol : m, the accuracy of its coordinates.
-    """
-
-    name: str
-    vertices: FloatArray
-    faces: tuple[IntArray, ...]
-    tol: float
+    name: str  # of the block
+    vertices: FloatArray  # (n, 3) m
+    faces: tuple[IntArray, ...]  # corners of each face in turn, seen from outside counterclockwise
+    tol: float  # m, the accuracy of its coordinates
 
     @staticmethod
     def of(name: str, vertices: FloatArray, faces: Sequence[Sequence[int]], tol: float) -> Block:
@@ -158,18 +150,11 @@ def _require_closed(name: str, loops: Sequence[IntArray]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Interface(Frozen):
-    """A plane contact between two blocks.
+    """A plane contact between two blocks."""
 
-    Attributes
-    ----------
-    bodies : numbers i, j of the blocks.
-    normal : (3,) unit vector from i to j.
-    points : (n, 3) m, corners of the convex hull of the shared area.
-    """
-
-    bodies: tuple[int, int]
-    normal: FloatArray
-    points: FloatArray
+    bodies: tuple[int, int]  # numbers i, j of the blocks
+    normal: FloatArray  # (3,) unit vector from i to j
+    points: FloatArray  # (n, 3) m, corners of the convex hull of the shared area
 
 
 def shared_faces(blocks: Sequence[Block], tol: float) -> list[Interface]:

@@ -46,26 +46,19 @@ class Topology(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Hulls(Frozen):
-    """Convex pieces of bodies, in the order of the bodies.
+    """Convex pieces of bodies, in the order of the bodies."""
 
-    Attributes
-    ----------
-    body : (np,) the body of each piece. first_piece : (nb + 1,) the pieces of each body.
-    vertex_body, face_body : (nv,), (nf,).
-    vertices : (nv, dim) about the body's centre, in its frame, m. normals : (nf, dim).
-    centre, reach : (np, dim), (np,) bounding spheres of the pieces, m.
-    topology : corners, edges and faces by number.
-    """
-
-    body: IntArray
-    first_piece: IntArray
+    body: IntArray  # (np,) the body of each piece
+    first_piece: IntArray  # (nb + 1,) the pieces of each body
+    # vertex_body, face_body: (nv,), (nf,)
     vertex_body: IntArray
     face_body: IntArray
-    vertices: FloatArray
-    normals: FloatArray
+    vertices: FloatArray  # (nv, dim) about the body's centre, in its frame, m
+    normals: FloatArray  # (nf, dim)
+    # centre, reach: (np, dim), (np,) bounding spheres of the pieces, m
     centre: FloatArray
     reach: FloatArray
-    topology: Topology
+    topology: Topology  # corners, edges and faces by number
 
     @staticmethod
     def of(pieces: Sequence[Sequence[Piece]], dim: int) -> Hulls:

@@ -31,23 +31,16 @@ FLAT = 1e-9  # of the size: a corner nearer than this to a plane lies in it
 
 @dataclass(frozen=True, eq=False)
 class Polytope(Frozen):
-    """A convex polytope; arrays are read-only.
+    """A convex polytope; arrays are read-only."""
 
-    Attributes
-    ----------
-    vertices : (n, dim) corners, m.
-    loops : corner numbers of each face, anticlockwise seen from outside; in the plane the two
-        ends of each side.
-    normals : (nf, dim) unit normals of the faces, out of the solid.
-    edges : (ne, 2) corner numbers; in the plane the sides again.
-    edge_faces : (ne, 2) faces to the left and to the right of an edge, looking along it with the
-        outside up; −1 for none; in the plane twice the side itself.
-    """
-
-    vertices: FloatArray
+    vertices: FloatArray  # (n, dim) corners, m
+    # corner numbers of each face, anticlockwise seen from outside; in the plane the two ends of
+    # each side
     loops: tuple[tuple[int, ...], ...]
-    normals: FloatArray
-    edges: IntArray
+    normals: FloatArray  # (nf, dim) unit normals of the faces, out of the solid
+    edges: IntArray  # (ne, 2) corner numbers; in the plane the sides again
+    # (ne, 2) faces to the left and to the right of an edge, looking along it with the outside up;
+    # −1 for none; in the plane twice the side itself
     edge_faces: IntArray
 
     @property
@@ -309,17 +302,11 @@ def _pairs(rows: Sequence[Sequence[int]]) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class MassProperties(Frozen):
-    """Mass properties of a solid of density 1.
+    """Mass properties of a solid of density 1."""
 
-    Attributes
-    ----------
-    volume : m³; in the plane area × 1 m of depth.
-    centroid : (dim,) m.
-    second : (dim, dim) second moments ∫ x xᵀ dV about the centroid, m⁵; in the plane m⁴ × 1 m.
-    """
-
-    volume: float
-    centroid: FloatArray
+    volume: float  # m³; in the plane area × 1 m of depth
+    centroid: FloatArray  # (dim,) m
+    # (dim, dim) second moments ∫ x xᵀ dV about the centroid, m⁵; in the plane m⁴ × 1 m
     second: FloatArray
 
     def placed(self, rotation: FloatArray, shift: FloatArray) -> MassProperties:

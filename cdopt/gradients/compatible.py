@@ -33,15 +33,10 @@ from cdopt.problem.joint_elimination import Eliminated
 
 
 class Turning(NamedTuple):
-    """How forces along the rays of sliding contacts turn, at motions u of the network as they are.
+    """How forces along the rays of sliding contacts turn, with the network's motions u fixed."""
 
-    Attributes
-    ----------
-    by_rates : (rows, rows) by the rates of the motion, N s/m. by_mu : (nc, d) N, by μ.
-    """
-
-    by_rates: sp.csr_array
-    by_mu: FloatArray
+    by_rates: sp.csr_array  # (rows, rows) by the rates of the motion, N s/m
+    by_mu: FloatArray  # (nc, d) N, by μ
 
     @staticmethod
     def of(network: FrictionNetwork, forces: NetworkForces, slip: FloatArray) -> Turning:

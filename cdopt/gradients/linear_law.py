@@ -28,24 +28,18 @@ _HELD = 1e-12  # an eigenvalue of S this near to one is one
 
 @dataclass(frozen=True, eq=False)
 class LinearLaw:
-    """df = T a − D dg + e and R dg = ρ, in the units of the scaled problem.
+    """df = T a − D dg + e and R dg = ρ, in the units of the scaled problem."""
 
-    Attributes
-    ----------
-    T, R, D : (rows, n), (n, rows) and (rows, rows).
-    margin : (nc,) how far each contact is from a kink of the law, as a rate.
-    forces_by_mu, rates_by_mu : (rows, nc) and (n, nc), e and ρ of each contact's μ; None where the
-        cones have several coefficients.
-    by_rows : whether no row depends on another.
-    """
-
+    # T, R, D: (rows, n), (n, rows) and (rows, rows)
     T: sp.csr_array
     R: sp.csr_array
     D: sp.csr_array
-    margin: FloatArray
+    margin: FloatArray  # (nc,) how far each contact is from a kink of the law, as a rate
+    # forces_by_mu, rates_by_mu: (rows, nc) and (n, nc), e and ρ of each contact's μ; None where the
+    # cones have several coefficients
     forces_by_mu: sp.csr_array | None = None
     rates_by_mu: sp.csr_array | None = None
-    by_rows: bool = False
+    by_rows: bool = False  # whether no row depends on another
 
     @property
     def held(self) -> BoolArray:
@@ -62,24 +56,17 @@ class LinearLaw:
 
 
 class Sides(NamedTuple):
-    """Sides of kinks of friction: contacts at the onset of slip, or that slide without force.
+    """Sides of kinks of friction: contacts at the onset of slip, or that slide without force."""
 
-    Attributes
-    ----------
-    contacts : (n,). way, rate : (n, d) one more direction of force and the rate that goes with it:
-        both may grow from zero, one of them at a time. others : (n,) whether the directions across
-        ``way`` are held. shift : (n, d) derivative of de Saxcé's shift.
-    held : (n,) the side: whether the rate stays zero, else the force.
-    idle : (n,) contacts with neither force nor rate, which have more than two sides.
-    """
-
-    contacts: IntArray
+    contacts: IntArray  # (n,)
+    # way, rate: (n, d) one more direction of force and the rate that goes with it: both may grow
+    # from zero, one of them at a time
     way: FloatArray
     rate: FloatArray
-    others: BoolArray
-    shift: FloatArray
-    held: BoolArray
-    idle: BoolArray
+    others: BoolArray  # (n,) whether the directions across ``way`` are held
+    shift: FloatArray  # (n, d) derivative of de Saxcé's shift
+    held: BoolArray  # (n,) the side: whether the rate stays zero, else the force
+    idle: BoolArray  # (n,) contacts with neither force nor rate, which have more than two sides
 
     @staticmethod
     def of(data: ContactProblem, f: FloatArray, g: FloatArray, contacts: IntArray) -> Sides:

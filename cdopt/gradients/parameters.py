@@ -18,21 +18,15 @@ from cdopt.problem.contact_law import PowerLaw
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """One of the data.
+    """One of the data."""
 
-    Attributes
-    ----------
-    name, shape : of it.
-    push : the change of the equations for one of the parameter.
-    pull : its cotangent from those of the equations.
-    sparse : whether it is a matrix, whose changes may have entries anywhere and whose cotangents
-        have those of the matrix.
-    """
-
+    # name, shape: of it
     name: str
     shape: tuple[int, ...]
-    push: Callable[[Any], Change]
-    pull: Callable[[Pull], Any]
+    push: Callable[[Any], Change]  # the change of the equations for one of the parameter
+    pull: Callable[[Pull], Any]  # its cotangent from those of the equations
+    # whether it is a matrix, whose changes may have entries anywhere and whose cotangents have
+    # those of the matrix
     sparse: bool = False
 
     def checked(self, value: Any) -> Any:

@@ -63,24 +63,18 @@ class Outer:
 
 @dataclass
 class Change:
-    """A change of the data of a step.
+    """A change of the data of a step."""
 
-    Attributes
-    ----------
-    M, G : (nv, nv) and (rows, nv); or None. bias : (rows,) m/s. v : (nv,) m/s. F : (nv,) N.
-    dt : s. forces : (rows,) N, of f at rates as they are. mu : (nc,).
-    impulse : (nv,) N s, of what moves the bodies apart from contacts.
-    """
-
+    # M, G: (nv, nv) and (rows, nv); or None
     M: sp.csr_array | None = None
     G: sp.csr_array | None = None
-    bias: FloatArray | float = 0.0
-    v: FloatArray | float = 0.0
-    F: FloatArray | float = 0.0
-    dt: float = 0.0
-    forces: FloatArray | float = 0.0
-    mu: FloatArray | None = None
-    impulse: FloatArray | float = 0.0
+    bias: FloatArray | float = 0.0  # (rows,) m/s
+    v: FloatArray | float = 0.0  # (nv,) m/s
+    F: FloatArray | float = 0.0  # (nv,) N
+    dt: float = 0.0  # s
+    forces: FloatArray | float = 0.0  # (rows,) N, of f at rates as they are
+    mu: FloatArray | None = None  # (nc,)
+    impulse: FloatArray | float = 0.0  # (nv,) N s, of what moves the bodies apart from contacts
 
     def __add__(self, other: Change) -> Change:
         """Both changes."""
@@ -95,16 +89,11 @@ class Change:
 
 @dataclass
 class Result:
-    """A change of the results of a step, or their cotangents: zero what is not given.
+    """A change of the results of a step, or their cotangents: zero what is not given."""
 
-    Attributes
-    ----------
-    v_next : (nv,) m/s. load : (nv,) N, of Gᵀf. forces : (rows,) N.
-    """
-
-    v_next: FloatArray
-    load: FloatArray
-    forces: FloatArray
+    v_next: FloatArray  # (nv,) m/s
+    load: FloatArray  # (nv,) N, of Gᵀf
+    forces: FloatArray  # (rows,) N
 
 
 @dataclass
@@ -132,12 +121,9 @@ class StepTangent:
         a kink.
     inside : which contacts (nc,) rest inside their cones in some admissible answer; asked
         where this one has some on the boundary. None where that is not known.
-
-    Attributes
-    ----------
-    sides : of contacts at kinks of friction; None where there are none, or none were chosen.
     """
 
+    # of contacts at kinks of friction; None where there are none, or none were chosen
     sides: Sides | None = None
 
     def __init__(

@@ -50,54 +50,36 @@ _SOLVER = "auto"  # Newton's method; with friction several methods in turn
 
 @dataclass(frozen=True, eq=False)
 class Admissible(Frozen):
-    """What the set of admissible forces is made of; rows are the components of forces.
-
-    Attributes
-    ----------
-    step : the step. law : of its friction, "coulomb" or "associated"; None without friction.
-    solution : the certified answer whose motion fixes the faces.
-    faces : which forces each contact may carry, and the load F̃.
-    force : (nc, d) N, admissible: as many contacts as can be are loaded, as far as is known.
-    balance : (nc d, m) whose transpose maps forces to loads, in some units.
-    acting : (nc,) N, the local load of each contact, or the largest force of all.
-    floor : (nc,) N, below which a force is zero.
-    joints : eliminated from the step; None without any.
-    uncertain : (nc,) N, what errors of the answer may do to the forces that are determined; zero
-        where that is a small share of the local load, or not known.
-    """
+    """What the set of admissible forces is made of; rows are the components of forces."""
 
     step: Step
-    law: str | None
-    solution: StepSolution
-    faces: Faces
+    law: str | None  # of its friction, "coulomb" or "associated"; None without friction
+    solution: StepSolution  # the certified answer whose motion fixes the faces
+    faces: Faces  # which forces each contact may carry, and the load F̃
+    # (nc, d) N, admissible: as many contacts as can be are loaded, as far as is known
     force: FloatArray
-    balance: sp.csr_array
-    acting: FloatArray
-    floor: FloatArray
-    joints: Eliminated | None
+    balance: sp.csr_array  # (nc d, m) whose transpose maps forces to loads, in some units
+    acting: FloatArray  # (nc,) N, the local load of each contact, or the largest force of all
+    floor: FloatArray  # (nc,) N, below which a force is zero
+    joints: Eliminated | None  # eliminated from the step; None without any
+    # (nc,) N, what errors of the answer may do to the forces that are determined; zero where that
+    # is a small share of the local load, or not known
     uncertain: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class ForcePart(Frozen):
-    """An independent part of the admissible forces, in n coordinates z.
+    """An independent part of the admissible forces, in n coordinates z."""
 
-    Attributes
-    ----------
-    index : (n,) which of the coordinates of all closed contacts.
-    G : (nc d, n) forces are G z.
-    sizes : (cones,) of the cones that z is in, in turn: 1 for a half-line.
-    B : (n, m) balance, equilibrated: columns in units of their levers, rows of unit length.
-    length : (n,) what the rows were divided by; an entry of null(Bᵀ) over it is a change of z.
-    z : (n,) N, admissible. acting, floor : (n,) N, as in ``Admissible``.
-    """
-
-    index: IntArray
-    G: sp.csr_array
-    sizes: IntArray
+    index: IntArray  # (n,) which of the coordinates of all closed contacts
+    G: sp.csr_array  # (nc d, n) forces are G z
+    sizes: IntArray  # (cones,) of the cones that z is in, in turn: 1 for a half-line
+    # (n, m) balance, equilibrated: columns in units of their levers, rows of unit length
     B: sp.csr_array
+    # (n,) what the rows were divided by; an entry of null(Bᵀ) over it is a change of z
     length: FloatArray
-    z: FloatArray
+    z: FloatArray  # (n,) N, admissible
+    # acting, floor: (n,) N, as in ``Admissible``
     acting: FloatArray
     floor: FloatArray
 

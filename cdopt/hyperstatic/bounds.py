@@ -33,42 +33,28 @@ _BATCH = 4000  # the same of cone programs, times their cones
 
 @dataclass(frozen=True, eq=False)
 class Bounds(Frozen):
-    """Least and largest values of q quantities.
+    """Least and largest values of q quantities."""
 
-    Attributes
-    ----------
-    lower, upper : (q,) infinite where unbounded, not-a-number where unknown.
-    residual : (q,) certificate of the bounds, in units of the network's forces.
-    pull : (q,) how far the bounds move, at most, with one unit of load on every dof.
-    scale : (q,) what a change of all forces by their units may change at most.
-    failures : quantities whose bounds are not certified, and why.
-    rays : forces (rows,) that load nothing, along which the admissible ones grow.
-    programs : number of programs that were solved.
-    witnesses : (q, 2, rows) N, forces that attain the bounds, where requested;
-        not-a-number where unbounded or unknown.
-    """
-
+    # lower, upper: (q,) infinite where unbounded, not-a-number where unknown
     lower: FloatArray
     upper: FloatArray
-    residual: FloatArray
-    pull: FloatArray
-    scale: FloatArray
-    failures: dict[int, str]
+    residual: FloatArray  # (q,) certificate of the bounds, in units of the network's forces
+    pull: FloatArray  # (q,) how far the bounds move, at most, with one unit of load on every dof
+    scale: FloatArray  # (q,) what a change of all forces by their units may change at most
+    failures: dict[int, str]  # quantities whose bounds are not certified, and why
+    # forces (rows,) that load nothing, along which the admissible ones grow
     rays: tuple[FloatArray, ...]
-    programs: int
+    programs: int  # number of programs that were solved
+    # (q, 2, rows) N, forces that attain the bounds, where requested; not-a-number where unbounded
+    # or unknown
     witnesses: FloatArray
 
 
 class _Costs(NamedTuple):
-    """The costs of one network that differ, and what each quantity makes of them.
+    """The costs of one network that differ, and what each quantity makes of them."""
 
-    Attributes
-    ----------
-    rows : (k, n) costs, the entry of each that is largest being one.
-    quantity, cost, factor : a quantity is factor times a cost.
-    """
-
-    rows: sp.csr_array
+    rows: sp.csr_array  # (k, n) costs, the entry of each that is largest being one
+    # quantity, cost, factor: a quantity is factor times a cost
     quantity: IntArray
     cost: IntArray
     factor: FloatArray

@@ -514,15 +514,11 @@ def _rounded(
 
 
 class Mixing(NamedTuple):
-    """How well chains of one number have mixed.
+    """How well chains of one number have mixed."""
 
-    Attributes
-    ----------
-    rhat : the larger R̂ of the values and of their distances from the median; one is perfect.
-    bulk, tail : effective number of draws for the middle, and for the 5 % and 95 % quantiles.
-    """
-
+    # the larger R̂ of the values and of their distances from the median; one is perfect
     rhat: float
+    # bulk, tail: effective number of draws for the middle, and for the 5 % and 95 % quantiles
     bulk: float
     tail: float
 

@@ -10,36 +10,24 @@ from cdopt._util.checks import FloatArray
 
 
 class Extreme(NamedTuple):
-    """One bound.
+    """One bound."""
 
-    Attributes
-    ----------
-    value : the least or largest value, infinite when unbounded.
-    residual : the worst of the infeasibility of both answers and of their gap, or of the ray's.
-    failure : why it is not certified; empty where it is.
-    pull : Σ|u| over the dual's motion u: how far the bound moves, at most, with one unit of load on
-        every dof.
-    at : (n,) coordinates that attain it, or None.
-    """
-
-    value: float = np.nan
+    value: float = np.nan  # the least or largest value, infinite when unbounded
+    # the worst of the infeasibility of both answers and of their gap, or of the ray's
     residual: float = np.inf
-    failure: str = ""
+    failure: str = ""  # why it is not certified; empty where it is
+    # Σ|u| over the dual's motion u: how far the bound moves, at most, with one unit of load on
+    # every dof
     pull: float = 0.0
-    at: FloatArray | None = None
+    at: FloatArray | None = None  # (n,) coordinates that attain it, or None
 
 
 class Extremes(NamedTuple):
-    """The extremes of several costs.
+    """The extremes of several costs."""
 
-    Attributes
-    ----------
-    least, largest : of each cost.
-    rays : (n,) coordinates that load nothing, along which the admissible ones grow.
-    programs : number of programs that were solved.
-    """
-
+    # least, largest: of each cost
     least: list[Extreme]
     largest: list[Extreme]
+    # (n,) coordinates that load nothing, along which the admissible ones grow
     rays: list[FloatArray]
-    programs: int
+    programs: int  # number of programs that were solved

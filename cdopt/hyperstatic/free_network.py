@@ -24,24 +24,15 @@ _FAR = 1e6  # a tight contact farther from zero than this many times its reach i
 
 @dataclass(frozen=True, eq=False)
 class FreeNetwork(Frozen):
-    """A network of contacts whose forces can differ, in coordinates x = z over their units.
+    """A network of contacts whose forces can differ, in coordinates x = z over their units."""
 
-    Attributes
-    ----------
-    index : (n,) which of the coordinates of all closed contacts.
-    G : (rows, n) forces are G (unit x). sizes : of the cones that x is in, in turn.
-    B : (n, m) in these units, each equation divided by its largest entry.
-    load : (m,) what the forces deliver. force : (n,) admissible.
-    unit : (n,) N, the local load of each contact, at most the network's largest force.
-    """
-
-    index: IntArray
-    G: sp.csr_array
-    sizes: IntArray
-    B: sp.csr_array
-    load: FloatArray
-    force: FloatArray
-    unit: FloatArray
+    index: IntArray  # (n,) which of the coordinates of all closed contacts
+    G: sp.csr_array  # (rows, n) forces are G (unit x)
+    sizes: IntArray  # of the cones that x is in, in turn
+    B: sp.csr_array  # (n, m) in these units, each equation divided by its largest entry
+    load: FloatArray  # (m,) what the forces deliver
+    force: FloatArray  # (n,) admissible
+    unit: FloatArray  # (n,) N, the local load of each contact, at most the network's largest force
 
     @property
     def polyhedral(self) -> bool:

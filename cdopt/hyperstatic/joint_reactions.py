@@ -24,18 +24,12 @@ _IDLE = 1e-9  # of a row of C: an idle reaction that changes the number by less 
 
 @dataclass(frozen=True, eq=False)
 class JointReactions(Frozen):
-    """The reactions r (nj,) under contact forces f (nc d,): r₀ − A f, and any of the idle ones.
+    """The reactions r (nj,) under contact forces f (nc d,): r₀ − A f, and any of the idle ones."""
 
-    Attributes
-    ----------
-    A : (nj, nc d). at_zero : r₀ (nj,) N.
-    idle : (nj, k) reactions that do nothing. rank : number of independent rows of J.
-    """
-
-    A: sp.csr_array
-    at_zero: FloatArray
-    idle: sp.csr_array
-    rank: int
+    A: sp.csr_array  # (nj, nc d)
+    at_zero: FloatArray  # r₀ (nj,) N
+    idle: sp.csr_array  # (nj, k) reactions that do nothing
+    rank: int  # number of independent rows of J
 
     @staticmethod
     def of(joints: Eliminated, solution: StepSolution, d: int) -> JointReactions:

@@ -88,24 +88,15 @@ class UnboundedForces(Unsupported):
 
 @dataclass(frozen=True, eq=False)
 class ForcePolytope(Frozen):
-    """A bounded set with an inside: {y : S (centre + states y) in half-lines and Lorentz cones}.
+    """A bounded set with an inside: {y : S (centre + states y) in half-lines and Lorentz cones}."""
 
-    Attributes
-    ----------
-    G : (nc d, n) forces of the step are G (unit x), x = centre + states y (n,).
-    unit : (n,) N, what the coordinates x are measured in.
-    states : Z (n, k), orthonormal self-stress states.
-    centre : (n,) the analytic centre.
-    slacks : S (m, n), or None for x itself.
-    lines : how many of the slacks, the first ones, are in half-lines; the others are in Lorentz
-        cones of three.
-    """
-
-    G: sp.csr_array
-    unit: FloatArray
-    states: FloatArray
-    centre: FloatArray
-    slacks: sp.csr_array | None
+    G: sp.csr_array  # (nc d, n) forces of the step are G (unit x), x = centre + states y (n,)
+    unit: FloatArray  # (n,) N, what the coordinates x are measured in
+    states: FloatArray  # Z (n, k), orthonormal self-stress states
+    centre: FloatArray  # (n,) the analytic centre
+    slacks: sp.csr_array | None  # S (m, n), or None for x itself
+    # how many of the slacks, the first ones, are in half-lines; the others are in Lorentz cones of
+    # three
     lines: int
 
     def forces(self, x: FloatArray) -> FloatArray:

@@ -24,22 +24,16 @@ _CLEAR = 1e-4  # of the largest force: larger ones of the answer show a ray best
 
 @dataclass(frozen=True, eq=False)
 class Reduced(Frozen):
-    """What the admissible forces of independent parts are after reduction.
+    """What the admissible forces of independent parts are after reduction."""
 
-    Attributes
-    ----------
-    rank, nullity, dimension : as in ``Indeterminacy``.
-    parts : whose coordinates can all carry force, in some admissible answer.
-    loose : for each part (n,) how much its coordinates take part in the self-stress states.
-    free : the networks of those that do.
-    """
-
+    # rank, nullity, dimension: as in ``Indeterminacy``
     rank: int
     nullity: int
     dimension: int
-    parts: tuple[ForcePart, ...]
+    parts: tuple[ForcePart, ...]  # whose coordinates can all carry force, in some admissible answer
+    # for each part (n,) how much its coordinates take part in the self-stress states
     loose: tuple[FloatArray, ...]
-    free: tuple[FreeNetwork, ...]
+    free: tuple[FreeNetwork, ...]  # the networks of those that do
 
 
 def reduce(parts: Sequence[ForcePart], rank_tol: float) -> Reduced:

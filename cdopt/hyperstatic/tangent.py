@@ -30,32 +30,24 @@ class Tangent(ABC):
 
     Rows are the d components of each contact's force, in turn, and then joints of finite stiffness,
     of one row each: these count as contacts.
-
-    Attributes
-    ----------
-    nc, d, nv : numbers of contacts, of components, and of degrees of freedom.
-    joints : how many of the contacts are joints, the last ones.
-    forces : (rows,) N.
-    stiffness : (nc,) as it was given; one at open contacts.
-    loaded : (nc,) contacts that carry force.
-    parameters : e (rows,) N of a change of each contact's own parameter, by name.
-    power : e (rows,) N of a change of the power of all contacts; None where there is none but 2.
-    refused : why there is no derivative with respect to a parameter or "load", by name.
-    why : what kinks are, as text. instead : what there is at kinks.
     """
 
+    # nc, d, nv: numbers of contacts, of components, and of degrees of freedom
     nc: int
     d: int
     nv: int
-    joints: int = 0
-    forces: FloatArray
-    stiffness: FloatArray
-    loaded: BoolArray
+    joints: int = 0  # how many of the contacts are joints, the last ones
+    forces: FloatArray  # (rows,) N
+    stiffness: FloatArray  # (nc,) as it was given; one at open contacts
+    loaded: BoolArray  # (nc,) contacts that carry force
+    # e (rows,) N of a change of each contact's own parameter, by name
     parameters: Mapping[str, FloatArray]
+    # e (rows,) N of a change of the power of all contacts; None where there is none but 2
     power: FloatArray | None
+    # why there is no derivative with respect to a parameter or "load", by name
     refused: dict[str, str]
-    why: str
-    instead: tuple[str, ...]
+    why: str  # what kinks are, as text
+    instead: tuple[str, ...]  # what there is at kinks
 
     @property
     def contact(self) -> IntArray:

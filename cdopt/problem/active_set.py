@@ -37,16 +37,12 @@ _FINER = float(np.finfo(np.longdouble).eps)
 
 
 class Resolved(NamedTuple):
-    """Forces of a rigid step, solved again.
+    """Forces of a rigid step, solved again."""
 
-    Attributes
-    ----------
-    forces : (nc,) N, zero on open contacts; those given where they were not solved again.
-    uncertain : (nc,) N, effect on them of errors of the gaps and round-off of the data; zero where
-        it was not computed.
-    """
-
+    # (nc,) N, zero on open contacts; those given where they were not solved again
     forces: FloatArray
+    # (nc,) N, effect on them of errors of the gaps and round-off of the data; zero where it was not
+    # computed
     uncertain: FloatArray
 
 

@@ -401,36 +401,29 @@ class LocalScales:
 
     They are local: no body has the scale of a faster or heavier one (compare the componentwise
     backward error of Oettli & Prager, Numerische Mathematik 6, 1964).
-
-    Attributes
-    ----------
-    gap_round_off : (rows,) m/s, of the rates.
-    part_energy : (parts,) J, energy of each independent part; zero where stored energies count.
-    imbalance : (parts,) J, the share of the duality gap due to the imbalance: ½ ‖M(v⁺ − v*) −
-        Δt Bᵀf‖² by M⁻¹, or (F̃ − Bᵀf)ᵀu.
-    imbalance_round_off : (parts,) J.
-    balance : the condition of balance, where bodies are known.
-    speed : (nc,) m/s, how fast the local loads would change each gap, at most the unit of its part;
-        without entries for a static network.
-    force : (nc,) N, the local load of each contact; without entries for rigid contacts.
-    least_stored : (nc,) J, the least energy stored at a contact that counts; zero for a step.
-    body_energy : (bodies,) kg m²/s², the energies behind the speeds; without entries where bodies
-        are not known.
-    acting : (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j on each dof, with a_j the larger change of its speed by
-        contacts or loads; without entries where bodies are not known.
-    rates : (rows,) m/s, g of the answer; without entries for a static network.
     """
 
-    gap_round_off: FloatArray
+    gap_round_off: FloatArray  # (rows,) m/s, of the rates
+    # (parts,) J, energy of each independent part; zero where stored energies count
     part_energy: FloatArray
+    # (parts,) J, the share of the duality gap due to the imbalance: ½ ‖M(v⁺ − v*) − Δt Bᵀf‖² by
+    # M⁻¹, or (F̃ − Bᵀf)ᵀu
     imbalance: FloatArray
-    imbalance_round_off: FloatArray
-    balance: tuple[Condition, ...] = ()
+    imbalance_round_off: FloatArray  # (parts,) J
+    balance: tuple[Condition, ...] = ()  # the condition of balance, where bodies are known
+    # (nc,) m/s, how fast the local loads would change each gap, at most the unit of its part;
+    # without entries for a static network
     speed: FloatArray = field(default_factory=lambda: np.zeros(0))
+    # (nc,) N, the local load of each contact; without entries for rigid contacts
     force: FloatArray = field(default_factory=lambda: np.zeros(0))
+    # (nc,) J, the least energy stored at a contact that counts; zero for a step
     least_stored: FloatArray | float = 0.0
+    # (bodies,) kg m²/s², the energies behind the speeds; without entries where bodies are not known
     body_energy: FloatArray = field(default_factory=lambda: np.zeros(0))
+    # (nv,) N s, Δt|B|ᵀ|f| + M_jj a_j on each dof, with a_j the larger change of its speed by
+    # contacts or loads; without entries where bodies are not known
     acting: FloatArray = field(default_factory=lambda: np.zeros(0))
+    # (rows,) m/s, g of the answer; without entries for a static network
     rates: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 

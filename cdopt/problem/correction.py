@@ -84,26 +84,19 @@ def motion_condition(
 
 
 class _PartAnswer(NamedTuple):
-    """Of an answer: (n,) arrays of the rows of a part.
+    """Of an answer: (n,) arrays of the rows of a part."""
 
-    Attributes
-    ----------
-    f, gap, beyond, round_off : N, m/s, m/s beyond round-off, and that.
-    one_sided : whether the row is that of a normal force which does not pull.
-    contact : of each row.
-    speed, force : the local scales, m/s and N.
-    error : N, of the forces by the residuals of their contacts.
-    """
-
+    # f, gap, beyond, round_off: N, m/s, m/s beyond round-off, and that
     f: FloatArray
     gap: FloatArray
     beyond: FloatArray
     round_off: FloatArray
-    one_sided: BoolArray
-    contact: IntArray
+    one_sided: BoolArray  # whether the row is that of a normal force which does not pull
+    contact: IntArray  # of each row
+    # speed, force: the local scales, m/s and N
     speed: FloatArray
     force: FloatArray
-    error: FloatArray
+    error: FloatArray  # N, of the forces by the residuals of their contacts
 
     def of(self, rows: IntArray) -> _PartAnswer:
         """Those of some ``rows`` (k,)."""
@@ -124,18 +117,11 @@ def _rows(data: ContactProblem, f: FloatArray, local: LocalScales, off: FloatArr
 
 
 class _Settled(NamedTuple):
-    """A corrected answer: which rows close, and the changes that this makes.
+    """A corrected answer: which rows close, and the changes that this makes."""
 
-    Attributes
-    ----------
-    closed : (n,) rows whose rates are made zero.
-    moved : √m δv (m,) in m/s √kg; without entries where bodies are not known.
-    pushed : (n,) N, changes of forces.
-    """
-
-    closed: BoolArray
-    moved: FloatArray
-    pushed: FloatArray
+    closed: BoolArray  # (n,) rows whose rates are made zero
+    moved: FloatArray  # √m δv (m,) in m/s √kg; without entries where bodies are not known
+    pushed: FloatArray  # (n,) N, changes of forces
 
 
 def _settled(

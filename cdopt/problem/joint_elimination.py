@@ -32,21 +32,13 @@ from cdopt.problem.step import Step
 
 @dataclass(frozen=True, eq=False)
 class Eliminated(Frozen):
-    """A step in coordinates that satisfy its rigid joints.
+    """A step in coordinates that satisfy its rigid joints."""
 
-    Attributes
-    ----------
-    given : the step with joints. joints : those that are eliminated.
-    kept : the others, springs, in the remaining coordinates; or None.
-    motions : the motions that satisfy the joints.
-    step : the step in their coordinates, with the same contacts and no joints.
-    """
-
-    given: ContactStep
-    joints: Joints
-    kept: Joints | None
-    motions: JointedMotion
-    step: ContactStep
+    given: ContactStep  # the step with joints
+    joints: Joints  # those that are eliminated
+    kept: Joints | None  # the others, springs, in the remaining coordinates; or None
+    motions: JointedMotion  # the motions that satisfy the joints
+    step: ContactStep  # the step in their coordinates, with the same contacts and no joints
 
     def coordinates(self, motion: FloatArray) -> FloatArray:
         """y (m,) of a motion (nv,) that satisfies the joints."""

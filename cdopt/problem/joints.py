@@ -132,23 +132,17 @@ class JointedMotion(Frozen):
 
     The coordinates y are degrees of freedom themselves, those that are ``free``; the others follow
     from them.
-
-    Attributes
-    ----------
-    free : (m,) which degrees of freedom y are; if joints fix all of them, one that moves
-        nothing. Z : (nv, m). offset : (nv,) v at y = 0.
-    rank : number of independent rows of J.
-    lift : (nj, nv) of reactions: r = lift q is the least one with Jᵀr = q, if there is any, in
-        units that make each row of J unit.
-    idle : (nj, nj − rank) self-balanced reactions, Jᵀ idle = 0.
     """
 
+    # (m,) which degrees of freedom y are; if joints fix all of them, one that moves nothing
     free: IntArray
-    Z: sp.csr_array
-    offset: FloatArray
-    rank: int
+    Z: sp.csr_array  # (nv, m)
+    offset: FloatArray  # (nv,) v at y = 0
+    rank: int  # number of independent rows of J
+    # (nj, nv) of reactions: r = lift q is the least one with Jᵀr = q, if there is any, in units
+    # that make each row of J unit
     lift: sp.csr_array
-    idle: sp.csr_array
+    idle: sp.csr_array  # (nj, nj − rank) self-balanced reactions, Jᵀ idle = 0
 
     @staticmethod
     def of(joints: Joints, unit: FloatArray) -> JointedMotion:

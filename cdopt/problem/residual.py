@@ -54,18 +54,11 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Problems without common degrees of freedom, side by side in one network.
+    """Problems without common degrees of freedom, side by side in one network."""
 
-    Attributes
-    ----------
-    of_contact : (nc,) the problem of each contact.
-    of_part : (parts,) the problem of each independent part of the network.
-    count : number of problems.
-    """
-
-    of_contact: IntArray
-    of_part: IntArray
-    count: int
+    of_contact: IntArray  # (nc,) the problem of each contact
+    of_part: IntArray  # (parts,) the problem of each independent part of the network
+    count: int  # number of problems
 
     def of(self, condition: Condition) -> IntArray:
         """(n,) the problem of each entry of a ``condition``."""

@@ -141,14 +141,10 @@ class StepSliders:
     """The sliders of a step: those with a force, on bodies that move.
 
     Arrays have n sliders of m tangents each.
-
-    Attributes
-    ----------
-    sliders : of all contacts, validated.
-    alpha, duration : of ``Sliders.forces``; they slide by ``duration`` times v⁺.
     """
 
-    sliders: Sliders
+    sliders: Sliders  # of all contacts, validated
+    # alpha, duration: of ``Sliders.forces``; they slide by ``duration`` times v⁺
     alpha: float
     duration: float
 

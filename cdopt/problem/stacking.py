@@ -43,16 +43,11 @@ def likeness(step: Step) -> Hashable:
 
 @dataclass(frozen=True, eq=False)
 class Stack(Frozen):
-    """Stackable steps as one step.
+    """Stackable steps as one step."""
 
-    Attributes
-    ----------
-    steps : the single steps. step : their stack, without names and pictures.
-    contact, dof, joint : (nc,), (nv,) and (nj,) the number of the step that each belongs to.
-    """
-
-    steps: tuple[Step, ...]
-    step: Step
+    steps: tuple[Step, ...]  # the single steps
+    step: Step  # their stack, without names and pictures
+    # contact, dof, joint: (nc,), (nv,) and (nj,) the number of the step that each belongs to
     contact: IntArray
     dof: IntArray
     joint: IntArray

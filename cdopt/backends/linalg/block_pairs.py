@@ -38,25 +38,18 @@ Shape = tuple[int, ...]
 
 
 class BlockPairs(NamedTuple):
-    """B with at most two blocks to a row, all blocks of one size, its entries by body.
+    """B with at most two blocks to a row, all blocks of one size, its entries by body."""
 
-    Attributes
-    ----------
-    start : (chunks + 1,) first block of each chunk.
-    begin, middle, end : (blocks,) the entries of each block.
-    second : (entries,) the other block; the number of blocks is the fixed world.
-    rows : (entries, 2 size) the row of B on this block and on the other; the rows of one contact
-        are adjacent.
-    contact : (entries,) the row of B of each entry.
-    """
-
-    start: Indices
+    start: Indices  # (chunks + 1,) first block of each chunk
+    # begin, middle, end: (blocks,) the entries of each block
     begin: Indices
     middle: Indices
     end: Indices
-    second: Indices
+    second: Indices  # (entries,) the other block; the number of blocks is the fixed world
+    # (entries, 2 size) the row of B on this block and on the other; the rows of one contact are
+    # adjacent
     rows: FloatArray
-    contact: Indices
+    contact: Indices  # (entries,) the row of B of each entry
 
     def room(self) -> BlockPairs:
         """The same layout with room for other entries, at most as many."""

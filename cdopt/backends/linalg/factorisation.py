@@ -39,19 +39,12 @@ Solve = Callable[[FloatArray], FloatArray]  # x, nearly with H x = rhs
 
 @dataclass
 class IterationStatistics:
-    """Iterations and factorisations of the systems of one network so far.
+    """Iterations and factorisations of the systems of one network so far."""
 
-    Attributes
-    ----------
-    iterations : of conjugate gradients.
-    factorisations : of matrices, dense ones included.
-    library : what factorised last; empty if nothing did.
-    methods : the solution methods that were used, in their order.
-    """
-
-    iterations: int = 0
-    factorisations: int = 0
-    library: str = ""
+    iterations: int = 0  # of conjugate gradients
+    factorisations: int = 0  # of matrices, dense ones included
+    library: str = ""  # what factorised last; empty if nothing did
+    # the solution methods that were used, in their order
     methods: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
