@@ -54,8 +54,7 @@ class Formulation(Extensible, ABC):
 
     Attributes
     ----------
-    problem : the cvxpy.Problem; print it, extend it, solve it yourself. It is stated on first use;
-        backends that take plain data do not need it.
+    problem : the cvxpy.Problem, stated on first use; print it, extend it, solve it yourself.
     data : the plain data that native solvers and the certificate use.
     form : which of the two dual statements ``problem`` is.
     step : the step of the problem, if there is one; in coordinates that satisfy its joints.
@@ -64,7 +63,6 @@ class Formulation(Extensible, ABC):
         the contacts', in the coordinates of ``step``; None without.
     bodies : the data of a rigid step with joints, of all bodies, with the joints' rows as lines
         after the contacts'; its answers are certified by it.
-    extended : whether constraints or an objective were added.
     """
 
     data: ContactProblem
@@ -347,16 +345,21 @@ class Formulation(Extensible, ABC):
         Unsupported : a program with other cones than of second order.
         """
         physical, tol = checks.flag("physical", physical), checks.tolerance("tol", tol)
-        started = clock()
         with CVXPY_LOCK:
             held = unpacked(self, x, y, z, physical)
             iterate = held.iterate()
         if iterate is None:
             raise InvalidInput("y", "none", f"multipliers, which {self.name} needs")
         self._multipliers = getattr(iterate, "multipliers", ())
-        result = RunResult("given as a vector", "solved", iterate, {})
+        return held._given(iterate, "vector", "given as a vector", tol)
+
+    def _given(
+        self, iterate: Iterate, name: str = "given", status: str = "given", tol: float = TOLERANCE
+    ) -> StepSolution:
+        """An iterate from elsewhere as a certified solution."""
+        started, result = clock(), RunResult(status, "solved", iterate, {})
         record = {"tol": tol, "settings": {}, "extended": self.extended}
-        return held._solution("vector", result, held.certify(iterate, tol), record, started)
+        return self._solution(name, result, self.certify(iterate, tol), record, started)
 
     def certify(self, iterate: Iterate, tol: float = TOLERANCE) -> Certificate:
         """The certificate of an ``iterate`` at ``tol``, of the extended problem."""

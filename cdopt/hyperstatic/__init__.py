@@ -4,8 +4,9 @@ Also the uniform ensemble of admissible forces, and the derivatives of compatibl
 and load.
 """
 
-from cdopt.hyperstatic.audit import Audit, audit, same_answer
+from cdopt.hyperstatic.audit import Audit, audit
 from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
+from cdopt.hyperstatic.given import same_answer
 from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.limit_load import LimitLoad, limit_load
 from cdopt.hyperstatic.polytope import UnboundedForces

@@ -30,25 +30,28 @@ from cdopt._util.formatting import count, plain, short, shortened
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import Deadline
 from cdopt.formulations import ClassicCD, FrictionalCD
+from cdopt.hyperstatic.given import (
+    CLASSIC,
+    SAME,
+    components,
+    missed_load,
+    problems_of,
+    stated_law,
+)
 from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.nearest import AtMotion, nearest_forces
 from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
-from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.contact_step import ContactStep, with_matrices
 from cdopt.problem.joint_elimination import Eliminated
 from cdopt.problem.scaling import column_scale, contact_rows
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.step import Step
-from cdopt.problem.step_problems import LAWS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CLASSIC = "classic"  # the law of steps without friction
 ERROR, OUTSIDE, CHOICE = "error of mechanics", "not admissible", "a choice"
-_SAME = 10.0  # motions within this many tolerances of each other are one
-_RESOLVED = 10.0  # errors of at most this many times their round-off are none
 _BOUNDED = 500  # contacts up to which bounds are computed unasked,
 _ASKED = 40  # and of how many, those farthest from admissible forces
 _ROWS = 12  # bodies and contacts that printing shows
@@ -389,15 +392,15 @@ def audit(
     [1.]
     """
     step = with_matrices(checks.instance("step", step, Step), "audit")
-    law = _stated(step, law)
-    forces = _components(step, f, f_t, f_r)
+    law = stated_law(step, law)
+    forces = components(step, f, f_t, f_r)
     tol = checks.scalar("tol", tol, above=0.0, at_most=0.1)
     deadline = Deadline.after(checks.optional(checks.not_negative, "time_limit", time_limit))
     if report is not None:
         checks.instance("report", report, Indeterminacy)
         if report.step is not step or report.law != law:
             raise InvalidInput("report", repr(report), "that of this step and law")
-    problems = _problems(step)
+    problems = problems_of(step)
     problem, rows = problems[law or CLASSIC], forces.ravel()
     data = problem.data
     given = None if v_next is None else checks.vector("v_next", v_next, step.nv, "m/s")
@@ -407,7 +410,7 @@ def audit(
     own = certify(data, at, rows, tol)
     solution, source, known = None, "given", report
     if own.ok and (given is None or report is not None):
-        solution = _solution(problem, at, forces)
+        solution = problem._given(Iterate(at, rows))
         source = "of these forces, certified" if given is None else source
         known = report if report is not None and _same(problem, report, rows, tol) else None
     elif report is not None:
@@ -418,7 +421,7 @@ def audit(
         at = np.asarray(problem.motion_of(solution))
     certificates = {name: certify(one.data, at, rows, tol) for name, one in problems.items()}
     label = data.bodies.label if data.dof_body is None else data.dof_body
-    missed, share = _missed(data, at, rows)
+    missed, share = missed_load(data, at, rows)
     lever = column_scale(contact_rows(data.B, data.cones.ends))
     size = np.abs(missed) / np.where(lever > 0.0, lever, 1.0)
     bodies, body = np.unique(label, return_inverse=True)
@@ -436,7 +439,7 @@ def audit(
     far, bounds, beyond = near.distance / acting, known, near.beyond
     if known is None and near.nearest is not None:
         if solution is None or not solution.ok:
-            solution = _solution(problem, at, near.nearest)
+            solution = problem._given(Iterate(at, near.nearest.ravel()))
         asked = contacts
         if contacts is None and not certificates[law or CLASSIC].ok:
             asked = _asked(far, tol)
@@ -469,84 +472,7 @@ def audit(
     )
 
 
-def same_answer(
-    step: Step, f1: Any, f2: Any, law: str | None = None, *, tol: float = TOLERANCE
-) -> bool:
-    """Whether two sets of forces are one answer: both admissible, and apart by a choice only.
-
-    Each is certified with the motion that it causes, and both motions are the same: Bᵀ(f1 − f2) = 0
-    on every body; with N and p alone N(f1 − f2) = 0, the same rates of every contact. An oracle for
-    tests of engines, whose forces may differ from release to release.
-
-    Parameters
-    ----------
-    step : the contact step, which may be known only by N and p.
-    f1, f2 : (nc,) N, normal forces; or (nc, d) with the tangential ones, the normal one first.
-    law : of a step with friction, "coulomb" (default) or "associated".
-    tol : of the certificates; motions may differ by ten times that share of local loads, or of
-        local speeds with N and p alone.
-
-    Raises
-    ------
-    InvalidInput : a bad argument.
-
-    >>> import cdopt
-    >>> beam = cdopt.bank.load("beam-uniform").step
-    >>> cdopt.same_answer(beam, [5, 0, 5], [0, 10, 0])
-    True
-    >>> cdopt.same_answer(beam, [5, 0, 5], [5, 1, 5])
-    False
-    """
-    law = _stated(checks.instance("step", step, Step), law)
-    tol = checks.scalar("tol", tol, above=0.0, at_most=0.1)
-    data = _problems(step)[law or CLASSIC].data
-    rows = []
-    for name, value in {"f1": f1, "f2": f2}.items():
-        given = checks.array(name, value, "forces (nc,) or (nc, d)")
-        given = given[:, None] if given.ndim == 1 else given
-        table = checks.numbers(name, given, (step.nc, None), "N")
-        last = table.shape[1] if step.friction is None else step.friction.d
-        parts = [x if x.shape[1] else None for x in (table[:, 1:last], table[:, last:])]
-        rows.append(_components(step, table[:, 0], *parts))
-    one, other = (forces.ravel() for forces in rows)
-    if not all(certify(data, data.velocity(f), f, tol).ok for f in (one, other)):
-        return False
-    return bool((_apart(data, one, other) <= _SAME * tol).all())
-
-
 # --- pieces --------------------------------------------------------------------------------
-
-
-def _stated(step: Step, law: Any) -> str | None:
-    """The law of a step's friction."""
-    if law is not None:
-        checks.choice("law", law, LAWS)
-        if step.friction is None:
-            raise InvalidInput("law", repr(law), "None for a step without friction")
-        return str(law)
-    return None if step.friction is None else LAWS[0]
-
-
-def _components(step: Step, f: Any, f_t: Any, f_r: Any = None) -> FloatArray:
-    """(nc, d) N, of normal forces, tangential ones and moments, which are zero if None."""
-    friction, parts = step.friction, [checks.vector("f", f, step.nc, "N")[:, None]]
-    many = (0, 0) if friction is None else (friction.d - 1, friction.moments)
-    for name, value, width in zip(("f_t", "f_r"), (f_t, f_r), many, strict=True):
-        if value is None:
-            parts.append(np.zeros((step.nc, width)))
-        elif width:
-            parts.append(checks.numbers(name, value, (step.nc, width), "N"))
-        else:
-            why = "friction" if name == "f_t" else "moments"
-            raise InvalidInput(name, checks.describe(value), f"None for a step without {why}")
-    return np.hstack(parts)
-
-
-def _problems(step: Step) -> dict[str, ClassicCD | FrictionalCD]:
-    """The step under each law."""
-    if step.friction is None:
-        return {CLASSIC: ClassicCD(step)}
-    return {law: FrictionalCD(step, law) for law in LAWS}
 
 
 def _keeping(joints: Eliminated, v_next: FloatArray) -> FloatArray:
@@ -565,7 +491,7 @@ def _same(
 ) -> bool:
     """Whether forces (rows,) cause the motion of a report, by ``same_answer``'s measure."""
     at = np.asarray(problem.motion_of(report.solution))
-    return bool((_missed(problem.data, at, rows)[1] <= _SAME * tol).all())
+    return bool((missed_load(problem.data, at, rows)[1] <= SAME * tol).all())
 
 
 def _reference(
@@ -584,59 +510,6 @@ def _reference(
             raw=solution,
         )
     return solution
-
-
-def _solution(
-    problem: ClassicCD | FrictionalCD, motion: FloatArray, forces: FloatArray
-) -> StepSolution:
-    """Forces (nc, d) and motion from elsewhere as a solution, certified here."""
-    data, rows = problem.data, forces.ravel()
-    rates = data.cones.table(data.gap(motion, rows))
-    rough, last = data.d > 1, 1 + data.cones.sliding
-    turns = last < data.d
-    return StepSolution(
-        f=forces[:, 0],
-        v_next=motion if problem.joints is None else problem.joints.full(motion),
-        u=None,
-        gap=rates[:, 0],
-        dual=None,
-        certificates={"forces": certify(data, motion, rows)},
-        status="given",
-        claimed=True,
-        backend="given",
-        formulation=problem.name,
-        iterate=Iterate(motion, rows),
-        contact_ids=problem.contact_ids,
-        f_t=forces[:, 1:last] if rough else None,
-        slip=rates[:, 1:last] if rough else None,
-        f_r=forces[:, last:] if turns else None,
-        spin=rates[:, last:] if turns else None,
-        names=problem.names,
-    )
-
-
-def _missed(
-    data: ContactProblem, motion: FloatArray, rows: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """(nv,) N, Bᵀf − M(v⁺ − v*)/Δt, and its size beyond round-off over the local load."""
-    if data.inertia is None:
-        raise TypeError("a problem without inertia")
-    missed = data.load(rows) - data.inertia.times(motion - data.rest) / data.dt
-    condition = data.scales.local(motion, rows).balance[0]
-    error, floor = condition.error, _RESOLVED * condition.round_off
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(error > floor, error / condition.scale, 0.0)
-    return missed, share
-
-
-def _apart(data: ContactProblem, one: FloatArray, other: FloatArray) -> FloatArray:
-    """How far the motions of forces (rows,) differ: (nv,), or (rows,) with N and p alone."""
-    if data.N is None:
-        return _missed(data, np.asarray(data.velocity(one)), other)[1]
-    local, change = data.scales.local(None, one), np.abs(data.N @ (other - one))
-    scale = local.speed[data.cones.contact] / data.scales.lever
-    with np.errstate(divide="ignore"):
-        return np.where(change > _RESOLVED * local.gap_round_off, change / scale, 0.0)
 
 
 def _asked(far: FloatArray, tol: float) -> IntArray | None:
