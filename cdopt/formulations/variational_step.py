@@ -287,11 +287,11 @@ class VariationalStep(ElasticStep):
         b = self._impulse()
         weight, duration = 1.0, h
         with np.errstate(all="ignore"):  # what is not finite the step refuses
+            k = np.where(self.two_sided, step.stiffness, 0.0)
             if alpha == 0.0:
                 b = b + h * (B.T @ self._force(-self.gaps))
             else:
                 weight, duration = alpha / (1.0 - alpha), alpha * h
-                k = np.where(self.two_sided, step.stiffness, 0.0)
                 A = A + (h * h * alpha * (1.0 - alpha)) * (B.T @ sp.csr_array(B * k[:, None]))
                 b = b - h * (1.0 - alpha) * (B.T @ (k * self.gaps))
             A, start = weight * A, self._velocity(self.mom)
@@ -299,7 +299,14 @@ class VariationalStep(ElasticStep):
             noise = _NOISE * (weight * np.abs(b) + abs(A) @ np.abs(start))
             push = np.where(np.abs(push) > noise, push, 0.0) / duration  # no load in free flight
         rows = {**step._rows(self._unknown), "friction": None}
-        return step.replace(**rows, M=A, v=start, F_ext=push, dt=duration)  # v* = A⁻¹b
+        try:
+            return step.replace(**rows, M=A, v=start, F_ext=push, dt=duration)  # v* = A⁻¹b
+        except InvalidInput as error:
+            if error.argument != "M":
+                raise
+            stiffest = f"{k.max(initial=0.0):.1e} N/m"
+            found = f"M + h²α(1-α) BᵀkB singular to 16 digits, k up to {stiffest}"
+            raise InvalidInput("stiffness", found, "softer bonds or a shorter step") from error
 
     def _impulse(self) -> FloatArray:
         """b (nv,), kg m/s: mom + Qᵖ + h(1−α)F_ext + ½h drive."""

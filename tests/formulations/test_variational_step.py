@@ -357,3 +357,12 @@ def test_bonds_stiffer_than_round_off_allows_are_not_certified(stiff: float) -> 
         assert solution.certificate.resolution > 1e-5
     if 1e12 <= stiff < 1e15:
         assert solution.f[1] == pytest.approx(-5.000624, rel=1e-5)
+
+
+def test_bonds_too_stiff_for_double_precision_are_refused_by_name():
+    step = cdopt.ContactStep(
+        np.eye(2), [[1.0, 0.0], [-1.0, 1.0]], [0.0, 0.0], [0.0, 0.0], [0.0, 1.0], 2.0**-6,
+        stiffness=[1.0, 1e20],
+    )  # fmt: skip
+    with pytest.raises(cdopt.InvalidInput, match="softer bonds"):
+        cdopt.VariationalStep(step, [0.0, 0.0], two_sided=[True, True])
