@@ -17,13 +17,7 @@ from cdopt.backends.lemke import LCP
 from cdopt.backends.modelled import Direct, Modelled, OSQPSession, osqp_session
 from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.backends.registry import known_names
-from cdopt.backends.selection import (
-    available,
-    describe,
-    resolve,
-    settings_for,
-    why_unavailable,
-)
+from cdopt.backends.selection import available, describe, resolve, settings_for, why_unavailable
 
 __all__ = [
     "ADMM",

@@ -25,12 +25,7 @@ from cdopt._util.compiled import compiled, part
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.anderson import AndersonAcceleration
 from cdopt.backends.gauss_seidel import PGS, Sweeps
-from cdopt.backends.native import (
-    Outcome,
-    Run,
-    listed,
-    outcome_of,
-)
+from cdopt.backends.native import Outcome, Run, listed, outcome_of
 from cdopt.backends.network_problem import STEEP, NetworkProblem
 from cdopt.problem.cone_rules import FREE, Rules, project_rows, shift_of_rows
 from cdopt.problem.cones import RULED

@@ -14,14 +14,7 @@ from cdopt.backends.base import Backend, Problem
 from cdopt.backends.foreign import Foreign, is_solver, of_function, takes_matrices
 from cdopt.backends.modelled import Modelled
 from cdopt.backends.native import NATIVE, NativeBackend
-from cdopt.backends.registry import (
-    SOLVERS,
-    Solver,
-    capability,
-    known_names,
-    options_for,
-    why_not,
-)
+from cdopt.backends.registry import SOLVERS, Solver, capability, known_names, options_for, why_not
 
 _UNKNOWN = Solver("", "")  # record of a solver that only CVXPY knows
 _NEEDS = {

@@ -14,13 +14,7 @@ from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import visible
 from cdopt._util.frozen import frozen_rows
-from cdopt.collision.contacts import (
-    Contacts,
-    approach_rows,
-    from_start,
-    gap_rows,
-    prescribed_rate,
-)
+from cdopt.collision.contacts import Contacts, approach_rows, from_start, gap_rows, prescribed_rate
 from cdopt.collision.joints import joints
 from cdopt.collision.motion import MOMENTUM, halfway, inertia, spins, uneven
 from cdopt.problem.contact_list import tangents_of

@@ -23,16 +23,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import compiled, compiled_in_time, part
 from cdopt.geometry.hulls import Hulls, Topology
 from cdopt.geometry.polytope import LABELS
-from cdopt.geometry.vectors import (
-    Vector,
-    along,
-    cross,
-    dot,
-    minus,
-    row,
-    segment_distance,
-    times,
-)
+from cdopt.geometry.vectors import Vector, along, cross, dot, minus, row, segment_distance, times
 
 NO_AXIS, FACE_OF_FIRST, FACE_OF_SECOND, EDGES = 0, 1, 2, 3  # kinds of separating axes
 COUNT, PIECES_START, BODIES_START = 0, 1, 2  # entries of ContactPoints.tally

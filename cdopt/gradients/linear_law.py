@@ -88,11 +88,7 @@ class Sides(NamedTuple):
 
 
 def linear_law(
-    data: ContactProblem,
-    f: FloatArray,
-    g: FloatArray,
-    held: BoolArray,
-    sides: Sides | None = None,
+    data: ContactProblem, f: FloatArray, g: FloatArray, held: BoolArray, sides: Sides | None = None
 ) -> LinearLaw:
     """The law of ``data`` at forces f and rates g (rows,), both scaled.
 

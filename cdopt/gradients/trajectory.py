@@ -104,13 +104,7 @@ class ContactRun(TrajectoryGradients):
         contacts = collision.detect(scene, state, margin)
         friction = None if self.law is None else True
         return collision.step(
-            scene,
-            state,
-            contacts,
-            self.dt,
-            v_min=self.v_min,
-            overlaps="resolve",
-            friction=friction,
+            scene, state, contacts, self.dt, v_min=self.v_min, overlaps="resolve", friction=friction
         )
 
     def _after(self, state: State) -> tuple[State, tuple[ClassicCD | FrictionalCD, StepSolution]]:

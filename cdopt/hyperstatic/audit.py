@@ -30,14 +30,7 @@ from cdopt._util.formatting import count, plain, short, shortened
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import Deadline
 from cdopt.formulations import ClassicCD, FrictionalCD
-from cdopt.hyperstatic.given import (
-    CLASSIC,
-    SAME,
-    components,
-    missed_load,
-    problems_of,
-    stated_law,
-)
+from cdopt.hyperstatic.given import CLASSIC, SAME, components, missed_load, problems_of, stated_law
 from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.nearest import AtMotion, nearest_forces
 from cdopt.hyperstatic.report import Indeterminacy

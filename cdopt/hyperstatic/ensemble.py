@@ -470,11 +470,7 @@ def _diagnosed(
 
 
 def _walked(
-    part: ForcePolytope,
-    generators: list[np.random.Generator],
-    draws: int,
-    thin: int,
-    skipped: int,
+    part: ForcePolytope, generators: list[np.random.Generator], draws: int, thin: int, skipped: int
 ) -> Iterator[FloatArray]:
     """Forces (draws, n) of one polytope, in its units, chain by chain."""
     starts = [_TOWARDS * part.corner(rng) for rng in generators]

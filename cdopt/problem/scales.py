@@ -257,12 +257,7 @@ class MatrixScales(StepScales):
             parts.total(parts.dof, round_off**2),
             (
                 Condition(
-                    "momentum",
-                    "m/s √kg",
-                    error,
-                    np.sqrt(energy)[blocks],
-                    round_off,
-                    part=parts.dof,
+                    "momentum", "m/s √kg", error, np.sqrt(energy)[blocks], round_off, part=parts.dof
                 ),
             ),
             speed,

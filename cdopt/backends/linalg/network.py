@@ -28,11 +28,7 @@ from cdopt.backends.linalg.block_pairs import (
     block_pairs,
 )
 from cdopt.backends.linalg.block_systems import ITERATIONS, BlockSystem, diagonal_blocks
-from cdopt.backends.linalg.factorisation import (
-    DenseSystem,
-    IteratedSystem,
-    IterationStatistics,
-)
+from cdopt.backends.linalg.factorisation import DenseSystem, IteratedSystem, IterationStatistics
 from cdopt.backends.linalg.sparse_rows import SparseOperator
 from cdopt.problem.scaling import components, rows_of
 
