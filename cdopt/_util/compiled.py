@@ -55,7 +55,6 @@ def compiled(*, allocates: bool = False, **options: Any) -> Callable[[Function],
     options.setdefault("_nrt", allocates or options.get("parallel", False))
 
     def make(function: Function) -> Function:
-        """The loop of a function."""
         loop: Function = njit(error_model="numpy", **options)(function)
         if isinstance(loop, Dispatcher):  # not where numba is switched off
             try:

@@ -90,5 +90,4 @@ def _sound(path: str) -> tuple[str, bytes] | None:
 
 @cache
 def _warn(message: str) -> None:
-    """A warning, once for each message."""
     LOGGER.warning(message)

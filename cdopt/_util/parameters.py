@@ -24,12 +24,10 @@ def limits(**stated: Limit) -> Callable[[Callable[P, Result]], Callable[P, Resul
     """Decorator: arguments pass these checks first, and unknown keywords are refused."""
 
     def decorate(function: Callable[P, Result]) -> Callable[P, Result]:
-        """The function with its checks."""
         signature = inspect.signature(function)
 
         @functools.wraps(function)
         def limited(*args: P.args, **kwargs: P.kwargs) -> Result:
-            """Check the arguments, then call the function."""
             for name in kwargs:
                 if name not in signature.parameters:
                     expected = one_of_these(name, signature.parameters)

@@ -133,7 +133,6 @@ class _Server:
         self.socket.send(pickle.dumps(prepare))
 
     def end(self) -> None:
-        """End it, and with it its copies."""
         self.socket.close()
         self._process.kill()
         self._process.wait()
@@ -161,7 +160,6 @@ class _Copy:
             os.close(file)
 
     def poll(self) -> int | None:
-        """Its exit code, None while it runs."""
         return self._read(0.0)
 
     def wait(self, timeout: float | None = None) -> int:

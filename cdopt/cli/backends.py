@@ -61,7 +61,6 @@ def _settings(solver: dict[str, Any]) -> str:
 
 
 def _describe_backend(solver: dict[str, Any]) -> None:
-    """The description of one solver."""
     here = "installed" if solver["available"] else solver["why_not"]
     output.say(f"{solver['name']}: {solver['note'] or 'a solver of CVXPY'}", "bold")
     output.say(f"{here}; licence: {solver['licence'] or 'see its vendor'}")

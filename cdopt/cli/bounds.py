@@ -203,7 +203,6 @@ def _print_bounds(bounded: BoundedProblem) -> None:
 
 
 def _print_intervals(bounded: BoundedProblem, rows: list[int]) -> None:
-    """A line for each contact."""
     report, contact_names = bounded.report, bounded.named.contact_names
     has_names = report.step.contact_ids is not None
     positions = {one_line(label, 14): report.position(f) for label, f in bounded.forces.items()}

@@ -115,7 +115,6 @@ def largest(values: FloatArray) -> list[int]:
 def _ensemble_record(
     named: NamedProblem, samples: Ensemble, places: dict[str, Place]
 ) -> dict[str, Any]:
-    """Plain values for JSON."""
     columns = {name: getattr(samples, name) for name in ("mean", "std", "rhat", "bulk", "tail")}
     fields = ("distance", "depth", "energy", "less_energy", "outside")
     return {

@@ -42,7 +42,6 @@ def _print_version(asked: bool) -> None:
 
 
 def _seconds_compiling() -> float:
-    """Seconds that this process has spent on compiling loops."""
     compiled = sys.modules.get("cdopt._util.compiled")
     return compiled.seconds_compiling() if compiled else 0.0
 

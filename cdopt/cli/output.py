@@ -249,7 +249,6 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        """The command with these options."""
         try:
             if given.get("plot") is not None:
                 cdopt.plots.check_path(given["plot"])

@@ -47,7 +47,6 @@ def _fields(manifest: cdopt.bank.Manifest) -> dict[str, Any]:
 
 
 def _describe_problem(problem: cdopt.bank.BankProblem, as_json: bool) -> None:
-    """The description of one problem."""
     manifest, unique = problem.manifest, problem.manifest.unique
     answers, parameters = unique.answers, dict(problem.parameters)
     if as_json:

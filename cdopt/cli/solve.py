@@ -103,7 +103,6 @@ def _report_later() -> Callable[[str, StepSolution | cdopt.CdoptError], None]:
     began = time.monotonic()
 
     def finished(label: str, outcome: StepSolution | cdopt.CdoptError) -> None:
-        """Write the row of one solver."""
         if time.monotonic() - began < output.PAUSE:
             return
         if isinstance(outcome, cdopt.CdoptError):

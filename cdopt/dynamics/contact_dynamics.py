@@ -260,7 +260,6 @@ class ContactDynamics:
         return replace(answer, measures=answer.measures | problems.counts(step, answer))
 
     def _known(self, moment: RigidMoment, answer: Solved) -> KnownForces | None:
-        """Data for a warm start of the next step."""
         if not self._chosen.warm_start:
             return None
         return self.problems.known(moment.contacts.contact_ids, answer, moment)

@@ -176,14 +176,12 @@ class VariationalSteps(ElasticSettings):
             LOG.warning(_TOO_COARSE, dt, 0.5 * np.pi * longest / _ADVISED)
 
     def _loops(self, context: StepContext) -> Loops:
-        """The compiled loops of a run."""
         accept = max(self.tol, TOLERANCE)
         direct, split = self.solver == "direct", SPLITS[self.damping]
         how = self.alpha, split, self.tol, _LIMIT, direct, accept, context.strict
         scheme = Scheme(context.dt, *how)
 
         def loops(spheres: SphereStepper, moment: SphereMoment, steps: int) -> Taken:
-            """Up to ``steps`` steps."""
             started = clock()
             ended = spheres.variational(moment.state, steps, scheme)
             certified, seconds = ended.residual <= accept, clock() - started
@@ -224,7 +222,6 @@ class VelocityVerletSteps(ElasticSettings):
         require_elastic(context.scene)
 
         def loops(spheres: SphereStepper, moment: SphereMoment, steps: int) -> Taken:
-            """Up to ``steps`` steps, from the forces of the moment."""
             force = spheres.forces(moment.state) if moment.force is None else moment.force
             ended, force = spheres.velocity_verlet(moment.state, steps, dt, force)
             return Taken(ended, force=force)

@@ -156,7 +156,6 @@ def equilibrium(
 
 
 def _travel(value: object) -> float:
-    """A number above 0, or infinity."""
     expected = "a number above 0, or infinity"
     travel = checks.real("travel", value, expected, ())
     if not travel > 0.0:
@@ -249,7 +248,6 @@ class _Rest:
         return float(unbalanced.max(initial=0.0)) / self._largest(here)
 
     def _round_off(self, here: Configuration) -> float:
-        """Residual due to round-off of positions."""
         place = float(np.abs(here.state.position).max())
         return ROUND_OFF * place * float(here.slope.max(initial=0.0)) / self._largest(here)
 

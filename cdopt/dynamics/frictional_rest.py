@@ -95,7 +95,6 @@ class _Increment:
         self._inertia, self._before, self._passes = _INERTIA[1], np.inf, 0
 
     def place(self, u: FloatArray) -> _Place:
-        """The place u (nv,) from the start."""
         return _Place(self._work, self._still, u, self._old)
 
     def settled(self, here: _Place, passes: int) -> bool:
@@ -161,7 +160,6 @@ class _Increment:
         return None if twice is None or not np.isfinite(twice).all() else 0.5 * twice
 
     def _failure(self, here: _Place, left: list[int]) -> SolveFailed:
-        """Which bodies left their places."""
         work, passes = self._work, self._passes
         why = (
             f"{named(work.scene, left)} left their places" if left else "forces stay out of balance"

@@ -124,7 +124,6 @@ def in_sequence(step: ContactStep, solve: Solver, most: int) -> Solved:
 
 
 def _in_turn(step: ContactStep, solve: Solver, classic: str, most: int) -> Solved:
-    """The step from impact to impact."""
     pull = step.mass.solve(step.F_ext)
     left, phi, v, way = step.dt, step.phi, step.v_star, np.zeros(step.nv)
     answers, shares = list[Solved](), list[float]()
@@ -178,7 +177,6 @@ def _joined(
 
 
 def _worst(stages: list[Stage]) -> Stage:
-    """Several solves as one."""
     counts = [stage.iterations for stage in stages]
     return Stage(
         residual=max(stage.residual for stage in stages),

@@ -482,7 +482,6 @@ def _share_inside(start: FloatArray, way: FloatArray, corners: FloatArray) -> Fl
 
 
 def _mean(values: FloatArray) -> float:
-    """The mean of the values that are numbers; not a number if none is."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else np.nan
 

@@ -99,7 +99,6 @@ class Simulation(Generic[M]):
         return trajectory
 
     def _require_same(self, saved: Header) -> None:
-        """Refuse to resume another run."""
         scene = self.context.scene
         if saved.scene.to_toml() != scene.to_toml():
             raise InvalidInput("scene", repr(scene), f"that of the run, {saved.scene!r}")
@@ -125,7 +124,6 @@ class Simulation(Generic[M]):
         return moment, row, _frame(0, moment.state, record)
 
     def _begin(self, moment: M, row: dict[str, float], frame: Frame) -> M:
-        """Record the initial state."""
         self._store.add(list(row.values()), frame)
         self._store.commit(_checkpoint(moment))
         return moment
@@ -183,7 +181,6 @@ class Simulation(Generic[M]):
         self.progress(k, self.steps, f"t = {state.t:.6g} s, {nc:,} contacts{certified}")
 
     def _fail(self, k: int, failure: Failure) -> NoReturn:
-        """Record that step k failed, and raise."""
         row = self._row(k, failure.state, failure.record, failure.contacts)
         self._store.add(list(row.values()))
         t, source = k * self.context.dt, failure.evidence

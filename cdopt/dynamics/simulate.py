@@ -209,7 +209,6 @@ def _require_friction(method: Method, scene: Scene) -> None:
 
 
 def _require_room(scene: Scene, stepper: Stepper[Any], steps: int, every: int) -> None:
-    """Refuse a run whose states and rows do not fit into memory."""
     frames = steps // every + 1
     rows = steps + 1 if stepper.each_step else frames
     size = scene.initial.q.nbytes + scene.initial.v.nbytes

@@ -108,7 +108,6 @@ class Diagnostics(Mapping[str, NDArray[Any]]):
         return notebook.data_frame(columns, index="step")
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         return str(self.to_frame()._repr_html_())
 
     def __repr__(self) -> str:
@@ -243,7 +242,6 @@ class Trajectory:
         return bool(self.diagnostics["ok"].all())
 
     def _repr_html_(self) -> str:
-        """The run in a few numbers, in a notebook."""
         rows, final, name = self.diagnostics, self.final, self.scene.title or self.scene.name
         failed = int(np.count_nonzero(~rows["ok"]))
         forces = largest_forces(final.forces)

@@ -366,7 +366,6 @@ def _locked(path: Path) -> int:
 
 
 def _unlock(path: Path, lock: int) -> None:
-    """Remove the lock, and unlock."""
     with contextlib.suppress(OSError):  # it stays: the next process may lock it
         _next_to(path, ".lock").unlink()
     os.close(lock)
@@ -410,7 +409,6 @@ def _write_text(records: h5py.Group, name: str, text: str) -> None:
 
 
 def _text(records: h5py.Group, name: str) -> str:
-    """A text of the header."""
     return bytes(records[name][()].tobytes()).decode()
 
 

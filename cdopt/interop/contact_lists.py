@@ -203,7 +203,6 @@ def write(path: str | Path, step: ContactStep, f: Any, f_t: Any = None) -> None:
 def _table(
     path: str | Path, columns: str | Sequence[str] | None, needed: Sequence[str]
 ) -> dict[str, FloatArray]:
-    """The columns of a table by name."""
     place = checks.path("path", path)
     lines = files.read_text(place, "a table", str(place), _MOST).splitlines()
     names, rows = _last_moment(lines) if lines and lines[0].startswith("ITEM:") else _plain(lines)
@@ -275,7 +274,6 @@ def _away(
 def _inertia(
     about: dict[str, FloatArray], where: str, dim: int, density: float | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Masses and moments of inertia about the centres."""
     radius, mass = about.get("radius"), about.get("mass")
     if radius is None and "diameter" in about:
         radius = 0.5 * about["diameter"]

@@ -80,7 +80,6 @@ def quadratic(program: StatedProgram) -> QuadraticProgram:
 
 
 def _content(program: StatedProgram) -> dict[str, Any]:
-    """Every field by its name."""
     fields = dataclasses.fields(program)
     return {field.name: getattr(program, field.name) for field in fields}
 

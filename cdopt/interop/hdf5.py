@@ -60,7 +60,6 @@ def fixed_attributes(file: h5py.File) -> None:
     """Refuse attributes of variable length, which HDF5 stores without a checksum."""
 
     def check(name: str, item: h5py.HLObject) -> None:
-        """One group or dataset."""
         for key in item.attrs:
             if item.attrs.get_id(key).dtype.kind not in _NUMBERS_AND_TEXTS:
                 raise ValueError(f"{name}: the attribute {key} of variable length"[:200])

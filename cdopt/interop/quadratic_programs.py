@@ -211,7 +211,6 @@ def loaded(stated: QuadraticProgram) -> Any:
 
 
 def _from_model(model: Any, name: str) -> QuadraticProgram:
-    """A HiGHS model as plain matrices."""
     lp, n = model.lp_, int(model.lp_.num_col_)
     by_rows = lp.a_matrix_.format_ != highspy.MatrixFormat.kColwise
     parts = (np.array(lp.a_matrix_.value_), lp.a_matrix_.index_, lp.a_matrix_.start_)

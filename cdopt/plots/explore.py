@@ -122,7 +122,6 @@ def _load(
 
 
 def _factor(load: FloatArray) -> Load:
-    """A load of fixed direction."""
     return _load(_FACTOR, load, np.zeros((0, load.size)), [("load", "×", 1.0, 0.0, _HEAVIEST)])
 
 
@@ -366,7 +365,6 @@ def _heads(load: Load, anchor: FloatArray) -> FloatArray:
 
 
 def _response(step: ContactStep) -> FloatArray:
-    """Δt B M⁻¹ (nc, nv)."""
     return step.dt * step.mass.solve(step.B.toarray().T).T
 
 

@@ -379,7 +379,6 @@ def _bands(
 
 
 def _key(figure: Figure, solved: bool, endless: bool) -> None:
-    """The key to bands, lines and marks, below the panels."""
     from matplotlib.patches import Patch
 
     mark: dict[str, Any] = {"linewidth": 0.0, "markersize": 4.0}

@@ -121,7 +121,6 @@ def check_page(path: str | Path, scene: Scene) -> Path:
 
 
 def _k3d() -> Any:
-    """The package that draws."""
     try:
         return importlib.import_module("k3d")
     except ModuleNotFoundError as error:
@@ -136,7 +135,6 @@ class _Store:
         self.step = max(float((solids.high - solids.low).max()), 1e-300) * 1.2 / _GRID
 
     def frame(self, frame: Frame) -> dict[str, Any]:
-        """Store the positions and forces of a frame."""
         solids, state, x = self._solids, frame.state, in_space(frame.state.position)
         forces = frame.normal_forces
         peak = np.max([np.zeros(frame.nc), *forces.values()], axis=0)

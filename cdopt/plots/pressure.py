@@ -94,7 +94,6 @@ def floor_of(step: Step) -> Floor:
 
 
 def _cell(method: str, cell: Cell) -> Cell:
-    """A material, a step and its forces, checked."""
     material, step, f = checks.sequence(f"methods[{method!r}]", cell)[:3]
     checks.instance(f"methods[{method!r}]", step, Step)
     return checks.text(f"methods[{method!r}]", material), step, f

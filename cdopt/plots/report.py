@@ -262,7 +262,6 @@ def _curves(panels: Panels, draw: Draw, title: str) -> Figure:
 
 
 def _profiles(panel: Any, by_solver: Mapping[str, Profile], styles: Styles) -> None:
-    """Profiles ρ(τ)."""
     ratios = [float(p.ratios.max()) for p in by_solver.values() if p.ratios.size]
     most = min(max(2.0, 1.1 * max(ratios, default=1.0)), _FAR)
     for name, profile in by_solver.items():
@@ -281,7 +280,6 @@ def _accuracies(panel: Any, by_solver: Mapping[str, Points], styles: Styles) -> 
 
 
 def _growth(panel: Any, by_solver: Mapping[str, Points], styles: Styles) -> None:
-    """Time over number of contacts, with the exponent of each solver in its label."""
     for name, pairs in by_solver.items():
         x, y = np.array(pairs, dtype=np.float64).T
         label = _label(name)

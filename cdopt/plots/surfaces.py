@@ -82,7 +82,6 @@ def _layout(root: h5py.Group, solids: Solids) -> int:
 
 
 def _steps(steps: h5py.Group, times: FloatArray, count: int) -> None:
-    """Where each step begins."""
     n = len(times)
     still = np.zeros(n, dtype=np.int64)
     steps.attrs["NSteps"] = n

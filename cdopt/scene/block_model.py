@@ -245,7 +245,6 @@ def _shares(face: Interface) -> FloatArray:
 
 
 def _supports(supports: Any, names: list[str]) -> BoolArray:
-    """(nb,) which blocks are supports."""
     fixed = np.zeros(len(names), dtype=bool)
     for one in [supports] if isinstance(supports, str | int) else supports:
         if isinstance(one, str) or str(one) in names:
@@ -276,7 +275,6 @@ class _Read(NamedTuple):
 
 
 def _json(text: str, place: Path) -> _Read:
-    """A file of COMPAS."""
     content = _parsed(text, place)
     try:
         solids = [_of_mesh(*found) for found in _meshes(content, "", {})]
@@ -295,7 +293,6 @@ def _json(text: str, place: Path) -> _Read:
 
 
 def _parsed(text: str, place: Path) -> Any:
-    """The content of a JSON file."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

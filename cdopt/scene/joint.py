@@ -114,7 +114,6 @@ class PlacedJoint(Frozen):
 
 
 def _number(body: str | int, bodies: Bodies) -> int:
-    """The number of a body, −1 for the world."""
     if body == WORLD and WORLD not in bodies.names:
         return -1
     if isinstance(body, str):

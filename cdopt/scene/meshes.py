@@ -100,7 +100,6 @@ def round_off(digit: float, corners: FloatArray) -> float:
 
 
 def _obj(text: str, place: Path) -> Meshes:
-    """The groups of a Wavefront OBJ file."""
     vertices: list[tuple[float, ...]] = []
     groups: dict[str, list[list[int]]] = {}
     name, triangles, written = place.stem, 0, list[str]()
@@ -143,7 +142,6 @@ def _require_size(place: Path, parts: int, blocks: int) -> None:
 
 
 def _stl(content: bytes, place: Path) -> Meshes:
-    """The solids of an STL file, of text or binary."""
     facets = int.from_bytes(content[80:84], "little")
     if len(content) == 84 + _FACET * facets:
         _require_size(place, facets, 1)

@@ -195,7 +195,6 @@ class HalfSpace(Shape, frozen=True, forbid_unknown_fields=True):
         self._store(normal=tuple(unit(direction[None])[0].tolist()))
 
     def _measures(self, dim: int) -> ShapeMeasures:
-        """Infinite, and flat."""
         infinite = float("inf")
         return ShapeMeasures(infinite, infinite, IDENTITY, infinite, infinite, 0.0)
 
@@ -225,7 +224,6 @@ class Box(Shape, frozen=True, forbid_unknown_fields=True):
         return of_polytope(polytope.box(np.array(self.size)))
 
     def _measures(self, dim: int) -> ShapeMeasures:
-        """In closed form."""
         size = np.array(self.size)
         square = size**2
         total = square.sum()
@@ -441,7 +439,6 @@ def _checked_part(part: Any, k: int, dim: int) -> Part:
 
 
 def _rotation(part: Part) -> FloatArray:
-    """The rotation matrix (dim, dim) of a part."""
     if np.size(part.position) == 2:
         return np.asarray(matrices(np.array([part.angle or 0.0]))[0])
     turn = IDENTITY if part.orientation is None else part.orientation
@@ -463,7 +460,6 @@ def _half_width(piece: Piece) -> float:
 
 
 def _rows(vertices: Any, dim: int) -> tuple[tuple[float, ...], ...]:
-    """A table of corners as tuples."""
     return tuple(map(tuple, checks.numbers("vertices", vertices, (None, dim), "m").tolist()))
 
 

@@ -200,7 +200,6 @@ class _Snapshot:
         raise InvalidInput("path", found, "columns x, y, z of positions")
 
     def walls(self, dim: int) -> FloatArray | None:
-        """(2, dim) the bounds that are fixed."""
         fixed = np.array([[side == "f" for side in flag] for flag in self.flags[:dim]])
         return np.where(fixed, self.bounds[:dim], np.nan).T if fixed.any() else None
 
@@ -269,7 +268,6 @@ def _read(text: str, source: str, frame: int) -> _Snapshot:
 
 
 def _dump(text: _Text, frame: int) -> _Snapshot:
-    """One snapshot of a dump file."""
     lines = text.lines
     starts = [k for k, line in enumerate(lines) if line.startswith("ITEM: TIMESTEP")]
     if not -len(starts) <= frame < len(starts):
@@ -311,7 +309,6 @@ _SECTIONS = re.compile(r"^[A-Z][A-Za-z]*( [A-Z][A-Za-z]*)*$")
 
 
 def _data(text: _Text) -> _Snapshot:
-    """A data file of atom style sphere, whose bounds count as fixed."""
     bounds, count, sections = np.full((3, 2), np.nan), 0, {}
     for k, line in enumerate(text.lines[1:], 1):
         stated, _, comment = (part.strip() for part in line.partition("#"))

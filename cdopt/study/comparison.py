@@ -199,7 +199,6 @@ def solve_named(
 
 
 def _check_calls(progress: object, finished: object) -> None:
-    """Require a function or a flag."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         found = checks.describe(progress)
         raise InvalidInput("progress", found, "True or False or a function")

@@ -67,7 +67,6 @@ def measure(run: StudyRun) -> Iterator[str | Findings]:
 
 
 def _measure(run: StudyRun) -> Iterator[str | Findings]:
-    """All stages of a run, in order."""
     yield "load"
     backend = backend_of(run)
     tol = TOLERANCE if run.tolerance is None else run.tolerance
@@ -298,7 +297,6 @@ class _Question:
     def solve(
         self, backend: Backend, tol: float, start: StepSolution | None = None
     ) -> tuple[StepSolution, Times]:
-        """One solve, and its times."""
         # a copy, which has no cached properties of an earlier solve
         problem = self.problem.in_order(np.arange(self.problem.nc))
         began = clock()

@@ -222,7 +222,6 @@ def open_problem(
 
 
 def _kind(text: str) -> str:
-    """What kind of source a text names."""
     if text.partition("#")[0].endswith(RUN_SUFFIX):
         return "run"
     if text.endswith(STEP_SUFFIX):

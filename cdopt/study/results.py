@@ -145,7 +145,6 @@ class Results:
 
 
 def _able(runs: pd.DataFrame) -> Any:
-    """Solvers that do not refuse all."""
     return runs.loc[runs["outcome"] != "refused", "solver"].unique()
 
 

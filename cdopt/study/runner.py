@@ -193,7 +193,6 @@ class _Watched(Executor):
         self.client, self.executor = client, client.get_executor()
 
     def submit(self, *call: Any, **arguments: Any) -> Future[Any]:
-        """Dask's future of a call."""
         future: Future[Any] = self.executor.submit(*call, **arguments)
         return future
 

@@ -161,7 +161,6 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def _scale(self) -> FloatArray | float:
-        """N, the scale of differences of the forces."""
         return float(self._forces.max(initial=0.0)) or 1.0
 
     def rows(self) -> list[Row]:
@@ -244,7 +243,6 @@ class SolutionSet(list[StepSolution]):
         return [*failed, *left_out, self.summary]
 
     def _repr_html_(self) -> str:
-        """The table in a notebook."""
         header, *rows = self._written
         return notebook.table(self.title, header, rows, *self._texts, left=3)
 

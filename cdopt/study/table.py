@@ -69,7 +69,6 @@ class Table:
         return notebook.data_frame(dict(zip(self.header, map(list, columns), strict=True)))
 
     def _repr_html_(self) -> str:
-        """The table in a notebook."""
         return notebook.table(self.title, self.header, self.written, self.about)
 
     def markdown(self, heading: bool = True) -> str:

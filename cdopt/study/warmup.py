@@ -63,7 +63,6 @@ def _prepare() -> None:
 
 
 def _compile(send: Callable[[object], None], name: str) -> None:
-    """Compile a share in this process; send seconds."""
     LOGGER.setLevel(logging.ERROR)
     before = seconds_compiling()
     with all_cores():

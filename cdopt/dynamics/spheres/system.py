@@ -202,7 +202,6 @@ def is_native(scene: Scene) -> bool:
 
 
 def _known(scene: Scene) -> BoolArray:
-    """(nb,) bodies that compiled loops support."""
     return np.isin(scene.bodies.kind, [SHAPES.index(Sphere), SHAPES.index(HalfSpace)])
 
 
@@ -227,7 +226,6 @@ def state_of(motion: SphereMotion, t: float, dim: int) -> State:
 
 
 def _in_space(spin: FloatArray, dim: int) -> FloatArray:
-    """Turns (n,) or (n, 3) as (n, 3)."""
     return spin if dim == 3 else np.column_stack([np.zeros((spin.size, 2)), spin])
 
 

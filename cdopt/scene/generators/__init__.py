@@ -57,7 +57,6 @@ def generator(
     """
 
     def decorate(function: Callable[P, Made]) -> Callable[P, Scene]:
-        """The function that returns the scene."""
         signature = inspect.signature(function)
         known = {name: limit for name, limit in _LIMITS.items() if name in signature.parameters}
         usual = {"name": function.__name__.replace("_", "-"), "title": title, **always}
