@@ -294,6 +294,16 @@ def die_with_parent(parent: int) -> None:
             os._exit(1)
 
 
+def python_for(program: Path, environment: dict[str, str]) -> str | None:
+    """This Python or the system's, which runs a program without an error; None if neither."""
+    for candidate in (sys.executable, "/usr/bin/python3"):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            command = [candidate, str(program)]
+            subprocess.run(command, env=environment, capture_output=True, timeout=60.0, check=True)
+            return candidate
+    return None
+
+
 # --- memory ------------------------------------------------------------------------------------
 
 

@@ -42,20 +42,20 @@ def export(
     or 1 when the input is bad.
     """
     named = cdopt.open_problem(problem, power, frictionless=frictionless)
-    posed = _posed(named, formulation)
+    stated = _stated(named, formulation)
     with output.replacing(force, out):
-        program = cdopt.interop.exports.write(out, posed, physical=physical)
+        program = cdopt.interop.exports.write(out, stated, physical=physical)
     sizes = {"unknowns": program.n, "rows": program.l.size, "cones": program.cones.size}
     if as_json:
-        output.print_json({"file": str(Path(out)), "formulation": posed.name, **sizes})
+        output.print_json({"file": str(Path(out)), "formulation": stated.name, **sizes})
         return
     listed = ", ".join(f"{number:,} {name}" for name, number in sizes.items())
-    output.say(f"{out}: {posed.name}, {listed}")
+    output.say(f"{out}: {stated.name}, {listed}")
     units = "N, m/s and J" if physical else "units of the problem's scales"
     output.say(f"in {units}; back to newtons: from_vector(x, y) of the formulation", "dim")
 
 
-def _posed(named: cdopt.study.NamedProblem, asked: str | None) -> cdopt.formulations.Formulation:
+def _stated(named: cdopt.study.NamedProblem, asked: str | None) -> cdopt.formulations.Formulation:
     """The requested formulation, or the default."""
     step = named.step
     rough = step is not None and step.friction is not None
@@ -69,7 +69,7 @@ def _posed(named: cdopt.study.NamedProblem, asked: str | None) -> cdopt.formulat
         raise cdopt.InvalidInput("--formulation", repr(name), expected)
     if name.startswith("associated"):
         raise cdopt.Unsupported(name, "the problem has no friction", known)
-    posed = cdopt.study.comparison.pose(named, name)
-    if not isinstance(posed, cdopt.formulations.Formulation):
+    stated = cdopt.study.comparison.formulation_of(named, name)
+    if not isinstance(stated, cdopt.formulations.Formulation):
         raise cdopt.Unsupported(name, "it is no single program", known)
-    return posed
+    return stated

@@ -98,17 +98,10 @@ def _structure(
 
 def _load(texts: list[str], dim: int) -> Any:
     """The value of ``--live``: a direction, or loads by body."""
-    loads: dict[str | int, list[float]] = {}
-    for text in texts:
-        body, is_named, numbers = text.rpartition("=")
-        try:
-            values = [float(number) for number in numbers.split(",")]
-        except ValueError:
-            expected = "numbers with commas between, or BODY=numbers"
-            raise cdopt.InvalidInput("--live", repr(text), expected) from None
-        if not is_named:
-            if len(texts) > 1 or len(values) != dim:
-                raise cdopt.InvalidInput("--live", repr(text), f"one direction of {dim} numbers")
-            return values
-        loads[int(body) if body.isdecimal() else body] = values
-    return loads
+    expected = "numbers with commas between, or BODY=numbers"
+    loads = output.vectors("--live", texts, expected)
+    if "" not in loads:
+        return loads
+    if len(texts) > 1 or len(loads[""]) != dim:
+        raise cdopt.InvalidInput("--live", repr(texts[-1]), f"one direction of {dim} numbers")
+    return loads[""]

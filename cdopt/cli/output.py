@@ -119,6 +119,18 @@ def blocks(texts: list[str] | None) -> list[str | int] | None:
     return [int(word) if word.isdecimal() else word for word in split(texts)] or None
 
 
+def vectors(option: str, texts: list[str], expected: str) -> dict[str | int, list[float]]:
+    """The values of an option that takes NAME=0,0,1, by name or number; "" without a name."""
+    values: dict[str | int, list[float]] = {}
+    for text in texts:
+        name, _, numbers = text.rpartition("=")
+        try:
+            values[int(name) if name.isdecimal() else name] = [float(x) for x in numbers.split(",")]
+        except ValueError:
+            raise cdopt.InvalidInput(option, repr(text), expected) from None
+    return values
+
+
 def require_view(view: str | None) -> None:
     """Refuse what ``--view`` does not take, before anything is solved."""
     if view is not None and view not in cdopt.plots.bodies.VIEWS:

@@ -44,7 +44,8 @@ def stability(
     output.require_view(view)
     if settle:
         opening = {"supports": output.blocks(supports), "density": density, "unit": unit}
-        _settled(structure, opening, friction, _moves(settle), (plot, view, as_json))
+        moves = output.vectors("--settle", settle, "NAME=0,0,-0.02, in m")
+        _settled(structure, opening, friction, moves, (plot, view, as_json))
         return
     with output.solving("stability", as_json, structure=structure):
         fixed, strong = output.blocks(supports), output.strength(strength)
@@ -80,18 +81,6 @@ def stability(
         raise typer.Exit(output.UNDECIDED)
     if verdict.verdict != "stands":
         raise typer.Exit(output.NO_ANSWER)
-
-
-def _moves(texts: list[str]) -> dict[str | int, list[float]]:
-    """What ``--settle`` states, by name or number of the support."""
-    moves: dict[str | int, list[float]] = {}
-    for text in texts:
-        name, _, values = text.rpartition("=")
-        try:
-            moves[int(name) if name.isdecimal() else name] = [float(x) for x in values.split(",")]
-        except ValueError:
-            raise cdopt.InvalidInput("--settle", repr(text), "NAME=0,0,-0.02, in m") from None
-    return moves
 
 
 def _settled(

@@ -26,6 +26,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from cdopt._util import checks, files
 from cdopt._util.checks import IntArray
 from cdopt._util.errors import BackendUnavailable
+from cdopt._util.processes import python_for
 from cdopt.backends.deadline import TIME_LIMIT
 from cdopt.backends.native import NativeBackend, Outcome, Run
 from cdopt.backends.network_problem import NetworkProblem, network_problem
@@ -45,15 +46,7 @@ _INSTALL = "on Debian: apt-get install python3-petsc4py openmpi-bin"
 @cache
 def python() -> str | None:
     """A Python that has PETSc; None if there is none."""
-    for candidate in (sys.executable, "/usr/bin/python3"):
-        command = [candidate, str(PROGRAM)]
-        try:
-            done = subprocess.run(command, env=environment(), capture_output=True, check=False)
-        except OSError:
-            continue
-        if done.returncode == 0:
-            return candidate
-    return None
+    return python_for(PROGRAM, environment())
 
 
 def why_unavailable() -> str | None:

@@ -40,6 +40,7 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.errors import BackendUnavailable, Unsupported
 from cdopt._util.formatting import one_line
+from cdopt._util.processes import python_for
 from cdopt.backends.base import Backend, Capability, Problem, RunResult
 from cdopt.backends.network_problem import network_problem
 from cdopt.problem import ContactProblem, FrictionCones, HalfLines
@@ -59,23 +60,19 @@ _LARGEST, _ENUMERATED = 5000, 16  # rows: N is dense here, and enumeration tries
 
 def _process(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
     """A process of another Python, ended after ``seconds``."""
-    environment = {**os.environ, "PYTHONSAFEPATH": "1"}  # no imports from the working folder
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+        command, env=_environment(), capture_output=True, text=True, timeout=seconds, check=False
     )
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONSAFEPATH": "1"}  # no imports from the working folder
 
 
 @cache
 def python() -> str | None:
     """A Python that has Siconos; None if there is none."""
-    for candidate in (sys.executable, "/usr/bin/python3"):
-        try:
-            done = _process([candidate, str(_PROGRAM)], 60.0)
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        if done.returncode == 0:
-            return candidate
-    return None
+    return python_for(_PROGRAM, _environment())
 
 
 @cache

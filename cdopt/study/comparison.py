@@ -36,7 +36,7 @@ LAW_TITLES = {
 NO_COMPATIBLE = "with friction only in Python: cdopt.CompatibleFriction(step).solve()"
 _FAILURES = (SolveFailed, Unsupported, BackendUnavailable)  # of a backend; others are the caller's
 
-Posed = ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss
+Stated = ClassicCD | CompatibleCD | FrictionalCD | NoTensionTruss
 Finished = Callable[[str, StepSolution | CdoptError], None]
 
 
@@ -96,27 +96,27 @@ def compare(
     tol = checks.tolerance("tol", tol)
     _check_calls(progress, finished)
     options: dict[str, Any] = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
-    posed: ClassicCD | FrictionalCD
+    stated: ClassicCD | FrictionalCD
     compatible_cd = None
     if step.friction is not None:
-        posed = FrictionalCD(step, law or LAWS[0], form)
-        title = LAW_TITLES[posed.law]
+        stated = FrictionalCD(step, law or LAWS[0], form)
+        title = LAW_TITLES[stated.law]
     elif law is not None:
         raise InvalidInput("law", checks.describe(law), "none, of a step without friction")
     else:
-        posed = ClassicCD(step, form="force" if form is None else form)
-        compatible_cd = CompatibleCD(step, power, classic_form=posed.form)
+        stated = ClassicCD(step, form="force" if form is None else form)
+        compatible_cd = CompatibleCD(step, power, classic_form=stated.form)
         title = "Classic contact dynamics"
-    answers = _answers(posed, backends, progress, finished, **options)
+    answers = _answers(stated, backends, progress, finished, **options)
     dofs = f"{count(step.nv, 'degree')} of freedom" if step.nv else "N and p only"
     result = Comparison(
         answers,
         step=step,
-        title=f"{title} ({posed.form} form), {count(step.nc, 'contact')}, {dofs}",
+        title=f"{title} ({stated.form} form), {count(step.nc, 'contact')}, {dofs}",
         tol=tol,
         failures=answers.failures,
         left_out=answers.left_out,
-        data=posed.data,
+        data=stated.data,
     )
     if compatible_cd is None:
         result.left_out = MappingProxyType({**result.left_out, "compatible": NO_COMPATIBLE})
@@ -174,16 +174,16 @@ def solve_named(
             kind = "a contact step with friction"
         reason = f"{problem.name} is {kind}"
         raise Unsupported(f"formulation {name!r}", reason, problem.formulations)
-    posed = pose(problem, "classic" if name == "compare" else name)
+    stated = formulation_of(problem, "classic" if name == "compare" else name)
     named = None if backends is None else checks.instances("backends", backends, str)
-    names, left_out = _chosen(named or None, posed)
+    names, left_out = _chosen(named or None, stated)
     asked = {} if accuracy is None else {"accuracy": accuracy}
     settings = [resolve(backend, **asked) if asked else backend for backend in names]
     options: dict[str, Any] = {"tol": tol, "verbose": verbose, "time_limit": time_limit}
     solutions: SolutionSet
-    if isinstance(posed, ClassicCD | FrictionalCD):
+    if isinstance(stated, ClassicCD | FrictionalCD):
         solutions = compare(
-            posed.step,
+            stated.step,
             settings,
             problem.power,
             law=name if name in LAWS else None,
@@ -193,7 +193,7 @@ def solve_named(
             **options,
         )
     else:
-        solutions = _answers(posed, settings, progress, finished, **options)
+        solutions = _answers(stated, settings, progress, finished, **options)
     solutions.left_out = MappingProxyType({**left_out, **solutions.left_out})
     return solutions
 
@@ -206,7 +206,7 @@ def _check_calls(progress: object, finished: object) -> None:
         checks.function("finished", finished)
 
 
-def pose(problem: NamedProblem, formulation: str) -> Posed:
+def formulation_of(problem: NamedProblem, formulation: str) -> Stated:
     """State a problem: a law, or "classic", "compatible", "truss", some with a form after it."""
     kind, _, form = formulation.partition("-")
     if problem.step is None:
@@ -225,14 +225,14 @@ def pose(problem: NamedProblem, formulation: str) -> Posed:
 
 
 def _answers(
-    posed: Posed,
+    stated: Stated,
     backends: str | Backend | Sequence[str | Backend] | None,
     progress: bool | Callable[[str], None] | None,
     finished: Finished | None,
     **options: Any,
 ) -> SolutionSet:
     """Answers and failures of the backends; ``options`` are those of ``solve``."""
-    asked, left_out = _chosen(backends, posed)
+    asked, left_out = _chosen(backends, stated)
     if isinstance(asked, str) or not isinstance(asked, Sequence) or not asked:
         raise InvalidInput("backends", checks.describe(asked), "a list of names or settings")
     resolved: list[Backend | BackendUnavailable] = []
@@ -259,19 +259,19 @@ def _answers(
                 progress(label)
             outcome: StepSolution | CdoptError
             try:
-                outcome = posed.solve(backend, **options)
+                outcome = stated.solve(backend, **options)
                 solutions.append(outcome)
             except _FAILURES as error:
                 outcome = failures[label] = error
             if finished is not None:
                 finished(label, outcome)
     return SolutionSet(
-        solutions, title=posed.name, tol=options["tol"], failures=failures, left_out=left_out
+        solutions, title=stated.name, tol=options["tol"], failures=failures, left_out=left_out
     )
 
 
 def _chosen(
-    backends: str | Backend | Sequence[str | Backend] | None, problem: Posed
+    backends: str | Backend | Sequence[str | Backend] | None, problem: Stated
 ) -> tuple[Sequence[str | Backend], dict[str, str]]:
     """The requested backends, by default those that suit the problem, and those left out."""
     if backends is not None:

@@ -39,7 +39,7 @@ from cdopt.problem import LAWS, ContactProblem, prove_infeasible
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step import Step
-from cdopt.study.comparison import pose
+from cdopt.study.comparison import formulation_of
 from cdopt.study.named_problem import NamedProblem
 from cdopt.study.plan import StudyRun
 from cdopt.study.record import Answer, Findings, Forces, Stability, Times
@@ -277,8 +277,8 @@ class _Question:
     @property
     def data(self) -> ContactProblem:
         """The plain data; of a compatible step, those of its classic problem."""
-        posed = pose(self.problem, self.formulation)
-        return posed.classic_cd.data if isinstance(posed, CompatibleCD) else posed.data
+        stated = formulation_of(self.problem, self.formulation)
+        return stated.classic_cd.data if isinstance(stated, CompatibleCD) else stated.data
 
     def on_all(self, forces: FloatArray) -> FloatArray:
         """Forces on the contacts of the original problem, in its order, N."""
@@ -300,8 +300,8 @@ class _Question:
         # a copy, which has no cached properties of an earlier solve
         problem = self.problem.in_order(np.arange(self.problem.nc))
         began = clock()
-        posed = pose(problem, self.formulation)
-        solution = posed.solve(backend, tol=tol, warm_start=start, check=False)
+        stated = formulation_of(problem, self.formulation)
+        solution = stated.solve(backend, tol=tol, warm_start=start, check=False)
         return solution, _times(solution, clock() - began)
 
 
