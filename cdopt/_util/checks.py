@@ -305,7 +305,7 @@ def one_of(options: Iterable[str]) -> Callable[[str, object], str]:
 
 
 def unmasked(value: object) -> NDArray[Any]:
-    """A plain array of what numpy makes of a value."""
+    """A plain array of what numpy makes of a value; ValueError if entries are masked."""
     masked = np.ma.isMaskedArray(value) or (
         isinstance(value, list | tuple) and any(np.ma.isMaskedArray(entry) for entry in value)
     )

@@ -81,7 +81,10 @@ _PATIENCE = ContextVar("patience", default=LOADING)
 
 
 def compiled_in_time(loop: Callable[..., Result], seconds: float, *arguments: Any) -> Result:
-    """Call a compiled loop; in Python while its ``seconds`` there add up to less than loading."""
+    """Call a compiled loop, or run it in Python as long as that takes less time than loading it.
+
+    ``seconds`` is roughly what this call takes in Python; the answer has the same bits.
+    """
     _IN_PYTHON[loop.__qualname__] += seconds  # type: ignore[assignment]
     if _IN_PYTHON[loop.__qualname__] > _PATIENCE.get():
         return loop(*arguments)
@@ -189,7 +192,10 @@ class _Layer:
         self.name = ""
 
     def start(self) -> None:
-        """Start the threads; those that wait give up their core: up to 600 times faster if busy."""
+        """Start the threads; those that wait give up their core, unless the caller sets otherwise.
+
+        On busy cores, waiting in a loop takes up to 600 times as long.
+        """
         passive = not any(name in os.environ for name in _WAITING)
         if passive:  # OpenMP reads it once, as it is loaded
             os.environ[_WAITING[0]] = "PASSIVE"

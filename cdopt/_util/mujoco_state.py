@@ -66,7 +66,7 @@ def _lost(engine: Any, data: Any) -> int:
 def images(
     product: Callable[..., None], model: Any, now: Any, numbers: Iterable[int], size: int
 ) -> Iterator[FloatArray]:
-    """MuJoCo's products with unit vectors, each valid until the next; its storage of M varies."""
+    """Products of MuJoCo with unit vectors, each valid until the next; also of M, any storage."""
     row, unit = np.zeros(model.nv), np.zeros(size)
     for k in numbers:
         unit[k] = 1.0

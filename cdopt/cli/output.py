@@ -327,7 +327,7 @@ def solving(title: str, as_json: bool, **content: Any) -> Iterator[None]:
 def open_problem(
     problem: str, what: str, frictionless: bool, law: str | None, power: float | None = None
 ) -> NamedProblem:
-    """A problem for a command with ``--law``; without a law ``what`` is refused with friction."""
+    """A problem for a command with ``--law``; friction without a law is refused for ``what``."""
     if law is not None and frictionless:
         raise cdopt.InvalidInput("--frictionless", "given", "nothing with --law")
     named = cdopt.open_problem(problem, power, frictionless=frictionless)

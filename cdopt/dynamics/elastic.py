@@ -307,7 +307,10 @@ def _require_elastic(scene: Scene) -> None:
 
 
 def _longest(scene: Scene, law: PairFriction | None = None) -> float:
-    """2/ω, s, of the stiffest linear spring between two bodies, by material, with s and ω."""
+    """2/ω, s, ω of the stiffest linear spring between any two bodies; infinite without any.
+
+    It considers the two lightest bodies of each material, hit where they are most compliant.
+    """
     b, squares = scene.bodies, [0.0]
     inverse = np.where(b.fixed, 0.0, 1.0 / np.where(b.fixed, 1.0, b.mass))
     bonded = inverse

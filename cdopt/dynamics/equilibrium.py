@@ -300,7 +300,7 @@ class _Rest:
         return here.energy - there.energy + float(self.load @ u)
 
     def _solve(self, here: Configuration, inertia: float) -> FloatArray | None:
-        """u (nv,) of the linearised problem, from rest if it has inertia; None without one."""
+        """u (nv,) of the linearised problem, from rest if it has inertia; None if unsolved."""
         power, body = self.scene.power, self.unknowns.body
         B, phi, k = here.one_sided()
         try:

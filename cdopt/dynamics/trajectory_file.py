@@ -344,7 +344,7 @@ def _draft(path: Path, run: Path) -> Iterator[Path]:
 
 
 def _locked(path: Path) -> int:
-    """Lock a file, by another one since readers may always read, until this process ends."""
+    """Lock a file until this process ends, by a separate lock file: readers may always read."""
     lock_path = _next_to(path, ".lock")
     while True:
         if lock_path.is_symlink():

@@ -390,14 +390,14 @@ class VariationalPasses:
         return ""
 
     def contraction(self, solution: StepSolution, u: FloatArray) -> float:
-        """Share of a change left after one more pass, as B and C turn: h² f/(m r), h γ |Δq|/r."""
+        """Share of a change left after one more pass: B turns, h² f/(m r), and C, h γ |Δq|/r."""
         force = 0.0 if solution.f is None else float(np.abs(solution.f).max(initial=0.0))
         damped = max(self.scene.damping, self.scene.gamma_t) * float(np.abs(u).max(initial=0.0))
         turned_by = self.h * self.h * force / self._lightest + self.h * damped
         return _CAUTION * turned_by / self._least
 
     def size(self, change: FloatArray, v: FloatArray) -> float:
-        """A change of Δq, turns by surfaces, over h times the fastest speed or that of gravity."""
+        """A change of Δq over h times the fastest speed, of this step or of gravity in it."""
         pull = self.h * float(np.abs(self.scene.gravity).max())
         speed = max(float(np.abs(self._lever * v).max(initial=0.0)), pull)
         return float(np.abs(self._lever * change).max(initial=0.0)) / (self.h * speed or 1.0)

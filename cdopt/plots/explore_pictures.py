@@ -75,7 +75,7 @@ def fixed_sides(step: Step) -> BoolArray:
 def own_shapes(step: Step) -> list[dict[str, Any]]:
     """Bodies reconstructed from a step's contacts, those that do not move first.
 
-    Discs and spheres where normals meet in a centre; else the hull of contact points, made deeper.
+    Discs and spheres where normals meet in a centre; else the hull of contacts and points inside.
     """
     x, normals = np.asarray(step.points), np.asarray(step.normals)
     dim = x.shape[1]

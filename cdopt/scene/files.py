@@ -175,7 +175,7 @@ def _read(path: str | Path, overlaps: str | None) -> Scene:
 
 
 def loads(text: str, source: str = "scene", *, overlaps: str | None = None) -> Scene:
-    """The scene that a text describes, in messages ``source``; ``overlaps`` as in ``load``."""
+    """The scene of a text, which messages call ``source``; ``overlaps`` as in ``load``."""
     stated = files.parse_toml(checks.text("text", text), checks.text("source", source))
     if overlaps is not None:
         checks.choice("overlaps", overlaps, OVERLAPS)

@@ -58,7 +58,7 @@ def blocks_of(
 ) -> tuple[list[Block], float, float]:
     """The solids of a file, the accuracy of its coordinates, and how far corners were moved, m.
 
-    By default within four units of the last ``digit``, faces are made planar and joined.
+    Within ``tol``, by default four units of the last ``digit``, faces are made planar and shared.
     """
     corners = unit * np.concatenate([face for _, faces in polygons for face in faces])
     size = float(np.ptp(corners, axis=0).max())
@@ -75,7 +75,7 @@ def blocks_of(
 
 
 def last_digit(texts: Iterable[str]) -> float:
-    """The unit of the last digit of numbers as written, fixed or with significant digits."""
+    """The unit of the last digit of numbers, written with fixed decimals or significant digits."""
     after, significant = 0, dict[int, int]()  # digits, the latter by power of ten
     for text in texts:
         mantissa, _, power = text.lower().partition("e")

@@ -253,7 +253,7 @@ class _Question:
 
     @classmethod
     def of(cls, problem: NamedProblem, run: StudyRun) -> _Question:
-        """A problem in its order; the truss of a step has the contacts closed by the reference."""
+        """A problem in its order; a truss of a step has the contacts that the reference closes."""
         total = problem.nc
         if run.formulation not in LAWS:
             problem.require_frictionless(run.formulation)

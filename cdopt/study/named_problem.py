@@ -117,7 +117,7 @@ class NamedProblem:
         return dataclasses.replace(self, step=self.step.without_friction(), title=title)
 
     def require_frictionless(self, what: str) -> None:
-        """Refuse a step with friction for ``what`` has none, such as "bounds".
+        """Refuse a step with friction for ``what`` is known without it, such as "bounds".
 
         Raises
         ------

@@ -91,7 +91,7 @@ class Results:
         return [DEFAULTS, *numbers] if DEFAULTS in tolerances else numbers
 
     def at(self, tolerance: str, form: str | None = None) -> pd.DataFrame:
-        """The plain runs at one ``tolerance``, in formulation ``form`` or all; if feasible."""
+        """The plain runs at one ``tolerance``, in formulation ``form`` or all; feasible ones."""
         checks.text("tolerance", tolerance)
         checks.optional(checks.text, "form", form)
         runs = self.plain

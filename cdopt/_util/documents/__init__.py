@@ -77,7 +77,7 @@ def save_page(text: str, path: str | Path) -> Path:
 
 
 def folder_of_documents(name: str, folder: str | Path, names: Iterable[str]) -> Path:
-    """A folder for files of these ``names``, marked as cdopt's; ``name`` is the argument's."""
+    """A folder for files of these ``names``, marked as cdopt's; errors call the folder ``name``."""
     place = Path(folder)
     marker = place / _MARKER
     if not marker.is_file():
