@@ -158,7 +158,6 @@ FURTHER: dict[str, Callable[[], object]] = {
     "measures in the plane of a solid": lambda: cdopt.scene.Compound(
         [cdopt.scene.Part(cdopt.scene.Sphere(0.1), (0.0, 0.0, 0.0))]
     ).measures(2),
-    "energy of another scene": lambda: cdopt.dynamics.analysis.potential_energy(OTHER, STATE),
     "loops for no scene": lambda: cdopt.dynamics.spheres.is_native("x"),
     "a stepper of no scene": lambda: cdopt.dynamics.spheres.SphereStepper("x"),
     "a stepper in another state": lambda: STEPPER.forces(FOREIGN),

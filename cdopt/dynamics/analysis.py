@@ -20,7 +20,6 @@ from cdopt.dynamics.measures import Measures, enclosure
 from cdopt.dynamics.records import FreeBodies, largest_forces
 from cdopt.dynamics.records import angular_momentum as _angular_momentum
 from cdopt.dynamics.trajectory import Trajectory
-from cdopt.scene import Scene, State
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,24 +71,9 @@ class Motion:
         if isinstance(run, Motion):
             return run
         checks.instance("run", run, Trajectory, Motion)
-        return cls._of(run.scene, run.t, run.q, run.v)
-
-    @classmethod
-    def of_state(cls, scene: Scene, state: State) -> Motion:
-        """The free bodies of a scene in one state, as a single frame.
-
-        Raises
-        ------
-        InvalidInput : a state of another scene.
-        """
-        checks.instance("scene", scene, Scene).check_state(state)
-        return cls._of(scene, np.array([state.t]), state.q[None], state.v[None])
-
-    @classmethod
-    def _of(cls, scene: Scene, t: FloatArray, q: FloatArray, v: FloatArray) -> Motion:
-        bodies = FreeBodies(scene)
-        x, v, w, spin = bodies.motion(q, v)
-        return cls(t, x, v, w, bodies.mass, spin)
+        bodies = FreeBodies(run.scene)
+        x, v, w, spin = bodies.motion(run.q, run.v)
+        return cls(run.t, x, v, w, bodies.mass, spin)
 
     @classmethod
     def of_spheres(cls, t: Any, x: Any, v: Any, w: Any, mass: Any, radius: Any) -> Motion:
@@ -124,13 +108,6 @@ def kinetic_energy(run: History) -> FloatArray:
     """(frames,) ½ Σ m |v|² + ½ Σ w · J w of the free bodies, J."""
     motion = Motion.of(run)
     return translational_energy(motion) + rotational_energy(motion)
-
-
-def potential_energy(scene: Scene, state: State) -> float:
-    """−Σ m g · x of the free bodies, J, from the origin."""
-    checks.instance("scene", scene, Scene).check_state(state)
-    free = ~scene.bodies.fixed
-    return -float(scene.bodies.mass[free] @ (state.position[free] @ scene.gravity))
 
 
 def momentum(run: History) -> FloatArray:

@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 import cdopt
 from cdopt import collision
 from cdopt._util.checks import FloatArray
-from cdopt.dynamics import Trajectory, analysis
-from cdopt.dynamics.analysis import Motion
+from cdopt.dynamics import Trajectory
+from cdopt.dynamics.records import FreeBodies
 from cdopt.scene import Body, Box, HalfSpace, Material, Scene, Sphere, Spheres, State
 
 # --- elastic spheres in the authors' units -------------------------------------------------
@@ -244,7 +244,7 @@ UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def kinetic_energy(place: Scene, state: State) -> float:
-    return float(analysis.kinetic_energy(Motion.of_state(place, state))[0])
+    return FreeBodies(place).totals(state)["kinetic"]
 
 
 def turn(*rotation: float) -> np.ndarray:
