@@ -41,7 +41,7 @@ _PATH_LEAST, _PATH_MOST = 50, 3_000  # and steps along it
 _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
 _REACHABLE = 1e-10  # worst residual that counts as solved, even if a higher accuracy is requested
 _ENOUGH = 1e-8  # and at which no further method is tried
-_CHEAP = 2  # turns before it is tried to prove that there is no solution,
+_CHEAP = 3  # turns before it is tried to prove that there is no solution,
 _UNSOLVED = 1e-4  # where the worst residual is still above this
 
 
@@ -57,8 +57,8 @@ class Auto(Newton):
     where that is more: accelerated gradients (``apgd``) and Newton's method on multipliers, at
     which 1e-10 is requested; the interior point; of Coulomb's law a path to it (``homotopy``) where
     systems are not large; splitting (``admm``); Gauss–Seidel (``nsgs``); and Newton's method again.
-    A step that the first two leave far from solved may have no solution; cdopt then tries to prove
-    that. The status of an unsolved step gives its Slater number, where that leaves a doubt.
+    A step that the first three leave far from solved may have no solution; cdopt then tries to
+    prove that. The status of an unsolved step gives its Slater number, where that leaves a doubt.
     """
 
     name: ClassVar[str] = "auto"
@@ -98,7 +98,7 @@ class Auto(Newton):
             if best is None or worst < least:
                 best, least = outcome, worst
                 start = WarmStart(outcome.iterate.forces, None, problem.contact_ids)
-            if least <= (goal if len(story) < _CHEAP else enough) or run.deadline.passed:
+            if least <= (goal if len(story) == 1 else enough) or run.deadline.passed:
                 break
         if best is None:
             raise trouble[-1]

@@ -19,6 +19,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.compiled import compiled
+from cdopt.problem.friction_cone import norms, tangential_size
 
 _DOUBLE = 1e-8  # of the discriminant of a double root, that of a way to the tip of a cone
 _CENTRAL = 1e-2  # least eigenvalue of a product, of the mean product
@@ -113,7 +115,7 @@ class ConeScaling(Scaling):
         unit_f, unit_s = self.f / size_f[:, None], self.s / size_s[:, None]
         middle = np.sqrt(0.5 * (1.0 + np.sum(unit_f * unit_s, axis=1)))
         point = 0.5 * (unit_s + _reflected(unit_f)) / middle[:, None]
-        size = np.linalg.norm(point[:, 1:], axis=1)
+        size = norms(point[:, 1:])
         self.along = _directions(point[:, 1:], size)
         self.eta, self.rho = np.sqrt(size_s / size_f), point[:, 0] + size
         self.scaled = self._mapped(self.f, self.eta * self.rho, self.eta / self.rho, self.eta)
@@ -221,7 +223,7 @@ class SmoothProjection:
     """
 
     def __init__(self, z: FloatArray, t: float, lines: BoolArray | None = None) -> None:
-        size = np.linalg.norm(z[:, 1:], axis=1)
+        size = norms(z[:, 1:])
         self.along = _directions(z[:, 1:], size)
         values = np.stack([z[:, 0] + size, z[:, 0] - size])
         roots = np.hypot(values, 2.0 * np.sqrt(t))
@@ -262,10 +264,15 @@ class SmoothProjection:
         """D (nc, d, d)."""
         return self._matrix(*self.slopes)
 
-    def _matrix(self, *eigenvalues: FloatArray) -> FloatArray:
-        nc, d = len(self.along), self.along.shape[1] + 1
-        columns = (np.broadcast_to(axis, (nc, d)) for axis in np.eye(d))
-        return np.stack([_mapped(self.along, x, *eigenvalues) for x in columns], axis=2)
+    def _matrix(self, plus: FloatArray, minus: FloatArray, across: FloatArray) -> FloatArray:
+        u, mean = self.along, 0.5 * (plus + minus)
+        square = u[:, :, None] * u[:, None, :]
+        out = np.empty((len(u), u.shape[1] + 1, u.shape[1] + 1))
+        out[:, 0, 0] = mean
+        out[:, 0, 1:] = out[:, 1:, 0] = 0.5 * (plus - minus)[:, None] * u
+        out[:, 1:, 1:] = across[:, None, None] * (np.eye(u.shape[1]) - square)
+        out[:, 1:, 1:] += mean[:, None, None] * square
+        return out
 
 
 def _directions(x: FloatArray, size: FloatArray) -> FloatArray:
@@ -281,13 +288,29 @@ def _mapped(
     along: FloatArray, x: FloatArray, plus: FloatArray, minus: FloatArray, across: FloatArray
 ) -> FloatArray:
     """x (nc, d) by a matrix with these eigenvalues (nc,) along (1, u) and (1, −u), across."""
-    part = np.sum(along * x[:, 1:], axis=1)
-    first, second = 0.5 * plus * (x[:, 0] + part), 0.5 * minus * (x[:, 0] - part)
     out = np.empty(x.shape)
-    out[:, 0] = first + second
-    out[:, 1:] = across[:, None] * (x[:, 1:] - part[:, None] * along)
-    out[:, 1:] += (first - second)[:, None] * along
+    _map(along, x, plus, minus, across, out)
     return out
+
+
+@compiled()
+def _map(
+    along: FloatArray,
+    x: FloatArray,
+    plus: FloatArray,
+    minus: FloatArray,
+    across: FloatArray,
+    out: FloatArray,
+) -> None:
+    for i in range(along.shape[0]):
+        part = 0.0
+        for k in range(along.shape[1]):
+            part += along[i, k] * x[i, k + 1]
+        first, second = 0.5 * plus[i] * (x[i, 0] + part), 0.5 * minus[i] * (x[i, 0] - part)
+        out[i, 0] = first + second
+        for k in range(along.shape[1]):
+            rest = across[i] * (x[i, k + 1] - part * along[i, k])
+            out[i, k + 1] = rest + (first - second) * along[i, k]
 
 
 def to_zero(x: FloatArray, dx: FloatArray) -> float:
@@ -298,19 +321,29 @@ def to_zero(x: FloatArray, dx: FloatArray) -> float:
 
 def _to_boundary(x: FloatArray, dx: FloatArray) -> float:
     """How far x (nc, d) inside its cones goes along dx (rows,): the least root of a quadratic."""
-    y = dx.reshape(x.shape)
-    c, b, a = _determinant(x), np.sum(_reflected(x) * y, axis=1), _determinant(y)
-    under = np.maximum(b * b - a * c, 0.0)
-    least = -b + np.sqrt(under)  # roots are c / least; the other sign leads away
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reach = np.where(least > _TINY, c / least, np.inf)
-    falls = (a < 0.0) | ((b < 0.0) & (b * b >= (1.0 - _DOUBLE) * a * c))  # or to the tip
-    return float(np.where(falls, reach, np.inf).min(initial=np.inf))
+    return float(_reach(x, dx.reshape(x.shape)))
+
+
+@compiled()
+def _reach(x: FloatArray, y: FloatArray) -> float:
+    result = np.inf
+    for i in range(x.shape[0]):
+        size, size_y = tangential_size(x[i]), tangential_size(y[i])
+        c = (x[i, 0] - size) * (x[i, 0] + size)
+        a = (y[i, 0] - size_y) * (y[i, 0] + size_y)
+        b = x[i, 0] * y[i, 0]
+        for k in range(1, x.shape[1]):
+            b -= x[i, k] * y[i, k]
+        least = -b + np.sqrt(max(b * b - a * c, 0.0))  # roots are c / least; the other leads away
+        falls = a < 0.0 or (b < 0.0 and b * b >= (1.0 - _DOUBLE) * a * c)  # or to the tip
+        if falls and least > _TINY:
+            result = min(result, c / least)
+    return result
 
 
 def _determinant(x: FloatArray) -> FloatArray:
     """(nc,) x₀² − ‖x_T‖², by factors that do not cancel."""
-    size = np.linalg.norm(x[:, 1:], axis=1)
+    size = norms(x[:, 1:])
     return np.asarray((x[:, 0] - size) * (x[:, 0] + size))
 
 

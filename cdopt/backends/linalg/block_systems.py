@@ -12,16 +12,17 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.cached import cached_property
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt.backends.linalg.block_pairs import PairSystem, UnsymmetricPairSystem
 from cdopt.backends.linalg.factorisation import (
     DENSE,
     IterationStatistics,
     MatrixFactors,
     dense_solve,
-    factorised,
+    sparse_solve,
 )
-from cdopt.problem.scaling import Entries
+from cdopt.problem.scaling import Entries, rows_of
 
 ITERATIONS = 500  # of iterated systems; then a factorisation
 _FULL = 0.1  # share of entries of N from which it is dense
@@ -31,6 +32,46 @@ def diagonal_blocks(H: FloatArray) -> sp.csr_array:
     """Blocks (nc, d, d) on the diagonal of a sparse matrix."""
     nc, d, _ = H.shape
     return sp.csr_array(sp.bsr_array((H, np.arange(nc), np.arange(nc + 1)), shape=(nc * d, nc * d)))
+
+
+class BlockPattern:
+    """S + Bᵀ H C, with the places of its entries found once for all blocks H (nc, d, d)."""
+
+    def __init__(self, B: sp.csr_array, C: sp.csr_array, S: sp.csr_array, d: int) -> None:
+        """For B and C (nc d, m); S is (m, m)."""
+        m, (rows, self.left) = B.shape[1], _of_contacts(B, d)
+        columns, self.right = (rows, self.left) if C is B else _of_contacts(C, d)
+        rest = sp.coo_array(S)
+        both = (columns[:, None, :] * m + rows[:, :, None]).ravel()  # column by column
+        keys, places = np.unique(
+            np.append(both, rest.col.astype(np.int64) * m + rest.row), return_inverse=True
+        )
+        self.places = places[: both.size]
+        self.rest = np.bincount(places[both.size :], rest.data, keys.size)
+        pointers = np.searchsorted(keys, np.arange(m + 1) * m).astype(np.int32)
+        self.parts, self.shape = ((keys % m).astype(np.int32), pointers), (m, m)
+
+    def factors(self, H: FloatArray) -> MatrixFactors:
+        """Those of the matrix."""
+        products = self.left.transpose(0, 2, 1) @ (H @ self.right)
+        values = self.rest + np.bincount(self.places, products.ravel(), self.rest.size)
+        J = sp.csc_array((values, *(part.copy() for part in self.parts)), shape=self.shape)
+        J.eliminate_zeros()
+        return sparse_solve(J)
+
+
+def _of_contacts(B: sp.csr_array, d: int) -> tuple[IntArray, FloatArray]:
+    """Dofs (nc, width) that the d rows of a contact touch, and the rows (nc, d, width) on these."""
+    (rows, m), row = B.shape, rows_of(B)
+    known, entry = np.unique(row // d * m + B.indices, return_inverse=True)
+    contact, dof = known // m, known % m
+    width = np.bincount(contact, minlength=rows // d)
+    place = np.arange(known.size) - (np.cumsum(width) - width)[contact]
+    dofs = np.zeros((width.size, int(width.max(initial=0))), dtype=np.int64)
+    dofs[contact, place] = dof
+    local = np.zeros((width.size, d, dofs.shape[1]))
+    local[row // d, row % d, place[entry]] = B.data
+    return dofs, local
 
 
 class BlockSystem:
@@ -123,10 +164,15 @@ class Reactions:
         """I + H N, H of blocks ``left``ᵀ ``right``, both (contacts, d, d); always ``direct``."""
         return BlockSystem(lambda: self._factors(left.transpose(0, 2, 1) @ right))
 
+    @cached_property
+    def _pattern(self) -> BlockPattern:
+        ones = sp.csr_array(sp.eye_array(self.m))
+        return BlockPattern(ones, self._N, ones, self.d)
+
     def _factors(self, H: FloatArray) -> MatrixFactors:
         n = self.m
         if self._full is None:
-            return factorised(sp.csr_array(sp.eye_array(n) + diagonal_blocks(H) @ self._N))
+            return self._pattern.factors(H)
         J = (H @ self._full.reshape(-1, self.d, n)).reshape(n, n)
         J.flat[:: n + 1] += 1.0
         return dense_solve(J)

@@ -258,7 +258,7 @@ def _parity(order: IntArray) -> float:
     return float((-1.0) ** (order.size - cycles))
 
 
-def factorised(J: sp.csr_array) -> SparseFactors:
+def factorised(J: sp.csr_array | sp.csc_array) -> SparseFactors:
     """J⁻¹ by SuperLU, for a J of symmetric pattern; an ArithmeticError where J is singular."""
     return SparseFactors(_superlu(sp.csc_array(J), "MMD_AT_PLUS_A", diag_pivot_thresh=0.01))
 
@@ -276,7 +276,7 @@ def dense_solve(J: FloatArray) -> DenseFactors:
     return DenseFactors(J)
 
 
-def sparse_solve(J: sp.csr_array) -> MatrixFactors:
+def sparse_solve(J: sp.csr_array | sp.csc_array) -> MatrixFactors:
     """J⁻¹ of a sparse J, by a dense or a sparse factorisation."""
     m = J.shape[0]
     if m <= _SMALL or (m <= DENSE and J.nnz > _FULL * m**2):

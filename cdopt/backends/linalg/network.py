@@ -27,7 +27,12 @@ from cdopt.backends.linalg.block_pairs import (
     block_order,
     block_pairs,
 )
-from cdopt.backends.linalg.block_systems import ITERATIONS, BlockSystem, diagonal_blocks
+from cdopt.backends.linalg.block_systems import (
+    ITERATIONS,
+    BlockPattern,
+    BlockSystem,
+    diagonal_blocks,
+)
 from cdopt.backends.linalg.factorisation import DenseSystem, IteratedSystem, IterationStatistics
 from cdopt.backends.linalg.sparse_rows import SparseOperator
 from cdopt.problem.scaling import components, rows_of
@@ -41,6 +46,7 @@ _FEWEST = 200
 _FULL_BLOCKS = 60  # dofs up to which systems of blocks are made of dense matrices
 _EASY = 20  # iterations of a loose solution up to which all are cheap
 _WORTH = 100.0  # a factorisation may take the operations of as many times the iterations
+_PRODUCTS = 5_000_000  # of entries of B of one contact, up to which their places are kept
 _QUICK = 1e8  # operations that take some milliseconds,
 _FEW_ITERATIONS = 60  # as do as many iterations
 _SEPARATED = 10.0  # operations for the cube of the widest level, of networks in the plane
@@ -261,15 +267,17 @@ class ContactNetwork:
         whose inertia ties no others together, else, and if ``direct``, by factors.
         """
         if self.m <= _FULL_BLOCKS or (self._is_full and self.m <= _DENSE_AT_MOST):
-            H, B = left.transpose(0, 2, 1) @ right, self._dense_B
-            HB = H @ B.reshape(len(H), -1, self.m)
-            J = self._dense_mass + B.T @ HB.reshape(B.shape)
-            return BlockSystem(lambda: factorisation.dense_solve(J))
+            return BlockSystem(lambda: factorisation.dense_solve(self._full_system(left, right)))
         pairs, blocks = (None, None) if direct else (self.pairs, self.blocks)
 
         def factorise() -> factorisation.MatrixFactors:
-            H = diagonal_blocks(left.transpose(0, 2, 1) @ right)
-            return factorisation.sparse_solve(sp.csr_array(self.mass + self.B.T @ (H @ self.B)))
+            H = left.transpose(0, 2, 1) @ right
+            if len(H) * self._widest**2 > _PRODUCTS:
+                products = self.B.T @ (diagonal_blocks(H) @ self.B)
+                return factorisation.sparse_solve(sp.csr_array(self.mass + products))
+            if H.shape[1] not in self._patterns:
+                self._patterns[H.shape[1]] = BlockPattern(self.B, self.B, self.mass, H.shape[1])
+            return self._patterns[H.shape[1]].factors(H)
 
         if pairs is None or blocks is None:
             return BlockSystem(factorise)
@@ -281,6 +289,14 @@ class ContactNetwork:
         return BlockSystem(
             factorise, system, _FEW_ITERATIONS if self.quickly_factorised else ITERATIONS
         )
+
+    def _full_system(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """S + Bᵀ H B as a dense matrix (m, m)."""
+        B = self._dense_B.reshape(*left.shape[:2], self.m)
+        used = np.flatnonzero(left.any(axis=2) & right.any(axis=2))
+        L = (left @ B).reshape(-1, self.m)[used]
+        R = L if right is left else (right @ B).reshape(-1, self.m)[used]
+        return np.asarray(self._dense_mass + L.T @ R)
 
     def factored(self, D: FloatArray, shift: float = 0.0) -> System:
         """S + shift I + Bᵀ D B, D (nc,) ≥ 0, by a factorisation, whatever its condition.
@@ -329,6 +345,14 @@ class ContactNetwork:
             _SEPARATED
             * (self.size * widest_level(factorisation.block_graph(self.B, self.size))) ** 3
         )
+
+    @cached_property
+    def _patterns(self) -> dict[int, BlockPattern]:
+        return {}
+
+    @cached_property
+    def _widest(self) -> int:
+        return int(np.diff(self.B.indptr).max(initial=0))
 
     @cached_property
     def _is_full(self) -> bool:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from networks import MIXED, chain, contacts, energy_error, inertia, matrix, shuffled
 
 import cdopt
-from cdopt.backends.linalg import ContactNetwork, network
+from cdopt.backends.linalg import ContactNetwork, Reactions, network
 from cdopt.backends.linalg.block_pairs import PairSystem, block_order
 from cdopt.backends.linalg.factorisation import DenseSystem, IteratedSystem
 
@@ -288,8 +288,9 @@ def test_results_do_not_depend_on_the_number_of_threads(kind: str) -> None:
     np.testing.assert_array_equal(*solutions)
 
 
+@pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_contacts_with_several_rows(size: int) -> None:
+def test_contacts_with_several_rows(size: int, direct: bool) -> None:
     """Blocks between the rows of a contact, symmetric and not, against dense matrices."""
     rng = np.random.default_rng(5)
     one, body = chain(SIZES[size])
@@ -302,13 +303,27 @@ def test_contacts_with_several_rows(size: int) -> None:
     left[::5] = 0.0
     right = left @ (np.eye(3) + 0.3 * np.triu(rng.standard_normal((3, 3)), 1))
     exact = rng.standard_normal(B.shape[1])
-    symmetric, unsymmetric = net.block_system(left, left), net.block_system(left, right)
-    for system, other in ((symmetric, left), (unsymmetric, right)):
+    for other in (left, right):
+        system = net.block_system(left, other, direct)
         blocks = sp.block_diag([sp.coo_array(b) for b in left.transpose(0, 2, 1) @ other])
         H = mass + B.T @ blocks @ B
         x = system.solve(net.arranged(H @ exact), 1e-12, 2000)
         assert not system.gave_up
         np.testing.assert_allclose(x[net.position], exact, atol=1e-7)
+
+
+@pytest.mark.parametrize("nc", [20, 300])
+def test_contacts_by_their_reactions(nc: int) -> None:
+    """I + H N, with a full N and with one of few entries."""
+    rng, d = np.random.default_rng(6), 3
+    N = sp.csr_array(sp.kron(chain([1] * nc)[0][:nc], np.ones((d, d))))
+    N = sp.csr_array(N @ N.T + sp.eye_array(nc * d))
+    left, right = rng.standard_normal((2, nc, d, d))
+    left[::5] = 0.0
+    exact = rng.standard_normal(nc * d)
+    blocks = sp.block_diag(list(left.transpose(0, 2, 1) @ right))
+    x = Reactions(N, d).block_system(left, right).solve(exact + blocks @ (N @ exact), 1e-12)
+    np.testing.assert_allclose(x, exact, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["diagonal", "block"])
