@@ -1,4 +1,4 @@
-"""The command line: one short file a command, which imports only what help texts need.
+"""The command line: one short file per command, which imports only what help texts need.
 
 Commands call ``cdopt.NAME``, which is imported on first use, so that ``cdopt --help`` is quick.
 """
@@ -30,7 +30,7 @@ _python_interrupted = threading.Event()  # Ctrl-C, by Python
 
 
 def app() -> None:
-    """Run the command line; Ctrl-C, a full disk or a lost folder end it without a traceback."""
+    """Run the command line; Ctrl-C, a full disk or a missing folder end it without a traceback."""
     codecs.register_error("cdopt", _in_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None where the descriptor was closed
@@ -69,7 +69,7 @@ def app() -> None:
 
 
 def _not_written(error: OSError) -> NoReturn:
-    """Leave where what is printed cannot be written, and print nothing more."""
+    """Exit if the output cannot be written, without further output."""
     for stream, text in ((sys.stdout, ""), (sys.stderr, f"error: no output: {error.strerror}\n")):
         with contextlib.suppress(OSError, AttributeError):
             stream.write(text)
@@ -90,7 +90,7 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
 
 
 def _end_compiled_code(reader: int) -> None:
-    """End the process where a solver's compiled code does not let Python hear of Ctrl-C."""
+    """End the process if a solver's compiled code keeps Python from receiving Ctrl-C."""
     while os.read(reader, 1) != bytes([signal.SIGINT]):
         pass
     if not _python_interrupted.wait(_PATIENCE):
@@ -104,7 +104,7 @@ def _end() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """End at once during an import, where libraries turn KeyboardInterrupt into other errors."""
+    """End at once during imports, in which libraries turn KeyboardInterrupt into other errors."""
     _python_interrupted.set()
     caller = frame
     while caller is not None:

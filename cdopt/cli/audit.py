@@ -49,9 +49,10 @@ def audit(
     as_json: output.Json = False,
     time_limit: Annotated[float | None, option("Seconds for all of it.")] = None,
 ) -> None:
-    """Check forces from any code: an error of mechanics, not admissible, or a choice.
+    """Check contact forces from another program.
 
-    Exit code: 0 where nothing is wrong, 1 where something is or the input is bad.
+    The verdict is an error of mechanics, not admissible, or a choice among admissible forces. Exit
+    code: 0 if the forces are right, 1 if they are wrong or the input is bad.
     """
     step: Any
     f_t: Any

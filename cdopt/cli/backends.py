@@ -1,4 +1,4 @@
-"""``cdopt backends``: every known solver, what it takes, and its settings for an accuracy."""
+"""``cdopt backends``: all known solvers, the problems they solve, and settings for an accuracy."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def backends(
 ) -> None:
     """List every known solver.
 
-    The list shows whether it is installed, what it takes, and its licence. With a name, describe
-    one. With --accuracy, list the settings that each solver is given for it, what they promise, and
-    which defaults CVXPY changes otherwise.
+    The list shows whether each is installed, which problems it solves, and its licence. With a
+    name, describe one solver. With --accuracy, list the settings for it, what they promise, and the
+    defaults that CVXPY changes.
     """
     known = [
         {**cdopt.backends.describe(each)}

@@ -60,11 +60,11 @@ def bounds(
     ] = None,
     force: output.Force = False,
 ) -> None:
-    """Bound every contact force over all answers of classic contact dynamics.
+    """Bound every contact force: which forces are determined, and how far may the others range?
 
-    It reports which are determined, and the exact bounds of all others: the least and the largest
-    force that any answer can have. Exit code: 0 when every bound is certified, 1 when some are not
-    or the input is bad, 2 when the problem is proven infeasible.
+    Bounds are exact: the smallest and the largest force that any answer of classic contact dynamics
+    can have. Exit code: 0 if every bound is certified, 1 if some are not or the input is bad, 2 if
+    the problem is proven infeasible.
     """
     if to_csv is not None:
         with output.replacing(force, to_csv):
@@ -132,7 +132,7 @@ def _contacts(text: str, names: list[str]) -> Any:
 
 
 def _draw(bounded: BoundedProblem, path: str) -> None:
-    """Write the picture; report on stderr what cannot be drawn."""
+    """Write the picture; report on stderr which parts cannot be drawn."""
     shown = [solution for solution in bounded.solutions if solution.f is not None]
     title = bounded.named.name
     try:

@@ -103,11 +103,10 @@ def compare(
 ) -> None:
     """Compare solvers in a study.
 
-    It runs every problem, solver, tolerance and mode, each run in a separate process with hard
-    limits, recorded line by line; the same command continues a study that was interrupted. For one
-    table of the answers to one problem, see cdopt solve. Exit code: 0 when all runs were made,
-    whatever their outcome, 1 when one was lost or ended from outside, or the input is bad, 130
-    after Ctrl-C.
+    Each combination of problem, solver, tolerance and mode runs in a separate process with hard
+    limits and is recorded; the same command continues an interrupted study. To compare answers to
+    one problem in a table, use cdopt solve. Exit code: 0 if all runs were made, whatever their
+    outcome, 1 if one was lost or ended from outside, or the input is bad, 130 after Ctrl-C.
     """
     limits: dict[str, Any] = {"repeats": repeat, "threads": threads}
     limits |= {"time_limit": time_limit, "memory_limit": memory_limit}
@@ -152,7 +151,7 @@ def compare(
 
 
 def _print_times_to_certificate(out: str) -> None:
-    """The report's table of them, of the whole study."""
+    """Print the report's table of times to a certificate, of the whole study."""
     table = cdopt.study.tables.certified(cdopt.study.Results.read(out))
     output.say(f"\n{table.title}", "bold")
     output.print_table(list(table.header), table.written, table.header[2:7], table.header[2:])
@@ -160,7 +159,7 @@ def _print_times_to_certificate(out: str) -> None:
 
 
 def _numbers(option: str, text: str, kind: Callable[[str], Any]) -> list[Any]:
-    """Numbers with commas between; None for the default."""
+    """Numbers separated by commas; None for the default."""
     try:
         return [None if part == DEFAULT else kind(part) for part in output.split([text])]
     except ValueError:

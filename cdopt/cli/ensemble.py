@@ -1,4 +1,4 @@
-"""``cdopt ensemble``: uniform samples of the admissible forces, and where solvers' answers lie."""
+"""``cdopt ensemble``: uniform samples of the admissible forces, compared with solvers' answers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def ensemble(
     law: output.Law = None,
     as_json: output.Json = False,
 ) -> None:
-    """Draw contact forces uniformly from all that are admissible.
+    """Draw uniform samples of the admissible contact forces.
 
-    This is the force network ensemble: what to expect from balance alone, and how typical single
-    answers are. Exit code: 0 when the chains have converged, 1 when not or the input is bad, 2 when
-    the problem is proven infeasible.
+    This is the force network ensemble: the forces to expect from balance alone, and how typical the
+    answers of solvers are. Exit code: 0 if the chains have converged, 1 if not or the input is bad,
+    2 if the problem is proven infeasible.
     """
     named = output.open_problem(problem, "ensembles", frictionless, law)
     step, title = output.step_of(named), "FrictionalCD" if law else "ClassicCD"
@@ -107,7 +107,7 @@ def _print_ensemble(named: NamedProblem, samples: Ensemble, places: dict[str, Pl
 
 
 def largest(values: FloatArray) -> list[int]:
-    """The contacts with the largest ``values`` (nc,), as many as are listed, in their order."""
+    """The listed number of contacts with the largest ``values`` (nc,), in their order."""
     numbers = values.tolist()
     return sorted(sorted(range(len(numbers)), key=lambda i: -numbers[i])[:ROWS])
 

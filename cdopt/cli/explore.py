@@ -38,12 +38,12 @@ def explore(
     force: output.Force = False,
     frictionless: output.Frictionless = False,
 ) -> None:
-    """Write an interactive page.
+    """Write an interactive page for teaching.
 
-    The page is for teaching and works offline. It has sliders for each contact's stiffness,
-    the load, the power and the order of projected Gauss-Seidel, and solves the problem itself.
-    Up to 100 contacts and 100 degrees of freedom. Pages of problems with friction in the plane
-    have a slider of μ and the range of each force. Exit code: 0, or 1 when the input is bad.
+    The page works offline and solves the problem in the browser, with sliders for the stiffness of
+    each contact, the load, the power and the order of projected Gauss-Seidel. Problems may have up
+    to 100 contacts and 100 degrees of freedom. For plane problems with friction the page has a
+    slider for μ and shows the range of each force. Exit code: 0, or 1 if the input is bad.
     """
     if out is None:  # beam.html, pyramid-n-3.html for pyramid:n=3
         name = Path(scene).stem if scene.endswith(".toml") else scene

@@ -1,4 +1,4 @@
-"""``cdopt export``: the program of a problem as a file for other solvers."""
+"""``cdopt export``: a problem as a file for other solvers."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ def export(
     force: output.Force = False,
     as_json: output.Json = False,
 ) -> None:
-    """Write the program of a problem for other solvers.
+    """Write a problem as a file for another solver.
 
-    Problems are those of the bank, files and scenes, as in cdopt solve. In Python,
-    formulation.from_vector(x, y) makes a certified solution in newtons of an answer. Exit code: 0,
-    or 1 when the input is bad.
+    The problem is named as in cdopt solve. In Python, formulation.from_vector(x, y) converts the
+    answer of the solver to a certified solution in newtons. Exit code: 0, or 1 if the input is bad.
     """
     named = cdopt.open_problem(problem, power, frictionless=frictionless)
     stated = _stated(named, formulation)

@@ -48,9 +48,9 @@ def limit(
 ) -> None:
     """Compute the load that a structure can bear.
 
-    That is the largest multiple of a live load that contacts with friction can balance, with the
-    mechanism of the collapse. Exit code: 0, 1 when the input is bad or the value is
-    not certified, 2 when no multiple of the live load is proven to be balanced.
+    The result is the largest multiple of the live load that contacts with friction can balance, and
+    the collapse mechanism. Exit code: 0, 1 if the input is bad or the value is not certified, 2 if
+    it is proven that no multiple of the live load can be balanced.
     """
     output.require_view(view)
     placed, dim = _structure(structure, supports, density, unit), 3

@@ -1,4 +1,4 @@
-"""Shared by all commands: options, tables, JSON, errors, progress, and keeping solvers quiet.
+"""Functions shared by commands: options, tables, JSON, errors, progress, and quiet solvers.
 
 rich is imported when something is printed.
 """
@@ -109,7 +109,7 @@ Law = Annotated[
 
 
 def split(texts: list[str] | None) -> list[str]:
-    """The names in the values of an option that takes them with commas between, or repeated."""
+    """The names in the values of an option, which may be repeated or separated by commas."""
     parts = (part.strip() for text in texts or () for part in text.split(","))
     return [part for part in parts if part]
 
@@ -132,14 +132,14 @@ def vectors(option: str, texts: list[str], expected: str) -> dict[str | int, lis
 
 
 def require_view(view: str | None) -> None:
-    """Refuse what ``--view`` does not take, before anything is solved."""
+    """Check the value of ``--view`` before anything is solved."""
     if view is not None and view not in cdopt.plots.bodies.VIEWS:
         expected = f"one of {', '.join(cdopt.plots.bodies.VIEWS)}"
         raise cdopt.InvalidInput("--view", repr(view), expected)
 
 
 def strength(text: str | None) -> cdopt.Strength | None:
-    """What ``--strength`` states."""
+    """The value of ``--strength``."""
     if text is None:
         return None
     values: dict[str, float] = {}
@@ -171,14 +171,14 @@ def console() -> Console:
 
 
 def text(content: str, style: str = "") -> Text:
-    """Text that is printed without markup, its control characters written out."""
+    """Text that is printed without markup, with control characters as escapes."""
     from rich.text import Text
 
     return Text(visible(content), style=style)
 
 
 def echo(content: str, err: bool = False) -> None:
-    """Print a line to stdout, or stderr; control characters are made visible."""
+    """Print a line to stdout or stderr, with control characters as escapes."""
     typer.echo(visible(content), err=err)
 
 
@@ -227,7 +227,7 @@ def listed(parameters: Mapping[str, object]) -> str:
 
 
 def force(value: float, largest: float) -> str:
-    """A force with five digits of the ``largest`` in its table; what rounds to zero is 0."""
+    """A force to five digits of the ``largest`` in its table; 0 if it rounds to zero."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞"
     if abs(value) <= 0.5e-4 * largest:
@@ -237,12 +237,12 @@ def force(value: float, largest: float) -> str:
 
 
 def largest_finite(values: Iterable[float]) -> float:
-    """The largest size of those that are finite; 0 without any."""
+    """The largest finite absolute value; 0 without any."""
     return max((abs(float(x)) for x in values if math.isfinite(x)), default=0.0)
 
 
 def print_json(content: Any) -> None:
-    """A value as strict JSON, on stdout; which writes out all control characters but one."""
+    """Print a value as strict JSON, which escapes all control characters but one."""
     stated = json.dumps(plain(content), indent=2, allow_nan=False)
     typer.echo(stated.replace("\x7f", "\\u007f"))
 
@@ -327,7 +327,7 @@ def solving(title: str, as_json: bool, **content: Any) -> Iterator[None]:
 def open_problem(
     problem: str, what: str, frictionless: bool, law: str | None, power: float | None = None
 ) -> NamedProblem:
-    """A problem for a command with ``--law``; friction without a law is refused for ``what``."""
+    """A problem for a command with ``--law``; ``what`` with friction requires a law."""
     if law is not None and frictionless:
         raise cdopt.InvalidInput("--frictionless", "given", "nothing with --law")
     named = cdopt.open_problem(problem, power, frictionless=frictionless)
@@ -408,7 +408,7 @@ def solvers_kept_quiet(verbose: bool = False, to_stderr: bool = False) -> Iterat
 
 
 def _flush() -> None:
-    """Empty Python's and C's buffers into the descriptor that they were written for."""
+    """Flush the buffers of Python and C to the present descriptor."""
     if sys.stdout is not None:  # which it is where the descriptor was closed
         sys.stdout.flush()
     with contextlib.suppress(OSError, TypeError, AttributeError):  # another kind of C library

@@ -21,8 +21,8 @@ def problems(
 ) -> None:
     """List the problems of the bank and its families.
 
-    With a name, describe one: what it is for, its parameters, which answers are unique and why, and
-    known values.
+    With a name, describe one problem: its purpose, its parameters, which answers are unique and
+    why, and known values.
     """
     if name is not None:
         _describe_problem(cdopt.bank.load(name), as_json)

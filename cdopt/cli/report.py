@@ -28,9 +28,9 @@ def report(
     ] = None,
     force: output.Force = False,
 ) -> None:
-    """Write the report of a study that cdopt compare made.
+    """Write the report of a study by cdopt compare.
 
-    It is a page that works offline, with its tables and pictures as files next to it.
+    The report is a page that works offline, with tables and pictures as separate files.
     """
     results, write = cdopt.study.Results.read(study), cdopt.plots.report
     for text in into or ():

@@ -1,4 +1,4 @@
-"""``cdopt scenes``: scenes that ship with cdopt, and generators with their parameters."""
+"""``cdopt scenes``: scenes that come with cdopt, and generators with their parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def scenes(
 ) -> None:
     """List scenes and generators of scenes.
 
-    The scenes ship with cdopt; generators have parameters. With a name, describe one.
+    Generators have parameters. With a name, describe one scene or generator.
     """
     listed = cdopt.scene.shipped_scenes() if name is None else [name]
     described = [{**scene_record(cdopt.scene.load(each)), "name": each} for each in listed]

@@ -28,10 +28,10 @@ def sensitivity(
     plot: output.Picture = None,
     as_json: output.Json = False,
 ) -> None:
-    """Find whose stiffness changes each compatible force most.
+    """Differentiate the compatible forces with respect to stiffness.
 
-    These are derivatives of the compatible forces. Exit code: 0, 1 when the input is bad or
-    derivatives are one-sided, 2 when the problem is proven infeasible.
+    The table shows which contact's stiffness changes each force most. Exit code: 0, 1 if the input
+    is bad or derivatives are one-sided, 2 if the problem is proven infeasible.
     """
     if law is not None and plot is not None:
         raise cdopt.InvalidInput("--plot", plot, "nothing with --law")

@@ -45,11 +45,10 @@ def show(
     as_json: output.Json = False,
     force: output.Force = False,
 ) -> None:
-    """Summarise a run that cdopt simulate wrote.
+    """Summarise a run recorded by cdopt simulate.
 
-    It may be one that is being written or was killed. Draw a frame, or make a page of all. Exit
-    code: 0, also when steps of the run are not certified, which the summary reports;
-    1 when the input is bad.
+    The run may be unfinished. Options draw a frame, or make a page of the run. Exit code: 0, also
+    if steps of the run are not certified, which the summary reports; 1 if the input is bad.
     """
     trajectory = cdopt.Trajectory.load(run)
     why_no_page = ""
@@ -81,7 +80,7 @@ def show(
 
 
 def print_summary(run: Trajectory) -> None:
-    """What the run is of, and its results, a line for each."""
+    """Print the scene and the results of a run, line by line."""
     scene, settings = run.scene, run.settings
     name = ": ".join(filter(None, (scene.name, scene.title))) or "a scene"
     output.say(f"{name}, p = {scene.power:g}", "bold")

@@ -67,9 +67,9 @@ def simulate(
 ) -> None:
     """Simulate a scene in time.
 
-    Its contacts are rigid, or elastic (variational, velocity-verlet, quasi-static, which need
-    materials with a stiffness); the run is summarised. Exit code: 0 when every step is certified, 1
-    when one is not or the input is bad, 2 when a step is proven infeasible, 130 after Ctrl-C.
+    Contacts are rigid, or elastic with the methods variational, velocity-verlet and quasi-static,
+    which need materials with a stiffness. Exit code: 0 if every step is certified, 1 if one is not
+    or the input is bad, 2 if a step is proven infeasible, 130 after Ctrl-C.
     """
     if resume and out is None:
         raise cdopt.InvalidInput("--resume", "no --out", "the file of the run to continue")
@@ -122,7 +122,7 @@ def simulate(
 
 
 def _check_out(out: str, resume: bool, force: bool) -> None:
-    """Refuse a path that nothing opens afterwards, and a file that exists."""
+    """Raise an error for an existing file, or an ending that no reader supports."""
     if Path(out).suffix != cdopt.study.RUN_SUFFIX:
         expected = f"a name ending in {cdopt.study.RUN_SUFFIX}, which cdopt show and ParaView open"
         raise cdopt.InvalidInput("--out", repr(out), expected)

@@ -54,11 +54,10 @@ def solve(
         float, option("Seconds for each solver, however it is made; inf for no limit.")
     ] = 60.0,
 ) -> None:
-    """Solve a contact problem.
+    """Solve a contact problem by several solvers and certify the answers.
 
-    Several solvers answer, and every answer is certified. Exit code: 0 when the compatible (or the
-    only) answer is certified, 1 when none is or the input is bad, 2 when the problem is proven
-    infeasible.
+    Exit code: 0 if the compatible (or the only) answer is certified, 1 if none is or the input is
+    bad, 2 if the problem is proven infeasible.
     """
     named = cdopt.open_problem(problem, power, frictionless=frictionless)
     if law is not None:
@@ -156,7 +155,7 @@ def print_failures(solutions: SolutionSet) -> None:
 
 
 def _print_forces(named: NamedProblem, answers: Sequence[tuple[str, StepSolution]]) -> None:
-    """Every force vector, in blocks of as many contacts as fit; with friction tangential ones."""
+    """Print every force vector, with friction also tangential forces, in blocks."""
     normal = [(label, s.f) for label, s in answers if s.f is not None]
     pairs = [(label, s.f_t) for label, s in answers if s.f_t is not None]
     tangential = [(label, [math.hypot(*row) for row in f_t]) for label, f_t in pairs]

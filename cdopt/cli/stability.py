@@ -38,8 +38,8 @@ def stability(
     """Report whether a structure of blocks stands, stands only if pressed beforehand, or falls.
 
     The picture shows the blocks with forces that balance the weights, or those that fall. Exit
-    code: 0 where it stands, 1 where it does not or the input is bad, 3 where that is not decided
-    or a limit load is not certified.
+    code: 0 if it stands, 1 if it does not or the input is bad, 3 if this is not decided or a limit
+    load is not certified.
     """
     output.require_view(view)
     if settle:
@@ -90,7 +90,7 @@ def _settled(
     moves: dict[str | int, list[float]],
     shown: tuple[Any, str | None, bool],
 ) -> None:
-    """Print and draw what motions of supports bring."""
+    """Print and draw the settlement due to motions of supports."""
     plot, view, as_json = shown
     with output.solving("settlement", as_json, structure=structure):
         result = cdopt.settlement(

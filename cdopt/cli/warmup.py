@@ -1,4 +1,4 @@
-"""``cdopt warmup``: all loops compiled once, for images and classrooms."""
+"""``cdopt warmup``: compile all loops once, for images and classrooms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def warmup(
 ) -> None:
     """Compile all loops once, for images and classrooms.
 
-    They are compiled on all cores and stored. Otherwise each is compiled on first use.
+    They are compiled on all cores and stored; otherwise each loop is compiled on first use.
     """
     began, total = time.perf_counter(), 0.0
     for name, seconds in importlib.import_module("cdopt.study.warmup").compile_all(processes):

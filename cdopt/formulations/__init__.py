@@ -1,4 +1,4 @@
-"""The theory as a tree: one file, one convex problem, its equation numbers in the docstring."""
+"""Formulations: each file states one convex problem, with its equation numbers in the docstring."""
 
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.batch import Batch, solve_batch

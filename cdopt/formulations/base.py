@@ -1,4 +1,4 @@
-"""The base of all formulations: a cvxpy.Problem, its plain data, solving and certifying."""
+"""Base class of all formulations: a cvxpy.Problem and its data, solved and certified."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class Formulation(Extensible, ABC):
     Attributes
     ----------
     problem : the cvxpy.Problem, stated on first use; print it, extend it, solve it yourself.
-    data : the plain data that native solvers and the certificate use.
-    form : which of the two dual statements ``problem`` is.
-    step : the step of the problem, if there is one; in coordinates that satisfy its joints.
+    data : arrays that cdopt's solvers and the certificate use.
+    form : the form of ``problem``, one of two that are dual to each other.
+    step : the step of the problem, if any, in coordinates that satisfy its joints.
     joints : the joints of the step, eliminated from it; None if it has none.
-    springs : joints of finite stiffness that are not eliminated: their rows are lines after
-        the contacts', in the coordinates of ``step``; None without.
-    bodies : the data of a rigid step with joints, of all bodies, with the joints' rows as lines
-        after the contacts'; its answers are certified by it.
+    springs : joints of finite stiffness, in the coordinates of ``step``. They are not eliminated;
+        their rows follow those of the contacts. None without any.
+    bodies : of a rigid step with joints, the data in the coordinates of all bodies, with the rows
+        of the joints after those of the contacts; they certify answers.
     """
 
     data: ContactProblem
@@ -96,8 +96,8 @@ class Formulation(Extensible, ABC):
 
         Raises
         ------
-        Unsupported : not ``ClassicCD`` or ``FrictionalCD`` of a step with matrices, or as in
-            ``Prepared``.
+        Unsupported : another formulation than ``ClassicCD`` or ``FrictionalCD``, a step without
+            matrices, or as in ``Prepared``.
         """
         return Prepared(self)
 
@@ -179,7 +179,7 @@ class Formulation(Extensible, ABC):
 
     @property
     def _contact_rows(self) -> int:
-        """Number of rows of contacts; those of joints that are springs come after them."""
+        """Number of rows of contacts; rows of joints of finite stiffness follow them."""
         return self.data.rows - (0 if self.springs is None else self.springs.count)
 
     @property
@@ -196,7 +196,7 @@ class Formulation(Extensible, ABC):
 
     @property
     def names(self) -> ContactNames | None:
-        """Labels of the contacts of a solution's forces; None if unknown."""
+        """Names of the contacts of a solution's forces; None if unknown."""
         if self.step is not None:
             return self.step.names
         ids = self.contact_ids
@@ -295,7 +295,7 @@ class Formulation(Extensible, ABC):
         return {"forces": certificate}
 
     def motion_of(self, solution: StepSolution) -> FloatArray | None:
-        """v⁺ of a ``solution`` of the step, in the coordinates of ``data``, which keep the joints.
+        """v⁺ of a ``solution`` of the step, in coordinates that satisfy the joints.
 
         Raises
         ------
@@ -314,7 +314,7 @@ class Formulation(Extensible, ABC):
         return float(self._objectives(iterate).sum())
 
     def _objectives(self, iterate: Iterate) -> FloatArray:
-        """(parts,) the same of each independent part."""
+        """(parts,) the objective of each independent part."""
         if self.in_forces:
             return self.data.force_objective(iterate.forces)
         return self.data.motion_objective(iterate.motion, iterate.forces)
@@ -328,21 +328,21 @@ class Formulation(Extensible, ABC):
         physical: bool = False,
         tol: float = TOLERANCE,
     ) -> StepSolution:
-        """The certified solution, in newtons and m/s, of an answer to the stated program.
+        """The certified solution, in N and m/s, from an answer to the exported problem.
 
         The program is that of ``cdopt.interop.exports``, which ``cdopt export`` writes.
 
         Parameters
         ----------
         x : (n,) its unknowns. y : (m,) multipliers of l ≤ A x ≤ u, positive at the upper side, as
-            OSQP has them: P x + q + Aᵀy − Gᵀz + (of bounds) = 0. z : (k,) of the cones.
-            Forms in motions and static networks need them, the others do not.
+            OSQP has them: P x + q + Aᵀy − Gᵀz + (of bounds) = 0. z : (k,) of the cones. Only forms
+            in motions and static networks need multipliers.
         physical : whether the program was in physical units. tol : of the certificate.
 
         Raises
         ------
-        InvalidInput : lengths that are not those of the program, or multipliers that it needs.
-        Unsupported : a program with other cones than of second order.
+        InvalidInput : wrong lengths, or missing multipliers.
+        Unsupported : the program has cones that are not second-order cones.
         """
         physical, tol = checks.flag("physical", physical), checks.tolerance("tol", tol)
         with CVXPY_LOCK:
@@ -390,19 +390,19 @@ class Formulation(Extensible, ABC):
         warm_start : a solution or a WarmStart, matched by ``contact_ids`` when present. Some
             backends do not use it; ``provenance["warm_start"]`` records this.
         verbose : let the solver print.
-        check : when False, a failed solve returns a solution without f instead of raising.
+        check : if False, a failed solve returns a solution without f instead of raising an error.
         time_limit : seconds after which the solver returns its last iterate with the status "time
             limit"; None for none. cdopt's solvers check the clock between iterations; others get
             the time left by CVXPY as their setting, and some exceed it: the guide has a table.
-            Solvers without such a setting run in a process that is ended then and leaves no
+            Solvers without such a setting run in a process that is killed then, and have no
             iterate. ``provenance["time_limit"]`` records which.
         options : ``accuracy`` and settings of the solver.
 
         Raises
         ------
         InvalidInput, BackendUnavailable, Unsupported : before solving.
-        SolveFailed : the solver failed, left no iterate or ran out of memory, or infeasibility is
-            proven; after the time limit no proof is sought.
+        SolveFailed : the solver failed, returned no iterate or ran out of memory, or infeasibility
+            is proven. After the time limit cdopt does not search for a proof.
         """
         verbose, check = checks.flag("verbose", verbose), checks.flag("check", check)
         if warm_start is not None:
@@ -434,13 +434,13 @@ class Formulation(Extensible, ABC):
     ) -> list[StepSolution]:
         """The solutions of the steps of a ``stack``; the formulation has its stacked step.
 
-        One that is not ok is no statement on its step: others may be the cause.
+        If a solution is not ok, another step of the stack may be the cause.
         """
         whole = self.solve(backend, tol=tol, check=False, **settings)
         return split_steps(self, whole, stack, tol)
 
     def _placed(self, start: WarmStart) -> WarmStart:
-        """An earlier solution on the rows of ``data``; joints that are springs begin at zero."""
+        """An earlier solution on the rows of ``data``, with zero for joints of finite stiffness."""
         if self.springs is None or start.forces.size == self.data.rows:
             return start
         forces = start.forces_in(self._contact_cones, self._row_ids)
@@ -460,10 +460,10 @@ class Formulation(Extensible, ABC):
     def polish(self, solution: StepSolution, *, tol: float = TOLERANCE) -> StepSolution:
         """Improve a solution's approximate forces to round-off, by Newton's method.
 
-        Started from the active set of the solution it converges in a step or two; where several
-        forces are admissible it stays near those of the solution. The result has the backend's
-        name and its status with "polished" added; ``provenance["polished"]`` has the residual
-        before and after. ``tol`` is the certificate's.
+        It starts from the active set of the solution and converges in one or two steps. If forces
+        are not unique, the result is near those of the solution. The result has the backend's name
+        and its status with "polished" added; ``provenance["polished"]`` has the residual before and
+        after. ``tol`` is the certificate's.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """Many independent steps at once: one block-diagonal problem, solved once, split into solutions.
 
-The cost of a small step is that of Python, checks and set-up. Many steps in one problem share it,
-and each independent part keeps its scaling.
+A small step costs mostly Python, checks and set-up. Steps in one problem share this cost, and each
+independent part keeps its scaling.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Batch:
         return float(max(each, default=0.0))
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each contact of each step as a pandas.DataFrame, indexed by both.
+        """A pandas.DataFrame with a row for each contact of each step.
 
         Columns as in ``StepSolution.to_frame``; steps without friction have no number in those of
         friction.
@@ -112,7 +112,7 @@ def solve_batch(
 ) -> Batch:
     """Solve many independent steps at once.
 
-    Steps with the same Δt, dimension of friction and so on are stacked into one
+    Similar steps (with the same Δt and dimension of friction, for instance) are stacked into one
     block-diagonal problem, which is solved once. Every solution has the certificate of its step,
     from that step's data. Steps whose certificate is not ok are stacked again in smaller numbers,
     and finally solved one by one: a step without a solution does not affect the others.
@@ -120,8 +120,8 @@ def solve_batch(
     Parameters
     ----------
     steps : n steps of any sizes, with friction or without.
-    formulation : what makes a formulation of a step: ``ClassicCD``, ``FrictionalCD``,
-        ``CompatibleCD``, ``CompliantCD`` or ``SoftCD``, or a function such as
+    formulation : a function or class that makes a formulation of a step: ``ClassicCD``,
+        ``FrictionalCD``, ``CompatibleCD``, ``CompliantCD`` or ``SoftCD``, or a function such as
         ``lambda step: cdopt.FrictionalCD(step, law="associated")``, which gets stacked steps. By
         default ``FrictionalCD`` of steps with friction, ``ClassicCD`` of others.
     backend, tol, check, options : as of ``Formulation.solve``.
@@ -129,13 +129,13 @@ def solve_batch(
     Returns
     -------
     Batch of n solutions in the order of the steps. ``provenance["stacked"]`` is the number of steps
-    in the stack; timings are those of the stack over that number.
+    in the stack; timings are those of the stack divided by that number.
 
     Raises
     ------
     InvalidInput, BackendUnavailable : before solving.
     Unsupported : another formulation, or one with constraints added.
-    SolveFailed : a step could not be solved by itself; the message has its number.
+    SolveFailed : a step could not be solved even separately; the message has its number.
 
     Notes
     -----
@@ -205,7 +205,7 @@ def _solve_stack(
 
 
 def _stackable(posed: Any) -> Posed:
-    """The same formulation, refused where steps side by side would not be independent."""
+    """The formulation, after a check that stacked steps are independent."""
     if not isinstance(posed, _KINDS):
         names = tuple(kind.__name__ for kind in _KINDS)
         raise Unsupported(

@@ -1,14 +1,14 @@
 """Compatible contact dynamics: Algorithm 1 of Olsen & Kamrin (2018).
 
 Step one solves classic contact dynamics for v⁺ and for the load F̃ = Bᵀf that the contacts must
-deliver, equation (37). Step two gives, among all forces that deliver it, those that an elastic
-contact network would carry in the limit of infinite stiffness, equation (36).
+deliver, equation (37). Step two computes, among all forces that deliver it, those of elastic
+contacts in the limit of infinite stiffness, equation (36).
 
-Or in one step: elastic contacts of a stiffness so great that they are nearly rigid,
+The one-step method makes the contacts elastic and nearly rigid,
 
     minimise over f ≥ 0    ½ fᵀN f + pᵀf + ε Σ w*(f),
 
-whose forces differ from the compatible ones by O(ε), and are never exactly those.
+Its forces differ from the compatible ones by O(ε).
 """
 
 from __future__ import annotations
@@ -60,13 +60,14 @@ class ClosedNetwork(Frozen):
 
     Attributes
     ----------
-    contacts : (n,) indices of the closed contacts: gap speed at most ``gap_tol``, or a classic
-        force whose own gap speed is above it. The union keeps the load reachable.
+    contacts : (n,) indices of the closed contacts: those with a gap speed of at most ``gap_tol``,
+        and those whose classic force causes a larger one. With both, the forces can deliver the
+        load.
     tol : the relative tolerance behind it.
-    gap_tol : (nc,) m/s, ``tol`` times the local speed at the contact, plus what
-        round-off of the contact's position makes of a gap over Δt.
-    forces : (nc,) N, max(f, 0) of the classic step on closed contacts, solved again on those that
-        press; zero on the others.
+    gap_tol : (nc,) m/s, ``tol`` times the local speed at the contact, plus the round-off of the
+        contact's position divided by Δt.
+    forces : (nc,) N, max(f, 0) of the classic step on closed contacts, computed again on those that
+        press; zero on open ones.
     contact_load : F̃ (nv,) = Bᵀ forces, N and N·m; N forces in m/s with N alone.
     acting : (nv,) N and N·m, the local load of each dof in the step: contact forces, loads, and the
         change of its motion; empty with N alone.
@@ -92,15 +93,15 @@ class CompatibleCD:
     Parameters
     ----------
     step : the step; its ``stiffness`` sets the ratios of contact stiffness.
-    power : p > 1 of the contact energy, one for the whole problem: 2 Hooke, 5/2 Hertz; by default
-        that of the step, from its scene.
-    form : statement of the second problem; the potential form, whose displacements solvers
-        resolve more sharply for p ≠ 2, or "complementary".
-    classic_form : statement of the first problem, "force" or "velocity".
+    power : p > 1 of the contact energy, the same for all contacts: 2 Hooke, 5/2 Hertz; by default
+        that of the step.
+    form : of the second problem: "potential", whose displacements are more accurate for p ≠ 2, or
+        "complementary".
+    classic_form : of the first problem, "force" or "velocity".
     closed_tol : a contact is closed when its gap speed is within this share of the
         local speed there; by default ten times the first solve's worst residual, at least 1e-7.
     method : "two-step", or "one-step" for a single problem, ``CompliantCD`` in force form. Its law
-        is very stiff: newton certifies it, interior points often do not for p ≠ 2.
+        is very stiff: interior-point solvers often fail for p ≠ 2, newton does not.
     epsilon : ε of the one-step problem at the step's relative stiffness, m N^(−1/(p−1)) / s; by
         default contacts deform by 1e-6 of the gap that the step closes.
 
@@ -242,7 +243,7 @@ class CompatibleCD:
     def _solve_each(
         self, stack: Stack, backend: Any, *, tol: float = TOLERANCE, **options: Any
     ) -> list[StepSolution]:
-        """The solutions of the steps of a ``stack``, whose step it has; rigid joints only."""
+        """The solutions of the steps of a ``stack``, all joints of which are rigid."""
         chosen = resolve("newton" if backend is None else backend, **options)
         common: dict[str, Any] = {"tol": tol, "check": False}
         if self.epsilon is not None:
@@ -350,7 +351,7 @@ class CompatibleCD:
         return max(_CLOSED_FLOOR, _CLOSED_FACTOR * worst if np.isfinite(worst) else 0.0)
 
     def _network(self, classic: StepSolution, tol: float | FloatArray) -> ClosedNetwork:
-        """The closed contacts by a tolerance for all, or (nc,) one for each."""
+        """The closed contacts, by one tolerance or (nc,) one for each."""
         data = self.classic_cd.data
         f, gap, motion = classic.f, classic.gap, self.motion_of(classic)
         foreign = motion is not None and motion.shape != (data.nv,)
@@ -432,12 +433,12 @@ class CompatibleCD:
 
     @property
     def forces(self) -> cp.Expression | None:
-        """CVXPY expression of f (nc,), N, of the one-step method; refused as ``problem`` is."""
+        """CVXPY expression of f (nc,), N, of the one-step method; errors as of ``problem``."""
         return self._one_step("forces").forces
 
     @property
     def velocity(self) -> cp.Expression | None:
-        """CVXPY expression of v⁺ (nv,), m/s, of the one-step method; refused as ``problem`` is."""
+        """CVXPY expression of v⁺ (nv,), m/s, of the one-step method; errors as of ``problem``."""
         return self._one_step("velocity").velocity
 
     def with_constraints(self, *constraints: cp.Constraint) -> Self:
@@ -565,11 +566,11 @@ class CompatibleCD:
 
 
 def _first_step(iterate: Iterate, truss: NoTensionTruss, network: ClosedNetwork) -> Condition:
-    """What the first step did to the forces of the second, for its certificate.
+    """Effect of the first step on the forces of the second, for its certificate.
 
-    The residual ``first step`` at the local force F_i of each contact: the forces that load
-    which was not delivered makes on the contacts that press, over F_i; its resolution is what the
-    first step leaves uncertain, over F_i. Where contacts nearly do the same, both are magnified.
+    The residual ``first step``: the forces on the pressing contacts that would balance the error of
+    the load, divided by the local force F_i of each contact. Its resolution is the uncertainty of
+    the first step, divided by F_i. Contacts that constrain nearly the same motion magnify both.
     """
     data, f, n = truss.data, np.asarray(iterate.forces), network.contacts.size
     at, part = data.scales.local(iterate.motion, f).force, data.parts.contact

@@ -36,8 +36,8 @@ class CompatibleFriction:
     ----------
     step : with friction; its ``stiffness`` and ``friction.stiffness_ratio`` set the ratios.
     law : of the motion, "coulomb" or "associated". flow : of the micro-slip.
-    history : forces of the previous increment of load, matched by contact ids; a new contact
-        starts without force.
+    history : forces of the previous increment of load, matched by contact ids; new contacts start
+        without a force.
     sliders : treatment, with Coulomb's micro-slip, of contacts that slide in the motion: "refuse",
         or "haar-karman" for the associated flow; the label of the forces states it.
 
@@ -69,7 +69,7 @@ class CompatibleFriction:
         step.require_no_moments("CompatibleFriction")
 
     def network(self, solution: str | Backend | StepSolution | None = None) -> FrictionNetwork:
-        """The network of a certified solution, or of that of a backend.
+        """The network of a certified solution, or of the solution by a backend.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class CompatibleFriction:
         return replace(forces, label=label, contact_ids=ids, **more)
 
     def _trial(self, faces: Faces) -> FloatArray:
-        """Trial forces from the history, zero at contacts that are new."""
+        """Trial forces from the history, zero at new contacts."""
         trial, ids = np.zeros_like(faces.ray), self.problem.step.contact_ids
         if self.history is None:
             return trial

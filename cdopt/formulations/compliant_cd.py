@@ -8,8 +8,8 @@ Force form, its dual::
 
     minimise over f ≥ 0    ½ fᵀN f + pᵀf + (1/Δt) Σ w*(f)
 
-Both have one solution and one f. As the stiffness grows, v⁺ tends to that of classic contact
-dynamics and f to the compatible forces: with ε = κ^(−1/(p−1))/Δt in front of Σ w*, taken at
+Both have a unique solution, with the same f. As the stiffness grows, v⁺ tends to that of classic
+contact dynamics and f to the compatible forces: with ε = κ^(−1/(p−1))/Δt in front of Σ w*, taken at
 relative stiffness, the error is O(ε).
 """
 
@@ -52,7 +52,8 @@ class CompliantCD(ElasticStep):
     step : the step; its ``stiffness`` times ``kappa`` is in N/m^(p−1).
     power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz; by default that of the step.
     kappa : κ, factor on the step's stiffness, including that of its joints.
-    form : "velocity" for the primal, "force" for the dual, which solvers find easier when stiff.
+    form : "velocity" for the primal, "force" for the dual, which is easier to solve for stiff
+        contacts.
 
     Raises
     ------

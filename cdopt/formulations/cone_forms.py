@@ -1,7 +1,7 @@
 """CVXPY statements of forces in the cones K, and of rates in the dual cones K*.
 
-Kinds that are stretched Lorentz cones, or extend one that has a form, need none here; others need
-a form, and its entry in ``_FORMS``.
+A stretched Lorentz cone, or a class that extends a cone with a form, needs no form here; any other
+cone needs one, with an entry in ``_FORMS``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ConeForm(ABC):
     ----------
     signed : whether forces may be negative.
     loses : whether ``lost`` has terms.
-    conditions : how many conditions of ``dual`` have the forces as multipliers, the first ones.
+    conditions : the number of first conditions of ``dual`` whose multipliers are the forces.
     """
 
     signed = True
@@ -48,7 +48,7 @@ class ConeForm(ABC):
 
     @abstractmethod
     def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
-        """B w + rest ∈ K*; ``rest`` are more addends (rows,) with their names."""
+        """B w + rest ∈ K*; ``rest`` are further terms (rows,) with their names."""
 
     def lost(self, rates: cp.Expression, weight: FloatArray) -> list[Term]:
         """Terms of the objective in motions: the power that ``rates`` (rows,) dissipate in sets K.

@@ -8,7 +8,7 @@ bound for all answers:
     forces f ∈ K     yᵀ(constraints) = rᵀf + c with r ∈ K*, so that it is at least c
     motions w        yᵀ(constraints) = fᵀ(G w + p) + c with f ∈ K, so that it is at least c
 
-Where c is positive, no answer meets the constraints that have multipliers.
+If c is positive, no answer satisfies the constraints with nonzero multipliers.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def conflict(statement: Statement) -> tuple[InfeasibilityProof, str] | None:
 def _relaxed(
     constraint: cp.Constraint, slack: cp.Expression
 ) -> cp.Constraint | list[cp.Constraint] | None:
-    """The constraint with room of the size of ``slack``; None of a cone without such room."""
+    """The constraint relaxed by ``slack``; None for a cone that cannot be relaxed."""
     if isinstance(constraint, cp.constraints.Inequality | cp.constraints.NonPos):
         return constraint.expr <= slack
     if isinstance(constraint, cp.constraints.Equality | cp.constraints.Zero):

@@ -29,8 +29,8 @@ def conjugate_energy(law: PowerLaw, f: cp.Expression, weight: FloatArray) -> Ter
 def _power_sum(x: cp.Expression, factor: FloatArray, exponent: float, *names: str) -> Term:
     """Σ (factor/exponent) x^exponent for x ≥ 0.
 
-    The factor goes inside the power, where it spans fewer orders of magnitude; a quadratic
-    keeps it outside, so that it lands on the diagonal of the solver's P with no new variable.
+    The factor is moved into the power, where it spans fewer orders of magnitude. For a quadratic it
+    stays outside and becomes an entry of the solver's P, without a new variable.
     """
     square, inside = names
     if exponent == 2.0:

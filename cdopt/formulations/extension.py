@@ -7,16 +7,16 @@ the added objective, and those of the added constraints themselves::
     forms in forces     p + a (rows,) in m/s: rates that enforce the constraints on forces
     forms in motions    F̃ + a (nv,) in N, or M v* − a in N s: loads that enforce those on motions
 
-The first are certified as those of any contact problem. Of the others there are four residuals,
-each over the size of the terms of its row:
+The contact conditions are certified as usual. The conditions of the added constraints have four
+residuals, each divided by the size of the terms of its row:
 
 - ``added constraints``     what is violated
 - ``added multipliers``     a wrong sign, or outside the dual cone
 - ``added complementarity`` a multiplier where the constraint is not met with equality
 - ``added variables``       the gradient with respect to variables that are not the formulation's
 
-CVXPY reduces what is not affine to cones, as it would for a solver, so that every
-constraint has affine arguments and every gradient is exact.
+CVXPY reduces nonlinear constraints to cones, as it does for a solver, so that every constraint has
+affine arguments and every gradient is exact.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OWNER = "_stated_for_contacts"  # mark of variables that belong to a statement
 
 
 def claim(*variables: cp.Variable | None) -> None:
-    """Mark variables as those of a statement, which no other formulation may constrain."""
+    """Mark variables as those of a statement, so that no other formulation can constrain them."""
     for variable in variables:
         if variable is not None:
             setattr(variable, _OWNER, True)
@@ -57,9 +57,9 @@ class Addition:
 
     Attributes
     ----------
-    constraints : as written. stated : the same, reduced to affine arguments.
-    objectives : expressions that are minimised with the objective, in its unit. costs : the same,
-        quadratic or affine.
+    constraints : as written. stated : reduced to affine arguments.
+    objectives : expressions added to the objective, in its unit. costs : these, reduced to
+        quadratic or affine ones.
     """
 
     constraints: tuple[cp.Constraint, ...] = ()
@@ -108,7 +108,7 @@ class Addition:
         return list(by_id.values())
 
     def require_own(self, own: Iterable[cp.Variable | None], name: str) -> None:
-        """Refuse variables of other formulations, and internal ones of this one.
+        """Raise an error for variables of other formulations, and for internal ones of this one.
 
         Raises
         ------
@@ -178,15 +178,14 @@ class Extensible:
         """The same formulation with added constraints on its variables.
 
         Write them on the physical expressions (``forces``, ``velocity``, ``displacement``), and on
-        further variables if needed. The result is solved only through CVXPY. Its certificate is
-        that of the extended problem: of the contact law with the multipliers of the added
-        constraints as rates or loads, and of these constraints. ``dual`` gives the
-        multipliers in physical units.
+        further variables if needed. Only solvers of CVXPY can solve the result. Its certificate is
+        that of the extended problem: it checks the added constraints, and the contact law with
+        their multipliers as rates or loads. ``dual`` gives the multipliers in physical units.
 
         Raises
         ------
-        InvalidInput : something is not a CVXPY constraint, breaks the rules of disciplined convex
-            programming, or is written on variables of another formulation.
+        InvalidInput : an argument is not a CVXPY constraint, breaks the rules of disciplined convex
+            programming, or has variables of another formulation.
 
         >>> import cdopt
         >>> cd = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step)
@@ -210,7 +209,7 @@ class Extensible:
 
         Raises
         ------
-        InvalidInput : not a convex CVXPY expression of one number, or one on variables of another
+        InvalidInput : not a convex scalar CVXPY expression, or it has variables of another
             formulation.
         """
         checks.instance("expression", expression, cp.Expression)
@@ -236,11 +235,11 @@ class Extensible:
 
         Parameters
         ----------
-        constraint : one that was given to ``with_constraints``.
+        constraint : an argument of ``with_constraints``.
 
         Raises
         ------
-        InvalidInput : it is none of this formulation, or there is no answer with multipliers.
+        InvalidInput : it is not of this formulation, or there is no answer with multipliers.
         """
         checks.instance("constraint", constraint, cp.Constraint)
         known = [one.id for one in self.statement.addition.constraints]
@@ -256,7 +255,7 @@ class Extensible:
 
 @dataclass(frozen=True, eq=False)
 class OwnOptimality:
-    """The optimality of added constraints at the values of CVXPY's variables.
+    """Optimality of added constraints at the values of CVXPY's variables.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The faces of friction cones at the contacts, given a motion."""
+"""Faces of the friction cones that a motion selects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdopt.problem.cones import RESTING, SLIDING
 
 @dataclass(frozen=True, eq=False)
 class Faces(Frozen):
-    """Which forces each contact may carry.
+    """The forces that each contact may carry, given the motion.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Faces(Frozen):
     mu : (nc,) friction coefficients.
     forces : (nc, d) N, the nearest forces on the faces to those of the answer.
     load : F̃ (nv,) = Bᵀ forces, or N forces in m/s with N alone.
-    projected : size of the part of Bᵀf off the faces, relative to the largest |B|ᵀ|f|.
+    projected : size of the part of Bᵀf outside the faces, relative to the largest |B|ᵀ|f|.
     tol : share of the local speed of a contact below which its rates are zero.
     """
 
@@ -38,7 +38,7 @@ class Faces(Frozen):
 
     @property
     def generators(self) -> sp.csr_array:
-        """G (nc d, columns): forces are G z, a column for a sliding contact and d for a resting."""
+        """G (nc d, columns) with forces G z: a column for a sliding contact, d for a resting."""
         nc, d = self.ray.shape
         slides, rests = self.status == SLIDING, self.status == RESTING
         blocks = np.zeros((nc, d, d))

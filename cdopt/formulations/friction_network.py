@@ -5,16 +5,17 @@ the contact rates g of v⁺, under either law, the admissible forces are a conve
 
     A(v⁺) = {Bᵀf = F̃;  f ∈ K_μ at rest;  f = α (1, −μ g_T/‖g_T‖), α ≥ 0, sliding;  f = 0 open}
 
-Without the faces, Bᵀf = F̃ would allow forces at open contacts and friction along the sliding. Among
-these forces elastic contacts with friction carry, in the limit of infinite stiffness, by Haar &
-Kármán's principle (associated micro-slip) those nearest to trial forces t, D = diag(k_n, k_t, k_t):
+Bᵀf = F̃ alone would also allow forces at open contacts and friction in the direction of sliding. In
+the limit of infinite stiffness, elastic contacts with friction select one of the admissible sets of
+forces. By Haar & Kármán's principle (associated micro-slip) it is the one nearest to trial forces
+t, with D = diag(k_n, k_t, k_t):
 
     complementary    minimise ½ ‖f − t‖²_{D⁻¹}    subject to    Bᵀf = F̃,  f on the faces
     potential        minimise over u    Σ ψ(t − D B u) + F̃ᵀu,    ψ(y) = ½ ‖Π y‖²_{D⁻¹},  f = Π y
 
 with Π the projection onto the faces in the norm of D⁻¹. Micro-slip by Coulomb's law is not
-associated: f_n = (t_n − k_n B_n u)₊, and f_T is t_T − k_t B_T u cut to μ f_n. That is what the
-springs of a discrete-element model tend to. Both agree if no contact slips.
+associated: f_n = (t_n − k_n B_n u)₊, and f_T is t_T − k_t B_T u, limited to μ f_n. The forces of a
+discrete-element model tend to these. Both are equal if no contact slips.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ _LEAST, _FACTOR = 1e-7, 10.0  # rates are zero within this, or this many residua
 def faces_of(data: ContactProblem, motion: FloatArray | None, f: FloatArray, tol: float) -> Faces:
     """Faces of an answer v⁺ (nv,) and f (nc d,); rates within ``tol`` of local speeds are zero.
 
-    A contact whose force is inside its cone, by more than the tolerance, rests whatever its rate;
-    one that carries a force is not open. So forces on the faces can balance the load.
+    A contact whose force is inside its cone by more than the tolerance counts as resting, whatever
+    its rate; a contact with a force is not open. Therefore forces on the faces can balance the
+    load.
     """
     if data.cones.moments.any():
         return rolling_faces(data, motion, f, tol)
@@ -155,7 +157,7 @@ class NetworkForces(Frozen):
 
     @property
     def certificate(self) -> Certificate | None:
-        """Of balance, faces and law of the springs; None for forces of no network."""
+        """Certificate of balance, faces and the law of the springs; None without a network."""
         return None if self.solution is None else self.solution.certificate
 
     @property
@@ -165,12 +167,12 @@ class NetworkForces(Frozen):
 
 
 class FrictionNetwork(Formulation):
-    """An elastic network of contacts with friction, on stated faces.
+    """An elastic network of contacts with friction, on given faces.
 
     ``problem`` is the convex problem of the associated flow, in this ``form``.
 
-    ``reach`` (nv,) has the lever of each dof, the largest entry of its column of ``B`` (nc d, nv),
-    whose rows are those of the contacts in turn.
+    ``reach`` (nv,) is the lever arm of each dof, the largest entry of its column of ``B`` (nc d,
+    nv), which has the d rows of each contact in turn.
 
     Parameters
     ----------
@@ -180,12 +182,12 @@ class FrictionNetwork(Formulation):
     stiffness : relative normal stiffness, one number or (nc,).
     stiffness_ratio : k_t/k_n, one number or (nc,).
     status : the ``faces`` of ``cdopt.indeterminacy(step, law=...)``; or (nc,) numbers, 0 for open,
-        1 for sliding, 2 for resting contacts; by default all rest.
+        1 for sliding, 2 for resting contacts; by default all are resting.
     trial : (nc, d) N, trial forces t; default none.
     flow : "coulomb" or "associated".
-    form : of the associated flow in CVXPY, "potential" or "complementary".
-    rays : (nc, d) force of sliding contacts per unit of normal force, with a ``status`` of
-        numbers; other rows are not read.
+    form : of the problem of the associated flow, "potential" or "complementary".
+    rays : (nc, d) force of sliding contacts per unit of normal force, with a ``status`` of numbers;
+        other rows are ignored.
     dof_body : (nv,) the body of each dof, for the scales of the certificate.
     joints : ``cdopt.Joints`` of finite relative stiffness: springs that push and pull, whose rows
         come after those of the contacts. ``contact_load`` includes their reactions.
@@ -194,8 +196,8 @@ class FrictionNetwork(Formulation):
     Raises
     ------
     InvalidInput : a bad argument.
-    Unsupported : sliding contacts with μ > 0 and Coulomb's micro-slip: compatibility and
-        balance have different matrices, so that no answer or several are possible.
+    Unsupported : sliding contacts with μ > 0 and Coulomb's micro-slip: compatibility and balance
+        have different matrices, so that there may be no solution or several.
 
     >>> import cdopt, numpy as np
     >>> ladder = cdopt.bank.load("ladder").step
@@ -362,7 +364,7 @@ class FrictionNetwork(Formulation):
     # --- derivatives ---------------------------------------------------------------------
 
     def _fitting(self, name: str, forces: NetworkForces) -> NetworkForces:
-        """Forces, after a check that they are of a network like this one."""
+        """The forces, after a check that they belong to a network like this one."""
         checks.instance(name, forces, NetworkForces)
         if forces.u.shape != self.load.shape or forces.f.shape != (self.nc,):
             found = f"{forces.f.size:,} forces, {forces.u.size:,} displacements"
@@ -402,7 +404,7 @@ class FrictionNetwork(Formulation):
 
 
 def _sprung(joints: Joints, nv: int) -> Joints:
-    """The same joints, after a check that they are springs."""
+    """The joints, after a check that they have a finite stiffness."""
     checks.instance("joints", joints, Joints).on(nv)
     if joints.rigid.size:
         found = f"row {int(joints.rigid[0])} of infinite stiffness"

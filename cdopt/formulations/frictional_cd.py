@@ -9,11 +9,11 @@ Velocity form, its dual::
 
     minimise over v⁺    ½ ‖v⁺ − v*‖²_M    subject to    B v⁺ + b ∈ K*_μ
 
-Its sliding contacts separate at the rate μ‖g_T‖. Coulomb's law does not have this defect: it
-is K_μ ∋ f ⟂ g + μ‖g_T‖e_n ∈ K*_μ (G. de Saxcé & Z.-Q. Feng, 1998), which is not the optimality
-condition of any convex problem. It is a fixed point of one: the same problem with b_n + s in place
-of b_n, where s = μ‖g_T‖ at its own solution (V. Acary & F. Cadoux 2013; V. Acary, F. Cadoux, C.
-Lemaréchal & J. Malick, ZAMM 91, 2011). Its solutions need not be unique, nor exist.
+Its sliding contacts separate at the rate μ‖g_T‖. Coulomb's law does not have this defect: K_μ ∋ f ⟂
+g + μ‖g_T‖e_n ∈ K*_μ (G. de Saxcé & Z.-Q. Feng, 1998). It is not the optimality condition of a
+convex problem, but a fixed point: its solutions are those of the same problem with b_n + s in place
+of b_n, where s = μ‖g_T‖ at the solution (V. Acary & F. Cadoux 2013; V. Acary, F. Cadoux, C.
+Lemaréchal & J. Malick, ZAMM 91, 2011). A solution need not exist, nor be unique.
 """
 
 from __future__ import annotations
@@ -52,13 +52,12 @@ class FrictionalCD(Formulation):
     ----------
     step : a step with ``friction``.
     law : "coulomb", or "associated" for the convex law.
-    form : "velocity" or "force"; a step known by N and p has only the force form. Default: the
-        velocity form if the step has matrices.
+    form : "velocity" (the default) or "force"; a step given by N and p has only the force form.
 
     Attributes
     ----------
-    problem : the convex problem; for Coulomb's law with the normal rates shifted by
-        ``shift`` (nc,), m/s, zero at first.
+    problem : the convex problem; for Coulomb's law its normal rates are shifted by ``shift`` (nc,),
+        m/s, initially zero.
 
     Raises
     ------
@@ -67,9 +66,9 @@ class FrictionalCD(Formulation):
 
     Notes
     -----
-    Coulomb's law is solved by a native backend directly, and by any conic solver as a fixed
-    point over ``problem``. With μ = 0 both laws are ``ClassicCD``. A solution of Coulomb's law
-    is *a* solution: others may have other velocities.
+    cdopt's solvers solve Coulomb's law directly, conic solvers by a fixed-point iteration over
+    ``problem``. With μ = 0 both laws are ``ClassicCD``. Under Coulomb's law there may be other
+    solutions, with other velocities.
 
     >>> import cdopt, numpy as np
     >>> step = cdopt.ContactStep(M=np.eye(2), B=[[0, 1]], phi=[0], v=[1, 0], F_ext=[0, -9.81],
@@ -116,11 +115,11 @@ class FrictionalCD(Formulation):
         return self._restated(shift=shift, _like=like)
 
     def slater(self) -> Slater:
-        """How far the set of admissible rates is from having no interior.
+        """The Slater number: how far the set of admissible rates is from having no interior.
 
         The result shows whether forces exist and are bounded, along which ``forces`` they are
-        unbounded, or that the associated law has no solution. It takes one cone program, by
-        Clarabel. Solving computes it only where forces are far above the local loads.
+        unbounded, or that the associated law has no solution. Clarabel solves a cone program for
+        it. ``solve`` computes it only if forces are far larger than the local loads.
 
         >>> import cdopt, numpy as np
         >>> slot = cdopt.ContactStep(np.eye(2), [[1, 0], [-1, 0]], [0, 0], [0, 0], [0, -1], 1e-3,
@@ -138,8 +137,8 @@ class FrictionalCD(Formulation):
 
         Returns
         -------
-        By name, "siconos", "rr-9118" and "fclib": the natural map at ρ = 1, over scales which
-        docs/residuals.md defines.
+        Errors named "siconos", "rr-9118" and "fclib": the natural map at ρ = 1, divided by the
+        scales in docs/residuals.md.
 
         Raises
         ------
@@ -166,7 +165,7 @@ class FrictionalCD(Formulation):
     ) -> Certified:
         """Acary & Cadoux: solve at the shift, set the shift to μ‖g_T‖ of the answer, repeat.
 
-        It ends when the shift has settled or the best certificate has not improved for ten
+        It ends when the shift has converged or the best certificate has not improved for ten
         passes, and returns the answer with the best certificate.
         """
         data, deadline, settled = self.data, Deadline.after(time_limit), False

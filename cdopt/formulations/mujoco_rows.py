@@ -9,7 +9,7 @@ compliance, and −J v − Δt a_ref the bias of the rates J v⁺ + b. Ω has
 - a half-line for a limit, a contact without friction, and each edge of a pyramid;
 - an ellipse f_n² ≥ Σ (f_k/μ_k)² for a contact with friction, in 3, 4 or 6 rows.
 
-Rows of a kind are adjacent here.
+Here rows of the same kind are adjacent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DIMENSIONS = (3, 4, 6)  # rows of elliptic contacts
 
 
 def mujoco_rows(model: Any, data: Any) -> tuple[ConeStep, FloatArray, IntArray]:
-    """The step, its compliance R Δt (rows,), and the place of each row of MuJoCo's in it.
+    """The step, its compliance R Δt (rows,), and the index in it of each of MuJoCo's rows.
 
     Raises
     ------

@@ -39,16 +39,17 @@ class NoTensionTruss(Formulation):
     contact_load : F̃ (nv,), the generalised force that the contacts must deliver, N and N·m:
         F̃ = Bᵀf. For a beam of weight W on supports it is +W upward.
     stiffness : k, one number or (nc,), positive. Only ratios matter to f; u scales with it.
-    power : p > 1 of the contact energy w(c) = (k/p) c₊ᵖ: 2 for Hooke, 5/2 for Hertz. Below 1.2
-        overlaps of small forces are below the round-off of B u, and few answers are certified.
+    power : p > 1 of the contact energy w(c) = (k/p) c₊ᵖ: 2 for Hooke, 5/2 for Hertz. Below 1.2 the
+        overlaps of small forces are smaller than the round-off of B u, so that few answers are
+        certified.
     form : "complementary" for (33) and (36), "potential" for the corrected (32).
-    free_dofs : the index set Γ_N of free dofs, as indices or a mask; default all. On the
-        others the displacement is prescribed and the contacts' sum is a reaction.
+    free_dofs : the index set Γ_N of free dofs, as indices or a mask; default all. The others have a
+        prescribed displacement, and the sum of their contact forces is a reaction.
     prescribed_u : (nv,) displacement of the dofs that are not free, m; default zero.
     contact_ids : (nc,) names of the contacts.
     dof_body : (nv,) the body of each dof, for structured solvers.
     two_sided : (nc,) mask, or indices, of members that also pull, such as bolts: their forces are
-        k|c|^(p−1) sign c of either sign; by default none.
+        k|c|^(p−1) sign c; by default none.
 
     Raises
     ------
@@ -88,7 +89,7 @@ class NoTensionTruss(Formulation):
 
     @staticmethod
     def of(data: ContactProblem, form: str = "complementary") -> NoTensionTruss:
-        """The truss of checked data."""
+        """A truss from checked data."""
         checks.instance("data", data, ContactProblem)
         form = checks.choice("form", form, TRUSS_FORMS)
         truss = NoTensionTruss.__new__(NoTensionTruss)
@@ -96,7 +97,7 @@ class NoTensionTruss(Formulation):
         return truss
 
     def _why(self, proof: InfeasibilityProof) -> str:
-        """Why no forces carry the load, and whether its sign may be wrong."""
+        """Why no forces carry the load; suggests a wrong sign if that is likely."""
         data = self.data
         against = dataclasses.replace(data, contact_load=read_only(-data.contact_load))
         if proof.kind != data.kind or prove_infeasible(against) is not None:

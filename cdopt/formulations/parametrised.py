@@ -1,8 +1,8 @@
 """A step's problem with its data as CVXPY parameters in physical units, for differentiable layers.
 
-The problem keeps the units of the step. It is DPP (A. Agrawal et al.,
-Differentiable Convex Optimization Layers, NeurIPS 2019): loads, gaps and velocities enter the rates
-of the free motion, which are affine in them, and stiffness enters by its inverse.
+The problem keeps the units of the step. It is DPP (A. Agrawal et al., Differentiable Convex
+Optimization Layers, NeurIPS 2019): the rates of the free motion are affine in loads, gaps and
+velocities, and the parameter of elastic contacts is the inverse stiffness.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class StatedData:
 
     @property
     def rates(self) -> cp.Expression:
-        """(rows,) those of the free motion in units of ``data.speed``."""
+        """(rows,) rates of the free motion in units of ``data.speed``."""
         data, step = self.data, self.step
         first = np.arange(data.rows)[data.cones.first]
         at = first, np.arange(step.nc)
@@ -108,8 +108,8 @@ class Parametrised:
 
     Raises
     ------
-    Unsupported : another formulation, Coulomb's law, which is not a convex program; joints,
-        restitution, added constraints, or a step known only by N and p.
+    Unsupported : another formulation; Coulomb's law, which is not a convex problem; joints,
+        restitution, added constraints, or a step given by N and p.
 
     >>> import cdopt
     >>> stated = cdopt.ClassicCD(cdopt.bank.load("beam-uniform").step).parametrised()

@@ -1,4 +1,4 @@
-"""One rigid step after another on the same contacts: compiled once, solved for other rates."""
+"""Rigid steps on the same contacts: compiled once, solved repeatedly."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Prepared:
 
     Raises
     ------
-    InvalidInput : no formulation.
+    InvalidInput : not a formulation.
     Unsupported : another formulation, one with added constraints, a step known only by N and p,
         or a form so large that the parameter would cost more than it saves.
 
@@ -65,7 +65,7 @@ class Prepared:
         F_ext: Any = None,
         **settings: Any,
     ) -> StepSolution:
-        """The solution at other values, certified as always.
+        """The certified solution at other values.
 
         Parameters
         ----------

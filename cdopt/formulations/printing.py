@@ -1,4 +1,4 @@
-"""Problems as text and as LaTeX, written as the papers write them."""
+"""Problems as text and as LaTeX, in the notation of the papers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import cvxpy as cp
 
 
 class Term(NamedTuple):
-    """A term of an objective, or a constraint: how the paper writes it, and CVXPY's object."""
+    """A term of an objective, or a constraint: its text, and CVXPY's object."""
 
     text: str
     object: Any
@@ -50,8 +50,8 @@ class PrintedProblem(cp.Problem):  # type: ignore[misc]  # cvxpy has no types
     ) -> None:
         """Minimise the sum of the ``terms`` subject to ``conditions``, and constraints ``added``.
 
-        A condition without a constraint is the sign of a variable. The text has the added ones as
-        they were ``written``, in words.
+        A condition without a constraint is the sign of a variable. ``written`` is the text of added
+        constraints.
         """
         constraints = [c.object for c in conditions if c.object is not None]
         objective = sum((term.object for term in terms[1:]), terms[0].object)
@@ -93,7 +93,7 @@ def units(texts: Sequence[str]) -> list[str]:
 
 
 def raised(exponent: float) -> str:
-    """An exponent in small raised figures."""
+    """An exponent in superscript digits."""
     return f"{exponent:.4g}".translate(_SUPERSCRIPT)
 
 

@@ -1,11 +1,11 @@
 """Quasi-static equilibrium of elastic contacts: the variational integrator without inertia.
 
-The no-tension truss with gaps Φ that must close first::
+The no-tension truss with gaps Φ::
 
     minimise over u    Σ w(−Φ − B u) − F_appliedᵀ u
 
-over displacements u from a configuration linearised there: the limit in which inertia and damping
-are dropped from a step of De Klerk et al. (2021), section 2.
+over displacements u, with gaps linearised about a configuration. It is a step of De Klerk et al.
+(2021), section 2, without inertia and damping.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class QuasiStatic(NoTensionTruss):
     Parameters
     ----------
     B : (nc, nv) gap gradient. phi : (nc,) gaps Φ, m; negative is overlap.
-    applied : (nv,) load on the bodies, N and N·m: a weight W has −W upward. At rest it is −F̃,
-        opposite to the load that the contacts deliver.
+    applied : (nv,) external load on the bodies, N and N·m: −W upward for a weight W. In equilibrium
+        it is −F̃, where F̃ is the load of the contacts.
     stiffness : k, one number or (nc,), N/m^(p−1). power : p > 1, 2 Hooke, 5/2 Hertz.
     form : "potential", as above, or "complementary", its dual
         min Σ w*(f) + Φᵀf subject to Bᵀf = −F_applied, f ≥ 0.
     free_dofs : the free dofs, as indices or a mask; default all.
     prescribed_u : (nv,) displacement of the dofs that are not free, m; default zero.
     contact_ids : (nc,) names of the contacts.
-    dof_body : (nv,) the body of each dof; used to name bodies that are not supported.
+    dof_body : (nv,) the body of each dof, to name bodies that are not supported.
     two_sided : (nc,) mask, or indices, of elastic joints, which also pull where their gap opens:
         their forces are k|c|^(p−1) sign c, c = −(Φ + B u); by default none.
 

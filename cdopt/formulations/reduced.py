@@ -1,12 +1,12 @@
-"""Reduced trusses: equilibrium within the displacements u = u₀ + P ū.
+"""Reduced trusses: equilibrium among the displacements u = u₀ + P ū.
 
     minimise over ū    Σ ω w(−Φ − B u) + F̃ᵀ u    with    u = u₀ + P ū
 
 The quasicontinuum method (E. B. Tadmor, M. Ortiz and R. Phillips, Phil. Mag. A 73, 1996, for atoms)
 is the case in which P interpolates linearly between representative particles. De Klerk et al.
 (2021), sections 1 and 4, name it for granular media as the aim of their variational integrator.
-Weights ω of sampled contacts are a summation rule, here that of clusters (J. Knap and M. Ortiz, J.
-Mech. Phys. Solids 49, 2001); ω = 1 sums all, exactly. The representatives are refined where the
+Weights ω of sampled contacts define a summation rule, here that of clusters (J. Knap and M. Ortiz,
+J. Mech. Phys. Solids 49, 2001); ω = 1 is the exact sum. Representatives are added where the
 particles' motion is not affine.
 """
 
@@ -40,7 +40,7 @@ _ZERO = 1e-12  # smaller shape functions are zero
 class ReducedTruss(QuasiStatic):
     """A truss whose displacements are u = u₀ + P ū.
 
-    ``reduced`` explains the parameters, also ``weights``.
+    For the parameters and ``weights`` see ``reduced``.
 
     Attributes
     ----------
@@ -112,9 +112,9 @@ class ReducedTruss(QuasiStatic):
     def unbalanced_energy(self, solution: StepSolution) -> FloatArray:
         """Estimate of the error, by dof of the whole truss (nv,), J.
 
-        The energy that each body would gain if only it moved to balance its forces, ½ rᵀK⁻¹r with
-        its residual r = −F̃ + Bᵀf and its block K of the stiffness: large where the motion of the
-        bodies differs from the interpolated one (non-affine motion). With ``dof_body`` the blocks
+        The energy that each body would release if it alone moved to balance its forces, ½ rᵀK⁻¹r
+        with its residual r = −F̃ + Bᵀf and its block K of the stiffness. It is large where the true
+        motion differs from the interpolated one (non-affine motion). With ``dof_body`` the blocks
         are those of the bodies, otherwise single dofs.
         """
         data, law = self.truss.data, self.truss.data.elastic_law
@@ -146,11 +146,11 @@ def reduced(
     truss : a ``NoTensionTruss`` or ``QuasiStatic``.
     P : (nv, m), sparse or dense; ``Representatives.matrix`` makes it. Rows of prescribed dofs are
         zero.
-    weights : ω (nc,) ≥ 0, how many contacts each one represents; those with zero are left out.
-        Default one: all contacts, summed exactly. ``Representatives.clusters`` makes weights. The
-        difference between both sums of forces at u₀ acts as a constant load, so that a packing in
-        equilibrium there stays at rest (the ghost force correction of V. B. Shenoy and others, J.
-        Mech. Phys. Solids 47, 1999).
+    weights : ω (nc,) ≥ 0, the number of contacts that each one represents; zero leaves a contact
+        out. Default one: the exact sum. ``Representatives.clusters`` makes weights. The difference
+        between both sums of forces at u₀ acts as a constant load, so that a packing in equilibrium
+        there stays at rest (the ghost force correction of V. B. Shenoy and others, J. Mech. Phys.
+        Solids 47, 1999).
     offset : u₀ (nv,) on free dofs, m; default zero. Prescribed dofs keep their displacement.
     form : "potential" or "complementary".
 
@@ -263,7 +263,7 @@ class Representatives:
 
     @cached_property
     def element(self) -> IntArray:
-        """(n,) the simplex that each particle is in; the nearest one of those outside all."""
+        """(n,) the simplex of each particle; the nearest one if it is outside all."""
         simplex = self.mesh.find_simplex(self.x, tol=_INSIDE)
         outside = np.flatnonzero(simplex < 0)
         if outside.size:
@@ -317,10 +317,10 @@ class Representatives:
     def clusters(self, pairs: Any, radius: float) -> FloatArray:
         """Weights (nc,) of contacts, zero outside clusters around the representatives.
 
-        A representative's cluster are the particles within ``radius`` of it that are nearer to no
-        other one. Its weight is such that all shape functions have the right sum over the
-        particles; where a weight would be negative, all are those of the lumped system. A contact
-        has the mean weight of its particles.
+        The cluster of a representative consists of the particles within ``radius`` of it that are
+        not nearer to another one. Weights are such that all shape functions have the right sum over
+        the particles; if one would be negative, all are those of the lumped system. A contact has
+        the mean weight of its particles.
 
         Parameters
         ----------
@@ -362,7 +362,8 @@ class Representatives:
 
         Returns
         -------
-        With the particle next to the middle of each such element's longest edge added.
+        The representatives, and the particle nearest to the middle of the longest edge of each such
+        element.
 
         Raises
         ------

@@ -1,8 +1,8 @@
 """Faces of cones with moments: admissible forces of contacts that resist rotation, given a motion.
 
-The rows after the normal one are in groups, sliding and turning of the product cone, all of them of
-the elliptic one. A group whose rates are not zero has the force of its slip, in proportion to the
-normal force; another may have any within its limit.
+The rows after the normal one form groups: sliding and turning in the product cone, one group in the
+elliptic cone. If the rates of a group are not zero, they determine its force up to the normal force
+as a factor; otherwise its force may be any within its limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cdopt.problem.scales import step_scales
 
 @dataclass(frozen=True, eq=False)
 class RollingFaces(Faces):
-    """Faces of contacts with moments; ``status`` is RESTING where some group is free.
+    """Faces of contacts with moments; ``status`` is RESTING if some group is free.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class RollingFaces(Faces):
 
     @property
     def groups(self) -> list[slice]:
-        """The rows of each group, the normal row being the first of all."""
+        """The rows of each group; the normal row comes first."""
         return groups_of(self.widths)
 
     def nearest(self, cones: Cones, forces: FloatArray) -> FloatArray:
-        """(nc, d) N, forces on the faces near to ``forces`` (nc, d), those in ``cones`` first."""
+        """(nc, d) N, forces on the faces, near ``forces`` projected onto ``cones``."""
         result = cones.table(cones.project(np.asarray(forces).ravel()))
         for k, group in enumerate(self.groups):
             fixed = (result[:, :1] * self.ray)[:, group]
@@ -50,7 +50,7 @@ class RollingFaces(Faces):
 
 
 def groups_of(widths: tuple[int, ...]) -> list[slice]:
-    """The rows of groups of these ``widths``, the normal row being the first of all."""
+    """The rows of groups of these ``widths``; the normal row comes first."""
     ends = np.cumsum([1, *widths]).tolist()
     return [slice(a, b) for a, b in pairwise(ends)]
 
@@ -58,7 +58,7 @@ def groups_of(widths: tuple[int, ...]) -> list[slice]:
 def rolling_faces(
     data: ContactProblem, motion: FloatArray | None, f: FloatArray, tol: float
 ) -> RollingFaces:
-    """Faces of an answer, as in ``faces_of``; moments are scaled by arms of contacts."""
+    """Faces of an answer, as in ``faces_of``; moments are scaled by the lever arms of contacts."""
     cones, w, scales = data.cones, data.mobility, step_scales(data)
     local, rates = scales.local(motion, f), data.gap(motion, f)
     arm = np.broadcast_to(np.asarray(data.scales.lever), rates.shape)

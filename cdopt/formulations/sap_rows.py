@@ -4,18 +4,17 @@ SAP (Castro, Permenter & Han, IEEE Trans. Robotics 39, 2023) minimises over v
 
     ½ ‖v − v*‖²_A + ½ ‖P_F(−R⁻¹ (v_c − v̂))‖²_R,
 
-the associated law with the compliance R. Of a point contact with penetration δ, of stiffness k in
-series and relaxation times τ of both bodies added,
+the associated law with the compliance R. For a point contact with penetration δ, where k is the
+stiffness of both bodies in series and τ the sum of their relaxation times,
 
     v̂_n = δ/(h + τ),    R_n = max(β² w/(4π²), 1/(h k (h + τ))),    R_t = σ w,
 
 with σ = 1e-3, β the plant's near-rigid threshold, and the mean mobility w = ‖W_ii‖_F/3. μ is the
-harmonic mean 2 μ₁ μ₂/(μ₁ + μ₂). Three details affect the last digits; they were found by comparison
-with Drake's velocities:
+harmonic mean 2 μ₁ μ₂/(μ₁ + μ₂). Three details affect the last digits:
 
 - W_ii is estimated with the diagonal of A, not with A;
-- the contact point divides the line between the witness points by the stiffness of the bodies:
-  k_A/(k_A + k_B) of it is that of A;
+- the contact point divides the line between the witness points in the ratio of the stiffness of the
+  bodies: the part k_A/(k_A + k_B) belongs to A;
 - A = M + h D, with the damping D of the joints, and v* = v + h A⁻¹ k(q, v).
 """
 
@@ -85,7 +84,7 @@ def sap_rows(plant: Any, context: Any) -> tuple[ConeStep, FloatArray]:
 
 
 def _checked(plant: Any, context: Any) -> Any:
-    """Drake's multibody module, after checks that the step is one of contacts by SAP alone."""
+    """Drake's multibody module, after a check that SAP solves the step, with contacts only."""
     if not importlib.util.find_spec("pydrake"):
         raise Unsupported("a plant of Drake", f"drake is not installed: {EXTRA}")
     engine: Any = importlib.import_module("pydrake.multibody.plant")
@@ -148,7 +147,7 @@ def _forces(engine: Any, plant: Any, context: Any) -> FloatArray:
 
 
 def _refuse_near_limits(plant: Any, context: Any, v: FloatArray, free: FloatArray) -> None:
-    """Refuse a state in which SAP may add a constraint for the limit of a joint."""
+    """Raise an error if SAP may add a constraint for the limit of a joint."""
     reach = _WINDOW * float(plant.time_step()) * np.maximum(np.abs(v), np.abs(free))
     q = np.array(plant.GetPositions(context))
     for index in plant.GetJointIndices():
@@ -177,7 +176,7 @@ def _material(look: Any, geometry: Any) -> tuple[float, float, float]:
 def _jacobian(
     engine: Any, plant: Any, context: Any, look: Any, geometry: Any, point: FloatArray
 ) -> FloatArray:
-    """(3, nv) of the velocity of the point of the geometry's body that is at ``point``."""
+    """(3, nv) Jacobian of the velocity of the geometry's body at ``point``."""
     tree: Any = importlib.import_module("pydrake.multibody.tree")
     body, world = plant.GetBodyFromFrameId(look.GetFrameId(geometry)), plant.world_frame()
     local = plant.EvalBodyPoseInWorld(context, body).inverse().multiply(point)

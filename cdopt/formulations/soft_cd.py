@@ -1,4 +1,4 @@
-"""Soft contact dynamics: the associated law with a compliance R in every row, as engines solve it.
+"""Soft contact dynamics: the associated law with a compliance R in every row.
 
 With rates g = G v⁺ + b + R f and R ≻ 0 diagonal, the law is K ∋ f ⟂ g ∈ K*. Force form::
 
@@ -41,16 +41,16 @@ class SoftCD(Formulation):
     Parameters
     ----------
     step : a ContactStep, with friction or without, or a ``ConeStep`` with rows of any cones.
-    compliance : R, m/(s·N), positive: one number or (rows,); tangential rows of a contact whose
-        cone is round have the same.
+    compliance : R, m/(s·N), positive: one number or (rows,); the tangential rows of a contact with
+        a circular cone must have the same value.
     bias : b (rows,), m/s; by default that of the step.
     form : "force" or "velocity".
 
     Attributes
     ----------
     compliance : R (rows,); rows of joints of finite stiffness k come last, with R = 1/(k Δt).
-    own_bias : whether b was given, and is not that of the step.
-    order : (rows,) the place of each row of the engine among the rows; None without an engine.
+    own_bias : whether ``bias`` was given.
+    order : (rows,) the index here of each row of the engine; None without an engine.
 
     Raises
     ------
@@ -117,8 +117,8 @@ class SoftCD(Formulation):
     def from_sap(cls, plant: Any, context: Any, form: str = "force") -> SoftCD:
         """The step of Drake's SAP solver of a plant in the state of its context.
 
-        The contacts are the rows. Their compliance is SAP's, including its near-rigid
-        regularisation: the plant's threshold sets the least compliance.
+        The rows are those of the contacts. Their compliance is SAP's, including its near-rigid
+        regularisation: the threshold of the plant sets the smallest compliance.
 
         Parameters
         ----------
@@ -138,11 +138,11 @@ class SoftCD(Formulation):
     # --- answers in the engine's words ---------------------------------------------------
 
     def row_forces(self, solution: StepSolution) -> FloatArray:
-        """The forces of all rows (rows,), N or N·m, in the engine's order where there is one.
+        """The forces of all rows (rows,), N or N·m, in the engine's order if there is an engine.
 
         Raises
         ------
-        InvalidInput : the solution has no forces, or those of another problem.
+        InvalidInput : the solution has no forces, or forces of another problem.
         """
         forces = self._iterate("solution", solution)[1]
         return read_only(forces.copy() if self.order is None else forces[self.order])
@@ -152,7 +152,7 @@ class SoftCD(Formulation):
 
         Raises
         ------
-        InvalidInput : the solution has no motion, or that of another problem.
+        InvalidInput : the solution has no motion, or the motion of another problem.
         """
         motion, start = self._iterate("solution", solution)[0], self.data.start
         return read_only((motion - np.asarray(start)) / self.data.dt)
@@ -171,7 +171,7 @@ class SoftCD(Formulation):
     def stiffer(self, factor: float) -> SoftCD:
         """The same step with the compliance divided by a positive ``factor``.
 
-        The bias is unchanged, so that only the effect of softness on forces changes.
+        The bias does not change, so that only the effect of softness on the forces changes.
         """
         factor = checks.positive("factor", factor)
         other = copy.copy(self)
@@ -188,12 +188,12 @@ class SoftCD(Formulation):
 
         Parameters
         ----------
-        softness : (n,) factors of the compliance, positive and falling.
-        backend : that solves each step, as in ``solve``.
+        softness : (n,) factors of the compliance, positive and decreasing.
+        backend : of each solve, as in ``solve``.
 
         Raises
         ------
-        InvalidInput : fewer than two factors, or factors that do not fall.
+        InvalidInput : fewer than two factors, or factors that do not decrease.
         SolveFailed : a step could not be solved.
         """
         values = checks.vector("softness", softness, None)
@@ -218,12 +218,12 @@ class SoftCD(Formulation):
 
 @dataclass(frozen=True, eq=False)
 class StiffnessSweep(Frozen):
-    """Forces of one step at less and less softness.
+    """Forces of one step at decreasing softness.
 
     Attributes
     ----------
     softness : (n,) factors of the compliance.
-    forces : (n, rows) N or N·m, in the engine's order where there is one.
+    forces : (n, rows) N or N·m, in the engine's order if there is an engine.
     v_next : (n, nv) m/s, velocities at the end of the step.
     """
 
@@ -233,22 +233,22 @@ class StiffnessSweep(Frozen):
 
     @property
     def limit(self) -> FloatArray:
-        """(rows,) N, the forces at no softness, by the line through the last two."""
+        """(rows,) N, the forces without softness, extrapolated linearly from the last two."""
         (a, b), (f, g) = self.softness[-2:], self.forces[-2:]
         return read_only(g - (f - g) * b / (a - b))
 
     @property
     def hidden(self) -> FloatArray:
-        """(rows,) N, what the softness of the first step hides: its forces less the limit."""
+        """(rows,) N, the forces at the first softness minus the limit."""
         return read_only(self.forces[0] - self.limit)
 
     @property
     def changes(self) -> FloatArray:
-        """(n − 1, rows) N, by how much each force changes from one softness to the next."""
+        """(n − 1, rows) N, the change of each force from one softness to the next."""
         return read_only(np.diff(self.forces, axis=0))
 
     def __str__(self) -> str:
-        """A row for each of up to ``_SHOWN`` forces, those of which softness hides most."""
+        """A row for each of up to ``_SHOWN`` forces, those that softness changes most."""
         order = np.argsort(-np.abs(self.hidden), kind="stable")[:_SHOWN]
         shown = np.sort(order)
         headings = [*(f"{x:g} R" for x in self.softness.tolist()), "R → 0", "hidden"]

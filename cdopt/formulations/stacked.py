@@ -1,4 +1,4 @@
-"""The solution of steps side by side, cut into one solution a step."""
+"""The solution of stacked steps, split into one solution for each step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Judged = tuple[ContactProblem, FloatArray | None, FloatArray]
 
 
 def of_bodies(bodies: ContactProblem, fields: Mapping[str, Any]) -> Judged:
-    """The data of a step with joints, of all ``bodies``, and the motion and forces of its rows."""
+    """Data, motion and forces of a step with joints in the coordinates of all ``bodies``."""
     tables = (fields.get(name) for name in ("f_t", "f_r"))
     rows = [fields["f"][:, None], *(table for table in tables if table is not None)]
     forces = np.concatenate([np.hstack(rows).ravel(), fields["joint_forces"]])
@@ -35,7 +35,7 @@ def of_bodies(bodies: ContactProblem, fields: Mapping[str, Any]) -> Judged:
 def split_steps(posed: Any, whole: StepSolution, stack: Stack, tol: float) -> list[StepSolution]:
     """The solution of each step of a ``stack``, certified with its own data at ``tol``.
 
-    ``posed`` is the formulation of the step that they are in, ``whole`` its solution.
+    ``posed`` is the formulation of the stacked step, ``whole`` its solution.
     """
     iterate, joints = whole.iterate, posed.joints
     if iterate is None:
@@ -72,7 +72,7 @@ def split(
     ----------
     fields : arrays of the whole by name. owners : the step of each entry of "dual", and of the
         "rows" of forces and the "motion" of the iterate.
-    each : of each step its ``certificates`` and ``objective``, and what else it has by itself.
+    each : for each step its ``certificates``, ``objective`` and other separate fields.
     """
     owner = {**dict.fromkeys(_OF_CONTACTS, stack.contact), **dict.fromkeys(_OF_DOFS, stack.dof)}
     owner |= {"joint_forces": stack.joint, **owners}
@@ -103,7 +103,7 @@ _ALWAYS = ("f", "v_next", "u", "gap", "dual")  # arrays that every solution has,
 
 
 def joined(solutions: Sequence[StepSolution]) -> StepSolution:
-    """The solution of steps side by side, from one of each; its certificates are the worst."""
+    """The solution of stacked steps, joined from theirs; its certificates are the worst."""
     first = solutions[0]
     arrays = dict[str, Any]()
     for name in (*_OF_CONTACTS, *_OF_DOFS, "joint_forces"):

@@ -1,12 +1,12 @@
-"""The program that a formulation states, as plain matrices, and answers to it back in newtons.
+"""The optimisation problem of a formulation as matrices, and its answers in newtons.
 
     min ½ xᵀPx + qᵀx + constant    with l ≤ A x ≤ u,  lb ≤ x ≤ ub,  G x + h ∈ second-order cones
 
-Solvers see it in units of the problem's scales. In physical units an unknown that is a force is in
-N, a change of motion in m/s and rad/s (m of a static network), an overlap in m, and the objective
-in J, or N m/s of a step in forms in forces. Rows stay in units of the scales, and so do unknowns
-that CVXPY added. Independent parts count in one unit. Tolerances that are absolute mean something
-in units of the scales only.
+By default unknowns are in units of the problem's scales. In physical units forces are in N, changes
+of motion in m/s and rad/s (m in a static network), overlaps in m, and the objective is in J, or N
+m/s for a step in force form. Rows, and unknowns that CVXPY added, remain in units of the scales.
+All independent parts have the same unit. Absolute tolerances are meaningful only in units of the
+scales.
 """
 
 from __future__ import annotations
@@ -34,21 +34,20 @@ _NONE = np.zeros(0, dtype=np.intp)
 
 @dataclass(frozen=True, eq=False)
 class StatedProgram(Frozen):
-    """A program as plain matrices, and the places of forces and motions in its unknowns.
+    """A program as matrices, and the indices of forces and motions among its unknowns.
 
     Attributes
     ----------
     P : (n, n) symmetric, zero where the objective is linear. q : (n,). constant : of the objective.
-    A, l, u : (m, n), (m,) and (m,): l ≤ A x ≤ u, equalities first; infinite where there is no side.
+    A, l, u : (m, n), (m,) and (m,): l ≤ A x ≤ u, equalities first; infinite without a bound.
     lb, ub : (n,) bounds of the unknowns.
-    G, h, cones : (k, n), (k,) and the cones' sizes, in turn: the first entry of G x + h of each
-        is at least the norm of the others.
-    force_place, force_unit : (rows,) of each force f its unknown, and N a unit:
-        f = force_unit x[force_place]; without entries in forms in motions, where they are
-        multipliers.
+    G, h, cones : (k, n), (k,) and the sizes of consecutive cones: in each, the first entry of G x +
+        h is at least the norm of the others.
+    force_place, force_unit : (rows,) index and unit (N) of each force, f = force_unit
+        x[force_place]; empty in forms in motions, where forces are multipliers.
     motion_place, motion_unit, motion_dof, rest : v⁺ (nv,), or u of a static network, is ``rest``
-        and, on the dofs motion_dof, motion_unit x[motion_place] more.
-    objective_unit : J, or N m/s, a unit of the objective.
+        plus motion_unit x[motion_place] on the dofs motion_dof.
+    objective_unit : unit of the objective, in J or N m/s.
     name : of the formulation. physical : whether units are physical.
     """
 
@@ -94,11 +93,11 @@ class Layout:
 
     Attributes
     ----------
-    statement, compiled : what was compiled, by CVXPY as for SCS.
-    rows : of linear ones that stay rows. bounds : of those that are bounds of one unknown.
-    cones : of second-order cones.
-    unit : (n,) N, m/s, rad/s or m a unit; ones where there is none.
-    energy : J or N m/s, a unit of the objective.
+    statement, compiled : the statement, and its compilation by CVXPY for SCS.
+    rows : linear constraints that remain rows. bounds : those that are bounds of one unknown. cones
+        : of second-order cones.
+    unit : (n,) unit of each unknown in N, m/s, rad/s or m; one if it has none.
+    energy : unit of the objective, in J or N m/s.
     """
 
     statement: Statement
@@ -111,7 +110,7 @@ class Layout:
 
     @classmethod
     def of(cls, statement: Statement, linear: bool, name: str) -> Layout:
-        """The layout of a statement; ``linear`` has cones in the place of a quadratic objective."""
+        """The layout of a statement; ``linear`` replaces a quadratic objective by cones."""
         settings = {"use_quad_obj": False} if linear else {}
         compiled = compiled_for(statement.problem, "scs", settings)
         dims, A = compiled.data["dims"], compiled.A
@@ -200,7 +199,7 @@ class Layout:
 
 
 class Stated(Protocol):
-    """What has a statement: a formulation."""
+    """An object with a statement, such as a formulation."""
 
     @property
     def name(self) -> str:
@@ -215,7 +214,7 @@ AnyStated = TypeVar("AnyStated", bound=Stated)
 
 
 def in_one_unit(formulation: AnyStated) -> AnyStated:
-    """The formulation with one unit of energy for all its parts."""
+    """The formulation with the same unit of energy for all parts."""
     other = copy.copy(formulation)
     statement = formulation.statement.extended(formulation.statement.addition)
     vars(other)["statement"] = statement
@@ -229,7 +228,7 @@ def stated_program(
 
     Parameters
     ----------
-    physical : in N, m/s and J. linear : with cones in the place of a quadratic objective.
+    physical : in N, m/s and J. linear : replace a quadratic objective by cones.
 
     Raises
     ------

@@ -65,14 +65,14 @@ def can_vary(data: ContactProblem, in_forces: bool) -> bool:
 class Statement(ABC):
     """The variables of one form, the problem stated on them, and how to read and write them.
 
-    CVXPY takes no variable of size zero. Where there is no contact, one that carries nothing is
-    added to the variables; where no dof of a static network is used, one that nothing acts on. The
-    ``weight`` (parts,) is the factor of each part's share of the objective: independent parts share
-    no variable, so each may count in its own units. ``shift`` (nc,) is added to the normal rates.
+    CVXPY does not accept variables of size zero. Without contacts, one without a force is added; if
+    no dof of a static network is used, one without a load. The ``weight`` (parts,) multiplies each
+    part's share of the objective: independent parts share no variable, so that each may have
+    separate units. ``shift`` (nc,) is added to the normal rates.
 
-    Where it is ``varying``, the rates of the free motion are a CVXPY parameter: the problem is
-    compiled once and serves all statements that ``with_rates`` makes of this one. With ``stated``
-    data these are its parameters.
+    If it is ``varying``, the rates of the free motion are a CVXPY parameter: the problem is
+    compiled once for all statements that ``with_rates`` derives. ``stated`` data are its
+    parameters.
     """
 
     w: cp.Variable  # the motion; in forces of steps with matrices alone
@@ -155,7 +155,7 @@ class Statement(ABC):
     @property
     @abstractmethod
     def own(self) -> dict[str, cp.Variable]:
-        """By "forces" or "motion" the variables that added expressions may use."""
+        """The variables that added expressions may use, named "forces" and "motion"."""
 
     @property
     def unit(self) -> float:
@@ -168,7 +168,7 @@ class Statement(ABC):
         return []
 
     def physical_units(self) -> list[tuple[cp.Variable, FloatArray]]:
-        """The variables that are forces, motions or overlaps, and N, m/s or m a unit of each."""
+        """The variables that are forces, motions or overlaps, with their units in N, m/s or m."""
         units = []
         for name, variable in self.own.items():
             if name == "motion" and self.dofs:
@@ -180,7 +180,7 @@ class Statement(ABC):
     def extended(self, addition: Addition) -> Self:
         """The same statement on the same variables, with added constraints and objectives.
 
-        They may couple parts: one unit of energy for all.
+        They may couple parts, so that all parts have the same unit of energy.
         """
         other, energy = copy.copy(self), self.data.part_energy
         other.weight = energy / (float(energy.max(initial=0.0)) or 1.0)
@@ -255,8 +255,8 @@ class Statement(ABC):
 
         Returns
         -------
-        The bound, its proof (the rates (rows,) of a form in forces, the forces (rows,) of one in
-        motions), and by how much the proof misses its own conditions, relative.
+        The bound, its proof (rates (rows,) for a form in forces, forces (rows,) for one in
+        motions), and the relative error of the proof.
         """
 
     # --- common to both ----------------------------------------------------------------
@@ -272,7 +272,7 @@ class Statement(ABC):
         return p
 
     def _free_rates(self, name: str) -> cp.Expression:
-        """``_given_rates`` as a constant, or as a parameter where they vary."""
+        """``_given_rates`` as a constant, or as a parameter if they vary."""
         if self.stated is not None:
             return self.stated.rates
         value = self._given_rates()
@@ -334,7 +334,7 @@ class Statement(ABC):
 
 
 def _with_a_contact(problem: ScaledProblem) -> ScaledProblem:
-    """The problem without contacts, with one that carries nothing."""
+    """The problem without contacts, with a contact that carries no force."""
     N = None if problem.N is None else sp.csr_array(np.eye(1))
     law = None if problem.compliance is None else PowerLaw(np.ones(1), HOOKE)
     B = sp.csr_array((1, problem.B.shape[1]))
@@ -348,8 +348,8 @@ def _with_a_contact(problem: ScaledProblem) -> ScaledProblem:
 class InForces(Statement):
     """Variables f ∈ K, and w = v⁺ − v* of a step with matrices, so that N is never formed.
 
-    With N alone and cones, fᵀN f has a copy r of f, so that solvers scale it and the cones apart:
-    the natural map of Clarabel's answers to 28 problems of Siconos is 1.3 times less in the mean.
+    With N alone and cones, fᵀN f has a copy r of f, so that solvers scale it and the cones
+    separately, which makes answers of Clarabel slightly more accurate.
     """
 
     def _declare(self) -> None:

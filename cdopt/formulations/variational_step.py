@@ -16,9 +16,9 @@ whose dual is, with A = M + (h/2)C::
     minimise over f ≥ 0    ½ fᵀN_αf + p_αᵀf + (1/(αh)) Σ w*(f)
     N_α = h(1−α) B A⁻¹Bᵀ,  p_α = g₀/(αh) + B A⁻¹b
 
-This is compliant contact dynamics in the mean velocity v̄ = Δq/h, of bodies of mass (α/(1−α)) A over
-a time αh, with the physical forces f. Two-sided contacts (bonds), f = −k(g₀ + αBΔq) of both signs,
-add h²α(1−α)BᵀkB to A and −h(1−α)Bᵀk g₀ to b. With α = 0 forces are explicit and Ψ quadratic.
+This is compliant contact dynamics with the mean velocity v̄ = Δq/h, the mass matrix (α/(1−α)) A,
+the time step αh and the physical forces f. Two-sided contacts (bonds), f = −k(g₀ + αBΔq) of both
+signs, add h²α(1−α)BᵀkB to A and −h(1−α)Bᵀk g₀ to b. With α = 0 forces are explicit and Ψ quadratic.
 """
 
 from __future__ import annotations
@@ -156,17 +156,17 @@ class VariationalStep(ElasticStep):
     Parameters
     ----------
     step : M, B, F_ext, dt = h, and ``phi`` = g₀, the gaps at q of a step linearised there. One
-        linearised again at q̂_α has B taken there and g₀ = Φ(q̂_α) − αB(q̂ − q). ``stiffness`` is
-        k itself, N/m^(p−1); ``gap_rate`` adds αh gap_rate to g₀. ``v`` is not read.
+        linearised again at q̂_α has B taken there and g₀ = Φ(q̂_α) − αB(q̂ − q). ``stiffness`` is k
+        itself, N/m^(p−1); ``gap_rate`` adds αh gap_rate to g₀. ``v`` is ignored.
     mom : (nv,) generalised momentum at the start, kg m/s and kg m²/s.
-    alpha : α in [0, 1), where in the step forces are taken; ½ is of second order.
+    alpha : α in [0, 1), the point of the step at which forces are evaluated; ½ is of second order.
     power : p > 1 of the contact energy: 2 Hooke, 5/2 Hertz; by default that of the step.
     damping_matrix : C (nv, nv) at q_α, symmetric positive semidefinite, N s/m and N m s.
     damping : "forced", Q⁻ and Q⁺, of second order; or "paper", Q⁻ and Qᵖ, of first; or a
         ``StepDamping``, where C changes in the step or walls move, and then no damping_matrix.
-    two_sided : (nc,) bool, contacts that also pull: linear, k in N/m whatever the power.
-    form : "velocity" for the primal, easier for solvers if steps are short; "force" for
-        the dual, not available with sliders.
+    two_sided : (nc,) bool, contacts that also pull: linear springs, k in N/m for any power.
+    form : "velocity" for the primal, easier to solve in short steps; "force" for the dual, not
+        available with sliders.
     sliders : friction with the normal force of a predicted state, ``cdopt.formulations.Sliders``
         with a cap of zero on two-sided contacts; α must not be zero.
 
@@ -185,7 +185,7 @@ class VariationalStep(ElasticStep):
 
     Notes
     -----
-    De Klerk et al. (2021), (29)–(31) corrected. A solution has, in the order of the step,
+    De Klerk et al. (2021), (29)–(31) corrected. A solution has
 
     - ``f`` (nc,) N, forces at q_α, those of two-sided contacts of both signs;
     - ``u`` = Δq (nv,) m; ``mom`` = mom⁺ (nv,) kg m/s, the sum of all impulses of the step, so that
@@ -281,7 +281,7 @@ class VariationalStep(ElasticStep):
     # --- the problem as compliant contact dynamics -------------------------------------
 
     def _compliant(self) -> ContactStep:
-        """The step in v̄ = Δq/h whose forces are the unknown ones: mass (α/(1−α)) A, time αh."""
+        """The equivalent elastic step in v̄ = Δq/h: mass (α/(1−α)) A, time step αh."""
         h, alpha, step, B = self.step.dt, self.alpha, self.step, self.step.B
         A = self.step.M + (0.5 * h) * self.damping.matrix
         b = self._impulse()
@@ -345,7 +345,7 @@ class VariationalStep(ElasticStep):
     def potential(self, u: Any) -> float:
         """Ψ(Δq) in J s², for u = Δq (nv,) in m.
 
-        With α = 0, where it has no limit, Ψ less its value at Δq = 0.
+        With α = 0, where Ψ has no limit, it is Ψ minus its value at Δq = 0.
 
         Raises
         ------
@@ -364,7 +364,7 @@ class VariationalStep(ElasticStep):
         return float(moved + h * h * (1.0 - alpha) / alpha * stored.sum())
 
     def residual(self, u: Any) -> FloatArray:
-        """R(Δq) = −∇Ψ/h (nv,) in kg m/s, for u = Δq (nv,) in m; zero at the answer.
+        """R(Δq) = −∇Ψ/h (nv,) in kg m/s, for u = Δq (nv,) in m; zero at the solution.
 
         Of a step with rigid joints it is −h(1−α) Jᵀ times their reactions there.
 
@@ -427,10 +427,10 @@ class VariationalStep(ElasticStep):
     def certify(self, iterate: Iterate, tol: float = TOLERANCE) -> Certificate:
         """The certificate of an ``iterate`` at ``tol``; of bonds with a residual of their law.
 
-        Forces of bonds follow from the motion and are stiff: the effect of its round-off,
-        k ε (|g₀| + α |B||Δq|) over the local load, is the resolution of ``law of bonds``. Its value
-        is zero by construction. The local load of a bond is its force, or that of the momenta and
-        loads of its bodies if that is larger.
+        Forces of bonds follow from the motion, so that the residual ``law of bonds`` is zero. Its
+        resolution is the effect of round-off of the motion, k ε (|g₀| + α |B||Δq|), divided by the
+        local load of the bond: its force, or that of the momenta and loads of its bodies if that is
+        larger.
         """
         certificate = super().certify(iterate, tol)
         bonds = np.flatnonzero(self.two_sided)

@@ -1,11 +1,11 @@
 """Other codes: files of contact problems, models, and solvers.
 
 ``fclib`` reads and writes the HDF5 files of FCLib, the collection of frictional contact problems;
-``exports`` writes the program of a formulation for other solvers; ``quadratic_programs`` reads and
-writes QPS files; ``contact_lists`` reads contacts with their forces from LAMMPS, LIGGGHTS and YADE;
-``mujoco`` takes the present contacts of a MuJoCo model, ``pinocchio`` frames of a Pinocchio
-model, ``pinocchio_admm`` calls its solver; ``siconos`` calls Siconos' solvers; ``petsc`` solves
-trusses on several processes.
+``exports`` writes the optimisation problem of a formulation for other solvers;
+``quadratic_programs`` reads and writes QPS files; ``contact_lists`` reads contacts with their
+forces from LAMMPS, LIGGGHTS and YADE; ``mujoco`` and ``pinocchio`` make contact steps from models
+of these programs; ``pinocchio_admm`` and ``siconos`` call their solvers; ``petsc`` solves trusses
+on several processes.
 """
 
 from cdopt.interop import (

@@ -1,9 +1,9 @@
 """Contact lists of discrete-element codes, with their forces: LAMMPS, LIGGGHTS, YADE, plain tables.
 
-Two tables: the contacts, and the bodies. Each is a ``dump local`` or ``dump custom`` of LAMMPS or
-LIGGGHTS, whose last moment is read, or a text with the names of its columns in the first line.
-Columns are identified by their names. If names have no meaning, such as ``c_2[7]``, state
-the meanings in the order of the columns, ``columns="x1 y1 z1 x2 y2 z2 id1 id2 …"``.
+There are two tables, contacts and bodies. Each is a ``dump local`` or ``dump custom`` of LAMMPS or
+LIGGGHTS, of which the last time step is read, or a text file with column names in the first line.
+Columns are identified by their names. For names such as ``c_2[7]``, state what the columns contain,
+in their order, ``columns="x1 y1 z1 x2 y2 z2 id1 id2 …"``.
 
 | columns of contacts | meaning |
 |---|---|
@@ -16,9 +16,9 @@ the meanings in the order of the columns, ``columns="x1 y1 z1 x2 y2 z2 id1 id2 �
 Bodies have id, x, y, z, and radius, mass or both; moments of inertia are those of spheres, or ixx,
 iyy, izz. In the plane there are no z columns.
 
-Codes differ in which body the force acts on. Contacts push, so that the sign is chosen for
-which the sum of all normal forces is positive. Normals from body 2 to 1 are recognised by the
-centres, and reversed.
+Codes differ in the body on which the listed force acts. Since contacts push, the sign is chosen so
+that the sum of all normal forces is positive. Normals from body 2 to 1 are detected by comparison
+with the centres, and reversed.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class ContactList(Frozen):
     Attributes
     ----------
     step : the bodies at rest, all contacts touching, with friction.
-    f, f_t : (nc,) and (nc, d − 1) N, the forces in the list, along the step's normals and tangents.
-    ids : (nb,) of the bodies in the table, by their numbers in the step.
-    turned : whether the list has the forces on the first body, so that their sign was changed.
+    f, f_t : (nc,) and (nc, d − 1) N, the listed forces along the step's normals and tangents.
+    ids : (nb,) id in the table of each body of the step.
+    turned : whether the sign of the forces was changed, because they act on the first body.
     normals_turned : number of normals from body 2 to 1, which were reversed.
     """
 
@@ -91,21 +91,21 @@ def read(
 ) -> ContactList:
     """A contact list with its forces, for ``cdopt.audit(listed.step, listed.f, listed.f_t)``.
 
-    Names of bodies are their ids in the file, names of contacts both ids, "7–12" or "7–wall −1".
+    Bodies are named by their ids in the file, contacts by both ids, "7–12" or "7–wall −1".
 
     Parameters
     ----------
     contacts, bodies : the two tables.
     friction : μ, where the contacts have no column mu.
-    columns, body_columns : names of the columns in their order, where the file names none;
-        other names are left out.
+    columns, body_columns : names of the columns in their order, if the file has none; columns with
+        other names are ignored.
     gravity : (dim,) m/s², for the weights; by default 9.81 m/s² against the last axis.
     density : kg/m³ of spheres without a mass; of discs in the plane per metre of depth.
     fixed : ids of bodies that do not move.
 
     Raises
     ------
-    InvalidInput : a file that is no such table, missing columns, or a bad argument.
+    InvalidInput : a file that is not such a table, missing columns, or a bad argument.
     """
     table = _table(contacts, columns, ("id1", "id2"))
     about = _table(bodies, body_columns, ("id", "x", "y"))
@@ -141,16 +141,16 @@ def read(
 
 
 def read_forces(path: str | Path, step: Step) -> tuple[FloatArray, FloatArray | None]:
-    """Normal forces (nc,), and tangential ones (nc, d − 1) or None, of a file alone.
+    """Normal forces (nc,) and tangential ones (nc, d − 1), or None, from one file.
 
     Parameters
     ----------
-    path : a solution that ``StepSolution.save`` wrote (.npz), or a text with a line of numbers for
-        each contact of the step, the normal force and then the tangential ones, N.
+    path : a solution saved by ``StepSolution.save`` (.npz), or a text file with one line for each
+        contact of the step: the normal force, then the tangential ones, N.
 
     Raises
     ------
-    InvalidInput : neither, or forces of other contacts.
+    InvalidInput : another file, or forces of other contacts.
     """
     place = checks.path("path", path)
     checks.instance("step", step, Step)
@@ -226,7 +226,7 @@ def _table(
 
 
 def _last_moment(lines: list[str]) -> tuple[list[str], list[str]]:
-    """Names and rows of the last moment in a dump of LAMMPS or LIGGGHTS."""
+    """Names and rows of the last time step in a dump of LAMMPS or LIGGGHTS."""
     kinds = ("ITEM: ENTRIES", "ITEM: ATOMS")
     heads = [k for k, line in enumerate(lines) if line.startswith(kinds)]
     if not heads:
@@ -237,7 +237,7 @@ def _last_moment(lines: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _plain(lines: list[str]) -> tuple[list[str], list[str]]:
-    """Names and rows of a text whose first line has the names, after # or not; commas may part."""
+    """Names and rows of a text with names in the first line, separated by spaces or commas."""
     rows = [line.replace(",", " ") for line in lines if line.strip()]
     if not rows:
         raise InvalidInput("path", "an empty file", "a line of names, and lines of numbers")

@@ -1,4 +1,4 @@
-"""The program of a formulation as a file for other solvers, and their answers in newtons.
+"""The optimisation problem of a formulation as a file for other solvers.
 
 =============== ==================================================================================
 ``.mps, .qps`` quadratic programs, bounds as bounds; HiGHS and most solvers read them
@@ -8,7 +8,7 @@
 ``.mat``       the same names for MATLAB and Octave, with its sparse matrices
 =============== ==================================================================================
 
-``formulation.from_vector(x, y)`` makes a certified solution of an answer.
+``formulation.from_vector(x, y)`` converts an answer to a certified solution.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ SUFFIXES = (*quadratic_programs.SUFFIXES, ".cbf", ".npz", ".mat")
 
 
 def write(path: str | Path, formulation: Formulation, *, physical: bool = False) -> StatedProgram:
-    """Write the program of a formulation; the ending is the format. Returns what was written.
+    """Write the problem of a formulation, in the format of the ending; returns what was written.
 
-    ``physical``: in N, m/s or m, and J or N m/s, in place of units of the problem's scales.
+    ``physical``: in N, m/s or m, and J or N m/s, instead of units of the problem's scales.
     """
     target = checks.path("path", path)
     checks.instance("formulation", formulation, Formulation)

@@ -8,20 +8,20 @@ its contacts, the normal component first in each contact's block of ``spacedim``
 
 Files with rolling friction have the rows of moments as well, ``spacedim`` 5 in space, n, t₁, t₂,
 r₁, r₂, or 3 in the plane, and the coefficients ``mu_r`` in m; the cone is the product cone. They
-are ``fclib_global_rolling`` of fclib.h, and ``fclib_local_rolling``, which is the same by W and q
-and which fclib.h does not have.
+are ``fclib_global_rolling`` of fclib.h, and ``fclib_local_rolling``, the same by W and q, which
+fclib.h does not define.
 
 ``FclibProblem.frictional_step`` is the stored problem, for ``FrictionalCD``; ``step`` has only its
-normal rows, for the frictionless formulations. With a time step of one, forces are impulses: N = W
-and p = q of a local problem; B = Hᵀ, Φ = w, F_ext = f and v = 0 of a global one, so that v* = M⁻¹f,
-and joints with J = Gᵀ and rate b.
+normal rows, for frictionless formulations. With a time step of one, forces are impulses: N = W and
+p = q of a local problem; B = Hᵀ, Φ = w, F_ext = f and v = 0 of a global one, so that v* = M⁻¹f, and
+joints with J = Gᵀ and rate b.
 
-Published files deviate in four points. Triplets have columns in ``p`` and rows in ``i``, unlike
-fclib.h. ``/solution/r`` is all zeros, a placeholder: neither it nor ``/guesses`` is
-read. Some W are unsymmetric by 1e-3, some M by 1e-7: up to 1e-2 they are made symmetric, and
-``symmetrised`` is by how much. Contact stiffness is not stored; the default is one.
+Published files differ in four points. Triplets have columns in ``p`` and rows in ``i``, unlike
+fclib.h. ``/solution/r`` is a placeholder of zeros; neither it nor ``/guesses`` is read. Some W are
+unsymmetric by 1e-3, some M by 1e-7: up to 1e-2 they are replaced by their symmetric part, and
+``symmetrised`` is the asymmetry. Contact stiffness is not stored; the default is one.
 
-``write`` writes what was read back without loss. A ContactStep is written in impulses and with a
+``write`` writes a file that was read without loss. A ContactStep is written in impulses and with a
 time step of one; without friction its coefficients are zero and its tangential rows empty:
 
 - with matrices (global): M as it is, H the columns of Bᵀ, f = M v + Δt F_ext, w the bias
@@ -96,8 +96,8 @@ class FclibProblem:
     kind : "local" (N and p) or "global" (M and B).
     spacedim : components of each contact, 2 or 3, the normal one first; with rolling 3 or 5.
     mu : (nc,) friction coefficients.
-    symmetrised : largest |W − Wᵀ| relative to the largest |W|, which was averaged away; of M in
-        a global problem.
+    symmetrised : largest |W − Wᵀ| of the file, relative to the largest |W|; of M in a global
+        problem.
     W, q : (m, m) 1/kg and (m,) m/s of a local problem with all its m = nc · spacedim rows, as
         stored; otherwise None.
     H, w : (nv, m) and (m,) m/s of a global problem.
@@ -143,7 +143,7 @@ class FclibProblem:
 
         Raises
         ------
-        InvalidInput : all rows of W are no positive semidefinite matrix, up to 1e-6.
+        InvalidInput : W is not positive semidefinite, up to 1e-6.
         """
         d, k, moments = self.spacedim, self.step.stiffness, 0
         more: dict[str, Any] = {}
@@ -174,13 +174,13 @@ def read(path: str | Path, stiffness: Any = 1.0) -> FclibProblem:
     Parameters
     ----------
     path : the HDF5 file.
-    stiffness : relative contact stiffness k̃, one number or (nc,), positive: no file stores it.
+    stiffness : relative contact stiffness k̃, one number or (nc,), positive; files do not store it.
 
     Raises
     ------
-    InvalidInput : of "path", when the file is missing, damaged, not of this format or beyond its
-        limits; when it is local and has equality constraints (V and R), which a DelassusStep has
-        not; or when W or M is not what it should be. Of "stiffness", when that is.
+    InvalidInput : for "path", if the file is missing, damaged, of another format or too large; if
+        it is local and has equality constraints (V and R), which a DelassusStep does not support;
+        or if W or M is invalid. For "stiffness", if it is invalid.
     """
     arrays = read_arrays(checks.path("path", path), _EXPECTED)
     try:
@@ -240,7 +240,7 @@ def _global(arrays: _Arrays, root: str, spacedim: int, stiffness: Any) -> dict[s
 
 
 def _joints(arrays: _Arrays, root: str, nv: int) -> Joints | None:
-    """J = Gᵀ and the rate b of a global problem; None where there are none of them."""
+    """J = Gᵀ and the rate b of a global problem; None without joints."""
     name = f"{root}/G"
     if (many := _columns(arrays, name)) == 0:
         return None
@@ -249,7 +249,7 @@ def _joints(arrays: _Arrays, root: str, nv: int) -> Joints | None:
 
 
 def _columns(arrays: _Arrays, name: str) -> int:
-    """Number of columns of a matrix, zero where the file has none of this name."""
+    """Number of columns of a matrix; zero if the file does not have it."""
     present = any(key == name or key.startswith(f"{name}/") for key in arrays)
     return _integer(arrays, f"{name}/n", 0, _LARGEST) if present else 0
 
@@ -268,7 +268,7 @@ def _vectors(
 
 
 def _refuse_equalities(arrays: _Arrays, root: str, names: tuple[str, ...]) -> None:
-    """Refuse equality constraints, unless there are none of them (no columns)."""
+    """Raise an error for equality constraints, unless their matrix has no columns."""
     for name in (f"{root}/{name}" for name in names):
         if (columns := _columns(arrays, name)) != 0:
             expected = "contacts only: a step known by N and p has no equality constraints"
@@ -302,7 +302,7 @@ def _integer(arrays: _Arrays, name: str, at_least: int, at_most: int) -> int:
 
 
 def _text(arrays: _Arrays, name: str) -> str:
-    """A text of fixed length, as the C functions of HDF5 write it; empty if there is none."""
+    """A text of fixed length, as written by the C functions of HDF5; empty if missing."""
     stored = arrays.get(name, np.bytes_())
     if stored.dtype.kind != "S" or stored.shape not in ((), (1,)):
         return ""
@@ -344,12 +344,12 @@ def write(
     title: str = "",
     description: str = "",
 ) -> None:
-    """Write an FCLib file; one that is there already is replaced.
+    """Write an FCLib file; an existing one is replaced.
 
     Parameters
     ----------
     path : the HDF5 file.
-    problem : a contact step, or what ``read`` returned.
+    problem : a contact step, or the result of ``read``.
     solution : forces of the same contacts; stored as impulses r = Δt f and velocities u, and v
         of a global problem, in the format of FCLib. Tangential parts are zero without
         friction.
@@ -357,8 +357,8 @@ def write(
 
     Raises
     ------
-    InvalidInput : of "problem" or "solution", when it is something else or does not fit; of
-        "path", when no file can have it.
+    InvalidInput : for "problem" or "solution", if it has another type or size; for "path", if no
+        file can have it.
     SaveFailed : the disk is full or cannot be written.
     """
     path = checks.path("path", path)
@@ -401,7 +401,7 @@ def write(
 
 
 def _in_impulses(step: Step) -> FclibProblem:
-    """A contact step as FCLib states it, in impulses, its normals first in blocks of 2 or 3."""
+    """A contact step in the form of FCLib, in impulses, in blocks of 2 or 3 rows, normal first."""
     friction, d, mu, about = step.friction, 3, np.zeros(step.nc), DESCRIPTION
     more: dict[str, Any] = {}
     if friction is not None:

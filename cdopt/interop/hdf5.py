@@ -1,4 +1,4 @@
-"""HDF5 files of unknown origin, checked as a whole before anything in them is read."""
+"""HDF5 files of unknown origin, checked completely before data are read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_OBJECTS = 4096  # of one file
 def self_contained(
     file: h5py.File, size: int, kinds: str = _NUMBERS_AND_TEXTS
 ) -> dict[str, h5py.Dataset]:
-    """The datasets of a file by path; refused if it leads elsewhere or declares too much.
+    """The datasets of a file by path; an error if it has external links or is too large.
 
     They may take 64 times the file's ``size``, or 16 MiB; ``kinds`` as in ``numpy.dtype.kind``.
     """
@@ -69,7 +69,7 @@ def fixed_attributes(file: h5py.File) -> None:
 
 
 def read_arrays(path: str | Path, expected: str) -> dict[str, NDArray[Any]]:
-    """All arrays of a file by path, empty ones left out; ``expected`` is the file in words."""
+    """All arrays of a file by path, without empty ones; ``expected`` describes the file."""
     checked, size = files.regular(path, expected)
     try:
         with h5py.File(checked, "r") as file:

@@ -5,32 +5,33 @@ After ``model, data`` have come to rest, for example::
     step = cdopt.interop.mujoco.contact_step(model, data)
     print(cdopt.indeterminacy(step))
 
-The step is that of the state, qpos and qvel: MuJoCo detects the contacts again in a copy of the
-data, and your objects are not changed. With J the Jacobians and b MuJoCo's bias force,
+The step has the present qpos and qvel: MuJoCo detects the contacts again in a copy of the data, and
+your objects do not change. With the Jacobians J and MuJoCo's bias force b,
 
-- M is the joint-space inertia, v = qvel, and F_ext everything but constraints: applied, passive
-  and actuator forces less b, which includes gravity and Coriolis forces (``qfrc_smooth``);
+- M is the joint-space inertia, v = qvel, and F_ext are all forces but those of constraints:
+  applied, passive and actuator forces minus b, which includes gravity and Coriolis forces
+  (``qfrc_smooth``);
 - a contact's row of B is n·(J₂ − J₁) at the contact point, n from geom 1 to geom 2, and its gap is
   dist − includemargin, MuJoCo's residual r. Active limits of joints and tendons
   push in one direction like contacts, and are rows too; a hinge's gap is in rad, its force in N·m;
-- body numbers are MuJoCo's, those of bodies welded together the topmost one's; the world, and
-  what is welded to it, is −1.
+- body numbers are MuJoCo's; bodies welded together have the number of the topmost one, bodies
+  welded to the world −1.
 
-MuJoCo's contacts are soft, and bodies at rest overlap. This overlap is elastic deformation;
-rigid contacts would just touch, so it counts as Φ = 0 unless ``keep_overlap`` is true.
+MuJoCo's contacts are soft, so that bodies at rest overlap. This overlap is elastic deformation;
+rigid contacts would just touch. Therefore Φ = 0 there, unless ``keep_overlap`` is true.
 
-Where contacts have friction (condim above 1) the step is a derived frictionless problem with only
-normal rows (``LABEL``). With ``friction=True`` it has the sliding friction. MuJoCo's cones are
-pyramids within the cone of Coulomb, or with ``cone="elliptic"`` that cone; its law is the
-associated one, softened. cdopt's cone is circular, and its law is chosen in ``FrictionalCD``.
-Equalities (connect, weld, joint, tendon) are the step's joints: J v⁺ + rate = 0 with the rate
-−(J v + Δt a_ref), by which MuJoCo corrects the error of the equality; with hard equalities, R →
-0, v⁺ is that of MuJoCo. Other constraints that pull (friction loss, adhesion) and
-contacts of flexes are refused. ``SoftCD.from_mujoco`` is MuJoCo's step with all its rows.
+By default the step is frictionless: it has only the normal rows of contacts with friction
+(``LABEL``). With ``friction=True`` it has their sliding friction. MuJoCo's cones are pyramids
+inside Coulomb's cone, or elliptic cones, and its law is the associated one with a compliance. In
+cdopt cones are circular, and ``FrictionalCD`` selects the law. Equalities (connect, weld, joint,
+tendon) are joints of the step: J v⁺ + rate = 0 with the rate −(J v + Δt a_ref), by which MuJoCo
+corrects the error of the equality; with hard equalities, R → 0, v⁺ is that of MuJoCo. Other
+constraints that pull (friction loss, adhesion) and contacts of flexes are not supported.
+``SoftCD.from_mujoco`` is MuJoCo's step with all its rows.
 
-**MuJoCo's springs.** A constraint obeys R f = a_ref − a, with a_ref = −b J v − k r. At rest
-f = K |r| with K = k / R, a spring per contact; ``stiffness`` gives those K. With them the
-compatible forces are the limit of MuJoCo's at rest as its contacts get hard.
+**MuJoCo's springs.** A constraint obeys R f = a_ref − a, with a_ref = −b J v − k r. At rest f = K
+|r| with K = k / R, a spring per contact; ``stiffness`` gives those K. With them the compatible
+forces are the limit of MuJoCo's forces at rest for increasingly hard contacts.
 
 MuJoCo documentation, chapters "Computation" (impedance, regulariser R, reference acceleration) and
 "Modeling" (solref and solimp).
@@ -74,9 +75,9 @@ def contact_step(
 ) -> ContactStep:
     """The contact step of a MuJoCo model in the state of its data.
 
-    Contacts come first, in MuJoCo's order, active limits after them. Contact ids are names of
-    geoms and a number among the contacts of those two, such as "floor/leg/0"; they stay the same
-    as long as MuJoCo lists the contacts of a pair in the same order.
+    Contacts come first, in MuJoCo's order, active limits after them. Contact ids are names of geoms
+    and a number among the contacts of those two, such as "floor/leg/0"; they do not change as long
+    as MuJoCo lists the contacts of a pair in the same order.
 
     Parameters
     ----------
@@ -85,11 +86,11 @@ def contact_step(
     margin : m. Contacts that MuJoCo detects but keeps inactive, those of geoms with a ``gap``,
         are rows too if they are at most this far from being active.
     keep_overlap : whether Φ is negative where contacts overlap. The step then pushes bodies apart
-        at the speed |Φ|/Δt, which for soft contacts takes far larger forces than the weight.
+        at the speed |Φ|/Δt, with forces that can be far larger than the weight.
     stiffness : relative contact stiffness k̃, one number or (nc,); by default ones. The function
         ``stiffness`` gives that of MuJoCo.
     friction : whether the step has friction, with MuJoCo's sliding coefficients. Torsional and
-        rolling friction (condim 4 and 6) is left out, with a warning; limits have none.
+        rolling friction (condim 4 and 6) is ignored, with a warning; limits have none.
 
     Returns
     -------
@@ -99,9 +100,8 @@ def contact_step(
     ------
     InvalidInput : a bad argument; data of another model; numbers that are not finite; a model
         without degrees of freedom; more contacts than MuJoCo has memory for.
-    Unsupported : MuJoCo is not installed, or the model has an active constraint that is no
-        equality nor a contact of rigid bodies, or friction that differs by direction; its name is
-        in the message.
+    Unsupported : MuJoCo is not installed; or friction that depends on the direction, or an active
+        constraint that is neither an equality nor a contact of rigid bodies. The message names it.
     """
     margin = checks.not_negative("margin", margin)
     keep_overlap = checks.flag("keep_overlap", keep_overlap)
@@ -146,8 +146,8 @@ def contact_forces(model: Any, data: Any, *, margin: float = 0.0) -> tuple[Float
     """MuJoCo's forces in the rows of ``contact_step``: normal (nc,) and tangential (nc, 2), N.
 
     ``cdopt.audit(step, *contact_forces(model, data))`` checks them. Limits have no tangential
-    forces; moments of torsional and rolling friction are left out. Arguments and errors are those
-    of ``contact_step``.
+    forces; moments of torsional and rolling friction are ignored. Arguments and errors are those of
+    ``contact_step``.
     """
     margin = checks.not_negative("margin", margin)
     engine, model, now = current(model, data)
@@ -165,9 +165,9 @@ def stiffness(model: Any, data: Any) -> FloatArray:
 
     The rows are those of ``contact_step`` with no margin, as are arguments and errors. K is in N/m;
     of a hinge's limit in N·m/rad. Where the impedance changes with depth, K is the secant at the
-    present overlap. With friction K applies to the normal force as long as the contact has no
-    tangential one. K = k / R, where k has the impedance in it; a pyramidal cone has such a spring
-    per edge, and they act in parallel.
+    present overlap. With friction K applies to the normal force of a contact without a tangential
+    force. K = k / R, where k includes the impedance; a pyramidal cone has one such spring per edge,
+    in parallel.
     """
     engine, model, now = current(model, data)
     _refuse_what_pulls(engine, model, now)
@@ -184,7 +184,7 @@ def stiffness(model: Any, data: Any) -> FloatArray:
 
 
 def _refuse_what_pulls(engine: Any, model: Any, now: Any) -> None:
-    """Refuse active constraints other than pushes between rigid bodies."""
+    """Raise an error for active constraints other than contacts between rigid bodies."""
     kinds, objects = engine.mjtConstraint, engine.mjtObj
     refused = {
         int(kinds.mjCNSTR_FRICTION_DOF): ("friction loss of joint", objects.mjOBJ_JOINT),
@@ -293,7 +293,7 @@ def _names(engine: Any, model: Any, now: Any, pairs: IntArray, limits: IntArray)
 
 
 def _numbered(owners: list[str]) -> list[str]:
-    """Each name with a number among those alike."""
+    """Each name with its number among equal ones."""
     count = Counter[str]()
     names = []
     for owner in owners:

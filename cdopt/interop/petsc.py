@@ -1,9 +1,9 @@
 """PETSc on several processes: no-tension trusses too large for one machine.
 
 ``PETSc(processes=2)`` is a backend of ``NoTensionTruss`` and of the second step of
-``CompatibleCD``. On Debian ``apt-get install python3-petsc4py openmpi-bin`` brings PETSc for the
-system's Python. It is not imported here: ``mpiexec`` runs
-``petsc_process.py``, here or on a cluster.
+``CompatibleCD``. On Debian ``apt-get install python3-petsc4py openmpi-bin`` installs PETSc for the
+system's Python. It is not imported here: ``mpiexec`` runs ``petsc_process.py``, on this machine or
+a cluster.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def why_unavailable() -> str | None:
 
 
 def _launcher() -> str | None:
-    """The ``mpiexec`` of the Python that has PETSc: another MPI's starts processes on their own."""
+    """The ``mpiexec`` of the Python with PETSc: another MPI starts unconnected processes."""
     found = python() or sys.executable
     return shutil.which("mpiexec", path=str(Path(found).parent)) or shutil.which("mpiexec")
 
@@ -71,7 +71,7 @@ def environment() -> dict[str, str]:
 
 
 class Ordering(NamedTuple):
-    """For each dof and each contact in the folder of a truss its number in the truss."""
+    """Numbers in the truss of the dofs and contacts in its folder."""
 
     dof: IntArray
     contact: IntArray
@@ -83,14 +83,14 @@ def write(
     accuracy: float = 1e-10,
     max_steps: int = 200,
 ) -> Ordering:
-    """Write a truss as ``petsc_process.py`` reads it, in units that make it of order one.
+    """Write a truss for ``petsc_process.py``, in units that make its numbers of order one.
 
-    Bodies are put in an order in which neighbours are near (reverse Cuthill–McKee), and contacts
-    in that of their first body: each process takes a range of both.
+    Bodies are sorted so that neighbours are close (reverse Cuthill–McKee), contacts by their first
+    body: each process gets a range of both.
 
     Parameters
     ----------
-    truss : its ``dof_body`` gives the blocks, where all bodies have as many dofs in a row.
+    truss : its ``dof_body`` defines the blocks if all bodies have equally many consecutive dofs.
     folder : an existing one. accuracy : of the scaled equilibrium. max_steps : of Newton's method.
 
     Raises
@@ -134,7 +134,7 @@ def _write(problem: NetworkProblem, place: Path, accuracy: float, max_steps: int
 
 
 def block_size(body: IntArray | None) -> int:
-    """Dofs of every body where all have as many, in a row; else one."""
+    """Dofs of a body if all have equally many consecutive ones; else one."""
     label = np.array([]) if body is None else checks.integers("body", body, (None,))
     if label.size == 0:
         return 1
@@ -201,7 +201,7 @@ class PETSc(NativeBackend):
 
 
 def solve_folder(folder: str | Path, processes: int, time_limit: float = np.inf) -> str | None:
-    """Solve a truss that ``write`` has written, within ``time_limit`` s; why there is no answer."""
+    """Solve a truss that ``write`` has written, within ``time_limit`` s; returns an error text."""
     missing = why_unavailable()
     if missing is not None:
         raise BackendUnavailable("petsc", missing)

@@ -6,10 +6,11 @@ it: ``truss.json`` with ``contacts``, ``dofs``, ``block`` (dofs of each body, in
 ``load.npy``, ``opening.npy`` and ``stiffness.npy``; all in units that make them of order one. Each
 process reads only its contacts and bodies, so that no process needs the whole network.
 
-min Σ w(c) + F̃ᵀu over u, with c = −B u − opening, by PETSc's Newton method (SNES), whose line search
-finds where the gradient along a step vanishes. Its systems Bᵀ D B are assembled and solved by
-conjugate gradients with the blocks of the bodies. The answer is ``u.npy`` and ``f.npy``;
-``answer.json`` has iterations, seconds and the residuals of the certificate, computed in parallel.
+min Σ w(c) + F̃ᵀu over u, with c = −B u − opening, by PETSc's Newton method (SNES), with a line
+search for the zero of the gradient along a step. The systems Bᵀ D B are assembled and solved by
+conjugate gradients, preconditioned by the blocks of the bodies. The answer is ``u.npy`` and
+``f.npy``; ``answer.json`` has iterations, seconds and the residuals of the certificate, computed in
+parallel.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class DistributedTruss:
         self._pair_bodies()
 
     def _require_structure(self, dofs: int) -> None:
-        """Refuse damaged rows, with which PETSc would read beyond its arrays."""
+        """Raise an error for damaged rows, with which PETSc would read beyond its arrays."""
         ends, size = self.indptr, self.indices.size
         sound = ends.size == len(self.rows) + 1 and not (ends[1:] < ends[:-1]).any()
         sound = sound and ends[-1] == size == self.data.size
@@ -198,7 +199,7 @@ class DistributedTruss:
         }
 
     def _least_of_bodies(self) -> Any:
-        """Of each contact, the least value of its bodies."""
+        """For each contact, the smallest value of its bodies."""
         PETSc = self.PETSc
         needed, place = np.unique(self.pair_body, return_inverse=True)
         local = PETSc.Vec().createSeq(needed.size)
@@ -212,7 +213,7 @@ class DistributedTruss:
 
 
 def main(folder: Path) -> None:
-    """Read, solve, certify and write; every process its share."""
+    """Read, solve, certify and write, each process its share."""
     petsc4py: Any = importlib.import_module("petsc4py")
     petsc4py.init(["truss", *(part for k, v in _OPTIONS.items() for part in (f"-{k}", v))])
     PETSc: Any = importlib.import_module("petsc4py.PETSc")

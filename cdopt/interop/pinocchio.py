@@ -6,9 +6,9 @@ point, along the normal and the tangents of the ground:
 
     M (v⁺ − v) = Δt (τ − h + Jᵀf)
 
-A robot whose joints are held by position control has unknown torques. With ``locked`` the
-joints' rates are zero: they are joints of the step, and their reactions are the torques. The
-feet together then carry the weight, but how they share it is not determined.
+If the joints of a robot are held by position control, their torques are unknown. With ``locked``
+their rates are zero: they are joints of the step, and the torques are the reactions. The feet then
+carry the weight together, but their shares are not determined.
 
 Pinocchio's documentation, and J. Carpentier et al., *The Pinocchio C++ library*, SII 2019.
 """
@@ -60,15 +60,15 @@ def contact_step(
     ----------
     model : a pinocchio.Model; it is not written to.
     q : (model.nq,) configuration.
-    frames : names of the frames in contact with the world; or of each its contact points, (n, 3) m
-        in the frame: {"left foot": [[0.1, 0.05, 0], …]}.
+    frames : names of the frames in contact with the world; or contact points (n, 3), m, in each
+        frame: {"left foot": [[0.1, 0.05, 0], …]}.
     friction : μ of all contacts; None for none.
     v : (model.nv,) velocity at the start; default rest.
     tau : (model.nv,) torques and forces of the joints; default none.
     dt : Δt, s.
     normal : (3,) or (nc, 3), of the ground towards the robot.
     gaps : m, one number or (nc,); by default all touch.
-    locked : whether all joints but the first one, of six degrees of freedom, are held; by default
+    locked : whether all joints are held except the first one, of six degrees of freedom; by default
         if no torques are given and the first joint is a floating base.
 
     Returns

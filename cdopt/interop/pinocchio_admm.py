@@ -1,8 +1,8 @@
-"""Pinocchio's ADMM for contacts with friction in space, as a backend: a peer in studies.
+"""Pinocchio's ADMM for contacts with friction in space, as a backend for studies.
 
-K_μ ∋ f ⟂ N f + p + μ‖g_T‖e_n ∈ K*_μ, or without the shift the associated law, goes to Pinocchio as
-a dense matrix and a vector, in units of the problem's scales. Its contacts are on a body made for
-the purpose: the solver takes their cones alone. It has no time limit.
+K_μ ∋ f ⟂ N f + p + μ‖g_T‖e_n ∈ K*_μ, or without the shift the associated law, is passed to
+Pinocchio as a dense matrix and a vector, in units of the problem's scales. The contacts are on an
+auxiliary body, since the solver uses only their cones. It has no time limit.
 
 J. Carpentier, Q. Le Lidec, L. Montaut, *From compliant to rigid contact simulation: a unified and
 efficient approach*, RSS 2024. In a study it is the plugin ``cdopt.interop.pinocchio_admm:makers``.
@@ -38,9 +38,9 @@ class PinocchioADMM:
 
     Parameters
     ----------
-    accuracy : given to it as each of its tolerances, of feasibility and complementarity, in units
-        of the problem's scales; None leaves its own, 1e-6.
-    max_iterations : of its, at most.
+    accuracy : its tolerances of feasibility and complementarity, in units of the problem's scales;
+        None for its default, 1e-6.
+    max_iterations : limit of its iterations.
     """
 
     accuracy: float | None = None
@@ -97,7 +97,7 @@ class PinocchioADMM:
 
 
 def makers() -> dict[str, Callable[[float | None], Backend]]:
-    """The plugin of a study: none where Pinocchio is not installed."""
+    """The plugin of a study; empty if Pinocchio is not installed."""
     return {} if why_unavailable() else {PinocchioADMM.name: PinocchioADMM}
 
 

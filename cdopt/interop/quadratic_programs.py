@@ -1,4 +1,4 @@
-"""Quadratic programs as plain matrices: taken from a formulation, written and read as QPS files.
+"""Quadratic programs as matrices: from a formulation, or in QPS files.
 
 A QPS file is an MPS file with a quadratic objective, which most solvers of such programs read.
 The program is the one CVXPY passes to solvers: in units of the formulation's scales, the
@@ -47,7 +47,7 @@ class QuadraticProgram(Frozen):
     ----------
     P : (n, n) symmetric. q : (n,). constant : of the objective.
     A, b : (me, n) and (me,) equalities. G, h : (mi, n) and (mi,) inequalities.
-    lower, upper : (n,) bounds; infinite where there is none.
+    lower, upper : (n,) bounds; infinite without a bound.
     name : what it is.
     """
 
@@ -83,12 +83,12 @@ def program(problem: Formulation | cp.Problem, name: str = "") -> QuadraticProgr
     Parameters
     ----------
     problem : a formulation, or a CVXPY problem.
-    name : what it is; empty takes that of the formulation.
+    name : of the program; by default that of the formulation.
 
     Raises
     ------
-    InvalidInput : something else.
-    Unsupported : it is no quadratic program: it needs cones, or integers.
+    InvalidInput : another object.
+    Unsupported : it is not a quadratic program, but needs cones or integers.
     """
     checks.instance("problem", problem, Formulation, cp.Problem)
     name = checks.text("name", name)
@@ -116,11 +116,11 @@ def program(problem: Formulation | cp.Problem, name: str = "") -> QuadraticProgr
 
 
 def write(path: str | Path, problem: QuadraticProgram | Formulation | cp.Problem) -> None:
-    """Write a program as a QPS file; one that is there already is replaced.
+    """Write a program as a QPS file; an existing one is replaced.
 
     Raises
     ------
-    InvalidInput : of "path", when its ending is neither .mps nor .qps or no file can have it.
+    InvalidInput : for "path", if its ending is neither .mps nor .qps, or no file can have it.
     SaveFailed : the disk is full or cannot be written.
     InvalidInput, Unsupported : as in ``program``.
     """
@@ -139,7 +139,7 @@ def read(path: str | Path) -> QuadraticProgram:
 
     Raises
     ------
-    InvalidInput : of "path", when it is missing, no such file, larger than 256 MiB, or has a
+    InvalidInput : for "path", if it is missing, not a QPS file, larger than 256 MiB, or has a
         number beyond double precision.
     """
     source = _checked(path)
@@ -158,7 +158,7 @@ def read(path: str | Path) -> QuadraticProgram:
 
 
 def _require_doubles(content: bytes, source: Path) -> None:
-    """Refuse numbers that HiGHS would read as infinite."""
+    """Raise an error for numbers that HiGHS would read as infinite."""
     for number in _LONG.finditer(content):
         text = number[0].lower().replace(b"d", b"e")
         if text.count(b".") < 2 and math.isinf(float(text)):
@@ -169,7 +169,7 @@ def _require_doubles(content: bytes, source: Path) -> None:
 
 @contextlib.contextmanager
 def _aside() -> Iterator[Path]:
-    """A path in a private folder with the ending by which HiGHS knows the format."""
+    """A path in a private folder with the ending that HiGHS requires."""
     with files.named(tempfile.gettempdir()), tempfile.TemporaryDirectory() as folder:
         yield Path(folder) / "program.mps"
 

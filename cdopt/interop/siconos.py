@@ -1,21 +1,21 @@
-"""Siconos' solvers of contact problems as backends, without friction and with it.
+"""Siconos's solvers of contact problems as backends, with and without friction.
 
-(22) is the problem 0 ≤ f ⟂ N f + p ≥ 0 of (21), which solvers of linear complementarity problems
-take (``Siconos``); with friction it is K_μ ∋ f ⟂ N f + p + μ‖g_T‖e_n ∈ K*_μ (``SiconosFriction``).
-N and p go to Siconos as a dense matrix and a vector, in units of the problem's scales, as every
-solver here gets them; the forces that it returns are certified like those of any other solver.
+(22) is equivalent to the linear complementarity problem (21), 0 ≤ f ⟂ N f + p ≥ 0 (``Siconos``);
+with friction it is K_μ ∋ f ⟂ N f + p + μ‖g_T‖e_n ∈ K*_μ (``SiconosFriction``). Siconos gets N and p
+as a dense matrix and a vector, in units of the problem's scales like every solver, and its forces
+are certified like those of every solver.
 
-Siconos (Inria; Apache-2.0) is no package of PyPI: on Debian ``apt-get install python3-siconos``
-installs it for the system's Python, which is run as a separate process. The start of that process
-counts in the time of the whole solve, not in that of the solver.
+Siconos (Inria; Apache-2.0) is not on PyPI. On Debian ``apt-get install python3-siconos`` installs
+it for the system's Python, which runs as a separate process. The start of that process is part of
+the time of the solve, but not of the solver's time.
 
 >>> from cdopt.interop import siconos
 >>> "LEMKE" in siconos.SOLVERS
 True
 
-With it installed: ``cdopt.ClassicCD(step).solve(siconos.Siconos("PGS"))``, or with friction
-``cdopt.FrictionalCD(step).solve(siconos.SiconosFriction("NSGS"))``. In a study its solvers are the
-plugin ``cdopt.interop.siconos:makers``, with names such as ``siconos-friction-nsgs``.
+Call ``cdopt.ClassicCD(step).solve(siconos.Siconos("PGS"))``, or with friction
+``cdopt.FrictionalCD(step).solve(siconos.SiconosFriction("NSGS"))``. For studies its solvers are in
+the plugin ``cdopt.interop.siconos:makers``, with names such as ``siconos-friction-nsgs``.
 
 V. Acary, B. Brogliato, *Numerical Methods for Nonsmooth Dynamical Systems*, Springer, 2008,
 chapters 12 and 13; the Siconos numerics manual, "Linear complementarity problems" and "Friction-
@@ -87,19 +87,19 @@ def working() -> frozenset[str]:
 
 
 def solvers() -> tuple[str, ...]:
-    """The names of ``SOLVERS`` that the installed Siconos has; none without it."""
+    """The ``SOLVERS`` of the installed Siconos; empty without it."""
     return tuple(name for name in SOLVERS if f"LCP_{name}" in working())
 
 
 def friction_solvers(d: int | None = None) -> tuple[str, ...]:
-    """The ``FRICTION_SOLVERS`` that the installed Siconos has for ``d`` rows a contact, or any."""
+    """The ``FRICTION_SOLVERS`` of the installed Siconos, for ``d`` rows per contact or any."""
     kinds = _KINDS if d is None else (_KINDS[d - 2],)
     there = working()
     return tuple(n for n in FRICTION_SOLVERS if any(f"{kind}_{n}" in there for kind in kinds))
 
 
 def why_unavailable(solver: str | None = None, friction: bool = False) -> str | None:
-    """Why Siconos, or one of its solvers, is not available; None when it is."""
+    """Why Siconos, or one of its solvers, is not available; None if it is."""
     if python() is None:
         return "Siconos is not installed; on Debian: apt-get install python3-siconos"
     names = friction_solvers() if friction else solvers()
@@ -115,10 +115,10 @@ class Siconos:
     Parameters
     ----------
     solver : one of ``SOLVERS``.
-    accuracy : given to the solver as its tolerance, absolute, in units of the problem's scales,
-        where forces and speeds are of order one; None for its default. Pivoting solvers use it
-        for the round-off of a pivot, if at all.
-    time_limit : s, after which the process is stopped.
+    accuracy : the solver's absolute tolerance, in units of the problem's scales, in which forces
+        and speeds are of order one; None for its default. Pivoting solvers use it for pivots, if at
+        all.
+    time_limit : s, after which the process is ended.
     """
 
     solver: str
@@ -204,7 +204,7 @@ class SiconosFriction(Siconos):
     ----------
     solver : one of ``FRICTION_SOLVERS``. "SOCLCP" solves the associated law, in space; the others
         Coulomb's law.
-    accuracy : its tolerance, of the natural map at ρ = 1 over the size of p, in units of the
+    accuracy : its tolerance on the natural map with ρ = 1 divided by the size of p, in units of the
         problem's scales; None for its default, mostly 1e-3 or 1e-4.
     time_limit : as in ``Siconos``.
     """
@@ -229,7 +229,7 @@ class SiconosFriction(Siconos):
 
 
 def makers() -> dict[str, Callable[[float | None], Backend]]:
-    """The installed solvers as the plugin of a study: a maker for each, by name."""
+    """The installed solvers as the plugin of a study: by name, a function that makes each."""
     installed = [(Siconos, name) for name in solvers()]
     installed += [(SiconosFriction, name) for name in friction_solvers()]
     return {
@@ -239,7 +239,7 @@ def makers() -> dict[str, Callable[[float | None], Backend]]:
 
 
 def _call(given: dict[str, Any], time_limit: float, verbose: bool) -> dict[str, Any] | str:
-    """The answer of the process, or why there is none."""
+    """The answer of the process, or its error."""
     interpreter = python()
     if interpreter is None:
         raise BackendUnavailable("siconos", str(why_unavailable()))

@@ -1,13 +1,13 @@
 """Solves a complementarity problem, or friction, in another Python that has Siconos.
 
 ``python siconos_process.py IN.npz OUT.npz``; nothing of cdopt is imported. IN has ``M`` (n, n),
-``q`` (n,), ``solver``, the name of one such as "LCP_LEMKE" or "FRICTION_3D_NSGS", and
-``tolerance``, not a number for the solver's default; with friction also ``mu`` (contacts,), the
-rows of a contact together and the normal one first. OUT has ``z`` and ``w`` (n,), ``info``,
-``iterations`` and ``error`` as the solver counts them, its ``tol``, and ``seconds``.
+``q`` (n,), ``solver``, a name such as "LCP_LEMKE" or "FRICTION_3D_NSGS", and ``tolerance``, NaN for
+the solver's default; with friction also ``mu`` (contacts,), the rows of a contact together and the
+normal one first. OUT has ``z`` and ``w`` (n,), ``info``, ``iterations`` and ``error`` as the solver
+counts them, its ``tol``, and ``seconds``.
 
-``python siconos_process.py works NAME ...`` prints those names of solvers that work in this build,
-one a line. Without arguments the exit code shows whether Siconos is installed: 0 if so, 1 if not.
+``python siconos_process.py works NAME ...`` prints the names of solvers that work in this build,
+one per line. Without arguments the exit code is 0 if Siconos is installed, 1 if not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOLERANCE, _ERROR, _ITERATIONS = 0, 1, 1  # places in dparam, dparam and iparam
 
 
 def solve(given: Any) -> dict[str, Any]:
-    """0 ≤ z ⟂ w = M z + q ≥ 0, or friction's law in their place, by one solver, from zero."""
+    """Solve 0 ≤ z ⟂ w = M z + q ≥ 0, or Coulomb's law with friction, by one solver from zero."""
     numerics = importlib.import_module("siconos.numerics")
     M, q = np.asarray(given["M"], dtype=np.float64), np.asarray(given["q"], dtype=np.float64)
     options = numerics.SolverOptions(getattr(numerics, PREFIX + str(given["solver"])))
@@ -56,7 +56,7 @@ def solve(given: Any) -> dict[str, Any]:
 
 
 def works(solver: str) -> bool:
-    """Whether a solver is in this build: a forked process solves a problem, and may end."""
+    """Whether a solver works in this build, tried in a forked process, which may crash."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
@@ -73,7 +73,7 @@ def works(solver: str) -> bool:
 
 
 def _two_contacts(solver: str) -> dict[str, Any]:
-    """A problem of two contacts that press, and slide where there is friction."""
+    """A problem of two pressing contacts, which slide if they have friction."""
     rows = {"FRICTION_2D": 2, "FRICTION_3D": 3}.get(solver[:11], 1)
     M, q = np.eye(2 * rows) + 0.2, np.tile([-1.0, 0.3, 0.1][:rows], 2)
     given = {"M": M, "q": q, "solver": solver, "tolerance": np.nan}

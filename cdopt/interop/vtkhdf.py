@@ -4,10 +4,10 @@ The layout is Kitware's "VTKHDF file format", version 2, type PolyData with a ``
 from 9.3 and ParaView from 5.12 read it. A time step appends its part to flat arrays, and the
 ``Steps`` group has the offset of each step.
 
-One step has points, of which the first ``bodies`` make one vertex cell, and lines of three
-points each. Arrays on points have a row per point; arrays on cells a row for the vertex cell and
-one per line. What no step changes (how lines are counted, the vertex cell, arrays that are the
-same in every step) is stored once and all steps refer to it.
+A step has points, the first ``bodies`` of which form one vertex cell, and lines of three points
+each. Arrays on points have a row per point; arrays on cells a row for the vertex cell and one per
+line. Constant data (offsets of lines, the vertex cell, arrays that are the same in every step) are
+stored once, and all steps refer to them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class PolyDataSeries:
         point_data: Mapping[str, FloatArray],
         cell_data: Mapping[str, NDArray[Any]],
     ) -> None:
-        """Add steps; each array has the rows of all of them, one step after the other.
+        """Add steps; each array has the rows of all of them in sequence.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class PolyDataSeries:
 def _rows(
     dataset: h5py.Dataset, offsets: h5py.Dataset, first: int, lengths: IntArray
 ) -> NDArray[Any]:
-    """Rows of a dataset of as many steps as there are ``lengths``."""
+    """Rows of a dataset for steps of these ``lengths``."""
     start = int(offsets[first]) if lengths.size else 0
     return np.asarray(dataset[start : start + int(lengths.sum())])
 
@@ -198,5 +198,5 @@ def growing(
 
 
 def _starts(dataset: h5py.Dataset, lengths: IntArray) -> IntArray:
-    """Where parts of these lengths begin when they are added to a dataset."""
+    """First rows of parts of these lengths that are added to a dataset."""
     return dataset.shape[0] + np.cumsum(lengths) - lengths

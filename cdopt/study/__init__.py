@@ -1,10 +1,12 @@
-"""Studies: several solvers on one problem, side by side; or many problems, a process for each run.
+"""Studies: one problem by several solvers, or many problems with a separate process for each run.
 
-cdopt.study.compare(step, ["clarabel", "newton"])   one table, in this process
+::
 
-plan = cdopt.study.Plan(["beam-uniform", "pyramid-hooke:n=4"], ["newton", "osqp"])
-cdopt.study.run(plan, out="my-study")               each run in its own process
-cdopt.study.read("my-study")                        the records of a study
+    cdopt.study.compare(step, ["clarabel", "newton"])   # one table, in this process
+
+    plan = cdopt.study.Plan(["beam-uniform", "pyramid-hooke:n=4"], ["newton", "osqp"])
+    cdopt.study.run(plan, out="my-study")               # each run in a separate process
+    cdopt.study.read("my-study")                        # the records of a study
 """
 
 import lazy_loader

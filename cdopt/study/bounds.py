@@ -30,7 +30,7 @@ HEADER = ("contact", "name", "verdict")  # first columns of the table
 
 @dataclass(frozen=True, eq=False)
 class BoundedProblem:
-    """A problem, its bounds, the compatible solution (None if it failed), those of solvers."""
+    """A problem, its bounds, its compatible solution (or None), and the solutions of solvers."""
 
     named: NamedProblem
     report: Indeterminacy
@@ -52,13 +52,13 @@ class BoundedProblem:
 
     @property
     def compatible(self) -> FloatArray:
-        """(nc,) N, the compatible forces; not-a-number when they failed."""
+        """(nc,) N, the compatible forces; NaN if they failed."""
         f = None if self.solution is None else self.solution.f
         return np.full(self.report.nc, math.nan) if f is None else f
 
     @property
     def forces(self) -> dict[str, FloatArray]:
-        """Forces (nc,) of each solver that has an answer, by label, N."""
+        """Forces (nc,), N, of each solver with an answer, by label."""
         pairs = zip(self.solutions.labels, self.solutions, strict=True)
         return {label: s.f for label, s in pairs if s.f is not None}
 
@@ -121,7 +121,7 @@ def widest(report: Indeterminacy) -> IntArray:
 
 
 def width_classes(report: Indeterminacy) -> list[tuple[str, int]]:
-    """Numbers of requested intervals by width, and of open, determined and unbounded ones."""
+    """Counts of requested intervals by width, and of open, determined and unbounded ones."""
     verdict = np.array([report.verdict_of(i) for i in report.contacts.tolist()], dtype=str)
     width = report.width[report.contacts]
     width = width[(verdict == "undetermined") & ~np.isnan(width)]

@@ -1,8 +1,7 @@
 """When a claim of success is false: one definition for tables, leaderboard and summaries.
 
-Solvers define and scale their residuals differently. A claim is false where the largest residual is
-above ``NEAR`` times the tolerance of the certificate, or is not a number. Below that it misses the
-tolerance but is not false.
+Solvers define and scale their residuals differently. Therefore a claim is false only if the largest
+residual exceeds ``NEAR`` times the tolerance of the certificate, or is NaN.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ def is_near(worst: float | None, tol: float) -> bool:
 
 
 def missed_by(solution: StepSolution) -> float:
-    """The largest residual over its tolerance, of all certificates; infinite without one."""
+    """The largest residual of all certificates divided by its tolerance; infinite without one."""
     misses = [max(c.worst, c.resolution) / c.tol for c in solution.certificates.values()]
     return max(misses, default=math.inf)
 
 
 def is_false(solution: StepSolution) -> bool:
-    """Whether a solver claims success where a residual is above ``NEAR`` times the tolerance."""
+    """Whether a solver claims success although a residual exceeds ``NEAR`` times the tolerance."""
     return solution.claimed and not solution.ok and not missed_by(solution) <= NEAR

@@ -1,4 +1,4 @@
-"""One problem solved by several backends: every answer is certified, every failure is kept."""
+"""One problem solved by several backends: every answer is certified, every failure recorded."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ def compare(
     Parameters
     ----------
     step : the step, or the name of a problem, as in ``cdopt.open_problem``.
-    backends : names or settings objects; default every available one, except those that are too
-        slow for the number of contacts (named in the result's ``left_out``).
+    backends : names or settings objects; default all available ones, except those too slow for this
+        number of contacts (listed in ``left_out`` of the result).
     power : p > 1 of the contact energy for the compatible forces: 2 Hooke, 5/2 Hertz; by default
         that of the problem or the step.
     form : statement of the problem, "force" or "velocity"; by default "force" of the classic one
         and that of ``FrictionalCD`` with friction.
     tol : tolerance of the certificates.
     law : of a step with friction, "coulomb" (default) or "associated".
-    compatible_backend : solves the compatible step on the first certified classic solution;
-        if there is none, it solves the classic step first. Newton's forces are the sharpest,
-        also at contacts that only just touch; None: no compatible step.
+    compatible_backend : solves the compatible step on the first certified classic solution; if
+        there is none, it solves the classic step first. newton is the most accurate, also for
+        contacts that just touch; None: no compatible step.
     verbose : let the solvers print.
     progress : True for a bar, or a function of the label of each backend before it runs.
-    finished : called with the label of each backend that ran and its solution or failure.
+    finished : called with the label of each backend that ran, and its solution or failure.
     time_limit : seconds for each solve, as in ``Formulation.solve``; None for no limit.
 
     Raises
@@ -153,8 +153,8 @@ def solve_named(
     ----------
     problem : the problem, from ``cdopt.open_problem``.
     formulation : one of ``problem.formulations``; None for the first.
-    backends : names; None or an empty list for every available one that suits the problem.
-    accuracy : asked of every backend; None for their defaults.
+    backends : names; None or an empty list for all available ones that suit the problem.
+    accuracy : requested of every backend; None for their defaults.
     tol, compatible_backend, verbose, progress, finished, time_limit : as in ``compare``.
 
     Raises
@@ -207,7 +207,7 @@ def _check_calls(progress: object, finished: object) -> None:
 
 
 def formulation_of(problem: NamedProblem, formulation: str) -> Stated:
-    """State a problem: a law, or "classic", "compatible", "truss", some with a form after it."""
+    """The formulation of a name: a law, or "classic", "compatible" or "truss", some with a form."""
     kind, _, form = formulation.partition("-")
     if problem.step is None:
         if kind != "truss":
@@ -290,8 +290,8 @@ def choose_backends(
 ) -> tuple[list[str], dict[str, str]]:
     """Available backends that suit a problem, and the others with the reason.
 
-    ``contacts`` and ``dofs`` are its numbers, ``problem_class`` is "QP" or "SOCP", for solvers
-    through CVXPY, and ``kinds`` are those of plain data that cdopt's solvers must support.
+    ``contacts`` and ``dofs`` are counts; ``problem_class``, "QP" or "SOCP", is for solvers through
+    CVXPY; cdopt's solvers must support the ``kinds`` of data.
     """
     contacts = checks.whole("contacts", contacts, 0)
     dofs = checks.whole("dofs", dofs, 0)
@@ -316,7 +316,7 @@ def choose_backends(
 
 
 def _too_large(solver: Solver, contacts: int, dofs: int) -> str:
-    """Why a problem of this size is too large for a solver; empty when it is not."""
+    """Why a problem of this size is too large for a solver; empty if it is not."""
     sizes = (
         (solver.most_contacts, contacts, "contacts"),
         (solver.most_unknowns, contacts + dofs, "contacts and degrees of freedom"),

@@ -1,10 +1,10 @@
 """A new solver compared with the stored results of the standard study.
 
-``cdopt compare --mine my_solver.py`` makes the runs of a new solver on the problems of the stored
-study, and a page from both. The stored results are records in the layout of ``cdopt compare``, each
-solver at an accuracy of 1e-6. Their times are of another machine: ``REFERENCES`` are measured again
-with the new solver, and the times and time limits of the others are scaled by the median ratio of
-the times of these. The new runs have the stored limit.
+``cdopt compare --mine my_solver.py`` solves the problems of the stored study with a new solver, and
+makes a page from both. The stored results are records of ``cdopt compare`` with an accuracy of
+1e-6. Their times were measured on another machine. Therefore ``REFERENCES`` are measured again with
+the new solver; the times and time limits of the others are scaled by the median ratio of their
+times. New runs have the stored limit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def plan_of(solvers: Sequence[str], plugins: Sequence[str], **limits: Any) -> Pl
 
 
 def compared(made: Sequence[Record]) -> Results:
-    """The records that were ``made`` here, and the other stored ones with scaled times."""
+    """The records ``made`` here, and the other stored ones with scaled times."""
     here = {_question(record): record for record in made}
     everything = stored().records
     pairs = [(here[_question(old)].seconds, old.seconds) for old in everything
@@ -72,7 +72,7 @@ def _question(record: Record) -> tuple[Any, ...]:
 
 
 def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
-    """The ranks of new ``solvers``, and what each of them does problem by problem."""
+    """The ranks of new ``solvers``, and the result of each for each problem."""
     runs = results.plain.set_index(["question", "tolerance"])
     runs["best"] = runs.loc[runs["outcome"] == "solved", "seconds"].groupby(level=[0, 1]).min()
     standing, wins = [], []
@@ -113,7 +113,7 @@ def tables(results: Results, solvers: Sequence[str]) -> tuple[Table, Table]:
 
 
 def verdicts(wins: Table) -> list[tuple[str, str]]:
-    """The result of the table of wins for each new solver: its name and a sentence."""
+    """For each new solver its name, and a sentence with the number of wins."""
     rows: dict[str, list[tuple[str, str]]] = {}
     for problem, name, _, verdict, *_ in wins.rows:
         rows.setdefault(name, []).append((problem, verdict))

@@ -1,4 +1,4 @@
-"""The measurements of a run, in its process."""
+"""Measurements of a run, made in its process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _PARTS = ("compile", "solve", "read", "certify")  # of a solve, which is timed
 
 
 def measure(run: StudyRun) -> Iterator[str | Findings]:
-    """Make a run: yields each stage that begins, and the findings so far."""
+    """Make a run: yields the name of each stage when it begins, and the findings so far."""
     try:
         yield from _measure(run)
     except (Unsupported, BackendUnavailable) as error:
@@ -161,7 +161,7 @@ Maker = Callable[[float | None], Backend]
 
 
 def makers(plugins: Iterable[str]) -> dict[str, Maker]:
-    """The backends of these plugins by name; of equal names the last one counts."""
+    """The backends of these plugins by name; of equal names the last one is used."""
     makers_by_name: dict[str, Maker] = {}
     for text in plugins:
         location, name = parts(text)
@@ -306,7 +306,7 @@ class _Question:
 
 
 def _times(solution: StepSolution, total: float) -> Times:
-    """The parts of a solve; both problems of a compatible solution together."""
+    """Times of the parts of a solve, summed over both problems of a compatible solution."""
     parts = dict.fromkeys(_PARTS, 0.0)
     for name, seconds in solution.timings.items():
         part = name.rpartition(" ")[2]
@@ -370,7 +370,7 @@ def _repeatability(forces: Sequence[FloatArray], repeats: int) -> Stability:
 
 
 def difference(f: FloatArray, other: FloatArray) -> float:
-    """max |f − f'| / max f', or over max |f| where f' vanishes; zero without contacts."""
+    """max |f − f'| / max f', or / max |f| if f' is zero; zero without contacts."""
     gap = float(np.abs(f - other).max(initial=0.0))
     scale = _largest(other) or _largest(np.abs(f))
     return gap / scale if scale > 0.0 else gap
@@ -381,7 +381,7 @@ def _largest(f: FloatArray) -> float:
 
 
 def _with_reference(forces: Forces, f: FloatArray, problem: NamedProblem, backend: str) -> Forces:
-    """Distances of f (nc,) from the compatible forces; None where no certified ones are known."""
+    """Distances of f (nc,) from the compatible forces; None without certified ones."""
     if problem.step is not None and problem.step.friction is not None:
         return forces
     formulation = (
@@ -407,7 +407,7 @@ def _with_reference(forces: Forces, f: FloatArray, problem: NamedProblem, backen
 
 
 def _bounded(forces: Forces, f: FloatArray, step: Step) -> Forces:
-    """Where forces lie among the admissible ones; unchanged where these are not known."""
+    """Positions of forces among the admissible ones; unchanged if these are unknown."""
     try:
         report = indeterminacy(step)
     except CdoptError:

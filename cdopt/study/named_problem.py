@@ -1,4 +1,4 @@
-"""Contact problems by name: of the bank, scenes, files of steps and of other codes, runs."""
+"""Contact problems by name: from the bank, scenes, files and recorded runs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class NamedProblem:
 
     @cached_property
     def bodies(self) -> tuple[Scene, State] | None:
-        """The scene of the step and where its bodies are; None where it has none."""
+        """The scene of the step and the state of its bodies; None without a scene."""
         return None if self.step is None else placed(self.step)
 
     @property
@@ -104,20 +104,20 @@ class NamedProblem:
 
     @property
     def formulations(self) -> tuple[str, ...]:
-        """What it can be solved as (``cdopt.study.solve_named``), the default first."""
+        """Names of its possible formulations (``cdopt.study.solve_named``), the default first."""
         if self.step is None:
             return ("truss",)
         return ("compare", "classic", "compatible") if self.step.friction is None else LAWS
 
     def without_friction(self) -> NamedProblem:
-        """The derived frictionless problem with only the normal rows, as its title states."""
+        """The problem with only the normal rows; its title states this."""
         if self.step is None or self.step.friction is None:
             return self
         title = f"{self.title}; derived frictionless problem, normal rows only"
         return dataclasses.replace(self, step=self.step.without_friction(), title=title)
 
     def require_frictionless(self, what: str) -> None:
-        """Refuse a step with friction for ``what`` is known without it, such as "bounds".
+        """Raise an error if the step has friction, which ``what`` does not support.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class NamedProblem:
             raise Unsupported(what, f"{self.name} has friction", tuple(instead))
 
     def in_order(self, order: NDArray[np.intp]) -> NamedProblem:
-        """The same problem in new objects, its contacts, which get ids, in an ``order`` (nc,)."""
+        """The problem in new objects, with its contacts in an ``order`` (nc,); they get ids."""
         order = checks.integers("order", order, (self.nc,), at_least=0, below=max(self.nc, 1))
         if self.step is not None:
             step = self.step
@@ -162,18 +162,18 @@ def open_problem(
     ----------
     text : a bank problem with parameters, ``pyramid-hooke:n=10``; a member of a family,
         ``family:chains:32``; a contact step (.npz); an FCLib file (.hdf5), with the friction that
-        it stores; one step of a recorded run, ``drop.vtkhdf#12``; or a scene: a file (.toml),
-        one that ships with cdopt, or a generator with parameters. A scene with friction
-        is used as it is; others are used where they come to rest.
-        ``table`` is both a bank problem and a scene: the bank comes first.
+        it stores; one step of a recorded run, ``drop.vtkhdf#12``; or a scene: a file (.toml), one
+        that ships with cdopt, or a generator with parameters. A scene with friction is used as it
+        is; the bodies of others first come to rest. If a name is both a bank problem and a scene,
+        such as ``table``, it is the bank problem.
     power : p of the contact energy; None for that of the problem, 2 for FCLib files.
-    frictionless : ignore friction: only the normal rows; a scene comes to rest without it.
+    frictionless : use only the normal rows; a scene comes to rest without friction.
 
     Raises
     ------
     InvalidInput : no such problem, parameter, file or step; a damaged file; or a scene that does
         not come to rest, or states friction for some contacts only.
-    Unsupported : a run by a method whose steps are no rigid contact steps.
+    Unsupported : a run whose method does not take rigid contact steps.
 
     >>> import cdopt
     >>> cdopt.open_problem("supports:n=4").step
@@ -234,7 +234,7 @@ def _kind(text: str) -> str:
 
 
 def is_scene(text: str) -> bool:
-    """Whether a text names a scene and no bank problem."""
+    """Whether a text names a scene and not a bank problem."""
     if text.endswith(SCENE_FILES) or parts_of(text):
         return True
     return split(text)[0] not in bank.names() and names_scene(text)
@@ -272,7 +272,7 @@ class ProblemSource:
 
     @property
     def label(self) -> str:
-        """The problem in a few words: ``pyramid-hooke:n=5``, ``drop.vtkhdf#12``."""
+        """The problem as a short text: ``pyramid-hooke:n=5``, ``drop.vtkhdf#12``."""
         name = self.source.replace("\\", "/").rpartition("/")[2] if self.digest else self.source
         name += "" if self.step is None else f"#{self.step}"
         name += ", without friction" if self.frictionless else ""
@@ -283,7 +283,7 @@ class ProblemSource:
 
         Raises
         ------
-        InvalidInput : no such problem, a damaged file, or one that has changed since it was named.
+        InvalidInput : no such problem, a damaged file, or a file that has changed since.
         """
         if self.digest and _digest(self.source) != self.digest:
             found = f"{self.source}: another content"
@@ -292,11 +292,11 @@ class ProblemSource:
         return open_problem(self.source + number, self.power, frictionless=self.frictionless)
 
     def previous_step(self) -> ProblemSource:
-        """The step before in the recorded run.
+        """The previous step of the recorded run.
 
         Raises
         ------
-        Unsupported : the problem is no step of a run, or its first.
+        Unsupported : the problem is not a step of a run, or is the first one.
         """
         if self.step is None or self.step == 1:
             what = "the first step of its run" if self.step else "no step of a recorded run"
@@ -355,7 +355,7 @@ def _family_and_size(text: str) -> tuple[bank.Family, int | None]:
 
 
 def _step_numbers(run: Trajectory) -> list[int]:
-    """Numbers of the steps that a run took, and whose starting state it recorded."""
+    """Numbers of the steps of a run whose initial state is recorded."""
     frames = run.steps.tolist()
     return [start + 1 for start in frames if start < frames[-1]]
 
@@ -371,7 +371,7 @@ def _step_number(run: Trajectory, text: str) -> int:
 
 
 def recorded_step(run: Trajectory, number: int) -> ContactStep:
-    """Contact step ``number``, from 1, that a run solved, from the recorded state before it."""
+    """Contact step ``number``, from 1, of a run, made from the recorded state before it."""
     if run.method not in _METHODS:
         raise Unsupported(run.method, "its steps are no rigid contact steps", _METHODS)
     _step_number(run, str(number))

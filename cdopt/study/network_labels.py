@@ -1,7 +1,6 @@
 """Labels of a contact network: numbers that predict how hard a step will be to solve.
 
-They refer to the contacts that the classic step closes; open ones carry no force (the truss
-problem (36) of Olsen & Kamrin would load them).
+They refer to the contacts that are closed after the classic step, because only these carry forces.
 """
 
 from __future__ import annotations
@@ -32,17 +31,16 @@ class Labels:
 
     Attributes
     ----------
-    contacts : of the step. closed : of them, those at the end of the classic step.
+    contacts : number of contacts. closed : number closed at the end of the classic step.
     dofs : degrees of freedom that a closed contact moves; the rank of N for a step without B.
     rank, nullity : of B, and the number of independent self-stress states, closed − rank.
-    condition : largest singular value of B over the smallest that is not zero; None where it is
-        not known. For large networks it comes from Lanczos' method.
-    scaled : the same of B with columns in units of their levers and rows of unit length, which
+    condition : largest singular value of B divided by the smallest nonzero one, for large networks
+        by Lanczos' method; None if unknown.
+    scaled : the same for B with columns divided by their lever arms and rows of unit length, which
         removes the influence of units and small angles.
-    density : closed contacts for each of ``dofs``.
-    mobility : largest over smallest N_ii, the effect of a contact's force on its gap; large for
-        unequal masses and levers.
-    stiffness : largest over smallest stiffness.
+    density : closed contacts per degree of freedom.
+    mobility : largest N_ii divided by the smallest; large for unequal masses and lever arms.
+    stiffness : largest stiffness divided by the smallest.
     """
 
     contacts: int

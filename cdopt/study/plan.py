@@ -35,7 +35,7 @@ _ID_LENGTH = 16  # hexadecimal digits
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One cell of a study. Equal runs have equal identifiers on every machine.
+    """One run of a study. Equal runs have equal identifiers on every machine.
 
     Attributes
     ----------
@@ -43,17 +43,17 @@ class StudyRun:
     formulation : one of ``FORMULATIONS``. The truss of a step is that of its closed contacts, which
         the reference backend computes first.
     backend : name of the solver, or one that a plugin brings.
-    tolerance : accuracy asked of the solver and tolerance of the certificate; None leaves the
-        solver's defaults alone, with a certificate at 1e-6.
-    mode : "cold"; "warm", from the answer of this problem; "previous", from the answer of the
+    tolerance : accuracy requested of the solver and tolerance of the certificate; None: the
+        solver's defaults, and a certificate at 1e-6.
+    mode : start "cold", from zero; "warm", from the solution; "previous", from the solution of the
         previous step in a recorded run.
-    call : "cvxpy", with the defaults that CVXPY sets; "direct", with the solver's.
+    call : "cvxpy", with CVXPY's defaults; "direct", with the solver's.
     seed : of the order in which the contacts are given; None is the problem's order.
-    repeats : how often it is solved.
+    repeats : number of solves.
     threads : of BLAS and of compiled loops; None does not set them.
     plugins : sources of backends of other names, ``module:factory`` or ``file.py:factory``.
-    reference_backend : solver of the compatible forces, with which forces are compared.
-    code : digest of the source of a plugin's backend; empty for others, and until it is known.
+    reference_backend : solver of the compatible forces with which forces are compared.
+    code : digest of the source of a plugin's backend; empty for others, or if unknown.
     """
 
     problem: ProblemSource
@@ -120,15 +120,15 @@ class StudyRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every combination of what is listed here, each a separate run.
+    """Every combination of these parameters, each a separate run.
 
     Parameters
     ----------
     problems : texts as in ``cdopt.study.problems``, or ProblemSources.
-    backends, formulations, tolerances, modes, calls, seeds : lists of what ``StudyRun`` has.
+    backends, formulations, tolerances, modes, calls, seeds : lists of values of ``StudyRun``.
     repeats, threads, plugins, reference_backend : of each run, as in ``StudyRun``.
-    time_limit : s, for one solve and for each other measurement; hard.
-    memory_limit : MB for a run's process; None: 70 % of the machine's.
+    time_limit : s, hard limit of one solve, and of each other measurement.
+    memory_limit : MB for the process of a run; None: 70 % of the machine's memory.
 
     Raises
     ------
@@ -176,7 +176,7 @@ class Plan:
 
     @property
     def runs(self) -> tuple[StudyRun, ...]:
-        """The runs, problem by problem; impossible combinations are refused when they run."""
+        """The runs, problem by problem; an impossible combination fails when it runs."""
         same: tuple[Any, ...] = (self.repeats, self.threads, self.plugins, self.reference_backend)
         combinations = itertools.product(*(getattr(self, name) for name in _LISTS))
         runs = [StudyRun(*(*one, *same)) for one in combinations]

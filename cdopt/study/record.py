@@ -1,9 +1,8 @@
 """Records of a study: one line of JSON for each run, of answers and failures alike.
 
-A study is a file of such lines, appended as runs end. The first field, ``crc32``, is the
-CRC-32 of the line without that field. Another field is None where it was not measured or does not
-apply; numbers that are not finite are None too. Times are seconds of wall clock, memory is in
-MB of 2²⁰ bytes.
+A study is a file of such lines, appended as runs end. The first field, ``crc32``, is the CRC-32 of
+the line without that field. Other fields are None if they were not measured, do not apply or are
+not finite. Times are seconds of wall clock, memory is in MB of 2²⁰ bytes.
 
 ``outcome`` is one of these:
 
@@ -105,12 +104,12 @@ class Answer:
 
     @property
     def near(self) -> bool:
-        """Whether success is claimed and missed by less than a factor of ten."""
+        """Whether success is claimed, and the tolerance missed by less than a factor of ten."""
         return self.claimed and not self.ok and is_near(self.worst, self.tol)
 
     @property
     def honest(self) -> bool:
-        """Whether success is claimed and certified, at least nearly, or neither."""
+        """Whether claim and certificate agree, to within a factor of ten."""
         return self.claimed == self.ok or self.near
 
 
@@ -120,10 +119,10 @@ class Times:
 
     Attributes
     ----------
-    pose : stating the problem, cdopt's data and CVXPY's expressions.
-    compile : from there to the solver's data (CVXPY's, or cdopt's scaling).
-    solve : the solver, its set-up included. setup : the set-up alone, where it is known.
-    read : the solver's answer back into physical units.
+    pose : to state the problem as cdopt's data and CVXPY's expressions.
+    compile : to the solver's data (by CVXPY, or cdopt's scaling).
+    solve : the solver including its set-up. setup : its set-up alone, if known.
+    read : to convert the solver's answer to physical units.
     certify : cdopt's residuals.
     total : of the whole solve.
     """
@@ -139,20 +138,19 @@ class Times:
 
 @dataclass(frozen=True)
 class Forces:
-    """Where the contact forces lie among all admissible ones.
+    """Positions of the contact forces among all admissible ones.
 
     Attributes
     ----------
     largest : largest contact force, N.
     distance : ‖f − f_compatible‖ / ‖f_compatible‖, on all contacts of the problem.
     distance_max : max |f − f_compatible| / max f_compatible.
-    ratio : largest force over the largest compatible force.
-    reference_worst : largest residual of the reference: the compatible solution by the run's
-        reference backend.
+    ratio : largest force divided by the largest compatible force.
+    reference_worst : largest residual of the compatible solution by the reference backend.
     undetermined : number of contacts whose force classic contact dynamics does not determine; None
         if the bounds were not computed.
     positions : of these contacts, (f − lower) / (upper − lower) of their admissible interval.
-    outside : the largest distance of a force from its interval, over the largest upper bound.
+    outside : the largest distance of a force from its interval, divided by the largest upper bound.
     """
 
     largest: float | None = None
@@ -167,7 +165,7 @@ class Forces:
 
 @dataclass(frozen=True)
 class Stability:
-    """Whether repeating a solve, in this or another way, gives the same answer.
+    """Whether repeated solves give the same answer, also with other orders and starts.
 
     Differences of forces are max |f − f'| / max f'.
 
@@ -177,7 +175,7 @@ class Stability:
     repeats : largest difference of a repeat from the first; None for one repeat.
     order : difference from the answer in the problem's order, of a run with a ``seed``.
     start : difference from the cold answer, of a run with another mode.
-    cold_total : seconds of that cold solve. cold_iterations : its iterations.
+    cold_total : seconds of the cold solve. cold_iterations : its iterations.
     """
 
     identical: bool | None = None
@@ -190,15 +188,14 @@ class Stability:
 
 @dataclass(frozen=True)
 class Findings:
-    """Measurements of the process of a run so far; None where not yet known.
+    """Measurements of a run so far; None if not yet known.
 
     Attributes
     ----------
     outcome : one of ``OUTCOMES``.
-    message : why there is no answer, or which measurement after it failed; "" otherwise.
-    answer, forces, stability : None where no solve returned; forces too where there are none.
-    times : of every repeat, in order; empty where no solve returned. The first repeat may fill
-        caches.
+    message : why there is no answer, or which later measurement failed; "" otherwise.
+    answer, forces, stability : None if no solve returned.
+    times : of every repeat, in order; the first may fill caches. Empty if no solve returned.
     memory : peak of the process until the last repeat ended, MB; memory_before : before the
         problem was stated.
     """
@@ -224,9 +221,9 @@ class Ended:
 
     Attributes
     ----------
-    code : its exit code; None when a signal ended it or it never began.
+    code : its exit code; None if a signal ended it, or it did not start.
     signal : number of the signal; None without one.
-    stage : at the end, one of ``STAGES``; "" if it was complete.
+    stage : the one at its end, of ``STAGES``; "" if it was complete.
     seconds : from start to end, imports included.
     stderr : up to 4000 characters: the last, or the first of Python's fault handler; empty if it
         was complete.
@@ -318,7 +315,7 @@ class Record(Findings):
 
 
 def outcomes(records: Sequence[Record]) -> str:
-    """How many records there are, and of which outcomes: "5 runs: 4 solved, 1 crash"."""
+    """The number of records by outcome: "5 runs: 4 solved, 1 crash"."""
     numbers = Counter(record.outcome for record in records).most_common()
     listed = ", ".join(f"{number:,} {outcome}" for outcome, number in numbers)
     return ": ".join(filter(None, [count(len(records), "run"), listed]))
@@ -328,10 +325,9 @@ def outcomes(records: Sequence[Record]) -> str:
 
 
 def read(path: str | Path) -> list[Record]:
-    """The records of a study in the order in which they came; of equal runs the last one.
+    """The records of a study in the order in which they were made; of equal runs the last one.
 
-    A last line that was only half written is left out. So are damaged lines, with a warning in
-    the log.
+    An incomplete last line is left out, and so are damaged lines, with a warning in the log.
 
     Parameters
     ----------
@@ -339,8 +335,8 @@ def read(path: str | Path) -> list[Record]:
 
     Raises
     ------
-    InvalidInput : no such file, or one that is no study's, of another version of cdopt, or larger
-        than 256 MiB.
+    InvalidInput : no such file, or one that is not of a study, of another version of cdopt, or
+        larger than 256 MiB.
     """
     file_path = records_file(path)
     return records_in(files.read_bytes(file_path, _EXPECTED, at_most=_LARGEST), str(file_path))
@@ -384,7 +380,7 @@ def records_in(text: bytes, source: str) -> list[Record]:
 
 
 def parse(line: bytes) -> Record | None:
-    """The record of a line, with or without its end; None if it is damaged or no record."""
+    """The record of a line, with or without a line end; None if it is damaged or not a record."""
     beginning = _BEGINNING.match(line)
     content = b"{" + line.rstrip(b"\n")[beginning.end() :] if beginning else b""
     if beginning is None or int(beginning[1], 16) != zlib.crc32(content):
@@ -398,7 +394,7 @@ def parse(line: bytes) -> Record | None:
 
 @contextlib.contextmanager
 def opened(path: str | Path) -> Iterator[tuple[list[Record], Callable[[Record], None]]]:
-    """The records in a study's file, made if missing, and a function that adds one to the disk."""
+    """The records in a study's file, created if missing, and a function that appends one to it."""
     file_path = records_file(path)
     if file_path.exists():
         read(file_path)  # refused before it is opened for writing

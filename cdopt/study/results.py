@@ -1,4 +1,4 @@
-"""The records of a study as a table of pandas, and which of them may be compared."""
+"""The records of a study as a pandas table, and which of them can be compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NUMBERS = (
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """``records`` of runs; of equal runs, and of a plugin's versions, the last one counts."""
+    """``records`` of runs; of equal runs, and of versions of a plugin, the last one is used."""
 
     records: tuple[Record, ...]
 
@@ -53,7 +53,7 @@ class Results:
 
         Raises
         ------
-        InvalidInput : the file is missing, empty, or has other content.
+        InvalidInput : the file is missing, empty, or not of a study.
         """
         records = read(path)
         if not records:
@@ -64,9 +64,9 @@ class Results:
     def frame(self) -> pd.DataFrame:
         """One row for each record.
 
-        Columns are those of its run, answer, forces and stability that tables need. ``question``
-        is the problem and its formulation, ``solver`` the backend and how it was called,
-        ``tolerance`` a text. Numbers that are unknown are not-a-number.
+        Columns are the fields of its run, answer, forces and stability that tables need.
+        ``question`` is the problem and its formulation, ``solver`` the backend and its call,
+        ``tolerance`` a text. Unknown numbers are NaN.
         """
         rows = [_row(record) for record in self.records]
         frame = pd.DataFrame(rows, columns=[*_TEXTS, *_NUMBERS], dtype=object)
@@ -78,20 +78,20 @@ class Results:
 
     @cached_property
     def plain(self) -> pd.DataFrame:
-        """Cold runs in the problem's order, by installed solvers, and not interrupted."""
+        """Cold runs in the problem's order, by installed solvers, that were not interrupted."""
         left_out = self.frame["outcome"].isin(["missing", "interrupted"])
         plain = (self.frame["mode"] == "cold") & self.frame["seed"].isna() & ~left_out
         return self.frame[plain]
 
     @cached_property
     def tolerances(self) -> list[str]:
-        """Tolerances asked for, the solvers' defaults first, then loose to tight."""
+        """Requested tolerances, the solvers' defaults first, then in decreasing order."""
         tolerances = set(self.plain["tolerance"])
         numbers = sorted(tolerances - {DEFAULTS}, key=float, reverse=True)
         return [DEFAULTS, *numbers] if DEFAULTS in tolerances else numbers
 
     def at(self, tolerance: str, form: str | None = None) -> pd.DataFrame:
-        """The plain runs at one ``tolerance``, in formulation ``form`` or all; feasible ones."""
+        """The plain feasible runs at one ``tolerance``, in formulation ``form`` or all."""
         checks.text("tolerance", tolerance)
         checks.optional(checks.text, "form", form)
         runs = self.plain
@@ -113,9 +113,9 @@ class Results:
     def times(self, tolerance: str, form: str) -> pd.DataFrame:
         """Seconds by question and solver at one ``tolerance`` and in one formulation, ``form``.
 
-        Infinite where unsolved within ``limit``, also where refused. A solver that refuses all
-        questions is left out, and so is one with fewer than half as many questions as another. Then
-        only questions are kept that all remaining solvers have.
+        Infinite if unsolved within ``limit``, or refused. Solvers are left out that refuse all
+        questions, or have fewer than half as many as another. Then questions are left out that not
+        all remaining solvers have.
         """
         runs = self.at(tolerance, form)
         runs = runs[runs["solver"].isin(_able(runs))]
@@ -139,7 +139,7 @@ class Results:
         return quickest.drop_duplicates(["question", "solver"]).sort_index(kind="stable")
 
     def times_to_certificate(self, form: str) -> pd.DataFrame:
-        """Seconds of ``certified`` by question and solver, of the questions that all were asked."""
+        """Seconds of ``certified`` by question and solver, for questions that all solvers have."""
         runs = self.certified(form)
         return _table_of_times(runs, np.isfinite(runs["seconds"]))
 
@@ -149,7 +149,7 @@ def _able(runs: pd.DataFrame) -> Any:
 
 
 def _table_of_times(runs: pd.DataFrame, solved: pd.Series) -> pd.DataFrame:
-    """Seconds by question and solver, infinite where not ``solved``, without gaps."""
+    """Seconds by question and solver, infinite if not ``solved``, without gaps."""
     seconds = runs.assign(seconds=runs["seconds"].where(solved, np.inf))
     table = seconds.pivot(index="question", columns="solver", values="seconds")
     table = table.loc[runs["question"].unique(), runs["solver"].unique()]
@@ -158,13 +158,13 @@ def _table_of_times(runs: pd.DataFrame, solved: pd.Series) -> pd.DataFrame:
 
 
 def solver_of(run: StudyRun) -> str:
-    """The solver's name, and how it was called unless through CVXPY."""
+    """The solver's name, with its call unless it is through CVXPY."""
     checks.instance("run", run, StudyRun)
     return run.backend if run.call == "cvxpy" else f"{run.backend} ({run.call})"
 
 
 def family_of(run: StudyRun) -> str:
-    """The common name of problems of different size: that in the bank, or of the files."""
+    """The common name of problems of different size, in the bank or of files."""
     checks.instance("run", run, StudyRun)
     label = run.problem.label
     member = _MEMBER.match(label)

@@ -1,6 +1,6 @@
 """Carrying out a plan: every missing run in a separate process, here or by any executor.
 
-Every run gives a record: an answer, an exception, a crash, a hang, or lack of memory. A process
+Every run has a record: of an answer, an exception, a crash, a timeout, or lack of memory. A process
 that was ended from outside is recorded as interrupted, not as a crash.
 """
 
@@ -65,9 +65,9 @@ class Study:
 
     Attributes
     ----------
-    records : one for each run of the plan that was made, now or earlier, in the plan's order.
+    records : one for each run of the plan that was made, now or before, in the order of the plan.
     made : number of runs made now.
-    lost : why the executor gave no record, by run; such runs count as not made.
+    lost : by run, why the executor returned no record; such runs count as not made.
     """
 
     records: tuple[Record, ...]
@@ -100,9 +100,8 @@ def run(
 
     Raises
     ------
-    InvalidInput : a file that cannot be used, or is not a study's; or a plugin that
-        does not work.
-    KeyboardInterrupt : all finished runs are on the disk; the same call continues.
+    InvalidInput : a file that cannot be used or is not of a study, or a plugin that fails.
+    KeyboardInterrupt : all finished runs are saved; the same call continues the study.
     """
     checks.instance("plan", plan, Plan)
     names, code = check_plugins(plan.plugins, plan.backends, plan.tolerances)
@@ -131,7 +130,7 @@ def run(
 
 
 def _changed(missing: Sequence[StudyRun], records: Iterable[Record]) -> str:
-    """Backends of plugins whose runs are there, made by other code; empty where none are."""
+    """Backends of plugins with recorded runs of other code."""
     made = {record.run.cell for record in records}
     return ", ".join(dict.fromkeys(run.backend for run in missing if run.code and run.cell in made))
 
@@ -148,7 +147,7 @@ def _settled(record: Record | None, plan: Plan) -> bool:
 def _made(
     executor: Executor | None, missing: list[StudyRun], plan: Plan, lost: dict[str, str]
 ) -> Iterator[Record]:
-    """Records as they are made; ``lost`` gets the reason for each that the executor loses."""
+    """Yields records as they are made; ``lost`` gets the reason for each missing one."""
     limits = plan.time_limit, plan.memory_limit
     if executor is None:
         yield from (make(run, *limits) for run in missing)
@@ -209,9 +208,9 @@ class _Watched(Executor):
 def dask_executor(address: str) -> Iterator[Executor]:
     """The workers of a Dask cluster as an executor for ``run``.
 
-    Give each machine one worker with one thread (``dask worker ADDRESS --nthreads 1``): runs side
-    by side on one machine disturb each other's times. When a worker dies, another repeats its run.
-    All workers must find files of problems and plugins under the same paths.
+    Start one worker with one thread on each machine (``dask worker ADDRESS --nthreads 1``), because
+    simultaneous runs on one machine disturb each other's times. If a worker dies, another repeats
+    its run. Files of problems and plugins must have the same paths on all machines.
 
     Parameters
     ----------
@@ -220,7 +219,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
     Raises
     ------
     Unsupported : Dask is not installed here.
-    InvalidInput : no scheduler answers at the address.
+    InvalidInput : no scheduler responds at the address.
     """
     try:
         distributed: Any = importlib.import_module("distributed")
@@ -239,7 +238,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
 
 
 def make(run: StudyRun, time_limit: float = 60.0, memory_limit: float | None = None) -> Record:
-    """Make a run in a separate process, which any exception here ends.
+    """Make a run in a separate process, which is ended if an exception occurs here.
 
     ``time_limit`` in s for one solve and each other measurement; ``memory_limit`` in MB.
     """
@@ -320,7 +319,7 @@ def check_plugins(
 
 
 def _joined(earlier: Findings | None, later: Findings, stage: str) -> Findings:
-    """The known result: an answer is kept if a later measurement fails."""
+    """The result so far: an answer is kept if a later measurement fails."""
     if earlier is None or not earlier.times or later.times:
         return later
     where = f", {stage}" if stage else ""
@@ -359,7 +358,7 @@ def prepare() -> None:
 def _send_findings(
     send: Callable[[object], None], run: StudyRun, memory_limit: float | None
 ) -> None:
-    """Make a run; send each stage that begins, what is known so far as JSON, and "" at the end."""
+    """Make a run; send each stage when it begins, findings as JSON, and "" at the end."""
     limit_memory(memory_limit)
     if run.threads is not None:
         os.environ.update(dict.fromkeys(_THREADS, str(run.threads)))
@@ -381,7 +380,7 @@ def _send_names(
     backends: Sequence[str],
     accuracies: Sequence[float | None],
 ) -> None:
-    """Send the names of the backends that plugins bring and their code, or what is wrong."""
+    """Send the names of the backends of plugins and the digest of their code, or the error."""
     try:
         by_name = makers(plugins)
         for name in backends:

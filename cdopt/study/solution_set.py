@@ -1,4 +1,4 @@
-"""The solutions of one problem by several backends, including failures, and their differences."""
+"""Solutions of one problem by several backends, their differences, and failures."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Row:
 
     Attributes
     ----------
-    label : the backend, with its settings where two labels would be equal.
+    label : the backend, with its settings if labels would be equal.
     status : of the solver.
     ok : whether every certificate is ok.
-    verdict : the same as text, with the worst residual.
+    verdict : ``ok`` as text, with the worst residual.
     seconds : wall-clock time of the whole solve.
-    largest : largest contact force, N; not-a-number without forces.
-    distance : ‖f − reference‖ / ‖reference‖; not-a-number without either.
-    method : that the backend chose, where it has several; else empty.
+    largest : largest contact force, N; NaN without forces.
+    distance : ‖f − reference‖ / ‖reference‖; NaN without either.
+    method : the one that the backend chose, if it has several.
     """
 
     label: str
@@ -90,8 +90,8 @@ class SolutionSet(list[StepSolution]):
     ----------
     title : what was solved.
     tol : tolerance of the certificates.
-    failures : error of each backend that has no answer, by label.
-    left_out : backends that were not asked, with the reason.
+    failures : by label, the error of each backend without an answer.
+    left_out : backends that were not run, with the reason.
     compatible : the compatible solution, if it was requested.
     """
 
@@ -134,19 +134,19 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def proof(self) -> InfeasibilityProof | None:
-        """A proof that the problem has no solution, when a backend's failure led to one."""
+        """A proof that the problem has no solution, if a failed solve led to one."""
         proofs = (e.proof for e in self.failures.values() if isinstance(e, SolveFailed))
         return next((proof for proof in proofs if proof is not None), None)
 
     @property
     def force_range(self) -> tuple[float, float]:
-        """Smallest and largest of the certified solutions' largest forces, N."""
+        """Range of the largest force of the certified solutions, N."""
         largest = [largest_force(s) for s in self.certified]
         return (min(largest), max(largest)) if largest else (_NAN, _NAN)
 
     @property
     def force_spread(self) -> float:
-        """How far certified forces differ at one contact, relative to the largest force."""
+        """Largest difference of certified forces at one contact, relative to the largest force."""
         forces = self._forces
         return (
             float(np.max(np.ptp(forces, axis=0) / self._scale, initial=0.0))
@@ -184,7 +184,7 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def _success(self) -> str:
-        """Numbers of certified answers, and of claims of success that miss or are false."""
+        """Counts of certified answers, and of claims of success that are near or false."""
         if not self:
             return "No solver has an answer."
         text = f"{len(self.certified)} of {count(len(self), 'answer')} certified at {self.tol:g}"
@@ -231,7 +231,7 @@ class SolutionSet(list[StepSolution]):
 
     @property
     def _written(self) -> list[tuple[str, ...]]:
-        """The names of the columns and the rows of the printed table."""
+        """Column names and rows of the printed table."""
         columns = COLUMNS if self.reference is not None else COLUMNS[:-1]
         return [columns, *(row.cells[: len(columns)] for row in self.rows())]
 
@@ -279,12 +279,12 @@ class Comparison(SolutionSet):
     ----------
     step : the step.
     power : exponent p of the compatible forces' contact energy.
-    compatible : the compatible solution, or None when it failed or was not asked for.
+    compatible : the compatible solution, or None if it failed or was not requested.
     compatible_failure : why it failed, or None.
     law : of a step with friction, "coulomb" or "associated"; None without friction.
 
-    Other ``fields`` are those of ``SolutionSet``. ``data`` are those of the problem that was
-    solved; by default they are made from the step.
+    Other ``fields`` are those of ``SolutionSet``. ``data`` is the problem that was solved, by
+    default made from the step.
     """
 
     def __init__(
@@ -314,12 +314,12 @@ class Comparison(SolutionSet):
 
     @property
     def distances(self) -> list[float]:
-        """‖f − f_compatible‖ / ‖f_compatible‖ of each solution; not-a-number where undefined."""
+        """‖f − f_compatible‖ / ‖f_compatible‖ of each solution; NaN if undefined."""
         return [row.distance for row in self.rows()[: len(self)]]
 
     @property
     def ok(self) -> bool:
-        """Whether the compatible answer is certified; if not requested, one of the others."""
+        """Whether the compatible answer is certified or, if not requested, one of the others."""
         if self.compatible is None:
             return self.compatible_failure is None and super().ok
         return self.compatible.ok
@@ -332,7 +332,7 @@ class Comparison(SolutionSet):
 
     @property
     def motion_spread(self) -> float:
-        """How far certified solutions differ in v⁺, in units of speed; for N and p in rates."""
+        """Largest relative difference of v⁺ of certified solutions; for N and p of rates."""
         if not self.certified:
             return _NAN
         data, iterates = self._data, [s.iterate for s in self.certified if s.iterate is not None]
@@ -343,9 +343,9 @@ class Comparison(SolutionSet):
 
     @property
     def force_spread(self) -> float:
-        """How far certified forces differ at one contact, relative to its part's largest force.
+        """Largest difference of certified forces at one contact, relative to its part's largest.
 
-        With friction it is the normal forces, relative to the largest of all.
+        With friction, of normal forces, relative to the largest of all.
         """
         return super().force_spread
 
@@ -393,9 +393,9 @@ class Comparison(SolutionSet):
 
     @property
     def _uniqueness(self) -> str:
-        """Whether the forces that differ are more than one answer, by the rank of loaded contacts.
+        """Whether forces that differ are different solutions, by the rank of loaded contacts.
 
-        Small residuals with a badly conditioned B can make certified answers to one force differ.
+        If B is badly conditioned, certified forces can differ although the solution is unique.
         """
         answers = [*self.certified, *([self.compatible] if self.compatible else [])]
         answers = [s for s in answers if s.ok and s.f is not None]
@@ -424,7 +424,7 @@ class Comparison(SolutionSet):
         )
 
     def as_dict(self, forces: bool = False) -> dict[str, Any]:
-        """As that of ``SolutionSet``, with the step, the motions and the compatible solution."""
+        """As for ``SolutionSet``, with the step, the motions and the compatible solution."""
         forces = checks.flag("forces", forces)
         failed, compatible = self.compatible_failure, None
         if self.compatible is not None:
@@ -449,7 +449,7 @@ def largest_force(solution: StepSolution) -> float:
 
 
 def distinct(named: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """Labels: the name, with settings when it occurs twice, with a number when still equal."""
+    """Labels: the name, with settings if it occurs twice, with a number if still equal."""
     repeated = Counter(name for name, _ in named)
     labels: list[str] = []
     for name, settings in named:

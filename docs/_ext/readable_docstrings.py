@@ -1,8 +1,8 @@
-"""The house's docstrings, ``name : meaning`` on a line, as Napoleon reads them.
+"""Docstrings with entries ``name : meaning``, in the form that Napoleon reads.
 
-Napoleon takes what follows the colon for a type. Types stand in annotations here, so the meaning
-moves to a line by itself. References to objects by the module that defines them lead to the name
-under which they are public.
+Napoleon takes the text after the colon for a type. Here types are annotations, so the meaning
+moves to a separate line. References to an object by the module that defines it lead to its public
+name.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ def readable(lines: list[str]) -> list[str]:
         line, k = lines[k], k + 1
         under = lines[k].strip() if k < len(lines) else ""
         entry = ENTRY.match(line)
+        if line in ("Returns", "Yields") and set(under) == {"-"}:
+            end = next((e for e in range(k + 1, len(lines)) if lines[e] in SECTIONS), len(lines))
+            out += [f":{line.lower()}:", *(f"    {text}".rstrip() for text in lines[k + 1 : end])]
+            k = end
+            continue
         if line in SECTIONS and set(under) == {"-"}:
             section = line
         elif section in LISTS and entry:
@@ -113,10 +118,15 @@ def plain_bars(lines: list[str]) -> list[str]:
 
 
 def _process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Of what is no class, Napoleon would take the words before a colon for a type."""
+    """Except for classes, Napoleon would take the words before a colon for a type."""
     lines[:] = plain_bars(lines)
     kind = what if what in ("class", "exception", "module") else "function"
     lines[:] = NumpyDocstring(readable(lines), STYLE, app, kind, name, obj, options).lines()
+
+
+def _skip(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out fields of named tuples, which the class documents."""
+    return True if str(getattr(obj, "__doc__", "")).startswith("Alias for field number") else None
 
 
 def public_names() -> dict[str, str]:
@@ -144,9 +154,9 @@ def public(module: ModuleType) -> list[str]:
 
 
 def _resolve(app: Sphinx, env: Any, node: Any, contnode: nodes.Node) -> nodes.Node | None:
-    """A reference to where something is defined, led to where it is public.
+    """A reference to the module that defines an object, changed to its public name.
 
-    What is defined in cdopt and not public stands as plain text.
+    Objects of cdopt that are not public become plain text.
     """
     target = str(node.get("reftarget", ""))
     if node.get("refdomain") != "py" or not target:
@@ -182,6 +192,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", _remember)
     app.connect("autodoc-process-docstring", _process)
     app.connect("autodoc-process-signature", _short)
+    app.connect("autodoc-skip-member", _skip)
     app.connect("missing-reference", _resolve)
     for field in PyObject.doc_field_types:
         if field.name == "variable":
