@@ -15,67 +15,33 @@ on pairs of edges by Gauss arcs: Gregorius, D., GDC (2013).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import compiled, compiled_in_time, part
 from cdopt.geometry.hulls import Hulls, Topology
-from cdopt.geometry.polytope import LABELS
+from cdopt.geometry.point_list import (
+    BODIES_START,
+    COUNT,
+    PIECES_START,
+    SAME_PLACE,
+    ContactPoints,
+    Pair,
+    add_point,
+)
 from cdopt.geometry.vectors import Vector, along, cross, dot, minus, row, segment_distance, times
 
 NO_AXIS, FACE_OF_FIRST, FACE_OF_SECOND, EDGES = 0, 1, 2, 3  # kinds of separating axes
-COUNT, PIECES_START, BODIES_START = 0, 1, 2  # entries of ContactPoints.tally
 
 SECONDS_IN_PYTHON = 2e-5  # of a pair of edges
 ROOM_PER_PAIR = 4  # contact points per pair that there is room for at first
 FACE_FIRST = 1e-6  # of the size: an edge axis must be better than a face axis by more
 PARALLEL = 1e-6  # rad
-SAME_PLACE = 1e-6  # of the smaller piece: points nearer to each other are one
-ON_FEATURE = 1e-3  # of the size: a point nearer than this to a corner or an edge has its id
 FLAT = 0.98  # cosine: a face turned less from the axis lies in the contact
 OPPOSITE = -0.9999  # cosine: faces turned against each other that may lie in one plane
 SIDE_BY_SIDE = 0.2  # rad: nearest edges turned less touch along their length
 FACING = -0.1  # cosine: features of faces turned less towards the other are not in its way
 INSIDE = 1e-9  # of the size: how far outside a face a corner still is over it
-
-
-class ContactPoints(NamedTuple):
-    """Contact points of pairs of pieces, with room for a limited number during the search.
-
-    tally : (3,) points so far, including those without room; where those of this pair of pieces
-        begin; where those of its two bodies begin.
-    pair : (n,) numbers of the pairs.
-    features : (n, 2) ids of the corner, edge or face of either body.
-    gap : (n,) m.
-    normals : (n, dim) unit vectors from first to second; in space during the search.
-    positions : (n, dim) m, halfway across the gap, of each point.
-    """
-
-    tally: IntArray
-    pair: IntArray
-    features: IntArray
-    gap: FloatArray
-    normals: FloatArray
-    positions: FloatArray
-
-
-class Pair(NamedTuple):
-    """Two pieces and their data.
-
-    number, a, b : of the pair and of its pieces. x, normals : (nv, 3), (nf, 3) corners, m, and
-    normals of faces of all pieces, in place. margin : largest gap that counts, m.
-    """
-
-    number: int
-    a: int
-    b: int
-    topology: Topology
-    x: FloatArray
-    normals: FloatArray
-    margin: float
-    contacts: ContactPoints
 
 
 def contact_points(
@@ -154,7 +120,7 @@ def _touch(pair: Pair) -> None:
             if (not both_thin and best <= 0.0) or (0.0 <= t <= 1.0 and 0.0 <= u <= 1.0):
                 p = row(pair.x, net.edges[first, 0])
                 at = along(p, t, minus(row(pair.x, net.edges[first, 1]), p))
-                _add(pair, net.edge_label[first], net.edge_label[second], best, n, at)
+                add_point(pair, net.edge_label[first], net.edge_label[second], best, n, at)
                 if not both_thin:
                     return
         elif best <= 0.0 and not (both_thin and _nearest_edges(pair) > 0.0):
@@ -299,7 +265,7 @@ def _deepest_corner(pair: Pair, kind: int, face: int, depth: float, n: Vector) -
         la, lb, at = net.face_label[face], net.vertex_label[corner], along(p, -depth, n)
     else:
         la, lb, at = net.vertex_label[corner], net.face_label[face], p
-    _add(pair, la, lb, depth, n, at)
+    add_point(pair, la, lb, depth, n, at)
 
 
 # --- points of faces ---------------------------------------------------------------------------
@@ -354,7 +320,7 @@ def _corners_over_face(pair: Pair, side: int, face: int, n: Vector, inside: floa
             la, lb, at = net.face_label[face], net.vertex_label[v], along(p, -height, m)
         else:
             la, lb, at = net.vertex_label[v], net.face_label[face], p
-        least = min(least, _add(pair, la, lb, height, times(sign, m), at))
+        least = min(least, add_point(pair, la, lb, height, times(sign, m), at))
     return least
 
 
@@ -433,7 +399,7 @@ def _crossing_edges(pair: Pair, first: int, second: int, n: Vector, inside: floa
             if not (-inside <= t <= 1.0 + inside and -inside <= u <= 1.0 + inside):
                 continue
             distance, at = dot(m, minus(r, p)), along(p, t, d)
-            near = _add(pair, net.edge_label[ea], net.edge_label[eb], distance, m, at)
+            near = add_point(pair, net.edge_label[ea], net.edge_label[eb], distance, m, at)
             least = min(least, near)
     return least
 
@@ -548,71 +514,4 @@ def _add_between(pair: Pair, la: int, lb: int, p: Vector, r: Vector) -> None:
     off = minus(r, p)
     distance = np.sqrt(dot(off, off))
     n = times(1.0 / distance, off) if distance > 0.0 else (1.0, 0.0, 0.0)
-    _add(pair, la, lb, distance, n, p)
-
-
-# --- the list of points ------------------------------------------------------------------------
-
-
-@part()
-def _add(pair: Pair, la: int, lb: int, distance: float, n: Vector, at: Vector) -> float:
-    """Store a new contact point of features la and lb; its distance, or ∞ beyond the margin."""
-    net, contacts, a, b = pair.topology, pair.contacts, pair.a, pair.b
-    ra, rb = net.radius[a], net.radius[b]
-    if distance - ra - rb > pair.margin:
-        return np.inf
-    ida = _feature_id(pair, a, at, la)
-    idb = _feature_id(pair, b, along(at, distance, n), lb)
-    if _known(contacts, ida, idb):  # as where a small corner is cut off
-        ida, idb = la, lb
-        while _known(contacts, ida, idb):
-            idb = LABELS - 1 if idb == lb else idb - 1
-    position = along(at, 0.5 * (distance + ra - rb), n)
-    same = SAME_PLACE * min(net.size[a], net.size[b])
-    for k in range(contacts.tally[PIECES_START], min(contacts.tally[COUNT], contacts.pair.size)):
-        off = minus(row(contacts.positions, k), position)
-        if dot(off, off) <= same * same:
-            return distance
-    k = contacts.tally[COUNT]
-    contacts.tally[COUNT] += 1
-    if k < contacts.pair.size:
-        contacts.pair[k] = pair.number
-        contacts.features[k, 0], contacts.features[k, 1] = ida, idb
-        contacts.gap[k] = distance - ra - rb
-        for axis in range(3):
-            contacts.normals[k, axis] = n[axis]
-            contacts.positions[k, axis] = position[axis]
-    return distance
-
-
-@part()
-def _known(contacts: ContactPoints, ida: int, idb: int) -> bool:
-    """Whether a point of these two bodies has these feature ids already."""
-    for k in range(contacts.tally[BODIES_START], min(contacts.tally[COUNT], contacts.pair.size)):
-        if contacts.features[k, 0] == ida and contacts.features[k, 1] == idb:
-            return True
-    return False
-
-
-@part()
-def _feature_id(pair: Pair, piece: int, p: Vector, label: int) -> int:
-    """The corner or else the edge of a piece on which a point of it lies; ``label`` if on none.
-
-    Boxes that are flush with each other meet where a corner of one lies on a corner of the other.
-    Round-off decides whether that is a corner over a face or two edges that cross.
-    The id must not depend on it, because forces are carried from step to step by id.
-    """
-    net, x = pair.topology, pair.x
-    limit = (ON_FEATURE * net.size[piece]) ** 2
-    for v in range(net.first_vertex[piece], net.first_vertex[piece + 1]):
-        off = minus(p, row(x, v))
-        if dot(off, off) <= limit:
-            return net.vertex_label[v]
-    for e in range(net.first_edge[piece], net.first_edge[piece + 1]):
-        q = row(x, net.edges[e, 0])
-        d = minus(row(x, net.edges[e, 1]), q)
-        share = min(max(dot(minus(p, q), d) / dot(d, d), 0.0), 1.0)
-        off = minus(p, along(q, share, d))
-        if dot(off, off) <= limit:
-            return net.edge_label[e]
-    return label
+    add_point(pair, la, lb, distance, n, p)
