@@ -122,7 +122,7 @@ class Problem(Protocol):
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run of one backend: its status and its iterate, not yet certified.
+    """One run of one backend: its status and its iterate.
 
     Attributes
     ----------
@@ -137,6 +137,7 @@ class RunResult:
     threads : of cdopt's loops; None where another solver ran.
     out_of_time : whether the time limit ended the run.
     limited : how the time limit was kept, as text; empty without one.
+    certificate : of the iterate, by ``Formulation.solve``; backends leave it None.
     """
 
     status: str
@@ -150,6 +151,7 @@ class RunResult:
     threads: int | None = None
     out_of_time: bool = False
     limited: str = ""
+    certificate: Certificate | None = None
 
 
 def check_run(

@@ -31,26 +31,26 @@ def solve_certified(
     verbose: bool,
     time_limit: float | None = None,
     tol: float = TOLERANCE,
-) -> tuple[RunResult, Certificate | None]:
+) -> RunResult:
     """Run a backend and certify its answer; run native ones again while it is too large."""
     deadline = Deadline.after(time_limit)
-    result = run_limited(backend, formulation, start, verbose, time_limit)
-    certificate = _certify(formulation, result, tol)
+    result = _certified(
+        formulation, run_limited(backend, formulation, start, verbose, time_limit), tol
+    )
     if not isinstance(backend, NativeBackend) or not backend.limit or result.claim != "solved":
-        return result, certificate
+        return result
     sharper = backend.accuracy
     asked = sharper if sharper >= CERTIFIED_FROM else max(tol, CERTIFIED_FROM)
     for tried in range(1, _ROUNDS + 1):
-        if certificate is None or result.iterate is None:
+        if result.certificate is None or result.iterate is None:
             break
-        worst = _largest(certificate)
+        worst = _largest(result.certificate)
         if worst <= asked:
             status = "solved"
             if worst > tol:
                 both = f"accuracy={backend.accuracy:g}, but certified at tol={tol:g}"
                 status = f"solved to {both}: state both"
-            met = replace(result, claim="solved", status=status, out_of_time=False)
-            return met, certificate
+            return replace(result, claim="solved", status=status, out_of_time=False)
         if tried == _ROUNDS or result.claim != "solved" or not np.isfinite(worst):
             break
         sharper *= max(_MARGIN * asked / worst, 1e-3)
@@ -58,25 +58,23 @@ def solve_certified(
         if settings is None:
             break
         if deadline.passed:
-            late = replace(result, claim="inaccurate", status=TIME_LIMIT, out_of_time=True)
-            return late, certificate
+            return replace(result, claim="inaccurate", status=TIME_LIMIT, out_of_time=True)
         iterate = result.iterate
         near = WarmStart(iterate.forces, iterate.motion, formulation.data.contact_ids)
         again = run_limited(settings, formulation, near, verbose, deadline.time_limit)
         if again.claim == "failed":
             break
-        result = _joined(backend, result, again)
-        certificate = _certify(formulation, result, tol)
+        result = _certified(formulation, _joined(backend, result, again), tol)
     if not result.out_of_time:
         status = "solved by its own residual, not by the certificate"
         result = replace(result, claim="inaccurate", status=status)
-    return result, certificate
+    return result
 
 
-def _certify(formulation: Problem, result: RunResult, tol: float) -> Certificate | None:
+def _certified(formulation: Problem, result: RunResult, tol: float) -> RunResult:
     if result.iterate is None:
-        return None
-    return formulation.certify(result.iterate, tol)
+        return result
+    return replace(result, certificate=formulation.certify(result.iterate, tol))
 
 
 def _largest(certificate: Certificate) -> float:

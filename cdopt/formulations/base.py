@@ -45,8 +45,6 @@ from cdopt.problem.step_problems import with_lines
 
 FORMS = ("force", "velocity")
 _PLAIN = bool, int, float, str, type(None)  # as JSON has them
-Certified = tuple[RunResult, Certificate | None]
-Solve = Callable[["Formulation", float | None], Certified]  # with a time limit
 
 
 class Formulation(Extensible, ABC):
@@ -357,9 +355,10 @@ class Formulation(Extensible, ABC):
         self, iterate: Iterate, name: str = "given", status: str = "given", tol: float = TOLERANCE
     ) -> StepSolution:
         """An iterate from elsewhere as a certified solution."""
-        started, result = clock(), RunResult(status, "solved", iterate, {})
+        started, certificate = clock(), self.certify(iterate, tol)
+        result = RunResult(status, "solved", iterate, {}, certificate=certificate)
         record = {"tol": tol, "settings": {}, "extended": self.extended}
-        return self._solution(name, result, self.certify(iterate, tol), record, started)
+        return self._solution(name, result, record, started)
 
     def certify(self, iterate: Iterate, tol: float = TOLERANCE) -> Certificate:
         """The certificate of an ``iterate`` at ``tol``, of the extended problem."""
@@ -414,15 +413,11 @@ class Formulation(Extensible, ABC):
         start = None if start is None else self._placed(start)
         require_capable(chosen, self, self.name)
         started = clock()
-
-        def once(posed: Formulation, left: float | None) -> Certified:
-            return solve_certified(chosen, posed, start, verbose, left, tol)
-
         try:
-            result, certificate = self._run(once, chosen, start, time_limit)
+            result = self._run(chosen, start, verbose, time_limit, tol)
             self._multipliers = getattr(result.iterate, "multipliers", ())
             record = self._provenance(chosen, result, tol, start is not None, time_limit)
-            solution = self._solution(chosen.name, result, certificate, record, started)
+            solution = self._solution(chosen.name, result, record, started)
             if check and not (solution.claimed or solution.ok):
                 self._fail(chosen, result)
         except MemoryError as error:
@@ -452,10 +447,15 @@ class Formulation(Extensible, ABC):
         return self.contact_ids
 
     def _run(
-        self, once: Solve, backend: Backend, start: WarmStart | None, time_limit: float | None
-    ) -> Certified:
+        self,
+        backend: Backend,
+        start: WarmStart | None,
+        verbose: bool,
+        time_limit: float | None,
+        tol: float,
+    ) -> RunResult:
         """Run a backend and certify its answer."""
-        return once(self, time_limit)
+        return solve_certified(backend, self, start, verbose, time_limit, tol)
 
     def polish(self, solution: StepSolution, *, tol: float = TOLERANCE) -> StepSolution:
         """Improve a solution's approximate forces to round-off, by Newton's method.
@@ -478,16 +478,15 @@ class Formulation(Extensible, ABC):
         newton = Newton()
         require_capable(newton, self, f"polishing {self.name}")
         start = WarmStart(iterate.forces, iterate.motion, solution.contact_ids)
-        result, certificate = solve_certified(newton, self, start, False, None, tol)
-        before, after = (
-            np.inf if c is None else c.worst for c in (solution.certificate, certificate)
-        )
+        result = solve_certified(newton, self, start, False, None, tol)
+        certificates = solution.certificate, result.certificate
+        before, after = (np.inf if c is None else c.worst for c in certificates)
         report: dict[str, Any] = {"before": before, "after": after, "steps": result.iterations}
         record = {**solution.provenance, "polished": report}
         if not after <= before:
             report["kept"] = "the unpolished forces"
             return dataclasses.replace(solution, provenance=record)
-        better = self._solution(solution.backend, result, certificate, record, started)
+        better = self._solution(solution.backend, result, record, started)
         return dataclasses.replace(
             better,
             status=f"{solution.status}; polished",
@@ -530,18 +529,13 @@ class Formulation(Extensible, ABC):
 
     @np.errstate(all="ignore")  # what overflows is not certified
     def _solution(
-        self,
-        backend: str,
-        result: RunResult,
-        certificate: Certificate | None,
-        record: dict[str, Any],
-        started: float,
+        self, backend: str, result: RunResult, record: dict[str, Any], started: float
     ) -> StepSolution:
         """The result as a solution with its certificate."""
         certifying = clock() - started - sum(result.timings.values())
         fields: dict[str, Any] = dict.fromkeys(("f", "v_next", "u", "gap", "dual"))
         claimed = result.claim == "solved"
-        iterate, objective = result.iterate, None
+        iterate, certificate, objective = result.iterate, result.certificate, None
         if iterate is not None:
             objective = self._objective(iterate) + getattr(iterate, "cost", 0.0)
         if iterate is not None and (claimed or (certificate is not None and certificate.ok)):
@@ -564,12 +558,7 @@ class Formulation(Extensible, ABC):
         )
 
     def _provenance(
-        self,
-        backend: Backend,
-        result: RunResult,
-        tol: float,
-        warm: bool,
-        time_limit: float | None,
+        self, backend: Backend, result: RunResult, tol: float, warm: bool, time_limit: float | None
     ) -> dict[str, Any]:
         """The data needed to repeat the run."""
         start = "used" if backend.capability.warm_start else "not used by this backend"

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,14 +29,15 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt.backends.base import Backend
+from cdopt.backends.base import Backend, RunResult
+from cdopt.backends.certified import solve_certified
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
-from cdopt.formulations.base import FORMS, Certified, Formulation, Solve
+from cdopt.formulations.base import FORMS, Formulation
 from cdopt.formulations.extension import ExtendedIterate
 from cdopt.formulations.printing import align
 from cdopt.formulations.statement import can_vary
 from cdopt.problem import Step, WarmStart, frictional_data
-from cdopt.problem.certificate import Certificate, errors_elsewhere
+from cdopt.problem.certificate import errors_elsewhere
 from cdopt.problem.existence import Slater, slater_number
 from cdopt.problem.solution import Iterate, StepSolution
 from cdopt.problem.step_problems import LAWS
@@ -152,24 +154,30 @@ class FrictionalCD(Formulation):
         return errors_elsewhere(self.data, iterate.motion if self.data.nv else None, forces)
 
     def _run(
-        self, once: Solve, backend: Backend, start: WarmStart | None, time_limit: float | None
-    ) -> Certified:
+        self,
+        backend: Backend,
+        start: WarmStart | None,
+        verbose: bool,
+        time_limit: float | None,
+        tol: float,
+    ) -> RunResult:
         """One run; of a conic solver on Coulomb's law, one for each pass."""
         structured = backend.capability.consumes(self.data) and not self.extended
         if self.law == "associated" or structured:
-            return once(self, time_limit)
+            return super()._run(backend, start, verbose, time_limit, tol)
+        once = partial(solve_certified, backend, start=start, verbose=verbose, tol=tol)
         return self._fixed_point(once, start, time_limit)
 
     def _fixed_point(
-        self, once: Solve, start: WarmStart | None, time_limit: float | None
-    ) -> Certified:
+        self, once: Callable[..., RunResult], start: WarmStart | None, time_limit: float | None
+    ) -> RunResult:
         """Acary & Cadoux: solve at the shift, set the shift to μ‖g_T‖ of the answer, repeat.
 
         It ends when the shift has converged or the best certificate has not improved for ten
         passes, and returns the answer with the best certificate.
         """
         data, deadline, settled = self.data, Deadline.after(time_limit), False
-        best: Certified | None = None
+        best: RunResult | None = None
         posed, since, timings, steps, passes = self, 0, dict[str, float](), 0, 0
         last = np.zeros(data.nc)
         if start is not None:
@@ -177,12 +185,12 @@ class FrictionalCD(Formulation):
             last = self._shift_of(Iterate(None, forces))
             posed = self.shifted(last)
         while True:
-            result, certificate = once(posed, deadline.time_limit)
+            result = once(posed, time_limit=deadline.time_limit)
             passes, since, steps = passes + 1, since + 1, steps + (result.iterations or 0)
             for name, seconds in result.timings.items():
                 timings[name] = timings.get(name, 0.0) + seconds
-            if best is None or _worst(certificate) < _worst(best[1]):
-                best, since = (result, certificate), 0
+            if best is None or _worst(result) < _worst(best):
+                best, since = result, 0
             if result.out_of_time or result.iterate is None or since >= 10 or passes == _PASSES:
                 break
             shift = self._shift_of(result.iterate)
@@ -195,14 +203,14 @@ class FrictionalCD(Formulation):
             posed, last = self.shifted(shift), shift
         late = not settled and (result.out_of_time or deadline.passed)
         how = f"fixed point of Coulomb's law, {passes} convex problems"
-        run = dataclasses.replace(best[0], how=how, timings=timings, iterations=steps or None)
-        certified = best[1] is not None and best[1].ok
+        run = dataclasses.replace(best, how=how, timings=timings, iterations=steps or None)
+        certified = run.certificate is not None and run.certificate.ok
         if late and not certified:
             run = dataclasses.replace(run, status=TIME_LIMIT, claim="inaccurate", out_of_time=True)
         elif not settled and not certified and run.claim == "solved":
             status = f"{run.status}; the fixed point did not settle"
             run = dataclasses.replace(run, status=status, claim="inaccurate")
-        return run, best[1]
+        return run
 
     def _shift_of(self, answer: Iterate) -> FloatArray:
         """(nc,) m/s, the shift of the normal rates by the law, at an answer."""
@@ -238,5 +246,5 @@ class FrictionalCD(Formulation):
         )
 
 
-def _worst(certificate: Certificate | None) -> float:
-    return np.inf if certificate is None else certificate.worst
+def _worst(result: RunResult) -> float:
+    return np.inf if result.certificate is None else result.certificate.worst
