@@ -312,7 +312,7 @@ def test_trajectories(said: Any) -> None:
 @of("measures")
 def test_measures(said: Any) -> None:
     printed, names = said
-    assert "Coordination(mean=" in printed
+    assert "neighbours of a disc, mean: 4.711" in printed
     assert 0.1 < names["here"].summary()["mobilised"] < 1.0
     parts = [names["here"].stress(region=names[part])[1, 1] for part in ("bottom", "top")]
     assert parts[0] > parts[1] > 0.0

@@ -16,7 +16,7 @@ from cdopt._util import notebook
 
 CELLS = {  # the last line of each cell, and what its output must hold
     "cd": ("text/latex", r"\tfrac12 f^\mathsf{T} N f"),
-    "cdopt.NoTensionTruss(step.B, [10.0, 0.0], power=2.5)": ("text/latex", "1.66667"),
+    "cdopt.NoTensionTruss(step.B, [10.0, 0.0], power=2.5)": ("text/latex", "5/3"),
     "cdopt.compare(step, ['clarabel', 'osqp'])": ("text/html", "<td style="),
     "cd.solve().certificate": ("text/html", "complementarity"),
     "cd.solve()": ("text/html", "largest force"),

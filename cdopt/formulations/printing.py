@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -104,6 +105,14 @@ def align(*lines: str) -> str:
 
 def conjugate_latex(power: float, contacts: str = "i", divisor: str = "") -> str:
     """Σ w*(f) over a ``divisor``, in LaTeX."""
-    q, r = power / (power - 1.0), power - 1.0
-    root = "-1" if r == 1.0 else f"-1/{r:.6g}"
-    return rf"\frac{{1}}{{{q:.6g}{divisor}}} \sum_{{{contacts}}} k_i^{{{root}}} f_i^{{{q:.6g}}}"
+    q, root = _fraction(power / (power - 1.0)), _fraction(-1.0 / (power - 1.0))
+    top, _, below = q.partition("/")
+    return (
+        rf"\frac{{{below or 1}}}{{{top}{divisor}}} \sum_{{{contacts}}} k_i^{{{root}}} f_i^{{{q}}}"
+    )
+
+
+def _fraction(x: float) -> str:
+    """A number as a fraction with small terms, or else as a decimal."""
+    fraction = Fraction(x).limit_denominator(100)
+    return str(fraction) if abs(fraction - x) < 1e-12 else f"{x:.6g}"

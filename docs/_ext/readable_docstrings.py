@@ -53,7 +53,8 @@ def readable(lines: list[str]) -> list[str]:
         entry = ENTRY.match(line)
         if line in ("Returns", "Yields") and set(under) == {"-"}:
             end = next((e for e in range(k + 1, len(lines)) if lines[e] in SECTIONS), len(lines))
-            out += [f":{line.lower()}:", *(f"    {text}".rstrip() for text in lines[k + 1 : end])]
+            below = (f"    {text}".rstrip() for text in lines[k + 1 : end])
+            out += [f":{line.lower()}:", *below, ""]
             k = end
             continue
         if line in SECTIONS and set(under) == {"-"}:
