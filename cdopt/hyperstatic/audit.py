@@ -165,7 +165,7 @@ class Audit(Frozen):
         text = words[self.verdict]
         if self.verdict == ERROR:
             many, worst = self.wrong_bodies.size, int(self.wrong_bodies[0])
-            text += f": on {count(many, 'body')} they miss what is determined, on body "
+            text += f": on {count(many, 'body')} their load is wrong, most on body "
             text += f"{self.body_names[worst]} by {short(self.error[worst])} N"
             text += f", {short(self.error_share[worst], 2)} of the local load."
         elif self.verdict == CHOICE:
@@ -184,21 +184,25 @@ class Audit(Frozen):
             text += " from the nearest admissible ones, most at contact "
             text += f"{self.step.contact_names[far]} ({short(self.distance[far])} N)."
         if (choice := self.choice) is not None:
-            text += f" A choice of {short(self._size(choice))} N{self._part}"
-            text += " parts them from what elastic contacts would carry; it loads no body."
+            text += (
+                f" They differ from the forces of elastic contacts by {short(self._size(choice))}"
+            )
+            text += f" N{self._part}: a choice, which loads no body."
         return text
 
     @property
     def basis(self) -> str:
         """One sentence: the motion used for the comparison, and the tolerance."""
         whose = self.source.replace("given", "that was given")
-        return f"Judged by the motion {whose}; errors up to {self.tol:g} of local loads pass."
+        return (
+            f"Compared with the motion {whose}; errors up to {self.tol:g} of the local load pass."
+        )
 
     @property
     def _part(self) -> str:
         """The share of the choice as text."""
         share = self.choice_share
-        return "" if share is None else f", {short(100.0 * share, 2)} % of the forces,"
+        return "" if share is None else f", {short(100.0 * share, 2)} % of the forces"
 
     @staticmethod
     def _size(forces: FloatArray) -> float:
@@ -225,7 +229,7 @@ class Audit(Frozen):
                 result += f", {count(self.outside.size, 'contact')} outside cone or bounds"
             lines.append(("3 distance from admissible forces", f"{short(far)} N", result))
         if (choice := self.choice) is not None:
-            note = f"no error{self._part.rstrip(',')}"
+            note = f"no error{self._part}"
             lines.append(("4 choice", f"{short(self._size(choice))} N", note))
         return lines
 
