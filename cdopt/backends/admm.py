@@ -29,7 +29,7 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.linalg.factorisation import dense_solve, factorised
+from cdopt.backends.linalg.factorisation import DenseFactors, factorised
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed, outcome_of
 from cdopt.backends.network_problem import NetworkProblem
 
@@ -141,5 +141,5 @@ class Splitting:
         if n <= _DENSE or self.system.nnz > 0.25 * n * n:
             dense = self.penalty * self.system.toarray()
             dense.flat[:: n + 1] += 1.0
-            return dense_solve(dense)
+            return DenseFactors(dense)
         return factorised(sp.csr_array(sp.eye_array(n) + self.penalty * self.system))

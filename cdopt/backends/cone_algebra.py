@@ -118,7 +118,7 @@ class ConeScaling(Scaling):
         size = norms(point[:, 1:])
         self.along = _directions(point[:, 1:], size)
         self.eta, self.rho = np.sqrt(size_s / size_f), point[:, 0] + size
-        self.scaled = self._mapped(self.f, self.eta * self.rho, self.eta / self.rho, self.eta)
+        self.scaled = self._times(self.f)
         self.products = self._on_cones(_product(self.scaled, self.scaled))
         count = len(self.f) if lines is None else int(np.count_nonzero(~lines))
         self.degree = max(count, 1)
@@ -130,19 +130,14 @@ class ConeScaling(Scaling):
             table[self.lines] = 0.0
         return table.ravel()
 
-    def _mapped(
-        self, x: FloatArray, plus: FloatArray, minus: FloatArray, across: FloatArray
-    ) -> FloatArray:
-        """x (nc, d) by a matrix with these eigenvalues (nc,) along (1, u) and (1, −u), across."""
-        return _mapped(self.along, x, plus, minus, across)
-
     def _times(self, x: FloatArray) -> FloatArray:
         """W x."""
-        return self._mapped(x, self.eta * self.rho, self.eta / self.rho, self.eta)
+        return _mapped(self.along, x, self.eta * self.rho, self.eta / self.rho, self.eta)
 
     def _over(self, x: FloatArray) -> FloatArray:
         """W⁻¹ x."""
-        return self._mapped(x, 1.0 / (self.eta * self.rho), self.rho / self.eta, 1.0 / self.eta)
+        eta, rho = self.eta, self.rho
+        return _mapped(self.along, x, 1.0 / (eta * rho), rho / eta, 1.0 / eta)
 
     def soften(self, give: FloatArray) -> None:
         """The eigenvalues of (W² + give)⁻¹ (nc,)."""
@@ -154,7 +149,7 @@ class ConeScaling(Scaling):
                 eigenvalue[self.lines] = on_lines / most
 
     def stiff(self, x: FloatArray) -> FloatArray:
-        return self._mapped(x.reshape(self.f.shape), *self.soft).ravel()
+        return _mapped(self.along, x.reshape(self.f.shape), *self.soft).ravel()
 
     def root(self) -> FloatArray:
         """F (nc, d, d) with FᵀF = (W² + give)⁻¹."""
@@ -163,10 +158,7 @@ class ConeScaling(Scaling):
         out[:, 0, 0], out[:, 1, 0] = half * plus, half * minus
         out[:, 0, 1:] = half * plus[:, None] * self.along
         out[:, 1, 1:] = -half * minus[:, None] * self.along
-        if d == 3:
-            out[:, 2, 1] = -across * self.along[:, 1]
-            out[:, 2, 2] = across * self.along[:, 0]
-        elif d > 3:  # the rows of a reflection that leads to ``along``, but for the first
+        if d > 2:  # the rows of a reflection that leads to ``along``, but for the first
             v = self.along.copy()
             v[:, 0] += np.copysign(1.0, v[:, 0])
             mirror = np.eye(d - 1) - v[:, :, None] * v[:, None, :] / np.abs(v[:, :1, None])

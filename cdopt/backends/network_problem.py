@@ -539,9 +539,7 @@ def _with_rows_of(
 def _solve_inertia(data: ContactProblem, X: sp.csr_array) -> sp.csr_array:
     """S⁻¹ X in scaled units."""
     s, energy = data.dof_speed, data.part_energy[data.parts.dof]
-    if data.inertia is None:
-        raise ValueError("no inertia")
-    return scaled(data.inertia.solve_sparse(scaled(X, energy / s)), 1.0 / s)
+    return scaled(data.mass.solve_sparse(scaled(X, energy / s)), 1.0 / s)
 
 
 def _with_sliders(

@@ -21,28 +21,21 @@ from cdopt.problem.cones import SYMMETRIC
 from cdopt.problem.rolling_cones import EllipticCones
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TiedProblem(NetworkProblem):
     """A problem in copies of the normal forces."""
 
-    base: NetworkProblem | None = None  # the problem of the forces themselves
-    tied: TiedNetwork | None = None  # its network in copies
+    base: NetworkProblem  # the problem of the forces themselves
+    tied: TiedNetwork  # its network in copies
 
     @cached_property
     def operator(self) -> TiedNetwork:  # type: ignore[override]
-        return self._parts[1]
-
-    @property
-    def _parts(self) -> tuple[NetworkProblem, TiedNetwork]:
-        if self.base is None or self.tied is None:
-            raise TypeError("a problem without copies")
-        return self.base, self.tied
+        return self.tied
 
     def residual(self, error: float, gap: FloatArray, f: FloatArray) -> float:
-        base, net = self._parts
-        rates = base.table(net.forces(gap))
-        rates[:, 0] *= net.copies
-        return base.residual(error, rates.ravel(), net.forces(f))
+        rates = self.base.table(self.tied.forces(gap))
+        rates[:, 0] *= self.tied.copies
+        return self.base.residual(error, rates.ravel(), self.tied.forces(f))
 
 
 def tied(problem: NetworkProblem) -> TiedProblem | None:

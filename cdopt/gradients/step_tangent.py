@@ -135,14 +135,12 @@ class StepTangent:
         tol: float = 1e-7,
         inside: Callable[[], BoolArray] | None = None,
     ) -> None:
-        if data.inertia is None or data.start is None:
-            raise TypeError(f"a {data.kind} without bodies")
         self.data, self.motion, self.forces, self.tol = data, motion, forces, tol
-        self.mass, self.start, self.rows = data.inertia, data.start, data.rows
+        self.mass, self.start, self.rows = data.mass, np.asarray(data.start), data.rows
         self._inside = inside
         self.J = sp.csr_array((0, data.nv)) if J is None else J
         self.G = data.B if J is None else sp.csr_array(sp.vstack([data.B, J], format="csr"))
-        self.jump = motion - data.start
+        self.jump = motion - self.start
         self.load = np.asarray(self.G.T @ forces)
 
     # --- the law and the system ------------------------------------------------------------

@@ -15,6 +15,7 @@ from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import listed
 from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.bounds import Bounds
+from cdopt.problem.contact_list import ListedBodies
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.delassus_step import ROUND_OFF
 from cdopt.problem.step import Step
@@ -177,7 +178,7 @@ def wrench(
             B = sp.vstack([B, step.joints.J])
         rows = sp.csr_array(sp.csc_array(B)[:, dofs].T)
     else:
-        rows = sp.csr_array(_about(step, number, about, d))
+        rows = _about(step, number, about)
         if ties.size:
             rows = sp.csr_array(sp.hstack([rows, sp.csr_array((rows.shape[0], ties.size))]))
     return checks.freeze(sp.csr_array(rows * np.append(chosen.repeat(d), ties)[None, :]))
@@ -207,27 +208,29 @@ def _number(step: ContactStep, body: Any) -> int:
     return checks.whole("body", body, -1)
 
 
-def _about(step: ContactStep, body: int, about: Any, d: int) -> sp.csr_array:
+def _about(step: ContactStep, body: int, about: Any) -> sp.csr_array:
     """Force and moment about a point, from the geometry of the contacts."""
     given = {"bodies": step.bodies, "normals": step.normals, "points": step.points}
     missing = [name for name, value in given.items() if value is None]
     if step.bodies is None or step.normals is None or step.points is None:
         raise InvalidInput("step", "no " + " or ".join(missing), "a step built with them")
-    dim = step.normals.shape[1]
-    point = checks.vector("about", about, dim, "m")
+    point = checks.vector("about", about, step.normals.shape[1], "m")
+    if step.friction is not None and step.friction.tangents is None:
+        raise InvalidInput("step", "no tangents", "friction built with tangents")
+    if not (step.bodies == body).any():
+        raise InvalidInput("body", str(body), "a body with contacts")
+    return sp.csr_array(contact_rows(step, point[None], np.where(step.bodies == body, 0, -1)).T)
+
+
+def contact_rows(step: ContactStep, centres: FloatArray, bodies: Any) -> sp.csr_array:
+    """(nc d, n) rates of the contacts of ``bodies`` (nc, 2), −1 for none, as these move.
+
+    n are the motions of bodies with ``centres`` (nb, dim) m, body after body.
+    """
     axes = step.normals[:, None]  # (nc, d, dim), the directions of the components
     if step.friction is not None:
-        if step.friction.tangents is None:
-            raise InvalidInput("step", "no tangents", "friction built with tangents")
         axes = np.concatenate([axes, step.friction.tangents], axis=1)
-    sign = (step.bodies[:, 1] == body) * 1.0 - (step.bodies[:, 0] == body) * 1.0
-    if not sign.any():
-        raise InvalidInput("body", str(body), "a body with contacts")
-    force = axes * sign[:, None, None]
-    arm = np.broadcast_to((step.points - point)[:, None], force.shape)
-    if dim == 2:
-        moment = (arm[..., 0] * force[..., 1] - arm[..., 1] * force[..., 0])[..., None]
-    else:
-        moment = np.cross(arm, force)
-    table = np.concatenate([force, moment], axis=2)
-    return sp.csr_array(table.reshape(step.nc * d, -1).T)
+    nb, dim = centres.shape
+    number = np.arange(nb * (dim + (1 if dim == 2 else 3))).reshape(nb, -1)
+    who = ListedBodies(np.ones(nb), None, centres, number, np.arange(number.size))
+    return who.rows(step.points, np.asarray(bodies), axes)

@@ -74,27 +74,16 @@ def _on_faces(part: ForcePart) -> list[ForcePart]:
     x, inside, loaded = ConeSet(B, B.T @ z, part.sizes, z).inside()
     if (inside & loaded).all():
         return [part]
-    first = np.cumsum(part.sizes) - part.sizes
-    new: list[float] = []
-    rows, columns, values, sizes = [], [], [], []
-    for k in np.flatnonzero(loaded).tolist():
-        own = np.arange(first[k], first[k] + part.sizes[k])
-        if inside[k] or own.size == 1:
-            rows.append(len(new) + np.arange(own.size))
-            columns.append(own)
-            values.append(np.ones(own.size))
-            sizes.append(own.size)
-            new += part.z[own].tolist()
-            continue
-        along = z[own] if z[own[0]] > _CLEAR else x[own]
-        along = along / along[0]
-        rows.append(np.full(own.size, len(new)))
-        columns.append(own)
-        values.append(along)
-        sizes.append(1)
-        new.append(float(along @ part.z[own]) / float(along @ along))
-    if not sizes:
+    if not loaded.any():
         return []
-    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-    E = sp.csr_array(entries, shape=(len(new), part.z.size))
-    return part.mapped(E, np.array(sizes), np.array(new))
+    first, blocks = np.cumsum(part.sizes) - part.sizes, list[FloatArray]()
+    for k in np.flatnonzero(loaded).tolist():
+        own = slice(first[k], first[k] + part.sizes[k])
+        along = z[own] if z[first[k]] > _CLEAR else x[own]
+        whole = inside[k] or along.size == 1
+        blocks.append(np.eye(along.size) if whole else along[None] / along[0])
+    used = np.flatnonzero(np.repeat(loaded, part.sizes))
+    columns = sp.eye_array(part.z.size, format="csr")[used]
+    E = sp.csr_array(sp.block_diag(blocks, format="csr") @ columns)
+    new = (E @ part.z) / np.asarray(E.multiply(E).sum(axis=1)).ravel()
+    return part.mapped(E, np.array([len(block) for block in blocks]), new)

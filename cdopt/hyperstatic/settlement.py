@@ -27,7 +27,7 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed, Unsupported
 from cdopt._util.formatting import count, listed, short
 from cdopt.hyperstatic.limit_load import BalanceProgram, Certified
-from cdopt.hyperstatic.strength import friction_alone
+from cdopt.hyperstatic.quantities import contact_rows
 from cdopt.hyperstatic.structures import Structure
 from cdopt.problem import ContactStep
 from cdopt.scene import BlockModel, Scene, State
@@ -139,12 +139,8 @@ def settlement(
     if step.joints is not None:
         raise Unsupported("settlement", "the scene has joints", ("scenes without joints",))
     table, shift = _moved(whole, checks.mapping("moves", moves))
-    friction_ = step.friction
-    if friction_ is None:
-        raise TypeError("a step without friction")
-    program = BalanceProgram(
-        step, "associated", step.F_ext, solver, False, friction_alone(friction_.mu)
-    )
+    strength = whole.strength(None)
+    program = BalanceProgram(step, "associated", step.F_ext, solver, False, strength)
     f, motion, residuals = program.best(lambda: _judged(program, shift))
     rows = (program.data.B @ motion).reshape(shift.shape) + shift
     return Settlement(
@@ -199,7 +195,7 @@ def _residuals(
 def _moved(structure: Structure, moves: Mapping[Any, Any]) -> tuple[FloatArray, FloatArray]:
     """Motions of all supports (nb, dim + turns), and gaps and slips b (nc, d) that they make."""
     step, dim = structure.step, structure.dim
-    names, centres = structure.names, structure.centres
+    names = structure.names
     table = np.zeros((len(names), dim + (1 if dim == 2 else 3)))
     free = np.unique(np.asarray(step.dof_body)).tolist()
     for body, move in moves.items():
@@ -211,24 +207,8 @@ def _moved(structure: Structure, moves: Mapping[Any, Any]) -> tuple[FloatArray, 
             expected = f"{dim} entries, or {table.shape[1]} with a turn"
             raise InvalidInput("moves", f"{size:,} entries for {names[number]}", expected)
         table[number, :size] = checks.vector("moves", move, size)
-    if step.bodies is None or step.points is None:
-        raise TypeError("a step without bodies")
-    shift = np.zeros((step.nc, dim))
-    none, unit = np.zeros((step.nc, dim - 1)), np.ones(step.nc)
-    axes = [step.contact_vectors(unit, none)]
-    for k in range(dim - 1):
-        one = none.copy()
-        one[:, k] = 1.0
-        axes.append(step.contact_vectors(np.zeros(step.nc), one))
-    for side, sign in ((0, -1.0), (1, 1.0)):
-        body = step.bodies[:, side]
-        arm = step.points - centres[body]
-        if dim == 2:
-            turn = table[body, 2:] * np.column_stack([-arm[:, 1], arm[:, 0]])
-        else:
-            turn = np.cross(table[body, 3:], arm)
-        place = np.where((body >= 0)[:, None], table[body, :dim] + turn, 0.0)
-        shift += sign * np.stack([np.sum(axis * place, axis=1) for axis in axes], axis=1)
+    rows = contact_rows(step, structure.centres, step.bodies)
+    shift = np.asarray(rows @ table.ravel()).reshape(step.nc, dim)
     if not shift.any():
         raise InvalidInput("moves", "no motion of a support that touches", "one that is not zero")
     return table, shift

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from cdopt.hyperstatic.strength import (
     in_newtons,
 )
 from cdopt.problem.contact_step import ContactStep, with_matrices
-from cdopt.problem.friction import Friction
 from cdopt.problem.step import Step
 from cdopt.scene import BlockModel, Scene
 from cdopt.scene.files import open_structure
@@ -61,9 +60,7 @@ class Structure:
             expected = "a step with friction: ContactStep(..., friction=cdopt.Friction(...))"
             raise InvalidInput("structure", "a step without friction", expected)
         if friction is not None:
-            rows = rough.B_t, rough.rate, rough.stiffness_ratio, rough.tangents
-            moments = rough.torsion, rough.rolling, rough.B_r, rough.cone, rough.spin
-            structure = structure.replace(friction=Friction(friction, *rows, *moments))
+            structure = structure.replace(friction=replace(rough, mu=friction))
         return Structure(structure)
 
     def live(self, load: Any) -> FloatArray:

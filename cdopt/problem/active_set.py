@@ -155,16 +155,14 @@ class _PartRows:
     """
 
     def __init__(self, data: ContactProblem, rows: IntArray, dofs: IntArray) -> None:
-        if data.inertia is None:
-            raise TypeError("a problem without inertia")
         self.rows, self.B = rows, _block(data.B, rows, dofs)[1]
-        self.mass, root = data.inertia.diagonal[dofs], np.sqrt(data.inertia.diagonal[dofs])
+        self.mass, root = data.mass.diagonal[dofs], np.sqrt(data.mass.diagonal[dofs])
         self.factor: FloatArray | None = None
         self.turn: FloatArray | None = None
-        if data.inertia.is_diagonal:
+        if data.mass.is_diagonal:
             self.root = self.B / root
         else:
-            block = sp.csr_array(sp.csr_array(data.inertia.M)[dofs][:, dofs]).toarray()
+            block = sp.csr_array(data.mass.M[dofs][:, dofs]).toarray()
             self.factor = np.linalg.cholesky(block)
             inverse = scipy.linalg.solve_triangular(self.factor, np.eye(dofs.size), lower=True)
             self.root, self.turn = self.B @ inverse.T, root[:, None] * inverse.T
@@ -195,8 +193,6 @@ class PartStep:
     """The closed contacts (n,) of one part, and its dofs (m,)."""
 
     def __init__(self, data: ContactProblem, contacts: IntArray, dofs: IntArray) -> None:
-        if data.inertia is None:
-            raise TypeError("a problem without inertia")
         self.dt, self.bias = data.dt, data.bias[contacts]
         rest: FloatArray = data.rest[dofs]
         self.exactly, blur = False, _UNIT  # of the motion without contacts

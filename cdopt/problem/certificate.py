@@ -297,10 +297,7 @@ def _motion_bound(
     data: ContactProblem, motion: FloatArray, f: FloatArray, local: LocalScales
 ) -> FloatArray:
     """(nv,) a bound of the error of each entry of v⁺, of an answer that is feasible."""
-    mass = data.inertia
-    inverse = None if mass is None else mass.inverse_diagonal
-    if mass is None or inverse is None:
-        raise TypeError("a problem without inertia, or M with large blocks")
+    mass, inverse = data.mass, np.asarray(data.mass.inverse_diagonal)
     gap, round_off = local.rates, local.gap_round_off
     jump, push = motion - data.rest, data.dt * data.load(f)
     missed = mass.times(jump) - push

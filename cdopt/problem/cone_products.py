@@ -165,9 +165,7 @@ class Product(Cones):
         return self._of_each("shift_by_mu", g)
 
     def natural_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
-        weights = np.split(mobility, np.cumsum([p.nc for p in self.parts])[:-1])
-        pieces = zip(self.parts, self._split(f), self._split(g), weights, strict=True)
-        return self._joined([p.natural_map(a, b, w) for p, a, b, w in pieces])
+        return self._mapped("natural_map", f, g, mobility)
 
     def shift(self, g: FloatArray) -> FloatArray:
         return self._of_each("shift", g)
@@ -176,9 +174,13 @@ class Product(Cones):
         return self._blocks("shift_gradient", g, (self.d,))
 
     def coulomb_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
+        return self._mapped("coulomb_map", f, g, mobility)
+
+    def _mapped(self, name: str, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
+        """The results of a method of each part for forces and rates, joined."""
         of_each = np.split(mobility, np.cumsum([p.nc for p in self.parts])[:-1])
         pieces = zip(self.parts, self._split(f), self._split(g), of_each, strict=True)
-        return self._joined([p.coulomb_map(*given) for p, *given in pieces])
+        return self._joined([getattr(p, name)(*given) for p, *given in pieces])
 
 
 class Filled(Cones):

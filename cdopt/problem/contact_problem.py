@@ -128,6 +128,13 @@ class ContactProblem(Compliant):
         return self.rest if self.N is None else None
 
     @property
+    def mass(self) -> MassMatrix:
+        """The ``inertia`` of a step of bodies, which others do not have: a TypeError."""
+        if self.inertia is None:
+            raise TypeError(f"a {self.kind} without bodies")
+        return self.inertia
+
+    @property
     def is_static(self) -> bool:
         """Whether the network has no inertia."""
         return self.inertia is None and self.N is None

@@ -115,21 +115,14 @@ def _project_root(y: FloatArray, mu: FloatArray, out: FloatArray) -> None:
 
 def shift(g: FloatArray, mu: FloatArray) -> FloatArray:
     """(nc,) μ ‖g_T‖ of contact rates g (nc, d)."""
-    return mu * _sizes(g)
+    return mu * norms(g[:, 1:])
 
 
 def shift_gradient(g: FloatArray, mu: FloatArray) -> FloatArray:
     """(nc, d) derivative of ``shift`` at g (nc, d); zero where a contact does not slip."""
-    size, result = _sizes(g), np.zeros(g.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        direction = np.where(size[:, None] > 0.0, g[:, 1:] / size[:, None], 0.0)
-    result[:, 1:] = mu[:, None] * direction
+    size, result = norms(g[:, 1:]), np.zeros(g.shape)
+    result[:, 1:] = (mu / np.where(size > 0.0, size, np.inf))[:, None] * g[:, 1:]
     return result
-
-
-def _sizes(y: FloatArray) -> FloatArray:
-    """‖y_T‖ (nc,)."""
-    return np.abs(y[:, 1]) if y.shape[1] == 2 else norms(y[:, 1:])
 
 
 def norms(rows: FloatArray) -> FloatArray:

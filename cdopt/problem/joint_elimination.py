@@ -23,7 +23,6 @@ from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InfeasibilityProof
 from cdopt._util.frozen import Frozen
 from cdopt.problem.contact_step import ContactStep
-from cdopt.problem.friction import Friction
 from cdopt.problem.joints import JointedMotion, Joints
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import components, rows_of
@@ -142,18 +141,12 @@ def eliminated(step: Step, springs: bool = False) -> Eliminated | None:
         M = sp.csr_array(np.eye(1))
     mass = MassMatrix(freeze(sp.csr_array((M + M.T) * 0.5)))
     if friction is not None:
-        friction = Friction(
-            friction.mu,
-            freeze(sp.csr_array(friction.B_t @ Z)),
-            _moved(friction.B_t, offset, friction.rate),
-            friction.stiffness_ratio,
-            friction.tangents,
-            friction.torsion,
-            friction.rolling,
-            None if friction.B_r is None else freeze(sp.csr_array(friction.B_r @ Z)),
-            friction.cone,
-            friction.spin if friction.B_r is None else _moved(friction.B_r, offset, friction.spin),
-        )
+        rough: dict[str, Any] = {"B_t": freeze(sp.csr_array(friction.B_t @ Z))}
+        rough["rate"] = _moved(friction.B_t, offset, friction.rate)
+        if friction.B_r is not None:
+            rough["B_r"] = freeze(sp.csr_array(friction.B_r @ Z))
+            rough["spin"] = _moved(friction.B_r, offset, friction.spin)
+        friction = dataclasses.replace(friction, **rough)
     if kept is not None:
         J = freeze(sp.csr_array(kept.J @ Z))
         moved = read_only(kept.rate + kept.J @ offset)

@@ -17,7 +17,6 @@ from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, ScaledProblem, Scales
-from cdopt.problem.mass import MassMatrix
 from cdopt.problem.residual import EPS, Condition, positive
 from cdopt.problem.scaling import (
     BodyBlocks,
@@ -38,14 +37,8 @@ _STOPPED = 1e-1  # any body takes this share of the speed at which it meets its 
 _MEETS = 1e-6  # which is none below this share of the loads on those,
 BACKGROUND = 1e-6  # or this share of the speed of its part, where there is no load next to it
 _RESOLVED = 1e7  # times round-off: the least scale without load, so that noise does not count
-_OF_NETWORK = (
-    "parts",
-    "bodies",
-    "mobility",
-    "_reach",
-    "_contact_bodies",
-    "_normal",
-)  # of B and M alone
+# of B and M alone
+_OF_NETWORK = ("parts", "bodies", "mobility", "_reach", "_contact_bodies", "_normal")
 
 
 class StepScales(Scales):
@@ -168,7 +161,8 @@ class MatrixScales(StepScales):
 
     def __init__(self, problem: ContactProblem) -> None:
         super().__init__(problem)
-        self._mass, self._motion, self._start = _inertia_of(problem)
+        self._mass, self._motion = problem.mass, problem.rest
+        self._start = np.asarray(problem.start)
 
     def of(self, problem: ContactProblem) -> MatrixScales:
         """The scales of a ``problem`` on the same network; what B and M determine is kept."""
@@ -226,9 +220,7 @@ class MatrixScales(StepScales):
         change = np.maximum(np.abs(jump), np.abs(self._motion - self._start))
         motion_energy = mass * change**2
         pushed = dt * problem.entries.load_size(f)
-        if (
-            problem.dof_body is None
-        ):  # dofs in which forces cancel may be those of a body that moves
+        if problem.dof_body is None:  # forces may cancel in dofs of a body that moves
             change = np.maximum(change, pushed / mass)
         gap_round_off = EPS * (np.abs(problem.bias) + problem.entries.times_size(v_next))
         rates = problem.gap(v_next, f)
@@ -240,9 +232,10 @@ class MatrixScales(StepScales):
         imbalance = self._mass.times(jump) - dt * problem.load(f)
         momenta = self._mass.times_size(np.abs(v_next) + np.abs(self._motion))
         error, round_off = np.abs(imbalance) / root, EPS * (pushed + momenta) / root
+        scale = np.sqrt(energy)[blocks]
         acting, force = pushed + mass * change, np.zeros(0)
         lent = energy > own  # what a body takes from its neighbours counts where forces are sought
-        acting = np.maximum(acting, np.where(lent, np.sqrt(energy), 0.0)[blocks] * root)
+        acting = np.maximum(acting, np.where(lent[blocks], scale, 0.0) * root)
         if problem.compliance is not None:
             law, cones = problem.compliance, problem.cones
             stiffest = PowerLaw(cones.largest(law.stiffness), law.power)
@@ -255,11 +248,7 @@ class MatrixScales(StepScales):
             np.maximum(parts.total(parts.dof, motion_energy), NEIGHBOUR**2 * least),
             parts.total(parts.dof, 0.5 * imbalance * self._mass.solve(imbalance)),
             parts.total(parts.dof, round_off**2),
-            (
-                Condition(
-                    "momentum", "m/s √kg", error, np.sqrt(energy)[blocks], round_off, part=parts.dof
-                ),
-            ),
+            (Condition("momentum", "m/s √kg", error, scale, round_off, part=parts.dof),),
             speed,
             force,
             body_energy=energy,
@@ -474,10 +463,3 @@ def step_scales(problem: ContactProblem) -> StepScales:
     if not isinstance(problem.scales, StepScales):
         raise TypeError(f"the scales of a {problem.kind} are not those of a step")
     return problem.scales
-
-
-def _inertia_of(problem: ContactProblem) -> tuple[MassMatrix, FloatArray, FloatArray]:
-    """The mass matrix, and the motions (nv,) without contacts and at the start of the step."""
-    if problem.inertia is None or problem.start is None:
-        raise TypeError("a problem without inertia")
-    return problem.inertia, problem.rest, problem.start

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -343,30 +342,18 @@ def contact_rows(B: sp.csr_array, ends: IntArray) -> sp.csr_array:
     if nc == rows:
         return B
     if B.nnz <= _FEW:
-        return _few_contact_rows(B, ends)
+        place = np.arange(nc).repeat(np.diff(ends))[rows_of(B)] * B.shape[1] + B.indices
+        places, of_entry = distinct(place)
+        row, column = np.divmod(places, max(B.shape[1], 1))
+        size = np.sqrt(total_by(of_entry, B.data**2, places.size))
+        return sp.csr_array(
+            (size, column, np.searchsorted(row, np.arange(nc + 1))), (nc, B.shape[1])
+        )
     squares = sp.csr_array((B.data**2, B.indices, B.indptr), B.shape)
     gather = sp.csr_array((np.ones(rows), np.arange(rows), ends), (nc, rows))
     reach = sp.csr_array(gather @ squares)
     reach.data = np.sqrt(reach.data)
     return reach
-
-
-def _few_contact_rows(B: sp.csr_array, ends: IntArray) -> sp.csr_array:
-    """``contact_rows`` in plain Python, its entries in the order of a sparse product."""
-    columns, squares, starts = B.indices.tolist(), (B.data**2).tolist(), B.indptr[ends].tolist()
-    reached, values, counts = list[int](), list[float](), [0]
-    for start, end in pairwise(starts):
-        sums = dict[int, float]()
-        for at in range(start, end):
-            sums[columns[at]] = sums.get(columns[at], 0.0) + squares[at]
-        nonzero = [j for j in reversed(sums) if sums[j] != 0.0]
-        reached += nonzero
-        values += [sums[j] for j in nonzero]
-        counts.append(len(reached))
-    size = np.sqrt(np.array(values, dtype=np.float64))
-    shape = ends.size - 1, B.shape[1]
-    indices, indptr = (np.array(x, dtype=B.indices.dtype) for x in (reached, counts))
-    return sp.csr_array((size, indices, indptr), shape)
 
 
 def distinct(values: IntArray) -> tuple[IntArray, IntArray]:

@@ -370,9 +370,9 @@ def loaded_by_sliders(data: ContactProblem, motion: FloatArray) -> ContactProble
 
     Given the motion, these forces are those of the law of the sliders.
     """
-    if data.sliders is None or data.inertia is None:
+    if data.sliders is None:
         raise TypeError("a problem without sliders")
-    rest = data.rest + data.dt * data.inertia.solve(data.sliders.load(motion))
+    rest = data.rest + data.dt * data.mass.solve(data.sliders.load(motion))
     p = data.entries.times(rest) + data.bias
     rates = data.free_rates + (p - data.p)
     return dataclasses.replace(

@@ -11,7 +11,7 @@ import cdopt
 from cdopt.backends import Homotopy
 from cdopt.backends.cone_algebra import SmoothProjection
 from cdopt.backends.homotopy import Path, _Equation
-from cdopt.backends.linalg.factorisation import dense_solve, factorised
+from cdopt.backends.linalg.factorisation import DenseFactors, factorised
 from cdopt.backends.network_problem import NetworkProblem, network_problem
 from cdopt.bank import generators
 
@@ -89,7 +89,7 @@ def test_the_sign_of_a_determinant(n: int) -> None:
     random = np.random.default_rng(n)
     for _ in range(6):
         J = random.standard_normal((n, n))
-        signs = dense_solve(J.copy()).sign, factorised(sp.csr_array(J)).sign
+        signs = DenseFactors(J.copy()).sign, factorised(sp.csr_array(J)).sign
         assert signs == (np.sign(np.linalg.det(J)),) * 2
 
 

@@ -17,9 +17,9 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt.backends.linalg.block_pairs import PairSystem, UnsymmetricPairSystem
 from cdopt.backends.linalg.factorisation import (
     DENSE,
+    DenseFactors,
     IterationStatistics,
     MatrixFactors,
-    dense_solve,
     sparse_solve,
 )
 from cdopt.problem.scaling import Entries, rows_of
@@ -175,4 +175,4 @@ class Reactions:
             return self._pattern.factors(H)
         J = (H @ self._full.reshape(-1, self.d, n)).reshape(n, n)
         J.flat[:: n + 1] += 1.0
-        return dense_solve(J)
+        return DenseFactors(J)

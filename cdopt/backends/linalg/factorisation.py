@@ -271,16 +271,11 @@ def _superlu(H: sp.csc_array, order: str, **options: Any) -> Any:
         raise ArithmeticError(str(error)) from error
 
 
-def dense_solve(J: FloatArray) -> DenseFactors:
-    """J⁻¹ of a dense J, factorised once; an ArithmeticError where it is singular."""
-    return DenseFactors(J)
-
-
 def sparse_solve(J: sp.csr_array | sp.csc_array) -> MatrixFactors:
     """J⁻¹ of a sparse J, by a dense or a sparse factorisation."""
     m = J.shape[0]
     if m <= _SMALL or (m <= DENSE and J.nnz > _FULL * m**2):
-        return dense_solve(J.toarray())
+        return DenseFactors(J.toarray())
     return factorised(J)
 
 

@@ -267,7 +267,7 @@ class ContactNetwork:
         whose inertia ties no others together, else, and if ``direct``, by factors.
         """
         if self.m <= _FULL_BLOCKS or (self._is_full and self.m <= _DENSE_AT_MOST):
-            return BlockSystem(lambda: factorisation.dense_solve(self._full_system(left, right)))
+            return BlockSystem(lambda: factorisation.DenseFactors(self._full_system(left, right)))
         pairs, blocks = (None, None) if direct else (self.pairs, self.blocks)
 
         def factorise() -> factorisation.MatrixFactors:
