@@ -31,8 +31,8 @@ def portable(value: Any) -> Any:
 class CdoptError(Exception):
     """Base class of every exception that cdopt raises on purpose.
 
-    Control characters of what it quotes are written out, and the middle of a very long message is
-    left out. Pickles and copies carry the evidence, but no ``raw`` object that cannot be pickled.
+    Control characters in the message are escaped, and a very long message is shortened. Pickles and
+    copies keep the attributes, except a ``raw`` object that cannot be pickled.
     """
 
     def __init__(self, message: str = "") -> None:
@@ -60,7 +60,7 @@ class InvalidInput(CdoptError, ValueError):
     found : a description of what was passed.
     expected : a description of what is accepted.
 
-    Of long ones the middle is left out.
+    Long texts are shortened in the middle.
     """
 
     def __init__(self, argument: str, found: str, expected: str) -> None:
@@ -83,7 +83,7 @@ class SaveFailed(CdoptError):
 
 
 class BackendUnavailable(CdoptError):
-    """A backend is known but cannot run here: its name, and the ``reason`` with the remedy."""
+    """A backend is known but cannot run here; ``reason`` includes the remedy."""
 
     def __init__(self, backend: str, reason: str) -> None:
         super().__init__(f"backend {_words(backend)!r} is not available: {_words(reason)}")
@@ -94,7 +94,8 @@ class BackendUnavailable(CdoptError):
 class Unsupported(CdoptError):
     """A backend or a formulation does not support this problem; raised before any solve.
 
-    ``what`` is refused, for a ``reason``; ``alternatives`` are installed ones that support it.
+    ``what`` is not supported, for a ``reason``; ``alternatives`` are installed ones that support
+    it.
     """
 
     def __init__(self, what: str, reason: str, alternatives: tuple[str, ...] = ()) -> None:
@@ -155,7 +156,7 @@ _PROOFS = {
 
 
 class SolveFailed(CdoptError):
-    """No answer: the solver left no iterate, or the problem is proven infeasible.
+    """No answer: the solver returned no iterate, or the problem is proven infeasible.
 
     Its message names it.
 
@@ -163,9 +164,9 @@ class SolveFailed(CdoptError):
     ----------
     backend : name of the backend that ran.
     status : of the solver.
-    problem : the plain data of the problem, a ``ContactProblem``.
+    problem : its data, a ``ContactProblem``.
     proof : an InfeasibilityProof, or None when infeasibility is not proven.
-    raw : whatever the solver returned, untouched.
+    raw : the result object of the solver.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Interchangeable solvers: one name space, one result type, capabilities declared as data.
+"""Solvers of contact problems by name, with a common result type and declared capabilities.
 
 >>> import cdopt
 >>> "clarabel" in cdopt.backends.available()

@@ -94,9 +94,9 @@ class APGD(NativeBackend):
     accuracy : the run is solved when max_i |min(N_ii f_i, (N f + p)_i)| / V ≤ accuracy, the
         projected gradient with each contact's own step; V is the closing speed of its part;
         and, down to 1e-10, when the certificate is met too. With friction it is the natural map.
-    history : keep that residual of every step in ``raw.residuals``; with friction of every 20th.
-    further : with friction, steps beyond these, as long as they promise to reach ``accuracy``, or
-        1e-10 where that is more.
+    history : keep this residual of every step (with friction, every 20th) in ``raw.residuals``.
+    further : with friction, additional steps as long as convergence to ``accuracy`` (or 1e-10, if
+        larger) is likely.
 
     Raises
     ------

@@ -49,16 +49,17 @@ _UNSOLVED = 1e-4  # where the worst residual is still above this
 class Auto(Newton):
     """The method that suits the kind and the size of the problem; ``provenance["how"]`` names it.
 
-    Newton's method for trusses and elastic steps. Rigid steps: the augmented Lagrangian up to 240
-    dofs, which stays near the forces it starts from; the interior point above, whose number of
-    systems hardly depends on the step. If the first does not converge, the other one is tried.
+    Trusses and elastic steps: Newton's method. Rigid steps: up to 240 dofs the augmented
+    Lagrangian, which remains near the initial forces; above that the interior point, whose number
+    of iterations hardly depends on the step. If the first does not converge, the other one is
+    tried.
 
-    Steps with friction, in turn until the certificate's residuals are within 1e-8, or ``accuracy``
-    where that is more: accelerated gradients (``apgd``) and Newton's method on multipliers, at
-    which 1e-10 is requested; the interior point; of Coulomb's law a path to it (``homotopy``) where
-    systems are not large; splitting (``admm``); Gauss–Seidel (``nsgs``); and Newton's method again.
-    A step that the first three leave far from solved may have no solution; cdopt then tries to
-    prove that. The status of an unsolved step gives its Slater number, where that leaves a doubt.
+    Steps with friction: in turn, until the certificate's residuals are at most 1e-8 (or
+    ``accuracy``, if larger): accelerated gradients (``apgd``) and Newton's method on multipliers,
+    both with an accuracy of 1e-10; the interior point; for Coulomb's law ``homotopy``, unless
+    systems are large; splitting (``admm``); Gauss–Seidel (``nsgs``); and Newton's method again. If
+    the first three do not come close, the step may have no solution, and cdopt tries to prove that.
+    The status of an unsolved step includes its Slater number, if that leaves a doubt.
     """
 
     name: ClassVar[str] = "auto"

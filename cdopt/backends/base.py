@@ -48,18 +48,18 @@ else:
 
 @dataclass(frozen=True)
 class Capability:
-    """What a backend can take, as data.
+    """Capabilities of a backend.
 
     Attributes
     ----------
     classes : problem classes of modelled problems: "QP" (quadratic objective, linear
         constraints), "SOCP" (second-order cones, which powers p ≠ 2 need).
-    structured : kinds of plain data it consumes directly ("rigid step", "elastic step",
-        "truss"), for solvers that do not go through CVXPY.
+    structured : kinds of problems that it solves without CVXPY ("rigid step", "elastic step",
+        "truss").
     warm_start : whether a previous solution can start it.
-    laws : of friction, of the plain data that it consumes.
-    cones : of the cones that it consumes, by name or trait as in ``cdopt.problem.cones``; None
-        for all.
+    laws : of friction that it supports without CVXPY.
+    cones : that it supports without CVXPY, by name or trait as in ``cdopt.problem.cones``; None for
+        all.
     """
 
     classes: frozenset[str] = frozenset()
@@ -69,12 +69,12 @@ class Capability:
     cones: frozenset[str] | None = None
 
     def consumes(self, data: ContactProblem) -> bool:
-        """Whether it takes these plain data directly."""
+        """Whether it solves this problem without CVXPY."""
         checks.instance("data", data, ContactProblem)
         return data.kind in self.structured and not self.lacks(data)
 
     def lacks(self, data: ContactProblem) -> str:
-        """The law or cones of plain data of its kinds that it does not take; empty for none."""
+        """The law or cones of a problem that it does not support; empty if it supports them."""
         checks.instance("data", data, ContactProblem)
         if data.law not in self.laws:
             return f"the {data.law} law"
@@ -83,7 +83,7 @@ class Capability:
         return " and ".join(self.unknown_cones(data.cones))
 
     def unknown_cones(self, cones: Cones) -> list[str]:
-        """Names of the kinds of cones that it does not take."""
+        """Names of the kinds of cones that it does not support."""
         checks.instance("cones", cones, Cones)
         if self.cones is None:
             return []
@@ -127,16 +127,16 @@ class RunResult:
     Attributes
     ----------
     status : the solver's status text.
-    claim : what it means: "solved", "inaccurate", "infeasible", "unbounded" or "failed".
+    claim : its meaning: "solved", "inaccurate", "infeasible", "unbounded" or "failed".
     iterate : the last primal–dual pair, in physical units; None when there is none.
     timings : seconds of "compile", "solve", "read".
     iterations : the solver's count, or None.
-    raw : whatever the solver returned, untouched.
+    raw : the result object of the solver.
     settings : as given to the solver.
-    how : the methods used and what they spent, in words, where a backend chooses.
+    how : the methods that a backend chose, and their iterations, as text.
     threads : of cdopt's loops; None where another solver ran.
     out_of_time : whether the time limit ended the run.
-    limited : how the time limit was kept, as text; empty without one.
+    limited : how the time limit was enforced, as text; empty without one.
     certificate : of the iterate, by ``Formulation.solve``; backends leave it None.
     """
 

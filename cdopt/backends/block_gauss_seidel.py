@@ -44,8 +44,8 @@ class NSGS(PGS):
     Parameters
     ----------
     order : "given", "reversed", "shuffled" (with ``seed``), or a permutation of the contacts.
-    memory : how many results of ten sweeps Anderson's acceleration combines; 0 is Gauss–Seidel
-        alone.
+    memory : number of previous results that Anderson acceleration combines, one every ten sweeps; 0
+        is plain Gauss–Seidel.
     seed, max_sweeps, history : as in ``PGS``; ``relaxation`` must be one.
     accuracy : the run is solved when the natural map of every contact, over the closing speed of
         its part, is at most this; and, down to 1e-10, when the certificate is.

@@ -74,16 +74,15 @@ class PGS(NativeBackend):
     Parameters
     ----------
     order : the order of visits: "given", "reversed", "shuffled" (one random order for the whole
-        run, drawn with ``seed``), "coloured" (colour by colour, no two contacts of a colour on
-        one moving body: the order for many contacts, whose visits then go side by side in
-        threads) or a permutation of the contacts' indices.
+        run, drawn with ``seed``), "coloured" (by colours, such that no two contacts of a colour are
+        on the same moving body: for many contacts, in parallel threads) or a permutation of the
+        contacts.
     seed : of the shuffle.
     relaxation : ω in (0, 2); 1 is Gauss–Seidel.
     max_sweeps : sweeps at most.
-    accuracy : the run is solved when max_i |min(N_ii f_i, (N f + p)_i)| / V ≤ accuracy, with
-        the closing speed V of the contact's part. Tested during every sweep; a sweep
-        that meets it is confirmed on the forces as they are, with the motion computed again,
-        and, down to 1e-10, by the certificate.
+    accuracy : the run is solved when max_i |min(N_ii f_i, (N f + p)_i)| / V ≤ accuracy, with the
+        closing speed V of the contact's part. It is tested in every sweep, then confirmed with a
+        newly computed motion and, down to 1e-10, by the certificate.
     history : keep the residual of each sweep in ``raw.residuals``.
 
     Raises

@@ -65,8 +65,8 @@ _FORCES, _FINE = 1_500, 1e-4  # rows up to which, and natural map at which syste
 class Homotopy(NativeBackend):
     """Settings of the method that follows a path of forces to those of the law.
 
-    It is for steps that are far from convex: large coefficients of friction, many contacts that
-    could wedge. There it finds answers where methods that only improve a residual find none.
+    It is for steps that are far from convex, with large friction coefficients and many contacts
+    that could wedge, for which methods that only reduce a residual often fail.
 
     Parameters
     ----------

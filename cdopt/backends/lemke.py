@@ -44,7 +44,7 @@ class LCP(NativeBackend):
 
     Parameters
     ----------
-    max_contacts : larger problems are refused; the work grows with the cube of their size.
+    max_contacts : larger problems raise an error, because the work grows with the cube of the size.
     max_pivots : pivots at most.
     accuracy : the run is solved when max_i |min(N_ii f_i, (N f + p)_i)| / V ≤ accuracy at the
         forces of the final basis, solved again; V is the closing speed of the contact's part.

@@ -176,9 +176,9 @@ class Modelled(ThroughCVXPY):
 
     Raises
     ------
-    InvalidInput : unknown solver, accuracy out of range, a setting the solver does not know,
-        or an accuracy for a solver without a known translation.
-    BackendUnavailable : the solver is not installed here or fits no problem of cdopt.
+    InvalidInput : unknown solver or setting, accuracy out of range, or an accuracy for a solver
+        whose tolerances are unknown.
+    BackendUnavailable : the solver is not installed here, or cannot solve any problem of cdopt.
     """
 
     name: str
@@ -227,19 +227,19 @@ class Modelled(ThroughCVXPY):
 
 @dataclass(frozen=True)
 class Direct(ThroughCVXPY):
-    """A general solver called with its own defaults.
+    """A general solver called with its defaults instead of CVXPY's.
 
     CVXPY compiles the problem and reads the answer back, but its changes of the solver's defaults
     are undone.
 
     Parameters
     ----------
-    solver : one whose record in ``cdopt/backends/solvers.toml`` has its own defaults.
-    accuracy : translated into the solver's own settings; None leaves its own defaults.
+    solver : one whose defaults are in its record in ``cdopt/backends/solvers.toml``.
+    accuracy : translated into the solver's settings; None for its defaults.
 
     Raises
     ------
-    Unsupported : its own defaults are not known here.
+    Unsupported : the solver's defaults are unknown.
     InvalidInput, BackendUnavailable : an unknown solver, one that is not installed, or an
         accuracy out of range.
     """
@@ -308,17 +308,17 @@ def osqp_data(compiled: Compiled) -> dict[str, Any]:
 
 
 class OSQPSession(ThroughCVXPY):
-    """A backend with a memory: one OSQP solver for successive steps of one trajectory.
+    """A backend with state: one OSQP solver for successive steps of a trajectory.
 
     Successive steps often have the same contacts and the same pattern of P and A. OSQP then keeps
-    its ordering and its step size ρ, takes the new numbers through its own ``update`` and starts
-    from the last solution. When the pattern grows or the contacts change it is set up again, and
-    still starts from the forces of the contacts that stayed. B. Stellato, G. Banjac, P. Goulart, A.
-    Bemporad, S. Boyd, Math. Program. Comput. 12 (2020) 637, section 5.
+    its ordering and its step size ρ, gets the new numbers by ``update`` and starts from the last
+    solution. If the pattern grows or the contacts change, it is set up again, and starts from the
+    forces of the remaining contacts. B. Stellato, G. Banjac, P. Goulart, A. Bemporad, S. Boyd,
+    Math. Program. Comput. 12 (2020) 637, section 5.
 
-    Its answers agree with fresh solves within the solver's accuracy, not bit for bit: they depend
-    on what it solved before. Do not share one between trajectories or threads. Copies and
-    pickles begin without the solver.
+    Its answers agree with separate solves within the solver's accuracy, but not bit for bit, since
+    they depend on previous solves. Do not share one between trajectories or threads. Copies and
+    pickles do not contain the solver.
 
     Parameters
     ----------
@@ -326,11 +326,11 @@ class OSQPSession(ThroughCVXPY):
 
     Attributes
     ----------
-    setups, updates : how often OSQP was set up, and how often it took new numbers.
+    setups, updates : numbers of set-ups and of updates of OSQP.
 
     Raises
     ------
-    InvalidInput : settings of something else.
+    InvalidInput : settings of another solver.
 
     >>> import cdopt
     >>> session = cdopt.backends.osqp_session(accuracy=1e-7)

@@ -111,9 +111,9 @@ def solve_network(
 class InteriorPoint(SecondOrder):
     """Settings of the proximal interior point method, for steps and trusses of every power.
 
-    Where forces are at the edge of their cones and contacts hardly slip, cones let no interior
-    point end at round-off: Newton's method on multipliers then completes the solution. Nothing
-    guarantees that it converges for Coulomb's law, whose shift is updated within the iteration.
+    If forces are on the surface of their cones and contacts hardly slip, an interior-point method
+    cannot reach round-off; Newton's method on multipliers then completes the solution. Convergence
+    is not guaranteed for Coulomb's law, whose shift is updated in each iteration.
 
     Its parameters are those of ``Newton``.
     """

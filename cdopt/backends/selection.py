@@ -26,13 +26,13 @@ _NEEDS = {
 def available() -> list[str]:
     """Names of the backends that can run here, in order of preference.
 
-    Each takes at least one problem of cdopt; ``why_unavailable`` explains the others.
+    Each can solve at least one problem of cdopt; ``why_unavailable`` explains the others.
     """
     return [name for name in known_names() if not why_not(name)]
 
 
 def why_unavailable(name: str) -> str:
-    """Why a backend cannot run here, and the remedy; empty when it can.
+    """Why a backend cannot run here, and the remedy; empty if it can.
 
     Raises
     ------
@@ -181,9 +181,9 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def settings_for(name: str, accuracy: float) -> dict[str, Any]:
-    """The settings that the backend ``name`` is given for an accuracy; empty where unknown.
+    """The settings of the backend ``name`` for an accuracy; empty if unknown.
 
-    Settings within another one have both names, with a dot between.
+    Nested settings have both names, separated by a dot.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Static indeterminacy: self-stress states, unique forces and exact bounds of the others.
 
-Also the uniform ensemble of admissible forces, and the derivatives of compatible ones by stiffness
-and load.
+Also uniform samples of the admissible forces, and derivatives of the compatible forces with respect
+to stiffness and load.
 """
 
 from cdopt.hyperstatic.audit import Audit, audit

@@ -52,30 +52,31 @@ _ROWS = 12  # bodies and contacts that printing shows
 
 @dataclass(frozen=True, eq=False)
 class Audit(Frozen):
-    """The errors in given forces, and the part that is free choice.
+    """The errors of given forces, and the part that is a free choice.
 
     Attributes
     ----------
     step : the step. law : of its friction, "coulomb" or "associated"; None without friction.
-    forces : (nc, d) N, those in question, the normal component first.
+    forces : (nc, d) N, the given forces, the normal component first.
     motion : (nv,) v⁺ that the forces are compared with; ``source`` is its origin.
     certificates : by law, of the forces with ``motion``.
     body_names : (nb,) of the bodies that move.
-    missed : (nv,) N and N·m, Bᵀf − F̃; of a step with joints (m,), on the degrees of freedom that
-        they leave: they bear what is left.
-    error : (nb,) N, its size on each body; a torque counts over the longest lever of its contacts.
-    error_share : (nb,) the same over the local load of the body.
-    nearest : (nc, d) N, the nearest admissible forces; None where ``failure`` gives the reason.
-        Forces that balance within ``tol``, and are as near to their faces, are admissible for a
-        load as near to F̃: nearest to them are their own projections on the faces.
+    missed : (nv,) N and N·m, the error Bᵀf − F̃ of the load; with joints (m,), on the degrees of
+        freedom that satisfy them.
+    error : (nb,) N, its size on each body; a torque is divided by the longest lever arm of the
+        contacts.
+    error_share : (nb,) the same divided by the local load of the body.
+    nearest : (nc, d) N, the nearest admissible forces; None if ``failure`` gives a reason. For
+        forces that balance and lie on their faces within ``tol``, these are their projections onto
+        the faces, admissible for a load as near to F̃.
     distance : (nc,) N, of the forces from these.
-    beyond : (nc,) N, by which the force is outside its cone, or the face of it that the motion
-        leaves, or its certified bounds where they are known.
+    beyond : (nc,) N, distance of the force from its cone, from the face of the cone that the motion
+        selects, or from its certified bounds, if known.
     acting : (nc,) N, the local load of each contact.
-    compatible : (nc, d) N, admissible forces that elastic contacts would carry; None if unknown.
+    compatible : (nc, d) N, the admissible forces of elastic contacts; None if unknown.
     report : bounds of the requested contacts or of those far from admissible; or None.
     failure : why there are no nearest forces; empty if there are.
-    tol : share of local loads up to which errors do not count.
+    tol : errors up to this share of the local load are accepted.
     """
 
     step: ContactStep
@@ -99,7 +100,7 @@ class Audit(Frozen):
 
     @property
     def balanced(self) -> bool:
-        """Whether the forces deliver what is determined, on every body."""
+        """Whether the load of the forces is right on every body."""
         return bool((self.error_share <= self.tol).all())
 
     @property
@@ -111,7 +112,7 @@ class Audit(Frozen):
     def verdict(self) -> str:
         """One of "error of mechanics", "not admissible", or "a choice".
 
-        The last of forces that are certified. Others are not admissible where they balance.
+        Certified forces are "a choice"; other forces that balance are "not admissible".
         """
         if self.admissible:
             return CHOICE
@@ -124,14 +125,14 @@ class Audit(Frozen):
 
     @property
     def choice(self) -> FloatArray | None:
-        """(nc, d) N, the nearest admissible forces less the compatible ones: self-balanced."""
+        """(nc, d) N, the nearest admissible forces minus the compatible ones: self-balanced."""
         if self.nearest is None or self.compatible is None:
             return None
         return self.nearest - self.compatible
 
     @property
     def choice_share(self) -> float | None:
-        """How large a part of the nearest admissible forces is choice, by the norms of both."""
+        """Norm of the choice divided by that of the nearest admissible forces."""
         if self.nearest is None or self.choice is None:
             return None
         return self._size(self.choice) / (self._size(self.nearest) or 1.0)
@@ -151,7 +152,7 @@ class Audit(Frozen):
     def outside(self) -> IntArray:
         """Contacts whose force no admissible answer has: outside its cone, face or bounds.
 
-        None of forces that are a choice: what is beyond there is the tolerance, magnified.
+        Empty if the verdict is "a choice": distances are then due to the tolerance.
         """
         if self.ok:
             return np.zeros(0, dtype=np.int64)
@@ -235,7 +236,7 @@ class Audit(Frozen):
 
     @cached_property
     def sums(self) -> Mapping[str, FloatArray]:
-        """(2,) or (3,) N by name, the sum of its contacts' forces on each body but the world.
+        """(2,) or (3,) N by name, the sum of the contact forces on each body except the world.
 
         Empty of steps without bodies and normals.
         """
@@ -350,24 +351,23 @@ def audit(
     tol: float = TOLERANCE,
     time_limit: float | None = None,
 ) -> Audit:
-    """Split contact forces from any code into errors and free choice.
+    """Check contact forces from any code: separate errors from free choice.
 
     Parameters
     ----------
-    step : the contact step that they are forces of.
+    step : the contact step.
     f, f_t : (nc,) and (nc, d − 1) N, normal and tangential forces on body j, along the normals and
         tangents of the step; no ``f_t`` counts as none.
-    f_r : (nc, k) N·m, moments of contacts that resist turns, by the rows of the step; as ``f_t``.
-    v_next : (nv,) the motion at the end of the step that goes with them, zero for a structure that
-        stays at rest. Forces are then judged by this motion. By default they are judged by the
-        motion that they cause, if that is certified; else by the motion that cdopt finds.
+    f_r : (nc, k) N·m, moments of contacts that resist rolling and spinning; default none.
+    v_next : (nv,) the motion at the end of the step with which forces are compared; zero for a
+        structure at rest. By default it is the motion that the forces cause, if that is certified,
+        otherwise the motion of cdopt's solution.
     law : of a step with friction, "coulomb" (default) or "associated".
-    report : what ``indeterminacy(step, law)`` returned, which saves time where many forces of one
-        step are judged: forces without a certificate are judged by its motion, and its bounds are
-        taken, but not for certified forces of another motion.
-    contacts : whose bounds to compute, as in ``indeterminacy``; by default of up to 40 contacts
-        that are farther from admissible forces than ``tol``, in steps of up to 500 contacts.
-    tol : share of local loads up to which errors do not count.
+    report : the result of ``indeterminacy(step, law)``, to save time with many forces of one step.
+        Forces without a certificate are compared with its motion and its bounds.
+    contacts : those with bounds, as in ``indeterminacy``; by default up to 40 that are farther from
+        admissible forces than ``tol``, in steps of up to 500 contacts.
+    tol : errors up to this share of the local load are accepted.
     time_limit : seconds for all of it; None for none.
 
     Returns
@@ -379,7 +379,7 @@ def audit(
     InvalidInput : a bad argument, or a report of another step.
     Unsupported : a step known only by N and p.
     SolveFailed : neither these forces nor those of cdopt are certified, so that there is no motion
-        to judge by; give ``v_next``.
+        to compare with: pass ``v_next``.
 
     >>> import cdopt
     >>> beam = cdopt.bank.load("beam-uniform").step

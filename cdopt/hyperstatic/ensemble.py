@@ -56,17 +56,16 @@ class Place(Frozen):
     Attributes
     ----------
     f : (nc,) N, the normal forces.
-    quantile : (nc,) share of the samples whose normal force is smaller; not-a-number where the
-        force cannot differ.
+    quantile : (nc,) share of the samples whose normal force is smaller; NaN if the force is unique.
     distance : Mahalanobis distance from the mean, √((f − ⟨f⟩)ᵀ C⁺ (f − ⟨f⟩)), along the
         self-stress states; about √dimension for a typical sample.
-    depth : share of the samples that are farther from the mean: near one in the middle, zero at
-        the rim. Both are not-a-number with too few effective draws for a covariance.
+    depth : share of the samples that are farther from the mean: near one in the middle, zero at the
+        boundary. Both are NaN with too few effective draws for a covariance.
     energy : Σ w*(f), J, for the step's relative stiffness; with friction ½ Σ f²/k, both ways.
-    less_energy : share of the samples that store less; zero for the compatible forces, and with
+    less_energy : share of the samples with less energy; zero for the compatible forces, with
         friction for those of Haar & Kármán.
-    outside : N, the most by which the forces miss being admissible: slack below zero, and what
-        they change apart from the self-stress states.
+    outside : N, largest distance of the forces from admissible ones: forces below zero, and
+        differences that are not self-stress states.
     """
 
     f: FloatArray
@@ -87,13 +86,12 @@ class Ensemble(Frozen):
     Attributes
     ----------
     report : the step's indeterminacy: closed contacts, load, self-stress states.
-    components : (nc, d) N of each draw of each chain, (chains, draws, nc, d) together: normal
-        forces and, with friction, tangential ones; d is 1 without. One draw of one chain where
-        every force is determined.
-    rhat : (nc,) rank-normalised split-R̂, the worst of d; one where the force cannot differ.
-    bulk, tail : (nc,) effective number of draws, for means and for 5 % and 95 % quantiles;
-        infinite where the force cannot differ.
-    seed, thin, warm_up : how it was drawn; ``ensemble``.
+    components : (chains, draws, nc, d) N, normal and, with friction, tangential forces of each draw
+        of each chain; d is 1 without friction. One draw of one chain if every force is determined.
+    rhat : (nc,) rank-normalised split-R̂, the worst of d components; one if the force is unique.
+    bulk, tail : (nc,) effective number of draws, for means and for 5 % and 95 % quantiles; infinite
+        if the force is unique.
+    seed, thin, warm_up : settings of ``ensemble``.
     parts : the polytopes whose product was sampled.
     seconds : time of each stage.
     """
@@ -128,7 +126,7 @@ class Ensemble(Frozen):
 
     @cached_property
     def verdict(self) -> str:
-        """Converged, or which diagnostic fails."""
+        """Convergence, or the diagnostic that fails."""
         if not self.parts:
             return "every force is determined"
         worst, bulk, tail = self.rhat.max(), self.bulk.min(), self.tail.min()
@@ -181,7 +179,7 @@ class Ensemble(Frozen):
 
     @property
     def loose(self) -> BoolArray:
-        """(nc,) contacts whose force can differ."""
+        """(nc,) contacts whose force is not unique."""
         mask = np.zeros(self.nc, dtype=bool)
         for part in self.parts:
             mask[part.moving // self.components.shape[3]] = True
@@ -199,7 +197,7 @@ class Ensemble(Frozen):
 
     @property
     def error(self) -> FloatArray:
-        """(nc,) N, Monte Carlo standard error of ``mean``: std over the root of ``bulk``."""
+        """(nc,) N, Monte Carlo standard error of ``mean``: std divided by the root of ``bulk``."""
         return self.std / np.sqrt(np.maximum(self.bulk, 1.0))
 
     @property
@@ -365,34 +363,34 @@ def ensemble(
     progress: bool | ProgressCallback = False,
     law: str | None = None,
 ) -> Ensemble:
-    """Draw forces uniformly from all that are admissible.
+    """Draw uniform samples of the admissible forces.
 
-    The set {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts} is a polytope; every point of it carries the
-    bodies as well as any other. Each network of contacts whose forces can differ is sampled by
-    hit-and-run in coordinates that make it round: first those of the analytic centre, then those
-    of a pilot's covariance. With friction the set is {f on the faces of the friction cones that
-    the motion leaves, Bᵀf = F̃}, convex as well, and chords end on cones.
+    The set {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts} is a polytope, and each of its points balances
+    the loads. Each network with forces that are not unique is sampled by hit-and-run in coordinates
+    that make the polytope round: first those of the analytic centre, then those of the covariance
+    of a pilot run. With friction the set is {f on the faces of the friction cones that the motion
+    selects, Bᵀf = F̃}, which is also convex.
 
     Parameters
     ----------
     problem : a contact step, or its ``indeterminacy`` (bounds are not needed: ``contacts=[]``).
     law : of a step with friction, "coulomb" or "associated", as for ``indeterminacy``.
-    draws : points of each chain. chains : independent ones, each begun near a corner.
+    draws : points of each chain. chains : independent chains, each started near a corner.
     seed : of the random numbers; the same seed gives the same samples.
     thin : sweeps before each stored point; a sweep of k dimensions is k + 1 directions.
-    warm_up : points thrown away at the start of each chain, after the pilot; default half of
+    warm_up : points discarded at the start of each chain, after the pilot; default half of
         ``draws``.
     progress : True for a bar, or a function of (done, total), which count chains.
 
     Returns
     -------
-    Ensemble : samples, their statistics and diagnostics. Where every force is determined it
-        holds the one point. Look at ``converged`` before using it.
+    Ensemble : samples, their statistics and diagnostics; a single point if every force is
+        determined. Check ``converged`` before you use it.
 
     Raises
     ------
     InvalidInput : a bad argument.
-    UnboundedForces : forces without upper bound; carries the ray that shows it.
+    UnboundedForces : forces without an upper bound, with a ray as proof.
     SolveFailed : the classic step has no certified answer, or a linear program failed.
     Unsupported : a network too large for dense algebra, or its polytope too thin.
 
@@ -400,9 +398,9 @@ def ensemble(
     -----
     Ensemble: Snoeijer and others, Physical Review Letters 92, 054302 (2004). Hit-and-run: Smith,
     Operations Research 32 (1984); Lovász, Mathematical Programming 86 (1999). Diagnostics: Vehtari
-    and others, Bayesian Analysis 16 (2021). Uniform means uniform in f: no contact law enters. The
-    load on the contacts is that of a certified classic answer, as for ``indeterminacy``: where it
-    is known to few digits, so is the ensemble, and no diagnostic of the walk shows it.
+    and others, Bayesian Analysis 16 (2021). Samples are uniform in f, independent of a contact law.
+    The load on the contacts is that of a certified classic answer, as for ``indeterminacy``; the
+    diagnostics do not include its errors.
 
     >>> import cdopt
     >>> samples = cdopt.ensemble(cdopt.bank.load("beam-uniform").step)

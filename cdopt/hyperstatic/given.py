@@ -23,19 +23,19 @@ _RESOLVED = 10.0  # errors of at most this many times their round-off are none
 def same_answer(
     step: Step, f1: Any, f2: Any, law: str | None = None, *, tol: float = TOLERANCE
 ) -> bool:
-    """Whether two sets of forces are one answer: both admissible, and apart by a choice only.
+    """Whether two sets of forces are the same answer: admissible, with the same motion.
 
-    Each is certified with the motion that it causes, and both motions are the same: Bᵀ(f1 − f2) = 0
-    on every body; with N and p alone N(f1 − f2) = 0, the same rates of every contact. An oracle for
-    tests of engines, whose forces may differ from release to release.
+    Both must be certified with the motion that they cause, and the motions must be equal: Bᵀ(f1 −
+    f2) = 0 on every body; with N and p alone N(f1 − f2) = 0. Use it in tests of engines, whose
+    forces may change from release to release.
 
     Parameters
     ----------
     step : the contact step, which may be known only by N and p.
     f1, f2 : (nc,) N, normal forces; or (nc, d) with the tangential ones, the normal one first.
     law : of a step with friction, "coulomb" (default) or "associated".
-    tol : of the certificates; motions may differ by ten times that share of local loads, or of
-        local speeds with N and p alone.
+    tol : of the certificates; motions may differ by ten times ``tol``, relative to local loads (to
+        local speeds with N and p alone).
 
     Raises
     ------

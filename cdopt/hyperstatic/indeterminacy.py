@@ -44,7 +44,7 @@ def indeterminacy(
     closed_tol: float | None = None,
     time_limit: float | None = None,
 ) -> Indeterminacy:
-    """What contact dynamics leaves undetermined, exactly.
+    """The forces that contact dynamics leaves undetermined, with exact bounds.
 
     Parameters
     ----------
@@ -55,19 +55,18 @@ def indeterminacy(
         first. Of a step with joints they may have a column more for each row of J, for its
         reaction: (m, nc d + nj).
     solution : a certified answer to the step, of ``ClassicCD``, or of ``FrictionalCD`` with a law;
-        or the backend that finds one; default auto.
-    contacts : whose bounds to compute: indices or a mask (nc,); a number k for k contacts evenly
-        spread over those whose force is not unique; an empty list for none; default all.
-    tol : share of a contact's local load below which its force is zero, and of the largest singular
-        value below which others are zero (at least 1e-7 for networks of over 500 dofs). Results at
-        other ``tol`` and ``closed_tol`` show how far they depend on these.
+        or the backend that computes one; default auto.
+    contacts : those with bounds: indices or a mask (nc,); a number k for k contacts evenly spread
+        over those whose force is not unique; an empty list for none; default all.
+    tol : forces below this share of the local load count as zero, and singular values below this
+        share of the largest (at least 1e-7 for networks of over 500 dofs). Vary ``tol`` and
+        ``closed_tol`` to see whether results depend on them.
     jobs : threads for the linear or cone programs.
     progress : True for a bar on stderr, or a function of (done, total).
-    closed_tol : which contacts are closed, as in ``CompatibleCD``; with a law the share of the
-        local speed scale of a contact below which its rates are zero.
-    time_limit : seconds for all of it; None for none. Bounds not certified by then are
-        not-a-number and listed in ``failures`` as "time limit". The linear algebra of the rank is
-        not interrupted.
+    closed_tol : tolerance of closed contacts, as in ``CompatibleCD``; with a law, rates below this
+        share of the local speed count as zero.
+    time_limit : seconds in total; None for no limit. Bounds not certified by then are NaN and
+        listed in ``failures`` as "time limit". The computation of the rank is not interrupted.
 
     Returns
     -------
@@ -76,19 +75,18 @@ def indeterminacy(
     Raises
     ------
     InvalidInput : a bad argument, or a solution that is not certified.
-    SolveFailed : the step has no certified answer, or no time was left for the rank after it;
-        infeasible ones carry a proof.
+    SolveFailed : the step has no certified answer, perhaps with a proof of infeasibility, or the
+        time limit was reached before the rank.
     Unsupported : a network too large and too ill-conditioned for its rank; a step with friction
         without a law.
 
     Notes
     -----
-    Only null(Bᵀ) matters for counting, Olsen & Kamrin (2018), section 4; with friction so counts
-    the space of forces on the faces of the cones. Bounds are linear programs where all faces are
-    rays or cones of the plane, elsewhere cone programs, certified by their duals to 1e-8 and 1e-6
-    of the largest force. The load F̃ is that of the solution. The bounds inherit what its
-    certificate leaves open (the force on a body next to one 1e10 times as heavy, or on a lever of
-    1e-5), so that a sharp solution is worth its time.
+    The nullity is the dimension of null(Bᵀ), Olsen & Kamrin (2018), section 4; with friction, of
+    the self-balanced forces on the faces of the cones. Bounds are linear programs if all faces are
+    rays or plane cones, otherwise cone programs, certified by their duals to 1e-8 and 1e-6 of the
+    largest force. The load F̃ is that of the solution, so that errors of the solution enter the
+    bounds.
 
     >>> import cdopt
     >>> report = cdopt.indeterminacy(cdopt.bank.load("beam-uniform").step)

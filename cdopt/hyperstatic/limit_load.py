@@ -90,18 +90,18 @@ class LimitLoad(Certified):
 
     Attributes
     ----------
-    value : λ, the largest multiple of the live load that admissible forces balance; negative where
-        the structure does not stand without that load, infinite where nothing limits it.
+    value : λ, the largest multiple of the live load that admissible forces balance; negative if the
+        structure does not stand without that load, infinite if there is no limit.
     bound : the multiple at which ``mechanism`` collapses, −F_deadᵀv / F_liveᵀv: no less than λ.
     law : "associated", for which λ is exact, or "coulomb", for which it is an upper estimate.
     step : the contact step. dead, live : (nv,) loads, N and N·m.
-    f, f_t : (nc,) and (nc, d − 1) N, forces that balance F_dead + λ F_live; where λ is infinite,
-        forces that balance only F_live.
-    mechanism : (nv,) velocities of the collapse, with F_liveᵀv = 1 W; None where λ is infinite.
+    f, f_t : (nc,) and (nc, d − 1) N, forces that balance F_dead + λ F_live; if λ is infinite,
+        F_live alone.
+    mechanism : (nv,) velocities of the collapse, with F_liveᵀv = 1 W; None if λ is infinite.
     residuals : relative errors by name: "balance" of the forces on any degree of freedom,
         "mechanism" of the rates B v, their distance from K*_μ, and "gap" between bound and value.
     tol : tolerance of ``ok``.
-    dead_alone : whether admissible forces balance only the dead load.
+    dead_alone : whether admissible forces balance the dead load alone.
     bodies : the scene and its state, where it was given one. model : the blocks of a block model.
     joint_forces : (nj,) reactions of joints under these forces, N and N·m; None without joints.
     f_r : (nc, k) N·m, moments of contacts that resist turns; None without any.
@@ -128,8 +128,8 @@ class LimitLoad(Certified):
     def stands(self) -> bool:
         """Whether admissible forces balance only the dead load.
 
-        A statement of limit analysis: forces exist. Whether elastic contacts loaded from rest find
-        them is another question, ``cdopt.stability``.
+        This is the criterion of limit analysis: such forces exist. ``cdopt.stability`` decides
+        whether elastic contacts, loaded from rest, also balance the load.
         """
         return self.dead_alone
 
@@ -152,7 +152,7 @@ class LimitLoad(Certified):
 
     @property
     def title(self) -> str:
-        """The multiple, and what the live load is on."""
+        """The multiple, and the bodies with a live load."""
         text = f"{self.value:.5g} times the live load"
         if self.step.dof_body is None:
             return text
@@ -218,17 +218,17 @@ def limit_load(
     Parameters
     ----------
     structure : a step with friction, whose F_ext is the dead load; contacts open at its start carry
-        nothing. Or a scene, with its weights and loads, as it is; a block model
+        no force. Or a scene, with its weights and loads; a block model
         (``cdopt.scene.load_blocks``); or the path of one or of a scene, with its parameters:
         ``wall.obj:density=2000,fixed=base``.
     live : (nv,) N and N·m, the live load of one multiple. Of bodies also a direction (dim,), for
         each one's weight in that direction (the static model of an earthquake); or loads of
         bodies by name or number, (dim,) N at the centre of mass, with torques (3,) in the plane
         and (6,) in space.
-    friction : μ of all contacts, where the structure states none.
+    friction : μ of all contacts, if the structure has none.
     strength : cohesion, tension and crushing of the joints; by default only friction.
-    law : "associated", for which the result is exact; or "coulomb", for which the same number is an
-        upper estimate, and is named so.
+    law : "associated", for which the result is exact, or "coulomb", for which the same number is
+        labelled an upper estimate.
     solver : of CVXPY; by default HiGHS in the plane, where the cones are polyhedral, and Clarabel.
     tol : tolerance of the certificate.
 

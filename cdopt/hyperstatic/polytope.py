@@ -52,9 +52,9 @@ class UnboundedForces(Unsupported):
 
     Attributes
     ----------
-    ray : (nc,) forces ≥ 0 that load nothing, Bᵀ ray = 0, largest entry one: the proof. With
-        friction (nc, d), in the friction cones.
-    contacts : indices of the contacts that it loads.
+    ray : (nc,) the proof: self-balanced forces ≥ 0, Bᵀ ray = 0, largest entry one. With friction
+        (nc, d), in the friction cones.
+    contacts : indices of its nonzero entries.
     residual : largest entry of Bᵀ ray, the rows of B being of unit length.
     names : the contacts' names for the message, or None for their numbers.
 

@@ -28,8 +28,8 @@ _SHOWN = 20  # names of bodies in a message
 class Quantity(Frozen):
     """Least and largest values of m numbers C f over the admissible forces.
 
-    Of a step with joints C may have a column more for the reaction of each row of J. Witnesses then
-    are the contact forces of each end.
+    With joints C may have a further column for the reaction of each row of J; witnesses are then
+    the contact forces at the bounds.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Quantity(Frozen):
     ) -> Quantity:
         """The verdict of ``bounds``; numbers within ``narrow`` of their scale are unique.
 
-        The ``constant`` (m,) is added; numbers that are ``endless`` (m,) have no bounds.
+        The ``constant`` (m,) is added; ``endless`` (m,) numbers have no bounds.
         """
         checks.instance("bounds", bounds, Bounds)
         narrow = checks.not_negative("narrow", narrow)
@@ -135,11 +135,12 @@ def wrench(
     body : its number, as in ``step.dof_body`` and ``step.bodies``; or its name in the scene or
         the block model that the step was made of. A body that does not move needs ``about``.
     of : indices or a mask (nc,) of the contacts whose forces count; default all.
-    about : (2,) or (3,) m, the point of the moment; the step then needs ``bodies``, ``normals`` and
-        ``points``, with friction also ``tangents``. By default rows are those of the body's own
-        degrees of freedom, with moments about its centre of mass in steps made of scenes.
-    joints : indices or a mask (nj,) of the rows of joints that count; by default all, and none
-        where ``of`` selects the contacts. About a point none can: rows have no places.
+    about : (2,) or (3,) m, the reference point of the moment; the step then needs ``bodies``,
+        ``normals`` and ``points``, with friction also ``tangents``. By default rows are those of
+        the body's own degrees of freedom, with moments about its centre of mass in steps made of
+        scenes.
+    joints : indices or a mask (nj,) of the rows of joints to include; by default all, or none if
+        ``of`` is given. Not available with ``about``, because rows of joints have no points.
 
     Returns
     -------

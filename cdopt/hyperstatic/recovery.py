@@ -41,8 +41,9 @@ class RecoveredStiffness(Frozen):
     measured : (loads, nc) N, as given; not-a-number where not measured.
     singular_values : (nc − 1,) of the derivative of the forces by log k, over the root mean
         square of the measured forces; zeros are combinations that the forces do not depend on.
-    determined : (rank, nc) orthonormal combinations of log k that the forces fix, best first.
-    undetermined : (nc − rank, nc) orthonormal ones that they do not, the common factor first.
+    determined : (rank, nc) orthonormal combinations of log k that the forces determine, best first.
+    undetermined : (nc − rank, nc) orthonormal combinations that they do not, the common factor
+        first.
     misfit : root mean square of forces minus measured, N.
     converged, message : of the least-squares solver.
     """
@@ -65,9 +66,9 @@ class RecoveredStiffness(Frozen):
     def ratio(self, first: int, second: int) -> tuple[float, float]:
         """k of one contact over another's, and the standard error of its logarithm.
 
-        ``first`` and ``second`` are numbers of contacts. The error is the misfit's, carried
-        through the derivative; infinite where the ratio is not determined, not-a-number where no
-        measurement is left over for the misfit.
+        ``first`` and ``second`` are numbers of contacts. The error follows from the misfit and the
+        derivative; infinite if the ratio is not determined, NaN if there are too few measurements
+        to estimate the misfit.
 
         Raises
         ------
@@ -99,7 +100,7 @@ class RecoveredStiffness(Frozen):
 def recover_stiffness(
     B: Any, contact_loads: Any, forces: Any, power: float = HOOKE, start: Any = 1.0
 ) -> RecoveredStiffness:
-    """The relative stiffness whose compatible forces are nearest to measured ones.
+    """Relative stiffness from measured forces, by least squares.
 
     Least squares over log k, by SciPy's trust region with the analytic derivative
     (``sensitivity``). A weight of 1e-9 on the distance from the start fixes combinations that the
@@ -117,12 +118,12 @@ def recover_stiffness(
     ------
     InvalidInput : a bad argument, or no force measured at all.
     SolveFailed : some intermediate compatible forces are not certified, or the contacts cannot
-        bear a load.
+        balance a load.
 
     Notes
     -----
-    The compatible forces are those of equation (36) of Olsen & Kamrin (2018). Where contacts open
-    and close with k the least squares are not convex: start near if much is known.
+    The compatible forces are those of equation (36) of Olsen & Kamrin (2018). If contacts open and
+    close with k, the least-squares problem is not convex: use a good ``start``.
 
     >>> import numpy as np
     >>> import cdopt

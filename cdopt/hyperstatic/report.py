@@ -42,50 +42,49 @@ _WORDS = {RESTING: "resting", SLIDING: "sliding", OPEN: "open"}
 class Indeterminacy(Frozen):
     """Which contact forces of a step are determined, and the exact range of the others.
 
-    The admissible forces are all that have the motion of the step: {f on the faces of the friction
-    cones that the motion leaves, Bᵀf = F̃}. Without friction these are all answers to the classic
-    contact dynamics step, {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts}. A force has d components: 1
-    without friction, 2 in the plane, 3 in space. Rows are all components, contact by contact, the
-    normal one first: nc d of them.
+    The admissible forces are all that cause the motion of the step: {f on the faces of the friction
+    cones that the motion selects, Bᵀf = F̃}. Without friction these are all answers of classic
+    contact dynamics, {f ≥ 0, Bᵀf = F̃, f = 0 on open contacts}. A force has d components: 1 without
+    friction, 2 in the plane, 3 in space. Rows are all components, contact by contact, the normal
+    one first: nc d of them.
 
     Attributes
     ----------
     step : the step. law : of its friction, "coulomb" or "associated"; None without friction.
     solution : the certified answer whose motion fixes the faces, and the load F̃.
     faces : open, sliding and resting contacts, with the load and the tolerance.
-    rank : number of equations that bind the forces on the faces.
+    rank : number of independent equations of balance for the forces on the faces.
     nullity : number of independent self-stress states on the faces.
-    dimension : of the set of admissible forces, at most the nullity: without contacts that can
-        carry no force, and with a ray instead of a cone that no admissible force is inside of.
-    reduced : (nc,) status of each contact after that: 0 open, 1 on a ray, 2 in its cone.
-    looseness : (nc,) in [0, 1], length of a unit force's projection onto the self-stress states;
-        zero where the force is unique, estimated for networks of over 500 dofs.
-    rank_tol : share of the largest singular value below which others are zero.
+    dimension : of the set of admissible forces. It is at most the nullity, and less if some
+        contacts cannot carry a force, or only a force on the surface of the cone.
+    reduced : (nc,) what each contact can carry: 0 no force, 1 a force on a ray, 2 in its cone.
+    looseness : (nc,) in [0, 1], length of the projection of a unit force onto the self-stress
+        states; zero if the force is unique, estimated for networks of over 500 dofs.
+    rank_tol : singular values below this share of the largest count as zero.
     force, force_t : (nc,) and (nc, d − 1) N, an admissible answer: without friction the compatible
         forces of Hooke contacts. ``force_t`` is None without friction; so are the others.
-    lower, upper : (nc,) N, least and largest admissible normal force, infinite when unbounded; the
-        force where it cannot differ at all; otherwise not-a-number where not requested.
-    lower_t, upper_t : (nc, d − 1) N, the same of the tangential components, and N·m of the moments
-        of contacts that resist turns, which come last: d counts them, too.
+    lower, upper : (nc,) N, smallest and largest admissible normal force; infinite if unbounded, NaN
+        if not requested.
+    lower_t, upper_t : (nc, d − 1) N, the same of the tangential components, then N·m of moments of
+        contacts that resist rolling and spinning; d includes these.
     residual : (nc d,) certificate of the bounds, in units of their network's local loads.
-    pull : (nc d,) how far the bounds move, at most, with one unit of load on every dof.
-    rays : forces (nc d,) that load nothing, Bᵀf = 0, largest entry one: along them the admissible
-        ones grow. Without requested bounds, those of half-lines are not computed.
+    pull : (nc d,) largest change of the bounds per unit of load on every dof.
+    rays : self-balanced forces (nc d,), Bᵀf = 0, largest entry one, along which admissible forces
+        grow without bound. Without requested bounds, those of half-lines are not computed.
     failures : contacts whose requested bounds are not certified, and why.
     quantities : those requested, by name.
     programs : number of linear and cone programs that were solved.
-    tol : share of a contact's local load below which its force is zero.
+    tol : forces below this share of the local load count as zero.
     contacts : (n,) indices of the contacts with requested bounds.
-    floor : (nc,) N, below which a force is zero.
-    uncertain : (nc,) N, by how much round-off of the data or errors of the solution may move the
-        forces that are determined, where that is above 1e-6 of the local load; the bounds include
-        it.
+    floor : (nc,) N, forces below it count as zero.
+    uncertain : (nc,) N, error of determined forces due to round-off of the data or errors of the
+        solution, if it is above 1e-6 of the local load; the bounds include it.
     parts : the independent parts of the forces on the faces.
-    free : the independent networks whose forces can differ.
-    determined : (nc d,) N, the forces that belong to none of them.
-    joints : bounds of the reactions of joints, infinite where rows of J depend on each other and
-        leave them undetermined; None of a step without joints.
-    reactions : of joints, by the contact forces; None of a step without joints.
+    free : the independent networks whose forces are not unique.
+    determined : (nc d,) N, the forces outside them.
+    joints : bounds of the reactions of joints, infinite if dependent rows of J leave them
+        undetermined; None without joints.
+    reactions : of joints, as functions of the contact forces; None without joints.
     seconds : time of each stage.
 
     Notes
@@ -168,22 +167,21 @@ class Indeterminacy(Frozen):
 
     @property
     def tight(self) -> BoolArray:
-        """(nc,) contacts whose force is the same in every admissible answer, or very nearly."""
+        """(nc,) contacts whose force is the same in every admissible answer, at least nearly."""
         return read_only(self.looseness <= STIFF)
 
     @property
     def moving(self) -> BoolArray:
-        """(nc,) contacts that take part in a self-stress state, however little."""
+        """(nc,) contacts with a nonzero entry in a self-stress state."""
         return read_only(self.looseness > SILENT)
 
     @property
     def unique(self) -> BoolArray:
         """(nc,) same force in every admissible answer; open contacts, with none, included.
 
-        Where the bounds are known, because those of all components are less than 1e-7 of the local
-        load (``unit``) apart (or 100 times the residual of the solution); elsewhere by
-        linear algebra: no self-stress state involves the contact by more than 1e-7 of its other
-        forces. A force that the data, in double precision, leave ``uncertain`` is not unique.
+        If bounds are known, those of all components differ by less than 1e-7 of the local load
+        ``unit`` (or 100 times the residual of the solution); otherwise no self-stress state has an
+        entry at the contact above 1e-7 of its largest. An ``uncertain`` force is not unique.
         """
         with np.errstate(invalid="ignore"):
             narrow = (self._width <= self._narrow[:, None]).all(axis=1)
@@ -264,7 +262,7 @@ class Indeterminacy(Frozen):
         return np.column_stack([normal, checks.numbers("f_t", f_t, (self.nc, self.d - 1), "N")])
 
     def position(self, f: Any, f_t: Any = None) -> FloatArray:
-        """(nc d,) where each component of forces lies: 0 at the lower bound, 1 at the upper one.
+        """(nc d,) position of each component of forces: 0 at the lower bound, 1 at the upper one.
 
         Not-a-number where the component is unique, its bounds unknown, or one of them infinite.
 
@@ -291,11 +289,10 @@ class Indeterminacy(Frozen):
         return np.maximum(np.maximum(lower - forces, forces - upper), 0.0).ravel()
 
     def slack(self, f: Any) -> FloatArray:
-        """(nc,) N, how far f (nc,) may be outside because it is admissible only so nearly.
+        """(nc,) N, how far f (nc,) may be outside its bounds due to its errors of load.
 
         By duality a force exceeds its bound by at most Σ|u| times the largest error of load,
-        tension included. Not-a-number for contacts that no self-stress state involves: what
-        their forces miss of F̃ is not known contact by contact.
+        including tension. NaN for contacts in no self-stress state.
 
         Raises
         ------
@@ -329,9 +326,8 @@ class Indeterminacy(Frozen):
     def self_stress(self) -> sp.csr_array:
         """(nullity, nc d) local self-stress states: forces s with Bᵀs = 0, largest entry one.
 
-        Of a step with joints (nullity, nc d + nj): the reactions that go with them come last.
-        Linearly independent rows, each of few neighbouring contacts, none with a part that is a
-        self-stress state itself.
+        With joints (nullity, nc d + nj): their reactions come last. Rows are linearly independent;
+        each has few neighbouring contacts, and none contains a smaller self-stress state.
 
         Raises
         ------
@@ -351,10 +347,10 @@ class Indeterminacy(Frozen):
     def mobilised(self, contact: int) -> tuple[float, float] | None:
         """The range of ‖f_T‖/(μ f_n) at a contact, from 0 to 1; in the plane of f_t/(μ f_n).
 
-        None without friction. A linear-fractional program becomes a cone program at f_n = 1 (A.
-        Charnes & W. W. Cooper 1962). In space the greatest value maximises a convex function, which
-        is no cone program: the number returned is 1 where that is attained, else a bound from eight
-        directions, at most 8.3 % above it.
+        None without friction. The linear-fractional program is solved as a cone program with f_n =
+        1 (A. Charnes & W. W. Cooper 1962). In space the largest value maximises a convex function,
+        which is not a convex problem: the result is 1 if that is attained, otherwise a bound from
+        eight directions, at most 8.3 % above it.
 
         Raises
         ------
@@ -375,8 +371,8 @@ class Indeterminacy(Frozen):
     def region(self, contact: int, directions: int = 72) -> FloatArray:
         """(n, 2) N: corners of the region of the normal and first tangential force of a contact.
 
-        Each is attained by admissible forces and extreme in one of the directions, in turn; where
-        the region is a segment or a point, corners coincide.
+        Each is attained by admissible forces and extreme in one of the directions; if the region is
+        a segment or a point, corners coincide.
 
         Raises
         ------
@@ -449,7 +445,7 @@ class Indeterminacy(Frozen):
         return (float(low) if abs(low) > least else 0.0, float(high) if high > least else 0.0)
 
     def status_of(self, contact: int) -> str:
-        """One word for a contact: open, or resting or sliding; without friction open or closed.
+        """The status of a contact: open, resting or sliding; without friction open or closed.
 
         Raises
         ------
@@ -459,7 +455,7 @@ class Indeterminacy(Frozen):
         return "closed" if self.law is None and status != OPEN else _WORDS[status]
 
     def verdict_of(self, contact: int) -> str:
-        """One word for a contact: open, unique, unbounded, undetermined or failed.
+        """The verdict on a contact: open, unique, unbounded, undetermined or failed.
 
         Raises
         ------

@@ -42,8 +42,8 @@ class Centre(Frozen):
 
     Attributes
     ----------
-    name : which one. f : (nc,) N. f_t : (nc, d − 1) N, tangential forces; None without friction.
-    residual : worst of its optimality conditions, relative, computed from the data.
+    name : its name. f : (nc,) N. f_t : (nc, d − 1) N, tangential forces; None without friction.
+    residual : largest relative error of its optimality conditions, computed from the data.
     """
 
     name: str
@@ -61,8 +61,8 @@ def minimum_norm(report: Indeterminacy) -> Centre | None:
     """min Σ ‖f‖² over the admissible forces of contacts; None when the solver failed.
 
     Those of a ``report``: equal linear springs, without friction by the no-tension truss, with
-    friction by the network of Haar & Kármán of equal springs both ways. Joints bear what they must,
-    those of finite stiffness too.
+    friction by the network of Haar & Kármán of equal springs both ways. Reactions of joints follow,
+    also of those with finite stiffness.
     """
     checks.instance("report", report, Indeterminacy)
     step, joints = report.step, report.step.joints
@@ -102,7 +102,7 @@ def _network_answer(
 
 
 def analytic_centre(report: Indeterminacy) -> Centre | None:
-    """max Σ log x over the forces that are not unique; None when they have no bound, or no centre.
+    """max Σ log x over the forces that are not unique; None if unbounded, or without a centre.
 
     Those of a ``report``, by Newton's method on the optimality conditions, 1/f = B u and Bᵀf = F
     without friction; with friction the barrier is that of the cones.
@@ -127,17 +127,17 @@ def analytic_centre(report: Indeterminacy) -> Centre | None:
 
 @dataclass(frozen=True)
 class Selected:
-    """Where one solution lies.
+    """Position of one solution.
 
     Attributes
     ----------
     label : the backend, numbered where it occurs twice.
-    ok : whether its certificate holds.
+    ok : whether its certificate is ok.
     largest : its largest force, N.
     mean_position : mean of its forces' positions in their intervals, 0 lower end to 1 upper end;
         not-a-number where no bounded interval is known.
-    at_lower, at_upper : how many forces are at an end of their interval.
-    outside : N, how far the worst force is outside its interval.
+    at_lower, at_upper : numbers of forces at an end of their interval.
+    outside : N, largest distance of a force from its interval.
     to_compatible, to_minimum_norm, to_analytic_centre, to_haar_karman : ‖f − g‖ / ‖g‖, with
         tangential forces; not-a-number without g.
     """
@@ -237,11 +237,11 @@ class Selection:
 def place_solutions(
     report: Indeterminacy, solutions: Sequence[StepSolution], power: float | None = None
 ) -> Selection:
-    """Place solutions among all admissible forces.
+    """Compare solutions with the set of all admissible forces.
 
     Parameters
     ----------
-    report : of the step that the solutions solve, with friction or without.
+    report : of the step, with or without friction.
     solutions : of any backends; those without forces are left out.
     power : p > 1 of the contact energy for the compatible forces; default the step's. With friction
         it is 2.

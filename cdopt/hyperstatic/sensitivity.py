@@ -69,10 +69,10 @@ class Sensitivity(Frozen):
 
     Notes
     -----
-    Which contacts are closed does not change, nor which slide in the motion, nor what the bodies
-    ask the contacts to bear. Where a contact without friction has neither force nor gap and p ≤ 2,
-    derivatives are one-sided: ``along`` is there, and the matrices and the gradient raise
-    Unsupported. With friction all do at the onset of slip and where contacts touch without force.
+    Derivatives assume that closed and sliding contacts, and the load, do not change. If a contact
+    without friction has neither force nor gap and p ≤ 2, derivatives are one-sided: only ``along``
+    is available; the matrices and the gradient raise Unsupported. With friction all raise it at the
+    onset of slip, and where contacts touch without force.
     """
 
     tangent: Tangent
@@ -156,9 +156,9 @@ class Sensitivity(Frozen):
     def load(self) -> FloatArray:
         """(rows, nv): ∂f_i/∂F̃_j, N per N and per N·m; Σ_j ∂f_i/∂F̃_j F̃_j = f_i for u = 0 walls.
 
-        For changes of load that the loaded contacts bear; others are projected on those that
-        they do (``along`` takes them as they are). Zero for dofs that no contact acts on, refused
-        for a step known only by N and p.
+        Changes of load are projected onto those that the loaded contacts can balance (``along``
+        does not project). Zero for dofs without contacts; not available for a step given by N and
+        p.
         """
         self.tangent.require_smooth()
         self.tangent.require("load")
@@ -197,9 +197,9 @@ class Sensitivity(Frozen):
         Raises
         ------
         InvalidInput : a direction of another shape, or a load on a dof that no contact acts on.
-        Unsupported : no contact bears the change of load; or for p ≠ 2 the touching contacts'
-            shares are not of first order, or not unique; with friction a contact at a kink, or one
-            that slides in the motion while μ changes.
+        Unsupported : contacts cannot balance the change of load; for p ≠ 2 the forces of touching
+            contacts are not of first order, or not unique; with friction a contact at a kink, or a
+            sliding one while μ changes.
         SolveFailed : the shares of the touching contacts are not certified.
         """
         change = np.zeros(self._rows)
@@ -222,11 +222,12 @@ class Sensitivity(Frozen):
         return read_only(self.tangent.along(change, push))
 
     def reactions(self, change: Any, load: Any = None) -> FloatArray:
-        """(nj,) N, the change of the joints' reactions with one of the contact forces.
+        """(nj,) N, the change of the joints' reactions for a change of the contact forces.
 
         Parameters
         ----------
-        change : (rows,) N, such as ``along`` gives. load : (nv,) change of F̃ behind it, N and N·m.
+        change : (rows,) N, such as that of ``along``. load : (nv,) change of F̃ that causes it, N
+            and N·m.
 
         Raises
         ------
@@ -246,7 +247,7 @@ class Sensitivity(Frozen):
 
         Parameters
         ----------
-        weights : (rows,) of a number Σ weights f; for another function of f, its gradient at f.
+        weights : (rows,) of Σ weights f; for another function of f, its gradient at f.
 
         Raises
         ------
@@ -310,17 +311,16 @@ def sensitivity(
     law: str | None = None,
     flow: str = "coulomb",
 ) -> Sensitivity:
-    """How compatible forces change with stiffness, load, power and friction, to first order.
+    """Derivatives of compatible forces with respect to stiffness, load, power and friction.
 
     Parameters
     ----------
     problem : a contact step, whose closed contacts and load F̃ come from classic contact
         dynamics; or a no-tension truss; or a network with friction.
-    power : p > 1 of a step's contact energy, default the step's; a truss has its own. With friction
-        there is none but 2.
-    backend : that solves it; its answer is certified.
-    tol : overlap, over the network's, within which a contact just touches; with friction also
-        how near the onset of slip is a kink, over the largest force.
+    power : p > 1 of the contact energy, default that of the step or truss; 2 with friction.
+    backend : of the solve; its answer is certified.
+    tol : a contact with an overlap below this share of the network's just touches; with friction
+        also the distance from the onset of slip, relative to the largest force.
     law : of the motion of a step with friction, "coulomb" or "associated". The derivatives are then
         those of the forces of ``CompatibleFriction``.
     flow : of the micro-slip, "coulomb" or "associated".

@@ -45,8 +45,8 @@ class Settlement(Certified):
     mechanism : (nv,) m and rad, the motion of the blocks.
     rates : (nc, d) m, gaps and slips of the contacts after it, the gap first.
     supports : (nb, dim + turns) m and rad, the prescribed motions.
-    prescribed : m, the largest gap or slip that the supports' motions alone would make.
-    energy : J that the weights release, Fᵀu; negative where they are lifted.
+    prescribed : m, the largest gap or slip due to the motions of supports alone.
+    energy : J released by the weights, Fᵀu; negative if they are lifted.
     residuals : relative errors by name: "balance" of the forces, "motion", how far gaps and slips
         are from K*, and "gap" between the values of both programs.
     tol : tolerance of ``ok``.
@@ -107,22 +107,21 @@ def settlement(
     solver: str | None = None,
     tol: float = 1e-6,
 ) -> Settlement:
-    """The crack mechanism and the forces that prescribed motions of supports bring.
+    """Crack mechanism and forces due to prescribed motions of supports.
 
     Parameters
     ----------
     structure : a scene, a block model, or the path of one, as in ``limit_load``.
     moves : by name or number of a fixed body, its small displacement (dim,) m, or with its turn
         about its centre, (3,) in the plane and (6,) in space, rad.
-    friction : μ of all contacts, where the structure states none.
+    friction : μ of all contacts, if the structure has none.
     solver : of CVXPY, as in ``limit_load``. tol : tolerance of the certificate.
 
     Raises
     ------
     InvalidInput : no friction, bodies that are unknown or not fixed, no motion of a support.
     Unsupported : joints.
-    SolveFailed : no forces balance the loads, or no motion of rigid blocks lets the supports move
-        so: they would jam.
+    SolveFailed : no forces balance the loads, or rigid blocks block this motion of the supports.
 
     >>> import cdopt
     >>> arch = cdopt.scene.arch(9, density=2000.0).with_friction(10.0)

@@ -57,12 +57,13 @@ class StabilityVerdict(Frozen):
     ----------
     step : the structure at rest. model : its blocks, of a block model; None of others.
     associated : the step under the associated law, which decides whether admissible forces exist.
-    coulomb : a motion by Coulomb's law from rest; None where elastic contacts balance the loads.
-    elastic : forces of elastic contacts loaded from rest, certified; None where they find none.
+    coulomb : a motion by Coulomb's law from rest; None if elastic contacts balance the loads.
+    elastic : certified forces of elastic contacts loaded from rest; None if they do not balance the
+        loads.
     limits : limit loads by the name of the live load: each body's weight along "+x", "-x", "+y",
         "-y", or "live".
-    bears : where joints have a strength beyond friction, how many times its loads the structure
-        bears, which decides whether admissible forces exist; None otherwise.
+    bears : if joints have a ``strength``, the multiple of its loads that the structure bears, which
+        decides whether admissible forces exist; None otherwise.
     unsolved : names of the live loads for which the solver found neither a limit nor a proof.
     """
 
@@ -161,7 +162,7 @@ class StabilityVerdict(Frozen):
 
     @property
     def reason(self) -> str:
-        """Which statement is missing where the verdict is "not decided", and what to try."""
+        """Why the verdict is "not decided", and what to try."""
         if self.verdict != UNKNOWN:
             return ""
         if self.bears is not None and not self.bears.ok:
@@ -264,13 +265,13 @@ def stability(
     ----------
     structure : the path of a block model (``cdopt.scene.load_blocks``: meshes, COMPAS) or of a
         scene; a scene, a block model, or a step with friction at rest.
-    friction : μ of all contacts; needed where the structure states none.
+    friction : μ of all contacts; required if the structure has none.
     supports, density, unit : of a block model, as in ``cdopt.scene.load_blocks``.
     live : (nv,) a live load, or of a scene as in ``limit_load``; by default each body's weight
         along ±x and, in space, ±y.
     strength : cohesion, tension and crushing of the joints, for the first statement and limit
-        loads; by default only friction. Elastic contacts have friction alone: where their forces
-        exceed the strength, or there are none, that statement is not decided.
+        loads; by default only friction. Elastic contacts have only friction: if their forces exceed
+        the strength, or there are none, this question is not decided.
     limits : whether to compute limit loads.
 
     Raises

@@ -28,17 +28,17 @@ from cdopt.problem import friction_cone as cone
 
 @dataclass(frozen=True, eq=False)
 class Strength(Frozen):
-    """What joints bear beyond friction.
+    """Strength of joints in addition to friction.
 
     Parameters
     ----------
     cohesion : c, Pa: friction is at most μ f_n + c A.
-    tension : t, Pa, no more than c/μ, which is where friction is nothing.
-    compression : s, Pa; infinite by default, stone that does not crush.
+    tension : t, Pa, at most c/μ, at which the friction limit is zero.
+    compression : s, Pa; by default infinite.
 
-    In a block model contacts are corners of interfaces, and each has a share of the area, so that
-    crushing is that of forces at the corners. In steps and scenes A is 1 and the numbers are N, of
-    each contact or one for all.
+    In a block model contacts are corners of interfaces, and each has a share A of the area; the
+    strength limits the forces at the corners. In steps and scenes A is 1 and the numbers are in N,
+    one for all contacts or (nc,).
 
     Raises
     ------
@@ -60,7 +60,7 @@ class Strength(Frozen):
 
     @property
     def friction_alone(self) -> bool:
-        """Whether joints bear nothing beyond friction, and stone does not crush."""
+        """Whether joints have only friction, and no limit in compression."""
         weak = np.isfinite(self.compression).any()
         return not (weak or np.any(self.cohesion) or np.any(self.tension))
 

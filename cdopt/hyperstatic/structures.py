@@ -169,14 +169,13 @@ def touching_step(scene: Scene) -> ContactStep:
 
     Parameters
     ----------
-    scene : the scene. Contacts are those nearer than 1e-6 of the smallest half-width of a body;
-        overlaps count as touching. Blocks that meet only along an edge or at a corner of joints
-        that others make there do not touch: their normal would be a matter of round-off.
-        Gaps are zero, whatever round-off makes of them.
+    scene : the scene. Bodies touch if they are nearer than 1e-6 of the smallest half-width of a
+        body, or overlap. Blocks that meet only along an edge or at a corner of joints between
+        others do not touch, because their normal would depend on round-off. Gaps are set to zero.
 
     Raises
     ------
-    InvalidInput : bodies overlap, and the scene refuses that.
+    InvalidInput : bodies overlap, and ``overlaps`` of the scene is "refuse".
     """
     checks.instance("scene", scene, Scene)
     core = scene.bodies.core

@@ -20,7 +20,7 @@ _ONE_PLANE = 0.99  # cosine between normals of contacts of one joint
 
 @dataclass(frozen=True, eq=False)
 class Thrusts(Frozen):
-    """Resultants of the joints that carry something; n of them.
+    """Resultant forces of the n joints that carry a force.
 
     Attributes
     ----------
@@ -29,8 +29,8 @@ class Thrusts(Frozen):
     forces : (n, dim) N, on the second body.
     normals : (n, dim) unit vectors from the first body to the second.
     names : (n,) of the joints, by their bodies.
-    on_supports : (dim,) N on each body that does not move, by name: what a foundation has to
-        bear; its horizontal part is the thrust of an arch.
+    on_supports : (dim,) N, the force on each fixed body, by name; its horizontal part is the thrust
+        of an arch.
     """
 
     bodies: IntArray
@@ -79,7 +79,7 @@ class Thrusts(Frozen):
 
 
 def thrusts(step: ContactStep, f: FloatArray, f_t: FloatArray) -> Thrusts:
-    """The resultant force in each joint, of contacts between two bodies with one normal.
+    """The resultant force of each joint: contacts between two bodies with the same normal.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The conditions of a contact problem, as data, and how well an answer satisfies them.
+"""Contact problems as data, and certificates of their answers.
 
-``ContactStep`` is one time step as other programs provide it. ``ContactProblem`` has the
-conditions shared by all problems of this package; native solvers read it, formulations state it
-in CVXPY, and ``certify`` checks answers against it.
+``ContactStep`` is one time step with the data that other programs provide. ``ContactProblem`` has
+the conditions common to all problems of cdopt: cdopt's solvers solve it, formulations state it in
+CVXPY, and ``certify`` checks answers.
 """
 
 from cdopt._util.errors import (

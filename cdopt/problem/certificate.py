@@ -49,12 +49,12 @@ _DOUBT = 1e-2  # answers with larger residuals are wrong in any case
 class Certificate:
     """Residuals of an answer, and their tolerance ``tol``.
 
-    ``kind`` is that of the problem, as in ``ContactProblem``. ``ok`` is true when
-    every residual and every resolution is at most ``tol``, whatever the solver reported.
-    ``slater`` is the Slater number of the contacts in question, where friction made it necessary to
-    compute it (``FrictionalCD.slater``). ``motion_error`` is a bound in m/s (rad/s of a rotation)
-    of the error of every entry of v⁺, from the duality gap: ½ ‖v − v⁺‖²_M is at most the gap if
-    v⁺ and f are feasible. Else it is None, and ``no_motion_error`` is the reason.
+    ``kind`` is that of the problem, as in ``ContactProblem``. ``ok`` is true if every residual and
+    every resolution is at most ``tol``, whatever the solver reported. ``slater`` is the Slater
+    number of contacts with friction, if it had to be computed (``FrictionalCD.slater``).
+    ``motion_error`` bounds the error of every entry of v⁺, in m/s (rad/s for a rotation). It
+    follows from the duality gap: ½ ‖v − v⁺‖²_M is at most the gap if v⁺ and f are feasible.
+    Otherwise it is None, and ``no_motion_error`` is the reason.
     """
 
     kind: str
@@ -66,13 +66,13 @@ class Certificate:
 
     @cached_property
     def worst(self) -> float:
-        """The largest residual; infinite when one is not a number."""
+        """The largest residual; infinite if one is NaN."""
         values = [r.value if r.value == r.value else np.inf for r in self.residuals]
         return float(max(values, default=0.0))
 
     @cached_property
     def resolution(self) -> float:
-        """The largest resolution: no force can be certified beyond it."""
+        """The largest resolution, below which no error of a force can be detected."""
         return max((r.resolution for r in self.residuals), default=0.0)
 
     @property
@@ -134,10 +134,9 @@ def check(
 
     Parameters
     ----------
-    step : the step that they are forces of. law : of one with friction, "coulomb" (default) or
-        "associated".
-    f, f_t : (nc,) and (nc, d − 1) N, normal and tangential forces on body j; no ``f_t`` counts as
-        none.
+    step : the step. law : with friction, "coulomb" (default) or "associated".
+    f, f_t : (nc,) and (nc, d − 1) N, normal and tangential forces on body j; by default no
+        tangential forces.
     tol : tolerance of the residuals: 1e-3 for forces in three digits.
 
     Raises
@@ -184,8 +183,8 @@ def certify(
 
     Parameters
     ----------
-    data : the problem, such as ``ClassicCD(step).data``, or a step: then that of its rigid
-        contacts, by Coulomb's law where it has friction.
+    data : the problem, such as ``ClassicCD(step).data``; or a step, with rigid contacts and, if it
+        has friction, Coulomb's law.
     motion : v⁺ (nv,) of a step, or None where only N and p are known; u (nv,) of a static network.
         ``check`` takes the motion that the forces cause.
     forces : f (rows,), N; with friction d rows a contact, the normal one first.
@@ -193,8 +192,8 @@ def certify(
 
     Raises
     ------
-    InvalidInput : motion or forces have the wrong length, masked entries or no real numbers; tol
-        is not in (0, 1].
+    InvalidInput : motion or forces have the wrong length, masked entries or numbers that are not
+        real; tol is not in (0, 1].
     """
     data = _of_step(data) if isinstance(data, Step) else data
     data = checks.instance("data", data, ContactProblem)

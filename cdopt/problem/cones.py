@@ -28,14 +28,14 @@ SYMMETRIC = "Lorentz cones and lines"  # stretched Lorentz cones
 
 
 class Cones(ABC):
-    """A product of ``nc`` cones, each of ``d`` rows; of a ``Product`` at most.
+    """A product of ``nc`` cones, each of ``d`` rows (in a ``Product``, of at most ``d``).
 
     Attributes
     ----------
     nc : number of contacts.
     d : rows of a contact.
     mu : (nc,) friction coefficients, zero without friction.
-    name : of the kind, as backends list those that they take.
+    name : of the kind, as in the lists of backends.
     traits : that solvers may require: ``RULED``, ``SYMMETRIC``.
     """
 
@@ -69,7 +69,7 @@ class Cones(ABC):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Rows of each group of those after the normal one that has a limit in common."""
+        """Rows of each group after the normal row that shares a limit."""
         return (self.d - 1,)
 
     @property
@@ -139,7 +139,7 @@ class Cones(ABC):
         return values if self.d == 1 else values.repeat(self.d)
 
     def opening(self, g: FloatArray) -> FloatArray:
-        """(nc,) how fast contacts open at rates g (rows,), below 0 close; without the shift."""
+        """(nc,) rates at which contacts open, from g (rows,); negative if they close; unshifted."""
         return self.normal(checks.answer("g", g, self.rows))
 
     @property
@@ -179,9 +179,9 @@ class Cones(ABC):
         return np.all(table[:, 1:] == table[:, 1:2], axis=1)
 
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
-        """Forces (rows,) by Coulomb's micro-slip: f_n = (y_n)₊, f_T = y_T cut to μ f_n.
+        """Forces (rows,) by Coulomb's micro-slip: f_n = (y_n)₊, f_T = y_T, at most μ f_n.
 
-        y are those ``tried`` (rows,), without slip.
+        y are the forces ``tried`` (rows,), without slip.
         """
         tried = checks.answer("tried", tried, self.rows)
         y, f = self.table(tried), np.maximum(self.table(tried), 0.0)
@@ -239,7 +239,7 @@ class Cones(ABC):
 
     @abstractmethod
     def margin(self, y: FloatArray) -> FloatArray:
-        """(nc,) how far y (rows,) is from where ``project`` has no derivative."""
+        """(nc,) distance of y (rows,) from the points at which ``project`` has no derivative."""
 
     def projection_by_mu(self, y: FloatArray) -> FloatArray:
         """(rows,) derivative of ``project`` at y (rows,) with respect to the μ of each contact."""

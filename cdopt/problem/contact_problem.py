@@ -36,7 +36,7 @@ _KEPT, _KEPT_DOFS = 20_000, 1_000  # entries of G or N and dofs up to which what
 
 @dataclass(frozen=True, eq=False)
 class ContactProblem(Compliant):
-    """The conditions on one contact network, as native solvers and the certificate use them.
+    """The conditions on a contact network, for cdopt's solvers and the certificate.
 
     Forces f and rates g are arrays (rows,), d rows a contact, the normal one first. A motion is v⁺
     (nv,) of a step in m/s and rad/s, or u (nv,) of a static network in m; None with N and p alone.
@@ -57,7 +57,7 @@ class ContactProblem(Compliant):
     inertia : the mass matrix M; None of a static network, and with N and p alone.
     N : (rows, rows) m/(s·N), the Delassus matrix where it is given; else None.
     compliance : the power law of elastic contacts; None of rigid ones.
-    law : "associated" with g̃ = g, or "coulomb" with de Saxcé's shifted rates.
+    law : "associated", with g̃ = g, or "coulomb", with de Saxcé's shifted rates.
     free : (nv,) which dofs are free; None where all are.
     start : (nv,) m/s, the motion at the start of the step; None of a static network.
     applied : (nv,) N and N·m, the loads of the step, from which ``rest`` follows; empty where they
@@ -69,8 +69,8 @@ class ContactProblem(Compliant):
     contact_ids : (nc,) names of the contacts, or None.
     points : (nc, 2) or (nc, 3) m, contact points, or None.
     step_bodies : of a static network made of a step, the bodies of the step; else None.
-    step_acting : (nv,) N and N·m, of a static network made of a step, the local loads there, so
-        that the scale of a falling body is its weight; else None.
+    step_acting : (nv,) N and N·m, of a static network made of a step, the local loads of the step,
+        with which the scale of a falling body is its weight; else None.
     """
 
     kind: str
@@ -173,8 +173,8 @@ class ContactProblem(Compliant):
     def velocity(self, f: FloatArray) -> FloatArray | None:
         """The motion (nv,) of forces f (rows,) in N: v* + Δt M⁻¹Bᵀf.
 
-        Of a static network, whose forces determine no motion, that without forces; None with N and
-        p alone.
+        For a static network, whose forces do not determine a motion, it is that without forces;
+        None with N and p alone.
         """
         if self.inertia is None:
             return self.free_motion
@@ -207,8 +207,8 @@ class ContactProblem(Compliant):
     def contact_forces(self, c: FloatArray) -> FloatArray:
         """(rows,) N, forces of elastic contacts at overlaps c (rows,) in m.
 
-        w′(c) of a law that only pushes. Where springs also pull, forces are the nearest ones in K
-        by the energy of the springs, or for Coulomb's law the springs' forces cut by friction.
+        w′(c) for contacts that only push. If springs also pull, forces are projected onto K in the
+        energy norm of the springs, or for Coulomb's law limited by friction.
         """
         c = checks.answer("c", c, self.rows)
         law = self.elastic_law
@@ -233,7 +233,7 @@ class ContactProblem(Compliant):
         return self.load(f)[:0] if self.free is None else self.load(f)[~self.free]
 
     def softened(self, give: FloatArray) -> ContactProblem:
-        """The same step with springs that ``give`` way by R (rows,), m/(s·N)."""
+        """The same step with a compliance R (rows,), m/(s·N)."""
         give = checks.answer("give", give, self.rows)
         springs = RowSprings(read_only(1.0 / (give * self.dt)))
         return replace(self, compliance=springs)

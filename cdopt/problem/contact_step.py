@@ -42,7 +42,7 @@ class ContactStep(Step):
     stiffness : relative contact stiffness k̃, one number or (nc,), positive; default ones.
     restitution : Newton's coefficient e in [0, 1], one number or (nc,).
     gap_rate : prescribed part of the gap's rate (moving walls), m/s, one number or (nc,).
-    v_min : approach speed below which restitution does not act, m/s.
+    v_min : approach speed below which there is no restitution, m/s.
     bodies : (nc, 2) body numbers i, j of each contact; −1 is the fixed world.
     normals : (nc, 2) or (nc, 3) unit vectors from body i towards body j.
     points : (nc, 2) or (nc, 3) contact points, m.
@@ -54,7 +54,7 @@ class ContactStep(Step):
     power : p > 1 of the contact energy, the default of ``CompatibleCD`` and others: 2 Hooke,
         5/2 Hertz.
     origin : scene and state of the step, for pictures and names; set by ``collision.step``.
-    symmetrised : asymmetry of M before it was made symmetric, as in ``Step``.
+    symmetrised : asymmetry of M before its symmetric part was taken, as in ``Step``.
 
     Raises
     ------
@@ -121,7 +121,7 @@ class ContactStep(Step):
 
         Raises
         ------
-        InvalidInput : one of them is no finite vector of its length.
+        InvalidInput : one of them is not a finite vector of its length.
         """
         new = {
             "phi": self.phi if phi is None else checks.vector("phi", phi, self.nc, "m"),

@@ -25,7 +25,7 @@ _DENSE_LIMIT = 3000  # up to here the eigenvalues of N are computed in full
 @well_spelt
 @dataclass(frozen=True, eq=False, repr=False)
 class DelassusStep(Step):
-    """One time step known only by N and p of equation (20).
+    """One time step given only by N and p of equation (20).
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class DelassusStep(Step):
     stiffness, bodies, normals, points, contact_ids, body_names, power, origin : as in
         ``ContactStep``.
     friction : coefficients, without tangential rows, which are in N.
-    symmetrised : asymmetry of N before it was made symmetric, as in ``Step``.
+    symmetrised : asymmetry of N before its symmetric part was taken, as in ``Step``.
 
     Attributes
     ----------

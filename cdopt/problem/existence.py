@@ -49,7 +49,8 @@ def prove_infeasible(data: ContactProblem) -> InfeasibilityProof | None:
     """A proof that the problem ``data`` has no solution; None when none was obtained.
 
     Elastic steps always have a solution; for a static network with friction no proof is sought. For
-    Coulomb's law only normal forces are tried: such a proof is valid for every law, others are not.
+    Coulomb's law only proofs by normal forces are tried, because these are valid for every law of
+    friction.
     """
     checks.instance("data", data, ContactProblem)
     if data.is_static and data.d == 1:
@@ -251,14 +252,15 @@ def attainment(
 
 @dataclass(frozen=True, eq=False)
 class Slater(Frozen):
-    """How far the feasible set of a step with friction is from having no interior.
+    """The Slater number of a step with friction, positive if its feasible set has an interior.
 
     Attributes
     ----------
-    value : the largest x with g − x S e_n ∈ K*_μ for some motion, without unit; infinite where no
-        forces balance themselves; NaN where the cone program was not solved.
-    forces : (nc, d) N, self-balanced forces that attain it, with Σ S f_n = 1; None where it is
-        infinite or NaN. Where ``value`` is zero, they may be added to the forces of any answer.
+    value : the largest x with g − x S e_n ∈ K*_μ for some motion, without unit; infinite if there
+        are no self-balanced forces, NaN if the cone program was not solved.
+    forces : (nc, d) N, self-balanced forces that attain it, with Σ S f_n = 1; None if it is
+        infinite or NaN. If ``value`` is zero, any positive multiple of them can be added to the
+        forces of an answer.
     violation : the largest entry of Bᵀf, relative to its terms.
     """
 

@@ -53,8 +53,7 @@ class Friction(Frozen):
 
     Raises
     ------
-    InvalidInput : a value that is invalid for any step; other faults when it is given to a step,
-        which has the number of contacts.
+    InvalidInput : a value that is invalid for any step. A step checks sizes.
     """
 
     mu: Any
@@ -184,7 +183,7 @@ class Friction(Frozen):
 
         Raises
         ------
-        InvalidInput : mu is one number, which leaves the rows of a contact open.
+        InvalidInput : mu is one number, so that the number of rows per contact is unknown.
         """
         if np.ndim(self.mu) != 1:
             expected = "one for each contact: it tells 2 from 3 rows a contact"

@@ -40,7 +40,7 @@ class Joints(Frozen):
 
     Raises
     ------
-    InvalidInput : an invalid value; shapes that do not fit when it is given to a step.
+    InvalidInput : an invalid value. A step checks shapes.
 
     >>> import cdopt, numpy as np
     >>> step = cdopt.ContactStep(np.eye(2), [[0, 1]], [0], v=[0, 0], F_ext=[3, -10], dt=0.1,

@@ -126,8 +126,8 @@ class StepSolution(Frozen):
 
     Attributes
     ----------
-    f : (nc,) contact forces, N, compression positive; None if the solver reported failure
-        and its iterate is not certified (see ``iterate``).
+    f : (nc,) contact forces, N, compression positive; None if the solver reported failure and its
+        ``iterate`` is not certified.
     v_next : (nv,) velocity v⁺ at the end of the step, m/s; None for trusses and for steps
         known only by N and p.
     u : (nv,) micro-displacement of a truss, Δq of a variational step, m; None for classic

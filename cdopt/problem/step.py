@@ -25,12 +25,12 @@ from cdopt.problem.joints import Joints
 
 @dataclass(frozen=True, eq=False)
 class Origin(Frozen):
-    """The scene and the state that a step was made of, for pictures and names.
+    """The scene and the state from which a step was made, for pictures and names.
 
     Attributes
     ----------
-    scene : the ``Scene``; of a step that was read from a file its text, TOML. ``scene.placed``
-        gives the scene and the state of either.
+    scene : the ``Scene``, or for a step from a file its TOML text; ``scene.placed`` returns the
+        scene and the state of either.
     t : time, s.
     q, v : positions and velocities of all bodies, as in ``State``.
     names : (nb,) names of the bodies, "" for none.
@@ -124,10 +124,10 @@ class Step(_Declared):
     friction : Friction of the contacts, or None; the frictionless formulations refuse it.
     joints : Joints between the bodies of a ``ContactStep``, or None.
     origin : the scene and the state that the step was made of, or None.
-    symmetrised : largest |A − Aᵀ| over the largest |A| of the original matrix, N or M; the step has
-        the mean of A and Aᵀ.
-    negative : size of the negative eigenvalue of N of a ``DelassusStep`` over its norm; 0 up to
-        round-off. Numbers rounded in a file leave one; then no energy belongs to N.
+    symmetrised : largest |A − Aᵀ| of the original matrix, N or M, relative to the largest |A|; the
+        step has its symmetric part.
+    negative : size of the most negative eigenvalue of N of a ``DelassusStep``, relative to its
+        norm; 0 up to round-off. Rounded numbers in a file can cause one; N then has no energy.
     N : Delassus matrix of equation (20), Δt B M⁻¹ Bᵀ (nc, nc), m/(s·N).
     p_vec : p of equation (20) (nc,), m/s: the value of each contact's constraint in free motion.
     """
@@ -200,11 +200,12 @@ class Step(_Declared):
 
     @property
     def contact_names(self) -> list[str]:
-        """Names of the contacts (nc,) for people: their ids, or the names of both bodies.
+        """Readable names of the contacts (nc,): their ids, or the names of both bodies.
 
-        Ids of detected contacts are long numbers: such a contact has the names or numbers of its
-        bodies, "3–7", and the second one of a pair "3–7 (2)". A contact of the only free body has
-        the name of the other body. Contacts without ids have their number as a name.
+        Ids of detected contacts are long numbers, so that their names are made from the names or
+        numbers of both bodies: "3–7", and for the second contact of the pair "3–7 (2)". A contact
+        of the only free body has the name of the other body. Contacts without ids have their number
+        as a name.
         """
         return list(self.names.texts)
 
@@ -261,7 +262,7 @@ class Step(_Declared):
     # --- other steps from this one -----------------------------------------------------
 
     def require_frictionless(self, what: str) -> None:
-        """Refuse friction, some μ above zero, which ``what`` ("ClassicCD") does not support.
+        """Raise an error if some μ is above zero, which ``what`` ("ClassicCD") does not support.
 
         Raises
         ------
@@ -272,7 +273,7 @@ class Step(_Declared):
             raise Unsupported(what, "the step has friction, which it would leave out", instead)
 
     def require_no_moments(self, what: str) -> None:
-        """Refuse torsion and rolling, which ``what``, such as "FrictionNetwork", does not support.
+        """Raise an error for torsion and rolling, which ``what`` does not support.
 
         Raises
         ------
@@ -292,7 +293,7 @@ class Step(_Declared):
         return self if self.friction is None else self.replace(friction=None)
 
     def without_joints(self) -> Self:
-        """The step whose bodies move apart from each other; the same step where it has no joints.
+        """The step without its joints; the same step if it has none.
 
         ``without_friction`` leaves friction out.
         """
@@ -348,7 +349,7 @@ class Step(_Declared):
     # --- files -------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the step to an ``.npz`` file, without loss; a file of another kind stays."""
+        """Write the step exactly to an ``.npz`` file; a file of another kind is not replaced."""
         content = self._arguments()
         path = checks.path("path", path)
         for prefix in _OBJECTS:

@@ -154,7 +154,7 @@ def _with_springs(law: PowerLaw, springs: Joints) -> TwoSidedLaw:
 def soft_data(
     step: ContactStep | ConeStep, compliance: Any, bias: Any = None, springs: Joints | None = None
 ) -> ContactProblem:
-    """The problem of a step under the associated law with R f added to its rates.
+    """The problem of a step under the associated law with R f added to the rates.
 
     Parameters
     ----------
