@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.compiled import compiled
 from cdopt.problem.friction_cone import norms, tangential_size
@@ -153,17 +154,7 @@ class ConeScaling(Scaling):
 
     def root(self) -> FloatArray:
         """F (nc, d, d) with FᵀF = (W² + give)⁻¹."""
-        (plus, minus, across), d = map(np.sqrt, self.soft), self.f.shape[1]
-        out, half = np.zeros((*self.f.shape, d)), np.sqrt(0.5)
-        out[:, 0, 0], out[:, 1, 0] = half * plus, half * minus
-        out[:, 0, 1:] = half * plus[:, None] * self.along
-        out[:, 1, 1:] = -half * minus[:, None] * self.along
-        if d > 2:  # the rows of a reflection that leads to ``along``, but for the first
-            v = self.along.copy()
-            v[:, 0] += np.copysign(1.0, v[:, 0])
-            mirror = np.eye(d - 1) - v[:, :, None] * v[:, None, :] / np.abs(v[:, :1, None])
-            out[:, 2:, 1:] = across[:, None, None] * mirror[:, 1:]
-        return out
+        return _root(self.along, *self.soft)
 
     def aimed(self, target: FloatArray) -> FloatArray:
         x, t = self.scaled, target.reshape(self.f.shape)
@@ -248,23 +239,23 @@ class SmoothProjection:
         """(1 − D)⁻¹ x (nc, d)."""
         return _mapped(self.along, x, *(1.0 / rest for rest in self.rest))
 
-    def odds(self) -> FloatArray:
-        """(1 − D)⁻¹ D (nc, d, d)."""
-        return self._matrix(*(s / r for s, r in zip(self.slopes, self.rest, strict=True)))
+    @cached_property
+    def odds(self) -> tuple[FloatArray, ...]:
+        """The eigenvalues of D (1 − D)⁻¹."""
+        return tuple(s / r for s, r in zip(self.slopes, self.rest, strict=True))
+
+    def raised(self, x: FloatArray) -> FloatArray:
+        """D (1 − D)⁻¹ x (nc, d)."""
+        return _mapped(self.along, x, *self.odds)
+
+    def root(self) -> FloatArray:
+        """F (nc, d, d) with FᵀF = D (1 − D)⁻¹."""
+        return _root(self.along, *self.odds)
 
     def slope(self) -> FloatArray:
         """D (nc, d, d)."""
-        return self._matrix(*self.slopes)
-
-    def _matrix(self, plus: FloatArray, minus: FloatArray, across: FloatArray) -> FloatArray:
-        u, mean = self.along, 0.5 * (plus + minus)
-        square = u[:, :, None] * u[:, None, :]
-        out = np.empty((len(u), u.shape[1] + 1, u.shape[1] + 1))
-        out[:, 0, 0] = mean
-        out[:, 0, 1:] = out[:, 1:, 0] = 0.5 * (plus - minus)[:, None] * u
-        out[:, 1:, 1:] = across[:, None, None] * (np.eye(u.shape[1]) - square)
-        out[:, 1:, 1:] += mean[:, None, None] * square
-        return out
+        root = _root(self.along, *self.slopes)
+        return np.asarray(root.transpose(0, 2, 1) @ root)
 
 
 def _directions(x: FloatArray, size: FloatArray) -> FloatArray:
@@ -274,6 +265,21 @@ def _directions(x: FloatArray, size: FloatArray) -> FloatArray:
     turned = size > 0.0
     along[turned] = x[turned] / size[turned, None]
     return along
+
+
+def _root(along: FloatArray, plus: FloatArray, minus: FloatArray, across: FloatArray) -> FloatArray:
+    """F (nc, d, d) with FᵀF of these eigenvalues (nc,) along (1, u) and (1, −u), and across."""
+    (plus, minus, across), d = map(np.sqrt, (plus, minus, across)), along.shape[1] + 1
+    out, half = np.zeros((len(along), d, d)), np.sqrt(0.5)
+    out[:, 0, 0], out[:, 1, 0] = half * plus, half * minus
+    out[:, 0, 1:] = half * plus[:, None] * along
+    out[:, 1, 1:] = -half * minus[:, None] * along
+    if d > 2:  # the rows of a reflection that leads to ``along``, but for the first
+        v = along.copy()
+        v[:, 0] += np.copysign(1.0, v[:, 0])
+        mirror = np.eye(d - 1) - v[:, :, None] * v[:, None, :] / np.abs(v[:, :1, None])
+        out[:, 2:, 1:] = across[:, None, None] * mirror[:, 1:]
+    return out
 
 
 def _mapped(

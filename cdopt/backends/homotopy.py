@@ -19,6 +19,9 @@ Both conditions are one equation y = P(y − s), with the smooth projection P(z)
 away from. Its linear systems are those of Newton's method, S + Gᵀ H G; H grows as 1/t, so that near
 the end, where they lose their digits, systems of the forces take their place. Near the end also
 Newton's method on multipliers is tried, which ends at round-off.
+
+Cones that share a normal force have copies of it (``tied_cones``). The multipliers λ of their ties
+T y = 0 are then unknowns, too: of a table (n, d) of y the further rows (λ, 0 …) belong to ties.
 """
 
 from __future__ import annotations
@@ -38,9 +41,12 @@ from cdopt.backends.interior_point import Units
 from cdopt.backends.linalg import ContactNetwork, Reactions
 from cdopt.backends.linalg.block_systems import BlockSystem, diagonal_blocks
 from cdopt.backends.linalg.factorisation import MatrixFactors, Solve, sparse_solve
+from cdopt.backends.linalg.tied_blocks import TiedNetwork, TiedSystem
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
+from cdopt.backends.tied_cones import tied
 from cdopt.problem.cones import SYMMETRIC
+from cdopt.problem.rolling_cones import RollingCones
 from cdopt.problem.scaling import scaled
 
 _FAR = 100.0  # t at the start, over the largest rate without forces
@@ -82,7 +88,7 @@ class Homotopy(NativeBackend):
 
     name: ClassVar[str] = "homotopy"
     kinds: ClassVar[frozenset[str]] = frozenset({"frictional step", "soft step"})
-    cones: ClassVar[frozenset[str]] = frozenset({SYMMETRIC})
+    cones: ClassVar[frozenset[str]] = frozenset({SYMMETRIC, RollingCones.name})
     limit: ClassVar[str] = "max_steps"
     warm_starts: ClassVar[bool] = False  # the method prescribes its start
 
@@ -114,9 +120,9 @@ def work(problem: NetworkProblem) -> float:
 
 
 class CurvePoint(NamedTuple):
-    """A point of the curve: forces y (nc, d) and log t, and the tangent there.
+    """A point of the curve: forces y (n, d), with those of ties, and log t; and the tangent there.
 
-    The tangent is ``along`` (nc, d) in ``unit`` (nc, 1), and ``up``, in log t; its length is one.
+    The tangent is ``along`` (n, d) in ``unit`` (n, 1), and ``up``, in log t; its length is one.
     """
 
     y: FloatArray
@@ -147,15 +153,21 @@ class Path:
     def __init__(
         self, problem: NetworkProblem, accuracy: float, deadline: Deadline = NEVER
     ) -> None:
-        self.problem, self.net = problem, network_of(problem)
-        self.accuracy, self.deadline, self.units = accuracy, deadline, Units(problem)
+        copies = tied(problem)
+        self.given, self.problem = problem, problem if copies is None else copies
+        self.net = network_of(problem) if copies is None else copies.operator
+        self.inner = self.net.base if isinstance(self.net, TiedNetwork) else self.net
+        self.accuracy, self.deadline, self.units = accuracy, deadline, Units(self.problem)
+        self.ties = self.net.m - self.inner.m
+        self.pull = 1.0 / problem.weight.repeat(self.ties // problem.nc)  # of ties
+        problem = self.problem
         shape = problem.nc, problem.d
         self.a = np.broadcast_to(self.units.a, (problem.rows,)).reshape(shape)
         self.over = self.a / problem.weight[:, None]  # forces are these times y
         self.steps = self.systems = self.turns = self.newton_steps = 0
         self.history: list[float] = []
         self.of_forces = False
-        self.best, self.least = np.zeros(shape), np.inf
+        self.best, self.least = np.zeros((self.given.nc, self.given.d)), np.inf
 
     def __str__(self) -> str:
         turns = f", {self.turns} turns" if self.turns else ""
@@ -171,19 +183,31 @@ class Path:
                 break
             self.turns += at.up * ahead.up < 0.0
             at = ahead
-            f = self.problem.project(self.over * at.y)
+            f = self._forces(at.y)
             error = self._kept(f)
             if error <= trial:
                 if self._end(f):
                     break
                 trial = _AGAIN * error
-                self.of_forces |= error <= _FINE and self.problem.rows <= _FORCES
+                self.of_forces |= error <= _FINE and self._small
         return self.best
+
+    @property
+    def _small(self) -> bool:
+        """Whether systems may be of forces."""
+        return not self.ties and self.problem.rows <= _FORCES
+
+    def _forces(self, y: FloatArray) -> FloatArray:
+        """The forces f (nc, d) in the cones."""
+        f = self.over * y[: self.problem.nc]
+        if isinstance(self.net, TiedNetwork):
+            f = self.given.table(self.net.forces(f.ravel()))
+        return self.given.project(f)
 
     def _kept(self, f: FloatArray) -> float:
         """The natural map of forces f (nc, d), which are the best so far if it is the least."""
-        rates = self.net.gap(self.net.motion(self.net.load(f.ravel()))) + self.problem.p
-        error = self.problem.natural_map(f, self.problem.table(rates))
+        rates = self.inner.gap(self.inner.motion(self.inner.load(f.ravel()))) + self.given.p
+        error = self.given.natural_map(f, self.given.table(rates))
         self.history.append(error)
         if error < self.least:
             self.best, self.least = f, error
@@ -191,7 +215,7 @@ class Path:
 
     def _end(self, f: FloatArray) -> bool:
         """Newton's method on multipliers, from forces f (nc, d) near an answer; if it met it."""
-        newton = proximal_newton.Proximal(self.problem, self.deadline, self.accuracy, _ENDING)
+        newton = proximal_newton.Proximal(self.given, self.deadline, self.accuracy, _ENDING)
         end, worst, errors = newton.phase(f, _OUTER)
         self.newton_steps += newton.newton_steps
         error = min(errors)
@@ -205,8 +229,8 @@ class Path:
 
     def _start(self) -> CurvePoint:
         """A point of the curve, for a large t, and the way to smaller ones."""
-        y = np.zeros_like(self.a)
-        y[:, 0] = 1.0
+        y = np.zeros((self.problem.nc + self.ties, self.problem.d))
+        y[: self.problem.nc, 0] = 1.0
         rates = self.a * self.problem.table(self.problem.p)
         log_t = float(np.log(_FAR * max(float(np.abs(rates).max(initial=0.0)), 1.0)))
         system = self._system(_Equation(self, y, log_t))
@@ -249,7 +273,7 @@ class Path:
             if ahead is not None:
                 return ahead, length * _EASIER.get(corrections, _HARDER)
             length *= _SHORTER
-        if self.of_forces or self.problem.rows > _FORCES:
+        if self.of_forces or not self._small:
             return None, length
         self.of_forces = True
         return self._stepped(at, _FIRST)
@@ -284,7 +308,9 @@ class Path:
 
     def law(self, y: FloatArray, t: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """s (nc, d), the derivative (nc, d) of its normal row by ĝ, and that by t (nc,)."""
-        g = self._rates((self.over * y).ravel()) + self.a * self.problem.table(self.problem.p)
+        x = self.net.motion(self.net.load((self.over * y[: self.problem.nc]).ravel()))
+        x[x.size - self.ties :] = y[self.problem.nc :, 0]
+        g = self.a * self.problem.table(self.net.gap(x) + self.problem.p)
         turn, raised, by_t = np.zeros_like(g), np.full(len(g), t), np.ones(len(g))
         if self.problem.coulomb:
             size = np.sqrt(np.sum(g[:, 1:] ** 2, axis=1) + t * t)
@@ -296,23 +322,30 @@ class Path:
         g[:, 0] += raised
         return g, turn, by_t
 
-    def _rates(self, forces: FloatArray) -> FloatArray:
-        """What scaled forces (rows,) add to ĝ (nc, d)."""
-        return self.a * self.problem.table(self.net.gap(self.net.motion(self.net.load(forces))))
+    def apart(self, y: FloatArray) -> FloatArray:
+        """What the copies of a force lack to be equal, as rates (ties,)."""
+        load = self.net.load((self.over * y[: self.problem.nc]).ravel())
+        return load[load.size - self.ties :] / self.pull
 
-    def _of_motions(self, at: _Equation) -> tuple[Solve, BlockSystem]:
-        """(1 − D) dy + D T a G dw = r for r (nc, d), by S dw = Gᵀ (a/w) dy."""
-        smooth, odds = at.smooth, at.smooth.odds()
-        H = odds + odds[:, :, :1] * at.turn[:, None, :]
-        inner = self.over[:, :, None] * H * self.a[:, None, :]
-        ones = np.broadcast_to(np.eye(self.problem.d), inner.shape)
-        system = self.net.block_system(ones, inner, True)
+    def _of_motions(self, at: _Equation) -> tuple[Solve, BlockSystem | TiedSystem]:
+        """(1 − D) dy + D T a G dw = r for r (n, d), by S dw = Gᵀ (a/w) dy, and that of ties."""
+        smooth, nc = at.smooth, self.problem.nc
+        # D / (1 − D) = FᵀF, to the left and to the right of which are 1 and T
+        left = smooth.root() * np.sqrt(self.over * self.a)[:, None, :]
+        right = left + left[:, :, :1] * (at.turn * self.a / self.a[:, :1])[:, None, :]
+        system = self.net.block_system(left, right, True)
 
         def solve(r: FloatArray) -> FloatArray:
-            q = smooth.magnified(r)
-            dw = system.solve(self.net.load((self.over * q).ravel()), _ROUND_OFF)
-            rate = self.a * self.problem.table(self.net.gap(dw))
-            return np.asarray(q - (H @ rate[:, :, None])[:, :, 0])
+            q = np.zeros_like(r)
+            q[:nc] = smooth.magnified(r[:nc])
+            load = self.net.load((self.over * q[:nc]).ravel())
+            load[load.size - self.ties :] -= self.pull * r[nc:, 0]
+            x = system.solve(load, _ROUND_OFF)
+            rate = self.a * self.problem.table(self.net.gap(x))
+            rate[:, 0] += np.sum(at.turn * rate, axis=1)
+            q[:nc] -= smooth.raised(rate)
+            q[nc:, 0] = x[x.size - self.ties :]
+            return q
 
         return solve, system
 
@@ -333,34 +366,38 @@ class Path:
 
 
 class _Equation:
-    """y − P(y − s) at one point.
+    """y − P(y − s) at one point, and what the copies of a force lack to be equal.
 
     Attributes
     ----------
-    left, by_log_t : (nc, d) it, and its derivative by log t at the same y.
+    left, by_log_t : (n, d) both, and their derivative by log t at the same y.
     turn : (nc, d) the derivative of the normal row of s by ĝ. smooth : P.
     """
 
     def __init__(self, path: Path, y: FloatArray, log_t: float) -> None:
         self.t = t = float(np.exp(log_t))
         s, self.turn, by_t = path.law(y, t)
-        self.smooth = SmoothProjection(y - s, t, path.units.lines)
-        self.left = y - self.smooth.value
+        nc = len(s)
+        self.smooth = SmoothProjection(y[:nc] - s, t, path.units.lines)
+        self.left = np.zeros_like(y)
+        self.left[:nc] = y[:nc] - self.smooth.value
+        self.left[nc:, 0] = path.apart(y)
         self._by_t = by_t
 
     @property
     def by_log_t(self) -> FloatArray:
-        """Its derivative by log t at the same y."""
-        up = np.zeros_like(self.left)
+        nc, result = len(self.turn), np.zeros_like(self.left)
+        up = np.zeros_like(self.turn)
         up[:, 0] = self._by_t
-        return np.asarray(self.t * (self.smooth.times(up) - self.smooth.by_t))
+        result[:nc] = self.t * (self.smooth.times(up) - self.smooth.by_t)
+        return result
 
 
 class _System(NamedTuple):
     """What solves Newton's system, its factors, and dy/d log t of the curve."""
 
     solve: Solve
-    factors: MatrixFactors | BlockSystem
+    factors: MatrixFactors | BlockSystem | TiedSystem
     slope: FloatArray
 
     @property

@@ -84,6 +84,32 @@ def test_both_linear_systems_are_newtons(index: int, law: str) -> None:
     assert signs[0] == signs[1]
 
 
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+def test_ties_of_rolling_friction_are_in_newtons_system(law: str) -> None:
+    """Copies of normal forces that disagree, against finite differences."""
+    step = cdopt.bank.load("rolling-rockfall").step
+    path, random = (
+        Path(network_problem(cdopt.FrictionalCD(step, law).data), 1e-12),
+        np.random.default_rng(7),
+    )
+    y = random.uniform(0.5, 1.5, (path.problem.nc + path.ties, path.problem.d))
+    y[path.problem.nc :, 1:] = 0.0
+    value, h = _Equation(path, y, -1.0).left, 1e-7
+    assert np.abs(value[path.problem.nc :, 0]).min() > 0.0
+    step_along = path._system(_Equation(path, y, -1.0)).solve(-value)
+    ends = [_Equation(path, y + sign * h * step_along, -1.0).left for sign in (1.0, -1.0)]
+    scale = np.abs(step_along).max()
+    np.testing.assert_allclose((ends[0] - ends[1]) / (2 * h), -value, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("name", ["rolling-sphere", "rolling-cube", "rolling-rockfall"])
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+def test_rolling_friction(name: str, law: str) -> None:
+    step = cdopt.bank.load(name).step
+    solution = cdopt.FrictionalCD(step, law).solve("homotopy", tol=1e-8)
+    assert solution.ok, solution.certificate
+
+
 @pytest.mark.parametrize("n", [1, 2, 7, 30])
 def test_the_sign_of_a_determinant(n: int) -> None:
     random = np.random.default_rng(n)

@@ -116,6 +116,11 @@ class TiedSystem:
         """Whether an iteration did not end."""
         return self.system.gave_up
 
+    @property
+    def sign(self) -> float:
+        """The sign of the determinant of what is left without λ."""
+        return self.system.sign
+
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x (m,) with its residual reduced by ``tol``, in ``limit`` iterations or by factors."""
         base = self.net.base
