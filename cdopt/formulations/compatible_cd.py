@@ -37,7 +37,7 @@ from cdopt.formulations.no_tension_truss import TRUSS_FORMS, NoTensionTruss
 from cdopt.formulations.printing import align, conjugate_latex
 from cdopt.formulations.stacked import split, split_steps
 from cdopt.problem import truss_data
-from cdopt.problem.active_set import amplified, resolved
+from cdopt.problem.active_set import first_step, resolved
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify, certify_each
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.joint_elimination import Eliminated, eliminated
@@ -273,12 +273,12 @@ class CompatibleCD:
         free = slice(None) if self.joints is None else self.joints.motions.free
         groups = stack.groups(truss.data.parts, stack.dof[free], network.contacts)
         of_dof = groups.of_part[truss.data.parts.dof]
-        first_step = _first_step(iterate, truss, network)
+        condition = _of_first_step(iterate, truss, network)
         closed = np.bincount(stack.contact[network.contacts], minlength=stack.count).tolist()
         each = []
         for certificate, more, objective, many, one in zip(
             certify_each(truss.data, iterate.motion, iterate.forces, groups, tol),
-            residuals_of_each((first_step,), groups),
+            residuals_of_each((condition,), groups),
             total_by(groups.of_part, truss._objectives(iterate), stack.count).tolist(),
             closed,
             classic,
@@ -565,20 +565,13 @@ class CompatibleCD:
         return f"{self.name} ({self.step.nc:,} contacts)"
 
 
-def _first_step(iterate: Iterate, truss: NoTensionTruss, network: ClosedNetwork) -> Condition:
-    """Effect of the first step on the forces of the second, for its certificate.
-
-    The residual ``first step``: the forces on the pressing contacts that would balance the error of
-    the load, divided by the local force F_i of each contact. Its resolution is the uncertainty of
-    the first step, divided by F_i. Contacts that constrain nearly the same motion magnify both.
-    """
-    data, f, n = truss.data, np.asarray(iterate.forces), network.contacts.size
-    at, part = data.scales.local(iterate.motion, f).force, data.parts.contact
-    pressing = np.flatnonzero(f > 0.0)
-    missed = amplified(data.B, data.load(f) - data.contact_load, pressing, part)
+def _of_first_step(iterate: Iterate, truss: NoTensionTruss, network: ClosedNetwork) -> Condition:
+    """What the first step did to the forces of the second, for its certificate."""
+    f, many = np.asarray(iterate.forces), network.contacts.size
     uncertain = np.zeros(f.size)
-    uncertain[:n] = network.uncertain[network.contacts]
-    return Condition("first step", "N", missed, at, uncertain, True)
+    uncertain[:many] = network.uncertain[network.contacts]
+    pressing = sp.csr_array(sp.eye_array(f.size, format="csr")[:, np.flatnonzero(f > 0.0)])
+    return first_step(truss.data, iterate.motion, f, uncertain, pressing)
 
 
 def _covered(
@@ -588,7 +581,7 @@ def _covered(
     iterate, certificate = second.iterate, second.certificate
     if iterate is None or iterate.motion is None or certificate is None:
         return {}
-    more = residuals_of(_first_step(iterate, truss, network))
+    more = residuals_of(_of_first_step(iterate, truss, network))
     return {"forces": dataclasses.replace(certificate, residuals=(*certificate.residuals, *more))}
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.frozen import Frozen
-from cdopt.problem.cones import RESTING, SLIDING
+from cdopt.problem import ContactProblem
+from cdopt.problem.active_set import resolved_along
+from cdopt.problem.cones import OPEN, RESTING, Cones
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,8 @@ class Faces(Frozen):
     load : F̃ (nv,) = Bᵀ forces, or N forces in m/s with N alone.
     projected : size of the part of Bᵀf outside the faces, relative to the largest |B|ᵀ|f|.
     tol : share of the local speed of a contact below which its rates are zero.
+    uncertain : (nc,) N, effect on ``forces`` of errors of the answer and round-off of its data;
+        zero where it was not computed.
     """
 
     status: IntArray
@@ -35,18 +40,54 @@ class Faces(Frozen):
     load: FloatArray
     projected: float
     tol: float
+    uncertain: FloatArray
+
+    def carrying(self, data: ContactProblem, f: FloatArray) -> Self:
+        """The same with the forces nearest to f (rows,)."""
+        nearest = self.nearest(data.cones, data.cones.table(f))
+        load = np.asarray(data.products @ nearest.ravel())
+        missed = float(np.abs(load - data.products @ f).max(initial=0.0))
+        size = float((abs(data.products) @ np.abs(f)).max(initial=0.0)) or 1.0
+        return replace(self, forces=nearest, load=load, projected=missed / size)
+
+    def resolved(self, data: ContactProblem, motion: FloatArray | None, f: FloatArray) -> Self:
+        """The same, the forces of an answer v⁺ (nv,) and f (rows,) as accurate as the data."""
+        cones, local = data.cones, data.scales.local(motion, f)
+
+        def nearest(forces: FloatArray) -> FloatArray:
+            return self.nearest(cones, cones.table(forces)).ravel()
+
+        columns = self.generators(data.law)
+        again = resolved_along(data, self.forces.ravel(), *columns, nearest, local)
+        load, forces = np.asarray(data.products @ again.forces), cones.table(again.forces)
+        return replace(self, forces=forces, load=load, uncertain=again.uncertain)
 
     @property
-    def generators(self) -> sp.csr_array:
-        """G (nc d, columns) with forces G z: a column for a sliding contact, d for a resting."""
+    def free_rows(self) -> BoolArray:
+        """(nc, d − 1) rows after the normal one whose forces are not tied to the normal force."""
+        return np.repeat((self.status == RESTING)[:, None], self.ray.shape[1] - 1, axis=1)
+
+    def nearest(self, cones: Cones, forces: FloatArray) -> FloatArray:
+        """(nc, d) N, the forces on the faces nearest to ``forces`` (nc, d)."""
+        rests = (self.status == RESTING)[:, None]
+        result = np.where(rests, cones.table(cones.project(forces.ravel())), 0.0)
+        along = np.sum(forces * self.ray, axis=1) / np.maximum(np.sum(self.ray**2, axis=1), 1.0)
+        return np.where(rests, result, np.maximum(along, 0.0)[:, None] * self.ray)
+
+    def generators(self, law: str) -> tuple[sp.csr_array, sp.csr_array]:
+        """G (nc d, k) and R (k, nc d): forces are G z, and the rates R g (k,) are zero.
+
+        A column for the normal force, with what is tied to it, and one for each free row. Where
+        contacts slide R has the normal rate; by the associated ``law`` Gᵀ g is zero.
+        """
         nc, d = self.ray.shape
-        slides, rests = self.status == SLIDING, self.status == RESTING
-        blocks = np.zeros((nc, d, d))
-        blocks[rests] = np.eye(d)
-        blocks[slides, :, 0] = self.ray[slides]
-        used = rests[:, None] | (slides[:, None] & (np.arange(d) == 0))
-        each = np.arange(nc * d).reshape(nc, d)
-        row, column = np.repeat(each, d, axis=1).ravel(), np.tile(each, d).ravel()
-        G = sp.csr_array((blocks.ravel(), (row, column)), shape=(nc * d, nc * d))
-        G.eliminate_zeros()
-        return sp.csr_array(G[:, np.flatnonzero(used)])
+        blocks, free = np.zeros((nc, d, d)), np.diag(np.ones(d))
+        blocks[:, :, 0] = self.ray
+        blocks[self.status != OPEN, 0, 0] = 1.0
+        blocks[:, :, 1:] = np.where(self.free_rows[:, None, :], free[:, 1:], 0.0)
+        rates = blocks.copy()
+        if law == "coulomb":
+            rates[:, 1:, 0] = 0.0
+        used = np.flatnonzero((rates[:, 0, 0] > 0.0)[:, None] & np.insert(self.free_rows, 0, 1, 1))
+        G, across = (sp.csr_array(sp.block_diag(list(x), format="csr")) for x in (blocks, rates))
+        return sp.csr_array(G[:, used]), sp.csr_array(across[:, used].T)

@@ -20,7 +20,7 @@ discrete-element model tend to these. Both are equal if no contact slips.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,12 @@ from cdopt.formulations.no_tension_truss import TRUSS_FORMS
 from cdopt.formulations.printing import align
 from cdopt.formulations.rolling_faces import rolling_faces
 from cdopt.problem import ContactProblem, StepSolution, WarmStart
+from cdopt.problem.active_set import first_step
 from cdopt.problem.certificate import Certificate
 from cdopt.problem.cone_products import Product
 from cdopt.problem.cones import OPEN, RESTING, SLIDING, Cones, FixedFaces, Lines
 from cdopt.problem.joints import Joints
+from cdopt.problem.residual import residuals_of
 from cdopt.problem.scales import step_scales
 from cdopt.problem.scaling import column_scale
 from cdopt.problem.step_problems import LAWS, friction_network_data, interleaved
@@ -76,13 +78,8 @@ def faces_of(data: ContactProblem, motion: FloatArray | None, f: FloatArray, tol
     ray[slides, 0] = 1.0
     moving = slides & (speed > small)
     ray[moving, 1:] = -(mu[moving] / speed[moving])[:, None] * rates[moving, 1:]
-    nearest = np.where(status[:, None] == RESTING, cones.table(cones.project(f)), 0.0)
-    along = np.sum(forces * ray, axis=1) / np.maximum(np.sum(ray**2, axis=1), 1.0)
-    nearest[slides] = (np.maximum(along, 0.0)[:, None] * ray)[slides]
-    missed = np.abs(data.products @ (nearest.ravel() - f)).max(initial=0.0)
-    size = float((abs(data.products) @ np.abs(f)).max(initial=0.0)) or 1.0
-    load = data.products @ nearest.ravel()
-    return Faces(status, ray, mu, nearest, load, float(missed) / size, tol)
+    each = np.zeros(0), 0.0, tol, np.zeros(data.nc)
+    return Faces(status, ray, mu, ray, *each).carrying(data, f)
 
 
 def solved_faces(
@@ -91,7 +88,7 @@ def solved_faces(
     tol: float | None = None,
     time_limit: float | None = None,
 ) -> tuple[StepSolution, Faces]:
-    """A certified answer to a step with friction, and its faces.
+    """A certified answer to a step with friction, and its faces, their forces solved again.
 
     ``solution`` is one of this step, or a backend, with ``time_limit`` seconds;
     default auto. ``tol`` is by default ten times the worst residual, at least 1e-7.
@@ -114,7 +111,8 @@ def solved_faces(
     if iterate is None or certificate is None or iterate.forces.size != problem.data.rows:
         raise InvalidInput("solution", "forces of other contacts", "a solution of this step")
     share = max(_LEAST, _FACTOR * certificate.worst) if tol is None else tol
-    return answer, faces_of(problem.data, iterate.motion, iterate.forces, share)
+    faces = faces_of(problem.data, iterate.motion, iterate.forces, share)
+    return answer, faces.resolved(problem.data, iterate.motion, iterate.forces)
 
 
 # --- the network ----------------------------------------------------------------------
@@ -241,6 +239,7 @@ class FrictionNetwork(Formulation):
         k_t = k_n * checks.per_contact("stiffness_ratio", stiffness_ratio, nc, positive=True)
         self.D = np.column_stack([k_n, *[k_t] * many])
         shape = (nc, self.d)
+        self.faces = status if isinstance(status, Faces) else None
         faces = self.status, self.rays = _stated_faces(status, rays, shape)
         self.closed, self.slides = self.status != OPEN, self.status == SLIDING
         if self.flow == "coulomb" and (self.slides & (self.mu > 0.0)).any():
@@ -328,6 +327,8 @@ class FrictionNetwork(Formulation):
             raise Unsupported(f"{chosen.name} for {self.name}", why, ("backend='newton'",))
         solution = super().solve(chosen, warm_start=near, time_limit=time_limit)
         iterate = solution.iterate
+        if self.faces is not None:
+            solution = self._with_first_step(self.faces, solution)
         if iterate is None or iterate.motion is None:
             raise SolveFailed(
                 "no forces of the network", backend=chosen.name, status=solution.status
@@ -360,6 +361,20 @@ class FrictionNetwork(Formulation):
             solution=solution,
             joint_forces=None if self.springs is None else iterate.forces[many:].copy(),
         )
+
+    def _with_first_step(self, faces: Faces, solution: StepSolution) -> StepSolution:
+        """The solution, its certificate with the effect of the step that the faces are of."""
+        iterate, certificate, more = solution.iterate, solution.certificate, self.data.nc - self.nc
+        if iterate is None or certificate is None:
+            return solution
+        f, law = iterate.forces, "associated"  # G alone is used
+        loaded = np.repeat(f[: self.nc * self.d : self.d] > 0.0, self.d)
+        G = sp.csr_array(faces.generators(law)[0] * loaded[:, None])
+        G = sp.block_diag([G[:, np.flatnonzero(abs(G).sum(axis=0))], sp.eye_array(more)])
+        uncertain = np.append(faces.uncertain, np.zeros(more))
+        one = residuals_of(first_step(self.data, iterate.motion, f, uncertain, sp.csr_array(G)))
+        covered = replace(certificate, residuals=(*certificate.residuals, *one))
+        return replace(solution, certificates={"forces": covered})
 
     # --- derivatives ---------------------------------------------------------------------
 

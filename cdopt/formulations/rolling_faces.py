@@ -7,7 +7,7 @@ as a factor; otherwise its force may be any within its limit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -33,6 +33,11 @@ class RollingFaces(Faces):
     limits: FloatArray
     widths: tuple[int, ...]
     free: BoolArray
+
+    @property
+    def free_rows(self) -> BoolArray:
+        """(nc, d − 1) rows of the groups that are free."""
+        return np.repeat(self.free, self.widths, axis=1)
 
     @property
     def groups(self) -> list[slice]:
@@ -83,9 +88,5 @@ def rolling_faces(
     ray = ray * cones.table(arm)
     status = np.where(free.any(axis=1), RESTING, np.where(closed, SLIDING, OPEN))
     there = cones.table(cones.stretch)[:, 1:], cones.widths, free
-    draft = RollingFaces(status, ray, cones.mu, ray, np.zeros(0), 0.0, tol, *there)
-    nearest = draft.nearest(cones, cones.table(f))
-    missed = np.abs(data.products @ (nearest.ravel() - f)).max(initial=0.0)
-    size = float((abs(data.products) @ np.abs(f)).max(initial=0.0)) or 1.0
-    load = data.products @ nearest.ravel()
-    return replace(draft, forces=nearest, load=load, projected=float(missed) / size)
+    each = np.zeros(0), 0.0, tol, np.zeros(data.nc), *there
+    return RollingFaces(status, ray, cones.mu, ray, *each).carrying(data, f)

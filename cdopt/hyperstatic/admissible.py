@@ -286,11 +286,9 @@ def _with_friction(
         acting = np.where(here > 0.0, np.minimum(here, largest), largest)
     worst = answer.certificate.worst if answer.certificate else 0.0
     floor = max(tol, _BLUR * worst) * acting
-    forces = faces.forces
-    known = np.zeros(step.nc)
-    return Admissible(
-        step, law, answer, faces, forces, balance, acting, floor, problem.joints, known
-    )
+    magnified = np.where(faces.uncertain > _KNOWN * acting, faces.uncertain, 0.0)
+    of_step = problem.joints, magnified
+    return Admissible(step, law, answer, faces, faces.forces, balance, acting, floor, *of_step)
 
 
 def _certified(
@@ -388,6 +386,7 @@ def _without_friction(
         network.contact_load,
         network.projected,
         network.tol,
+        network.uncertain,
     )
     force = np.where(forces > floor, forces, 0.0)[:, None]
     balance = sp.csr_array(places @ gradient)

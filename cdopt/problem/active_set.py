@@ -23,12 +23,14 @@ import scipy.sparse as sp
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
+from cdopt.problem.residual import Condition
 
-MOST = 100  # contacts of one part, and three times as many dofs, that are solved again
+MOST = 300  # contacts of one part, or rows with friction, and three times as many dofs
 _DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
 _PASSES = 6  # of refinement
 CHANGES = 12  # of the set of contacts that press
 _NEGATIVE = 1e-9  # of the local load: forces that pull by less are zero
+_DOUBTFUL = 0.05  # of the local load: the most that counts of what is uncertain
 _OPEN = 1e-9  # of the local speed: gaps that are below zero by less are closed
 _UNIT = float(np.finfo(float).eps)
 _KNOWN = 1e-7  # of the local load: what is less certain is solved in fractions,
@@ -67,21 +69,72 @@ def resolved(
     return Resolved(forces, uncertain)
 
 
-def amplified(
-    B: sp.csr_array, missed: FloatArray, pressing: IntArray, part: IntArray
-) -> FloatArray:
-    """(nc,) N, forces due to a load ``missed`` (nv,) at the ``pressing`` contacts (n,)."""
-    result = np.zeros(part.size)
-    many = np.bincount(part[pressing], minlength=1)
-    pressing = pressing[many[part[pressing]] <= MOST]
-    if not pressing.size or not missed.any():
-        return result
-    for contacts, used, rows in _blocks_of(B, pressing, part[pressing]):
-        length = np.linalg.norm(rows, axis=2)
-        length = np.where(length > 0.0, length, 1.0)
-        inverse = np.linalg.pinv(rows / length[:, :, None], rcond=_DEPENDENT)
-        result[contacts] = np.abs(np.einsum("kmn,km->kn", inverse, missed[used])) / length
-    return result
+def resolved_along(
+    data: ContactProblem,
+    f: FloatArray,
+    G: sp.csr_array,
+    R: sp.csr_array,
+    nearest: Callable[[FloatArray], FloatArray],
+    local: LocalScales,
+) -> Resolved:
+    """Forces f (rows,) of a step with friction solved again along G (rows, k), where R g (k,) is 0.
+
+    ``nearest`` gives the nearest forces (rows,) on the faces of cones.
+    """
+    forces, uncertain, cones = f.copy(), np.zeros(f.size), data.cones
+    if data.inertia is None or not G.nnz:
+        return Resolved(forces, np.zeros(data.nc))
+    columns = sp.csc_array(G)
+    contact = cones.contact[columns.indices[columns.indptr[:-1]]]
+    part, arm = data.parts.contact[contact], np.broadcast_to(data.scales.lever, f.shape)
+    force = cones.on_rows(local.speed / data.mobility) * arm
+    for k in np.unique(part):
+        mine = np.flatnonzero(part == k)
+        rows, dofs = cones.rows_of(np.unique(contact[mine])), np.flatnonzero(data.parts.dof == k)
+        if mine.size < 2 or rows.size > MOST or dofs.size > 3 * MOST:
+            continue
+        piece, unit = PartStep(data, rows, dofs), force[rows]
+        directions, rates = columns[:, mine][rows].toarray(), R[mine][:, rows].toarray()
+
+        def on_faces(some: FloatArray, rows: IntArray = rows) -> FloatArray:
+            moved = forces.copy()
+            moved[rows] = some
+            return nearest(moved)[rows]
+
+        answer = piece.along(forces[rows], directions, rates, on_faces, unit)
+        forces[rows], uncertain[rows] = answer
+    return Resolved(forces, cones.sizes(uncertain / arm))
+
+
+def first_step(
+    data: ContactProblem,
+    motion: FloatArray | None,
+    f: FloatArray,
+    uncertain: FloatArray,
+    G: sp.csr_array,
+) -> Condition:
+    """What a first step did to forces f (rows,) of the network that resolves them.
+
+    The residual ``first step`` at the local force F_i of each contact: the forces along G (rows,
+    k) that load which was not delivered makes, over F_i; its resolution is what the first step
+    leaves ``uncertain`` (nc,) in N, over F_i. Where contacts nearly do the same, both are
+    magnified. Zero in parts that are too large.
+    """
+    columns, error, cones = sp.csc_array(G), np.zeros(data.nc), data.cones
+    contact = cones.contact[columns.indices[columns.indptr[:-1]]]
+    missed, part = data.load(f) - data.contact_load, data.parts.contact[contact]
+    if missed.any() and contact.size:
+        few = np.flatnonzero(np.bincount(part)[part] <= MOST)
+        rows = sp.csr_array(columns[:, few].T @ data.B)
+        for some, used, block in _blocks_of(rows, np.arange(few.size), part[few]):
+            length = np.linalg.norm(block, axis=2)
+            length = np.where(length > 0.0, length, 1.0)
+            inverse = np.linalg.pinv(block / length[:, :, None], rcond=_DEPENDENT)
+            made = np.abs(np.einsum("kmn,km->kn", inverse, missed[used])) / length
+            np.maximum.at(error, contact[few[some]], made)
+    at = data.scales.local(motion, f).force
+    blur = np.minimum(uncertain, _DOUBTFUL * at)  # more would make the load one of round-off
+    return Condition("first step", "N", error, at, blur, True)
 
 
 def _blocks_of(
@@ -182,9 +235,8 @@ class _PartRows:
         name = chosen.tobytes()
         if self._closing[0] != name:
             rows = self.root[chosen]
-            length = np.linalg.norm(rows, axis=1)
-            length = np.where(length > 0.0, length, 1.0)
-            inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT)
+            unit, length = _unit_rows(rows)
+            inverse = np.linalg.pinv(unit, rcond=_DEPENDENT)
             self._closing = name, (rows, length, inverse)
         return self._closing[1]
 
@@ -213,22 +265,49 @@ class PartStep:
     ) -> tuple[FloatArray, FloatArray]:
         """Forces and their uncertainty (n,), N; unchanged if no set of contacts is a solution."""
         given, presses = np.where(presses, f, 0.0), presses.copy()
-        first = presses.copy()
+        first, unit = presses.copy(), np.eye(presses.size)
         for _ in range(CHANGES):
-            inverse = self._inverse(presses)
-            noise, refined = self.noise, self._refined(given, presses, inverse)
-            if self.exactly and np.any(self._spread(inverse, presses, noise) > _KNOWN * force):
-                noise, refined = self.rounded, self._refined(given, presses, inverse, self._exact)
+            refined, spread = self._closing(given, unit[:, presses], unit[presses], force)
             gap = self._gap(refined)
             pulls = presses & (refined < -_NEGATIVE * force)
             closes = ~presses & (gap < -_OPEN * speed - self.noise)
             if not (pulls.any() or closes.any()):
-                forces = np.maximum(refined.astype(np.float64), 0.0)
-                return forces, self._spread(inverse, presses, noise)
+                return np.maximum(refined.astype(np.float64), 0.0), spread
             presses = (presses & ~pulls) | closes
             given = np.where(presses, np.maximum(refined.astype(np.float64), 0.0), 0.0)
         error = np.abs(self._gap(np.where(first, f, 0.0))).astype(np.float64)
-        return f, self._spread(self._inverse(first), first, error + self.noise)
+        changes = self._changes(unit[:, first], unit[first])
+        return f, np.abs(changes) @ (error + self.noise)
+
+    def along(
+        self,
+        f: FloatArray,
+        G: FloatArray,
+        R: FloatArray,
+        nearest: Callable[[FloatArray], FloatArray],
+        force: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Forces on the faces of cones that make R g (k,) zero along G (n, k), or those given.
+
+        Those with the smaller effect of the gaps that they leave; and that, (n,) in N.
+        """
+        refined, spread = self._closing(f, G, R, force)
+        changes = self._changes(G, R)
+        answers = [
+            (some, spread + np.abs(changes @ self._gap(some).astype(np.float64)))
+            for some in (nearest(refined.astype(np.float64)), f)
+        ]
+        return min(answers, key=lambda answer: float(np.max(answer[1] / force)))
+
+    def _closing(
+        self, f: FloatArray, G: FloatArray, R: FloatArray, force: FloatArray
+    ) -> tuple[Any, FloatArray]:
+        """Forces (n,) with R g (k,) zero, those f changed along G (n, k); their uncertainty."""
+        changes = self._changes(G, R)
+        size, noise = np.abs(changes), self.noise
+        if not self.exactly or np.all(size @ noise <= _KNOWN * force):
+            return self._refined(f, changes), size @ noise
+        return self._refined(f, changes, self._exact), size @ self.rounded
 
     def closed(
         self, presses: BoolArray, gap: FloatArray, pushes: FloatArray
@@ -245,15 +324,20 @@ class PartStep:
             moved = self.block.turn @ moved
         return moved, forces, rates
 
-    def _inverse(self, presses: BoolArray) -> FloatArray:
-        """N_A⁻¹ (a, a) on the contacts that press; of dependent ones the generalised inverse."""
-        rows = self.root[presses]
-        length = np.linalg.norm(rows, axis=1)
-        length = np.where(length > 0.0, length, 1.0)
-        vectors, values, _ = np.linalg.svd(rows / length[:, None], full_matrices=False)
+    def _changes(self, G: FloatArray, R: FloatArray) -> FloatArray:
+        """(n, n) changes of forces along G (n, k) for which R g (k,) changes as the gaps do.
+
+        That is G (R N G)⁻¹ R, of dependent columns the generalised inverse.
+        """
+        across, along = _unit_rows(R @ self.root), _unit_rows(G.T @ self.root)
+        vectors, values, right = np.linalg.svd(along[0], full_matrices=False)
         used = values > _DEPENDENT * values.max(initial=0.0)
-        half = vectors[:, used] / values[used] / length[:, None]
-        return np.asarray(half @ half.T) / self.dt
+        half = vectors[:, used] / values[used]
+        other = half.T
+        if not np.array_equal(R, G.T):
+            other = np.linalg.pinv(across[0] @ right[used].T, rcond=_DEPENDENT)
+        left, right = G @ (half / along[1][:, None]), other @ (R / across[1][:, None])
+        return np.asarray(left @ right) / self.dt
 
     def _gap(self, f: FloatArray) -> FloatArray:
         """(n,) m/s, in extended precision."""
@@ -274,29 +358,29 @@ class PartStep:
         return lambda f: B @ (rest + dt * (B.T @ f) / mass) + bias
 
     def _refined(
-        self,
-        f: FloatArray,
-        presses: BoolArray,
-        inverse: FloatArray,
-        gap: Callable[[Any], Any] | None = None,
+        self, f: FloatArray, changes: FloatArray, gap: Callable[[Any], Any] | None = None
     ) -> Any:
-        """(n,) forces with zero gaps where contacts press; with the ``gap`` of fractions exact."""
+        """(n,) forces, by their ``changes`` (n, n) for a gap, in extended precision.
+
+        With the ``gap`` of fractions forces are fractions, and gaps exact.
+        """
         result: Any = f.astype(np.longdouble)
         if gap is not None:
             result = np.array([Fraction(x) for x in f.tolist()], dtype=object)
         last = np.inf
         for _ in range(_PASSES):
-            error = np.asarray((gap or self._gap)(result))[presses].astype(np.float64)
-            change = inverse @ error
+            error = np.asarray((gap or self._gap)(result)).astype(np.float64)
+            change = changes @ error
             size = float(np.abs(change).max(initial=0.0))
             if not size < last:
                 break
-            result[presses] -= change if gap is None else [Fraction(x) for x in change.tolist()]
+            result -= change if gap is None else [Fraction(x) for x in change.tolist()]
             last = size
         return result
 
-    def _spread(self, inverse: FloatArray, presses: BoolArray, error: FloatArray) -> FloatArray:
-        """(n,) N, what an ``error`` of gaps (n,) in m/s may do to the forces that press."""
-        result = np.zeros(presses.size)
-        result[presses] = np.abs(inverse) @ error[presses]
-        return result
+
+def _unit_rows(A: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The rows of A (n, m) over their lengths, and these (n,); one for a row of zeros."""
+    length = np.linalg.norm(A, axis=1)
+    length = np.where(length > 0.0, length, 1.0)
+    return A / length[:, None], length

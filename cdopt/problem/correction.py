@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt.problem.active_set import CHANGES, MOST, PartStep
+from cdopt.problem.active_set import CHANGES, PartStep
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.residual import Condition
 from cdopt.problem.scales import NEIGHBOUR
@@ -20,6 +21,7 @@ from cdopt.problem.scaling import components
 
 _SIGN = 1e-6  # of the local load or speed: forces that pull, gaps that close by less do not
 _MAGNIFIED = 1e3  # times as far as the gaps' own share the motion may be off,
+_MOST, _MOST_BY_N = 100, 1000  # rows of a part that press, and a third of its dofs
 _MAGNIFIED_BY_N = 5e2  # and forces where N alone is known
 _DOUBT = 1e-2  # of the local speed: answers with larger errors are wrong anyway
 _NULL = 1e-12  # eigenvalues of N below this share of the largest belong to no force
@@ -64,9 +66,10 @@ def motion_condition(
     error, scale = np.zeros((2, data.nv if by_bodies else data.nc))
     if by_bodies:
         scale = _MAGNIFIED * np.sqrt(local.body_energy)[data.bodies.label]
-    for k in np.flatnonzero((many > 1) & (many <= MOST) & (errors > 0)):
+    most = _MOST if by_bodies else _MOST_BY_N
+    for k in np.flatnonzero((many > 1) & (many <= most) & (errors > 0)):
         here, dofs = np.flatnonzero(part == k), np.flatnonzero(data.parts.dof == k)
-        if dofs.size > 3 * MOST:
+        if dofs.size > 3 * most:
             continue
         own = rows.of(here)
         if by_bodies:
@@ -159,12 +162,13 @@ class _Coupled:
     closed: its mobility is then s = 1/(N_A⁻¹)_ii, its load s^½ |f| of the forces that close all,
     and the error s^½ |δf| counts a 500th part. In place of a contact stands a *cluster* c: rows of
     one contact, and those that share a self-balanced state, whose forces are not determined one by
-    one; s is then the inverse of (N_A⁺)_cc. Two contacts of a light body may each move a heavy one,
-    so clusters c that share a body are judged together too: by s f and s δf, the speeds if all of
-    them open, each over s_ii^½. Contacts that open by less than the answer's own errors belong to
-    A, as these errors choose between them. A cluster on which nothing acts but round-off, or what
-    ``error`` of forces that are not recomputed leaves, takes a share of the local speed. That error
-    counts as a share of the cluster's own force, or of 1e-5 of the local one if that is larger.
+    one; s is then the inverse of (N_A⁺)_cc, and the error of the latter counts a 1000th part.
+    Two contacts of a light body may each move a heavy one, so clusters c that share a body are
+    judged together too: by s f and s δf, the speeds if all of them open, each over s_ii^½.
+    Contacts that open by less than the answer's own errors belong to A, as these errors choose
+    between them. A cluster on which nothing acts but round-off, or what ``error`` of forces
+    that are not recomputed leaves, takes a share of the local speed. That error counts as a
+    share of the cluster's own force, or of 1e-5 of the local one if that is larger.
     """
 
     def __init__(self, N: FloatArray, rows: _PartAnswer) -> None:
@@ -224,7 +228,8 @@ class _Coupled:
             error = max(error, load * own / max(float(least_force[here].max()), own, 1e-300))
             if load <= _CERTAIN * least:
                 load = NEIGHBOUR * float(speed[here].max() * np.sqrt(heavy))
-            at, scale = int(contact[here[0]]), _MAGNIFIED_BY_N * load
+            tied = float(null.diagonal()[here].max(initial=0.0)) > _TIED
+            at, scale = int(contact[here[0]]), (_MAGNIFIED if tied else _MAGNIFIED_BY_N) * load
             judged.append((at, error, scale))
         return judged[int(np.argmax([size / max(most, 1e-300) for _, size, most in judged]))]
 
@@ -232,11 +237,23 @@ class _Coupled:
         """N_A⁺ (a, a) of the ``closed`` rows over the root of its diagonal; the null projector."""
         if self._known is None or not np.array_equal(self._known[0], closed):
             root = self.root[closed]
-            values, vectors = np.linalg.eigh(self.N[np.ix_(closed, closed)] / np.outer(root, root))
-            used = values > _NULL * values.max(initial=0.0)
-            half, null = vectors[:, used] / np.sqrt(values[used]), vectors[:, ~used]
-            self._known = closed, half @ half.T, null @ null.T
+            N = self.N[np.ix_(closed, closed)] / np.outer(root, root)
+            self._known = closed, *_inverted(N)
         return self._known[1:]
+
+
+def _inverted(N: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """N⁺ (a, a) of N (a, a) with a diagonal of ones, and the projector (a, a) on its null space."""
+    factor, failed = dpotrf(N, lower=1)
+    if not failed and N.size:
+        inverse, _ = dpotri(factor, lower=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        if float(np.abs(inverse).sum(axis=0).max() * np.abs(N).sum(axis=0).max()) < 1.0 / _NULL:
+            return inverse, np.zeros(N.shape)
+    values, vectors = np.linalg.eigh(N)
+    used = values > _NULL * values.max(initial=0.0)
+    half, null = vectors[:, used] / np.sqrt(values[used]), vectors[:, ~used]
+    return half @ half.T, null @ null.T
 
 
 def _together(coupled: BoolArray, label: IntArray) -> Iterator[tuple[IntArray, bool]]:
@@ -246,7 +263,8 @@ def _together(coupled: BoolArray, label: IntArray) -> Iterator[tuple[IntArray, b
     a body if each of them is coupled to all others.
     """
     member = label == np.arange(label.max(initial=-1) + 1)[:, None]
-    near = (member.astype(float) @ coupled @ member.T) > 0.0
+    near, (row, other) = np.zeros((len(member), len(member)), dtype=bool), np.nonzero(coupled)
+    near[label[row], label[other]] = True
     for some in member:
         yield np.flatnonzero(some), False
     first, second = np.nonzero(np.triu(near, 1))

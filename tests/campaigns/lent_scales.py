@@ -333,6 +333,43 @@ def near_duplicates(rng: np.random.Generator, found: Counter[str]) -> None:
         found["wrong unique"] += bool(np.any(unique & wrong))
 
 
+def near_duplicates_with_friction(rng: np.random.Generator, found: Counter[str]) -> None:
+    """The same under friction, held or sliding, blocks on top; at times of two welded bodies."""
+    sigma, law = 2.0 ** -float(rng.integers(6, 19)), str(rng.choice(["coulomb", "associated"]))
+    n, welded, slides, mu = (
+        int(rng.choice([0, 0, 1, 3, 30])),
+        rng.integers(2),
+        rng.integers(2),
+        0.25,
+    )
+    own = 3 + 3 * welded  # dofs of the platform
+    B, across = np.zeros((2, 2 + n, own + n))
+    for row, x in enumerate([0.5, 0.5 + sigma]):
+        at = 3 * welded * row
+        B[row, at : at + 2], across[row, at + 2] = [1.0, x], 1.0
+    B[2:, own:] = np.eye(n) - np.eye(n, k=-1)
+    B[2:3, :2] = [-1.0, -0.5]
+    f, after, dt = 256.0 * rng.integers(1, 9, 2 + n), np.zeros(own + n), 2.0**-10
+    f_t = np.where(np.arange(2 + n) < 2, -mu * slides, 0.0) * f
+    after[2:own:3], after[0:own:3] = slides, mu * slides * (law == "associated")
+    after[own:] = after[0]  # the associated law lifts what slides
+    step = cdopt.ContactStep(
+        np.eye(own + n), B, np.zeros(2 + n), after - dt * (B.T @ f + across.T @ f_t),
+        np.zeros(own + n), dt, dof_body=np.append(np.arange(own) // 3, 2 + np.arange(n)),
+        friction=cdopt.Friction(mu, across),
+        joints=cdopt.Joints(np.eye(3, 6 + n) - np.eye(3, 6 + n, k=3)) if welded else None,
+    )  # fmt: skip
+    solver, cd = str(rng.choice(CONES)), cdopt.FrictionalCD(step, law)
+    rest = solved(lambda: cd.solve(solver, check=False), found)
+    if rest is None or not rest.ok:
+        return
+    forces = cdopt.CompatibleFriction(step, law, flow="associated").solve(rest)
+    judged(float(np.abs(forces.f - f).max() / f.max()), forces, found)
+    report = cdopt.indeterminacy(step, law=law, solution=rest)
+    outside = np.maximum(report.lower - f, f - report.upper)
+    found["wrong unique"] += bool(outside.max() > WRONG * f.max())
+
+
 def moving_frames(rng: np.random.Generator, found: Counter[str]) -> None:
     """The same answers seen from a frame that moves, with walls that move: the same residuals."""
     n, nc = int(rng.integers(1, 4)), int(rng.integers(1, 5))
@@ -487,6 +524,6 @@ def bonds(rng: np.random.Generator, found: Counter[str]) -> None:
 
 FAMILIES = (
     fast_beside_slow, heavy_on_light, known_by_N, platforms_by_N, friction_by_N, near_duplicates,
-    large_mu, prescribed, idle_bodies, unconnected, thin_wedges, moving_frames, moving_nothing,
-    heavy_and_light_with_friction, bonds,
+    near_duplicates_with_friction, large_mu, prescribed, idle_bodies, unconnected, thin_wedges,
+    moving_frames, moving_nothing, heavy_and_light_with_friction, bonds,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cdopt
-from cdopt.problem.active_set import amplified
+from cdopt.problem.active_set import first_step
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,39 @@ def test_supports_close_together_have_their_own_forces(sigma: float, classic: st
 
 
 def test_what_a_truss_does_not_deliver_counts_magnified() -> None:
-    """An imbalance of 1e-9 is 1e-4 of the force where supports are 1e-5 apart."""
-    B = sp.csr_array(np.array([[1, 0.5], [1, 0.5 + 1e-5]]))
-    error = np.array([1.0, -1.0])
+    """An imbalance of 1e-5 is the whole force where supports are 1e-5 apart."""
+    B, f = sp.csr_array(np.array([[1, 0.5], [1, 0.5 + 1e-5]])), np.array([2.0, 2.0])
+    data, error = cdopt.NoTensionTruss(B, B.T @ f).data, np.array([1.0, -1.0])
     assert np.abs(B.T @ error).max() < 1.1e-5
-    np.testing.assert_allclose(
-        amplified(B, B.T @ error, np.arange(2), np.zeros(2, int)), 1.0, rtol=1e-9
-    )
-    assert not amplified(B, B.T @ error, np.arange(0), np.zeros(2, int)).any()
+    at = np.zeros(2), f + error, np.zeros(2)
+    made = first_step(data, *at, sp.eye_array(2, format="csr"))
+    np.testing.assert_allclose(made.error, 1.0, rtol=1e-9)
+    assert not first_step(data, *at, sp.csr_array((2, 0))).error.any()
+
+
+@pytest.mark.parametrize("sigma", [2.0**-10, 2.0**-17])
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+@pytest.mark.parametrize("solver", ["newton", "apgd", "nsgs"])
+@pytest.mark.parametrize("held", [False, True])
+def test_the_same_with_friction(sigma: float, law: str, solver: str, held: bool) -> None:
+    """Of the supports one may also slide under the motion: where it is not held."""
+    B = np.array([[1, 0.5, 0], [1, 0.5 + sigma, 0]])
+    f, dt, across = np.array([3072.0, 1024.0]), 2.0**-10, np.tile([0.0, 0.0, 1.0], (2, 1))
+    drag = 0.0 if held else 0.25 * (law == "coulomb")
+    moves = -dt * (B.T @ f + [0, 0, -drag * f.sum()]) + [0, 0, 0 if held else 1.0]
+    step = cdopt.ContactStep(
+        np.eye(3), B, [0, 0], moves, np.zeros(3), dt, dof_body=[0, 0, 0],
+        friction=cdopt.Friction(0.25 if held or law == "coulomb" else 0.0, across),
+    )  # fmt: skip
+    rest = cdopt.FrictionalCD(step, law=law).solve(solver, check=False)
+    assert rest.ok
+    forces = cdopt.CompatibleFriction(step, law, flow="associated").solve(rest)
+    assert forces.ok
+    np.testing.assert_allclose(forces.f, f, rtol=1e-6)
+    assert "first step" in str(forces.certificate)
+    report = cdopt.indeterminacy(step, law=law, solution=rest)
+    for values in (report.force, report.lower, report.upper):
+        np.testing.assert_allclose(values, f, rtol=1e-6)
 
 
 def test_the_certificate_is_the_one_that_fails() -> None:
