@@ -89,5 +89,9 @@ class Faces(Frozen):
         if law == "coulomb":
             rates[:, 1:, 0] = 0.0
         used = np.flatnonzero((rates[:, 0, 0] > 0.0)[:, None] & np.insert(self.free_rows, 0, 1, 1))
-        G, across = (sp.csr_array(sp.block_diag(list(x), format="csr")) for x in (blocks, rates))
+        each = np.arange(nc * d).reshape(nc, d)
+        at = np.repeat(each, d, axis=1).ravel(), np.tile(each, d).ravel()
+        G, across = (sp.csc_array((x.ravel(), at), (nc * d, nc * d)) for x in (blocks, rates))
+        for matrix in (G, across):
+            matrix.eliminate_zeros()
         return sp.csr_array(G[:, used]), sp.csr_array(across[:, used].T)
