@@ -91,7 +91,7 @@ def resolved_along(
     for k in np.unique(part):
         mine = np.flatnonzero(part == k)
         rows, dofs = cones.rows_of(np.unique(contact[mine])), np.flatnonzero(data.parts.dof == k)
-        if mine.size < 2 or rows.size > MOST or dofs.size > 3 * MOST:
+        if mine.size < 2 or rows.size > MOST or not 0 < dofs.size <= 3 * MOST:
             continue
         piece, unit = PartStep(data, rows, dofs), force[rows]
         directions, rates = columns[:, mine][rows].toarray(), R[mine][:, rows].toarray()
@@ -297,7 +297,8 @@ class PartStep:
             (some, spread + np.abs(changes @ self._gap(some).astype(np.float64)))
             for some in (nearest(refined.astype(np.float64)), f)
         ]
-        return min(answers, key=lambda answer: float(np.max(answer[1] / force)))
+        unit = np.where(force > 0.0, force, np.inf)
+        return min(answers, key=lambda answer: float(np.max(answer[1] / unit)))
 
     def _closing(
         self, f: FloatArray, G: FloatArray, R: FloatArray, force: FloatArray
