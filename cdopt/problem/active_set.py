@@ -267,7 +267,8 @@ class PartStep:
         given, presses = np.where(presses, f, 0.0), presses.copy()
         first, unit = presses.copy(), np.eye(presses.size)
         for _ in range(CHANGES):
-            refined, spread = self._closing(given, unit[:, presses], unit[presses], force)
+            changes = self._changes(unit[:, presses], unit[presses])
+            refined, spread = self._closing(given, changes, force)
             gap = self._gap(refined)
             pulls = presses & (refined < -_NEGATIVE * force)
             closes = ~presses & (gap < -_OPEN * speed - self.noise)
@@ -289,22 +290,24 @@ class PartStep:
     ) -> tuple[FloatArray, FloatArray]:
         """Forces on the faces of cones that make R g (k,) zero along G (n, k), or those given.
 
-        Those with the smaller effect of the gaps that they leave; and that, (n,) in N.
+        Forces in the faces and those without gaps in turn. Those with the smallest effect of the
+        gaps that they leave; and that, (n,) in N.
         """
-        refined, spread = self._closing(f, G, R, force)
-        changes = self._changes(G, R)
-        answers = [
-            (some, spread + np.abs(changes @ self._gap(some).astype(np.float64)))
-            for some in (nearest(refined.astype(np.float64)), f)
-        ]
-        unit = np.where(force > 0.0, force, np.inf)
-        return min(answers, key=lambda answer: float(np.max(answer[1] / unit)))
+        changes, unit = self._changes(G, R), np.where(force > 0.0, force, np.inf)
+        answers = [f]
+        for _ in range(CHANGES):
+            refined, spread = self._closing(answers[-1], changes, force)
+            answers.append(nearest(refined.astype(np.float64)))
+            if np.all(np.abs(answers[-1] - refined) <= spread):
+                break
+        left = [np.abs(changes @ self._gap(some).astype(np.float64)) for some in answers]
+        best = int(np.argmin([np.max(some / unit) for some in left]))
+        return answers[best], spread + left[best]
 
     def _closing(
-        self, f: FloatArray, G: FloatArray, R: FloatArray, force: FloatArray
+        self, f: FloatArray, changes: FloatArray, force: FloatArray
     ) -> tuple[Any, FloatArray]:
-        """Forces (n,) with R g (k,) zero, those f changed along G (n, k); their uncertainty."""
-        changes = self._changes(G, R)
+        """Forces f (n,) by their ``changes`` (n, n) for a gap closed; their uncertainty."""
         size, noise = np.abs(changes), self.noise
         if not self.exactly or np.all(size @ noise <= _KNOWN * force):
             return self._refined(f, changes), size @ noise
