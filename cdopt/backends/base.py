@@ -69,12 +69,12 @@ class Capability:
     cones: frozenset[str] | None = None
 
     def consumes(self, data: ContactProblem) -> bool:
-        """Whether it solves this problem without CVXPY."""
+        """Whether it solves the problem of these ``data`` without CVXPY."""
         checks.instance("data", data, ContactProblem)
         return data.kind in self.structured and not self.lacks(data)
 
     def lacks(self, data: ContactProblem) -> str:
-        """The law or cones of a problem that it does not support; empty if it supports them."""
+        """The law or cones of ``data`` that it does not support; empty if it supports them."""
         checks.instance("data", data, ContactProblem)
         if data.law not in self.laws:
             return f"the {data.law} law"

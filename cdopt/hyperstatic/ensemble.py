@@ -86,8 +86,8 @@ class Ensemble(Frozen):
     Attributes
     ----------
     report : the step's indeterminacy: closed contacts, load, self-stress states.
-    components : (chains, draws, nc, d) N, normal and, with friction, tangential forces of each draw
-        of each chain; d is 1 without friction. One draw of one chain if every force is determined.
+    components : N, normal and, with friction, tangential forces (nc, d) of each draw of each chain,
+        (chains, draws, nc, d) together. One draw of one chain if every force is determined.
     rhat : (nc,) rank-normalised split-R̂, the worst of d components; one if the force is unique.
     bulk, tail : (nc,) effective number of draws, for means and for 5 % and 95 % quantiles; infinite
         if the force is unique.

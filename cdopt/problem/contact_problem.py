@@ -233,7 +233,7 @@ class ContactProblem(Compliant):
         return self.load(f)[:0] if self.free is None else self.load(f)[~self.free]
 
     def softened(self, give: FloatArray) -> ContactProblem:
-        """The same step with a compliance R (rows,), m/(s·N)."""
+        """The same step with the compliance ``give`` (rows,), m/(s·N)."""
         give = checks.answer("give", give, self.rows)
         springs = RowSprings(read_only(1.0 / (give * self.dt)))
         return replace(self, compliance=springs)

@@ -37,9 +37,10 @@ ARRAY = re.compile(
     r"~?(?:numpy\.)?ndarray\[tuple\[[^\]]*\], ~?(?:numpy\.)?dtype\[~?(?:\w+\.)*(?P<kind>\w+)\]\]"
 )
 NEXT = re.compile(r"(?<=\.) (?=\w+(?:, \w+)* : )")
+RESULT = "Result"  # a text, where Napoleon would take every line of "Returns" for a type
 STYLE = Config(
     napoleon_use_ivar=True, napoleon_attr_annotations=False, napoleon_use_rtype=False,
-    napoleon_google_docstring=False,
+    napoleon_google_docstring=False, napoleon_custom_sections=[RESULT],
 )  # fmt: skip
 
 
@@ -51,14 +52,9 @@ def readable(lines: list[str]) -> list[str]:
         line, k = lines[k], k + 1
         under = lines[k].strip() if k < len(lines) else ""
         entry = ENTRY.match(line)
-        if line in ("Returns", "Yields") and set(under) == {"-"}:
-            end = next((e for e in range(k + 1, len(lines)) if lines[e] in SECTIONS), len(lines))
-            below = (f"    {text}".rstrip() for text in lines[k + 1 : end])
-            out += [f":{line.lower()}:", *below, ""]
-            k = end
-            continue
         if line in SECTIONS and set(under) == {"-"}:
             section = line
+            line = RESULT if line in ("Returns", "Yields") else line
         elif section in LISTS and entry:
             end = next((e for e in range(k, len(lines)) if not lines[e].startswith("    ")), k)
             end = end if k < len(lines) and lines[k].startswith("    ") else k
