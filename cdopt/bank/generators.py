@@ -330,7 +330,7 @@ def painleve_rod(
 ) -> Scene:
     """Painlevé's rod: 1 kg and 2 m, its lower end slides on a floor of friction ``mu``.
 
-    It stands at ``angle`` (degrees) from the floor. After free motion its end would leave the floor
+    Its angle from the floor is ``angle`` (degrees). After free motion its end would leave the floor
     at ``lift`` m/s and slide at ``slide`` m/s, backwards. With the default numbers Coulomb's
     law has three solutions: the end flies, slides or sticks.
     """

@@ -36,7 +36,7 @@ def compare(
             metavar="[PROBLEMS...]",
             help="As in cdopt solve; also families of growing size, family:chains, and runs that "
             "cdopt simulate recorded, drop.vtkhdf: every step. With --mine: none, the stored "
-            "study has its own.",
+            "study names them.",
         ),
     ] = None,
     out: Annotated[str | None, option("Folder of the study.", metavar="DIR")] = None,

@@ -1,4 +1,4 @@
-"""The command line: the commands of ``cdopt``, each in its own file.
+"""The command line: the commands of ``cdopt``, each in one file.
 
 The first line of a command's docstring is its line in the list of commands.
 """

@@ -16,7 +16,7 @@ the disk. A reader reads the file and its parts, and writes nothing. Other progr
 file at all times, as of the last merge. A lock next to the file (``NAME.lock``) keeps a second
 writer away.
 
-Chunks carry Fletcher-32 checksums and HDF5's own structures those of its format 1.8, so that
+Chunks carry Fletcher-32 checksums and the structures of HDF5 those of its format 1.8, so that
 damage is an error when it is read, not another number. A file is checked as a whole when it is
 opened: it contains everything itself, and nothing is larger than what is stored of it. Texts of
 variable length have no checksum, and HDF5 may never return from damaged ones: there are none.

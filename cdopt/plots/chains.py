@@ -166,7 +166,7 @@ class Chains:
         rank = self.near[loaded] if self.camera.deep else f[loaded]
         order = loaded[np.argsort(rank, kind="stable")]
         width, norm, colours = self._width(f[order], order), Normalize(0, self.top), force_colours()
-        if self.camera.deep:  # every line after its own white halo, from the back to the front
+        if self.camera.deep:  # every line after its white halo, from the back to the front
             lines = self.segments[order]
             halos = lines + _SHORTENED * (lines.mean(axis=1, keepdims=True) - lines)
             ink = colours(norm(f[order]))

@@ -249,7 +249,7 @@ def _legend_text(style: Look, solution: StepSolution) -> str:
 
 _HEIGHT = 1.9  # inches, a panel
 _LONGEST = 24  # characters of a contact's name
-_FEW = 60  # contacts that are drawn apart, with names and with each solver's own marker
+_FEW = 60  # contacts that are drawn apart, with names and a marker for each solver
 _SQUARE_ROOT = 4.0  # times the largest force: a longer interval makes the scale a square root
 _DISTANCE = 0.1  # of the height, between two ticks of that scale
 

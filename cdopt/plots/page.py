@@ -202,7 +202,7 @@ def _plot(k3d: Any, solids: Solids, frame: Frame) -> Any:
     style = {"attribute": none[0], "color_map": scale, "color_range": [0.0, 1.0]}
     style |= {"flat_shading": False, "side": "double"}
     plot += k3d.mesh(none, one_face, name="chains", **style)
-    plot.colorbar_object_id = 0  # the page draws its own scale
+    plot.colorbar_object_id = 0  # the page draws the scale
     return plot
 
 

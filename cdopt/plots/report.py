@@ -251,7 +251,7 @@ def _curves(panels: Panels, draw: Draw, title: str) -> Figure:
         draw(panel, by_solver, styles)
         _name(panel, name)
         handles, labels = panel.get_legend_handles_labels()
-        if draw is _growth:  # every panel has its own exponents
+        if draw is _growth:  # exponents differ between panels
             canvas.legend_below(panel, handles, _HEIGHT, fontsize=canvas.SMALL - 1.5, ncols=2)
         else:
             known |= {k: h for k, h in zip(labels, handles, strict=True) if k not in known}

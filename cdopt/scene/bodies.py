@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Spins = ArrayLike
     Numbers = ArrayLike | None
     Flags = ArrayLike
-else:  # what a scene file may hold
+else:  # what a scene file may contain
     Spin = float | Sequence[float]
     Table = Sequence[Sequence[float]]
     Spins = Sequence[float | Sequence[float]]

@@ -42,7 +42,7 @@ class Gaps(NamedTuple):
     features: IntArray
 
     def select(self, index: IntArray) -> Gaps:
-        """These contact points, in this order; itself where these are all, in their own order."""
+        """These contact points, in this order; itself where these are all in order."""
         if index.size == self.phi.size and np.array_equal(index, np.arange(index.size)):
             return self
         return Gaps._make(column[index] for column in self)

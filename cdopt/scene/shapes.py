@@ -35,7 +35,7 @@ from cdopt.scene.state import UNIT_TOL
 if TYPE_CHECKING:
     Vector = ArrayLike
     Corners = ArrayLike
-else:  # what a scene file may hold
+else:  # what a scene file may contain
     Vector = Sequence[float]
     Corners = Sequence[Sequence[float]]
 

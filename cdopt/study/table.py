@@ -110,6 +110,6 @@ def written(cell: Cell) -> str:
 
 
 def _plain(value: Any) -> Cell:
-    """A cell as Python's own value, None for not-a-number."""
+    """A cell as a value of Python, None for not-a-number."""
     cell: Cell = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(cell, float) and math.isnan(cell) else cell

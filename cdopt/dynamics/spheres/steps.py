@@ -344,7 +344,7 @@ def newton(arrays: SphereArrays) -> tuple[int, int, int, int, float, float]:
     iterations where it is not small compared with the forces on each body.
 
     Returns DONE, DIVERGED or NEEDS_SOLVE; the number of pairs that act at q_α, which ``active``
-    holds; iterations (0 with NEEDS_SOLVE), and those of the linear solver; the residual as a share
+    lists; iterations (0 with NEEDS_SOLVE), and those of the linear solver; the residual as a share
     of the fastest speed; and that of the certificate.
     """
     g, scheme, w = arrays.system, arrays.scheme, arrays.work

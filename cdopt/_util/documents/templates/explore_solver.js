@@ -7,7 +7,7 @@ const CdoptSolver = (() => {
   const CONSISTENT = 1e-7;  // of the load: what the contacts may leave uncarried
   const SINGULAR = 1e-9;  // of the largest: smaller pivots count as none
   const TIE = 1e-11;
-  const IDLE = 1e-9;  // of the largest force: narrower intervals hold one force only
+  const IDLE = 1e-9;  // of the largest force: narrower intervals contain one force only
 
   const largest = (values) => values.reduce((top, x) => Math.max(top, Math.abs(x)), 0);
   const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
