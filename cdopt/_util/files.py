@@ -151,16 +151,16 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def staged(path: str | Path, argument: str = "path") -> Iterator[Path]:
+def staged(path: str | Path) -> Iterator[Path]:
     """An empty new file that replaces ``path`` when the block ends without an error.
 
     Both the file and its new name are on the disk then. A link is replaced, not followed.
     """
-    target = checks.path(argument, path)
-    with named(target, argument):
+    target = checks.path("path", path)
+    with named(target):
         mode = target.lstat().st_mode if os.path.lexists(target) else None
         if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
-            raise _fault(target, "no regular file", _WRITABLE, argument)
+            raise _fault(target, "no regular file", _WRITABLE)
         draft = target.parent / f".{secrets.token_hex(8)}{target.suffix[:16]}"
         os.close(os.open(draft, _NEW, 0o666))
         try:
@@ -195,13 +195,13 @@ _SAVED = (ARRAYS, SCENES, CONTACT_PROBLEMS, PROGRAMS, CONE_PROGRAMS, MATLAB)
 _READ = {".vtkhdf", ".jsonl", ".json", ".obj", ".stl", ".dump", ".lammpstrj", ".data", ".lmp"}
 
 
-def require_kind(path: str | Path, kind: Kind, argument: str = "path") -> None:
+def require_kind(path: str | Path, kind: Kind) -> None:
     """Refuse a name of another kind of files, and to replace a file that is of another kind."""
-    target = checks.path(argument, path)
+    target = checks.path("path", path)
     others = _READ.union(*(other.endings for other in _SAVED)) - set(kind.endings)
     expected = f"a name ending in {' or '.join(kind.endings)}, of {kind.name}"
     if target.suffix.lower() in others:
-        raise _fault(path, "a name of files of another kind", expected, argument)
+        raise _fault(path, "a name of files of another kind", expected)
     try:
         with target.open("rb") if target.is_file() else io.BytesIO() as file:
             beginning = file.read(8)
@@ -211,24 +211,20 @@ def require_kind(path: str | Path, kind: Kind, argument: str = "path") -> None:
     if kind.mark:
         foreign = beginning != b"" and not beginning.startswith(kind.mark)
     if foreign:
-        raise _fault(path, "a file of another kind, which is not replaced", expected, argument)
+        raise _fault(path, "a file of another kind, which is not replaced", expected)
 
 
-def write_bytes(
-    path: str | Path, content: Content, argument: str = "path", kind: Kind | None = None
-) -> None:
+def write_bytes(path: str | Path, content: Content, kind: Kind | None = None) -> None:
     """Save these bytes, all of them or none; errors as in ``staged`` and ``require_kind``."""
     if kind is not None:
-        require_kind(path, kind, argument)
-    with staged(path, argument) as draft:
+        require_kind(path, kind)
+    with staged(path) as draft:
         write_into(draft, content)
 
 
-def write_text(
-    path: str | Path, text: str, argument: str = "path", kind: Kind | None = None
-) -> None:
+def write_text(path: str | Path, text: str, kind: Kind | None = None) -> None:
     """Save a text in UTF-8; errors as in ``staged`` and ``require_kind``."""
-    write_bytes(path, checks.text("text", text).encode("utf-8"), argument, kind)
+    write_bytes(path, checks.text("text", text).encode("utf-8"), kind)
 
 
 def write_into(path: Path, content: Content) -> None:
@@ -266,7 +262,7 @@ def _reason(error: OSError | ValueError) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def _fault(path: str | Path, found: str, expected: str, argument: str) -> InvalidInput:
+def _fault(path: str | Path, found: str, expected: str, argument: str = "path") -> InvalidInput:
     text = found if argument == str(path) else f"{path}: {found}"
     return InvalidInput(argument, repr(text)[1:-1][:300], expected)
 

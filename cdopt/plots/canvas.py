@@ -40,6 +40,7 @@ IDLE = 1e-3  # forces below this share of the largest count as none
 _LINE = 0.175  # inches from one line of text to the next
 _MARGIN = 0.12  # inches left of titles
 _CHARACTERS_PER_INCH = 15.5  # of secondary text
+_ROOM, _LONGEST = 80, 14  # characters of names below contacts, all and each, that are not turned
 
 
 # --- figures ---------------------------------------------------------------------------
@@ -202,22 +203,22 @@ def emphasise(axes: Axes, strong: bool) -> None:
     axes.spines[:].set(color=INK if strong else RULE, linewidth=2.2 if strong else 0.6)
 
 
-def name_contacts(axes: Axes, names: Sequence[str], room: int = 80, longest: int = 14) -> None:
+def name_contacts(
+    axes: Axes, names: Sequence[str], room: int = _ROOM, longest: int = _LONGEST
+) -> None:
     """Names below the contacts 0, 1, 2 …, upright if they have over ``room`` characters in all."""
     upright = _upright(names, room)
     shown = [literal(shortened(name, longest * (1 + upright))) for name in names]
     axes.set_xticks(range(len(names)), shown, rotation=90.0 if upright else 0.0)
 
 
-def _upright(names: Sequence[str], room: int) -> bool:
+def _upright(names: Sequence[str], room: int = _ROOM) -> bool:
     return len(names) * max(map(len, names), default=0) > room
 
 
-def room_of_names(names: Sequence[str], room: int = 80, longest: int = 14) -> float:
+def room_of_names(names: Sequence[str]) -> float:
     """Inches that names below contacts take, more than one line."""
-    if not _upright(names, room):
-        return 0.0
-    return 0.075 * min(max(map(len, names)), 2 * longest)
+    return 0.075 * min(max(map(len, names)), 2 * _LONGEST) if _upright(names) else 0.0
 
 
 def axis_labels(target: Any, x: str, y: str, size: float = TEXT) -> None:

@@ -18,6 +18,7 @@ from cdopt._util import documents
 from cdopt._util.checks import FloatArray
 from cdopt.collision import PairFriction
 from cdopt.dynamics import Frame, Trajectory
+from cdopt.dynamics.records import in_space
 from cdopt.plots import canvas
 from cdopt.plots.bodies import Solids
 from cdopt.plots.palette import BODY, EDGE, FIXED, FRICTION, SLIDING
@@ -125,16 +126,12 @@ def _frame(frame: Frame, grid: _Grid, friction: PairFriction | None) -> dict[str
         "x": grid.places(state.position),
         "a": _whole(_TURN * state.orientation),
         "walls": grid.places(solids.patches(state)[:, :2]),
-        "lines": grid.places(np.insert(lines, 1, _in_space(frame.points[loaded]), axis=1)),
+        "lines": grid.places(np.insert(lines, 1, in_space(frame.points[loaded]), axis=1)),
         "slides": slides[loaded].astype(int).tolist(),
         "top": {n: float(f"{f.max(initial=0.0):.6g}") for n, f in forces.items()},
         "f": {n: _whole(_SHARES * f[loaded] / (top or 1.0)) for n, f in forces.items()},
         "unit": top,
     }
-
-
-def _in_space(points: FloatArray) -> FloatArray:
-    return np.column_stack([points, np.zeros(len(points))])
 
 
 def _whole(values: NDArray[Any]) -> Any:

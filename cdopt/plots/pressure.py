@@ -137,14 +137,11 @@ def floor_pressure_grid(
     ]
     figure, axes = _draw(floors, pressures, sizes.pop(), unit, length)
     for panel, pressure, (method, material, _, _) in zip(axes, pressures, cells, strict=True):
-        canvas.head(panel, method, material, _note(pressure, unit))
+        most = significant(float(pressure.max(initial=0.0)))
+        canvas.head(panel, method, material, f"max {most} {unit}")
         if floors[0].in_space:
             canvas.emphasise(panel, False)
     return canvas.headline(figure, title, subtitle)
-
-
-def _note(pressure: FloatArray, unit: str) -> str:
-    return f"max {significant(float(pressure.max(initial=0.0)))} {unit}"
 
 
 def _draw(

@@ -109,7 +109,7 @@ class PlacedJoint(Frozen):
             bodies=read_only(np.array(pair)),
             arms=read_only(np.array(arms)),
             relative=read_only(turns[0].T @ turns[1]),
-            frame=read_only(_across(axis) @ turns[0]),
+            frame=read_only(np.vstack([axis, tangents_of(axis[None])[0]]) @ turns[0]),
         )
 
 
@@ -136,11 +136,6 @@ def _axis(joint: Joint, dim: int) -> FloatArray:
     if not length > 0.0:
         raise InvalidInput("axis", "a vector of length zero", "a direction")
     return axis / length
-
-
-def _across(axis: FloatArray) -> FloatArray:
-    """(dim, dim) orthonormal rows, the first of which is the axis."""
-    return np.vstack([axis, tangents_of(axis[None])[0]])
 
 
 def placed_joints(joints: Sequence[Any], bodies: Bodies) -> tuple[PlacedJoint, ...]:

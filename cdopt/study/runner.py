@@ -163,7 +163,7 @@ def _made(
                     yield future.result()
                 else:
                     lost[futures[future].id] = why
-            silent = "" if done else _why_silent(executor)
+            silent = executor.why_silent() if not done and isinstance(executor, _Watched) else ""
             if silent and silent != warned:
                 LOGGER.warning("%s", silent)
             warned = silent
@@ -178,11 +178,6 @@ def _why_lost(future: Future[Record]) -> str:
         return "cancelled by the executor, as by one that has lost its scheduler"
     error = future.exception()
     return "" if error is None else f"{type(error).__name__}: {error}"
-
-
-def _why_silent(executor: Executor) -> str:
-    """Why no run ends, if the executor reports it; empty otherwise."""
-    return executor.why_silent() if isinstance(executor, _Watched) else ""
 
 
 class _Watched(Executor):
