@@ -353,7 +353,7 @@ class CompatibleCD:
     def _network(self, classic: StepSolution, tol: float | FloatArray) -> ClosedNetwork:
         """The closed contacts, by one tolerance or (nc,) one for each."""
         data = self.classic_cd.data
-        f, gap, motion = classic.f, classic.gap, self.motion_of(classic)
+        f, gap, motion = classic.f, classic.gap, self.classic_cd.motion_of(classic)
         foreign = motion is not None and motion.shape != (data.nv,)
         if f is None or gap is None or foreign or not f.shape == gap.shape == (data.nc,):
             raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
@@ -482,15 +482,6 @@ class CompatibleCD:
 
     # --- pieces ------------------------------------------------------------------------
 
-    def motion_of(self, classic: StepSolution) -> FloatArray | None:
-        """v⁺ (nv,) of a ``classic`` solution, in coordinates that satisfy the joints.
-
-        Raises
-        ------
-        InvalidInput : it is a motion of other bodies.
-        """
-        return self.classic_cd.motion_of(classic)
-
     def certified_here(self, classic: StepSolution, tol: float = TOLERANCE) -> StepSolution:
         """A given classic solution, its gap and certificate computed from this step's data.
 
@@ -502,7 +493,7 @@ class CompatibleCD:
         """
         checks.instance("classic", classic, StepSolution)
         data = self.classic_cd.data
-        f, motion = classic.f, self.motion_of(classic)
+        f, motion = classic.f, self.classic_cd.motion_of(classic)
         if f is None or f.shape != (data.nc,) or (motion is None) != (data.nv == 0):
             raise InvalidInput("classic", repr(classic), "a classic solution of this step")
         certificate = certify(data, motion, f, tol)

@@ -25,6 +25,11 @@ from cdopt.problem.rolling_cones import RollingCones
 Rest = list[tuple[str, Any]]  # addends of rates with their names
 
 
+def rates(B: sp.csr_array, w: cp.Variable, rest: Rest) -> cp.Expression:
+    """B w + rest (rows,)."""
+    return sum((addend for _, addend in rest), cp.Constant(B, name="B") @ w)
+
+
 class ConeForm(ABC):
     """The cones of a problem in CVXPY.
 
@@ -57,12 +62,14 @@ class ConeForm(ABC):
         """
         return []
 
-    @abstractmethod
     def multipliers(self, stated: list[Term]) -> FloatArray | None:
-        """(rows,) forces, from the multipliers of the constraints ``stated`` by ``dual``."""
+        """(rows,) forces, from the multipliers of the constraints ``stated`` by ``dual``.
 
-    @abstractmethod
-    def seed(self, stated: list[Term], f: FloatArray) -> None:
+        None, as here, where forces are those of springs.
+        """
+        return None
+
+    def seed(self, stated: list[Term], f: FloatArray) -> None:  # noqa: B027
         """Write forces f (rows,) as the multipliers of the constraints ``stated`` by ``dual``."""
 
 
@@ -77,10 +84,7 @@ class HalfLineForm(ConeForm):
 
     def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
         """B w + rest ≥ 0."""
-        g = cp.Constant(B, name="B") @ w
-        for _, addend in rest:
-            g = g + addend
-        return [Term(f"{names} ≥ 0", g >= 0)]
+        return [Term(f"{names} ≥ 0", rates(B, w, rest) >= 0)]
 
     def multipliers(self, stated: list[Term]) -> FloatArray | None:
         """(nc,) multipliers of g ≥ 0."""
@@ -92,28 +96,18 @@ class HalfLineForm(ConeForm):
         seed_dual(stated[0].object, f)
 
 
-class LineForm(ConeForm):
+class LineForm(HalfLineForm):
     """Any f; g = 0."""
+
+    signed = True
 
     def holds(self, f: cp.Expression) -> list[Term]:
         """Nothing."""
         return [Term("f free", None)]
 
     def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
-        """B w + rest = 0."""
-        g = cp.Constant(B, name="B") @ w
-        for _, addend in rest:
-            g = g + addend
-        return [Term(f"{names} = 0", g == 0)]
-
-    def multipliers(self, stated: list[Term]) -> FloatArray | None:
-        """(nc,) multipliers of g = 0, with the sign of forces."""
-        value = stated[0].object.dual_value
-        return None if value is None else -np.asarray(value)
-
-    def seed(self, stated: list[Term], f: FloatArray) -> None:
-        """Write forces f (nc,)."""
-        seed_dual(stated[0].object, -f)
+        """B w + rest = 0, with the sign that makes forces its multipliers."""
+        return [Term(f"{names} = 0", -rates(B, w, rest) == 0)]
 
 
 class BoxForm(ConeForm):
@@ -133,13 +127,6 @@ class BoxForm(ConeForm):
     def lost(self, rates: cp.Expression, weight: FloatArray) -> list[Term]:
         """Σ a|g|."""
         return [Term("aᵀ |g|", cp.Constant(weight * self.cones.most, name="a") @ cp.abs(rates))]
-
-    def multipliers(self, stated: list[Term]) -> FloatArray | None:
-        """None: forces are those of the springs."""
-        return None
-
-    def seed(self, stated: list[Term], f: FloatArray) -> None:
-        """Nothing."""
 
 
 class LorentzForm(ConeForm):
@@ -240,9 +227,7 @@ class FacedForm(ConeForm):
     def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
         """B w + rest in the dual cones of resting contacts, and not against the rays."""
         (rests, rows), (slides, along) = self._rows(RESTING), self._rows(SLIDING)
-        g = cp.Constant(B, name="B") @ w
-        for _, addend in rest:
-            g = g + addend
+        g = rates(B, w, rest)
         terms = []
         if rests.size:
             table = cp.reshape(g[rows.ravel()], rows.shape, order="C")
@@ -255,13 +240,6 @@ class FacedForm(ConeForm):
             onto = sp.csr_array(entries, shape=(slides.size, self.cones.rows))
             terms.append(Term(f"rᵀ ({names}) ≥ 0 where they slide", onto @ g >= 0))
         return terms
-
-    def multipliers(self, stated: list[Term]) -> FloatArray | None:
-        """None: forces are those of the springs."""
-        return None
-
-    def seed(self, stated: list[Term], f: FloatArray) -> None:
-        """Nothing."""
 
 
 class RollingForm(ConeForm):
@@ -292,9 +270,7 @@ class RollingForm(ConeForm):
 
     def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
         """Σ x_k ≤ (B w + rest)_n, and a cone for each group."""
-        g = cp.Constant(B, name="B") @ w
-        for _, addend in rest:
-            g = g + addend
+        g = rates(B, w, rest)
         terms, total = list[Term](), cp.Constant(np.zeros(self.cones.nc))
         for k, (mu, rows) in enumerate(self._groups(), 1):
             share, factor = (

@@ -333,7 +333,7 @@ def _compatible(
             problem=problem.classic_cd.data,
             raw=first,
         )
-    step, f, after = problem.step, first.f, problem.motion_of(first)
+    step, f, after = problem.step, first.f, problem.classic_cd.motion_of(first)
     if not compatible.ok or compatible.f is None:
         return network.forces
     forces = np.zeros(step.nc)
@@ -370,7 +370,7 @@ def _without_friction(
     gap = np.full(nc, np.inf) if first.gap is None else first.gap
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
     largest[stuck] = data.force[stuck]
-    local = data.scales.local(problem.motion_of(first), np.asarray(first.f))
+    local = data.scales.local(problem.classic_cd.motion_of(first), np.asarray(first.f))
     acting = step_scales(data).acting_force(local)
     unit = np.where(acting > 0.0, np.minimum(acting, largest), largest)
     uncertain = _BLUR * worst * np.minimum(local.speed / data.mobility, largest)
