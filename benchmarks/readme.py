@@ -48,19 +48,25 @@ def _trusses(rows: list[Row]) -> list[_Line]:
 
 def _steps(rows: list[Row]) -> list[_Line]:
     of_apgd = [r for r in rows if r.get("solver") == "apgd" and r["problem"] == _SETTLED]
-    return _compared("its classic step, by `apgd`", _quickest(of_apgd), rows)
+    return _compared("motion of the same pyramid (`ClassicCD`, `apgd`)", _quickest(of_apgd), rows)
 
 
 def _compared(work: str, own: Row | None, rows: list[Row]) -> list[_Line]:
-    """A solve, and how many times as long the quickest general solver takes."""
+    """A solve, and how many times as long the quickest other solvers take."""
     if own is None:
         return []
-    others = [r for r in rows if r["problem"] == _SETTLED and r.get("solver") in SOLVERS]
-    best, more = _quickest(others), ""
+    settled = [r for r in rows if r["problem"] == _SETTLED and r["task"].startswith("general")]
+    of_cvxpy = [r for r in settled if r.get("solver") in SOLVERS]
+    best, through, more = _quickest(settled), _quickest(of_cvxpy), ""
     if best is not None:
-        times = best["seconds"] / own["seconds"]
-        more = f"; {best['solver']}, the quickest general solver: {times:.0f} times as long"
+        more = f"; {best['solver']}, the quickest other solver: {_times(best, own)}"
+    if through is not None and through is not best:
+        more += f"; {through['solver']}, the quickest of CVXPY's: {_times(through, own)}"
     return [(f"{work}, {own['contacts']:,} contacts", _time(own) + more, own["worst"])]
+
+
+def _times(row: Row, own: Row) -> str:
+    return f"{row['seconds'] / own['seconds']:.2g} times as long"
 
 
 def _large(rows: list[Row]) -> list[_Line]:
