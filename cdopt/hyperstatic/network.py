@@ -17,7 +17,6 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.optimize import nnls
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
@@ -40,7 +39,6 @@ _RADII = (1, 2)  # of the neighbourhoods of self-stress states, counted in conta
 _LEFT = 1e-7  # of a state's largest force: the load that it may leave, rows of B being unit
 _DIGITS = 14  # of the states' entries; what is beyond them is round-off
 _NOISE = 1e-9  # coefficients below this share of the largest are round-off
-_OPENS = 1e-8  # speed of a contact, over that of the bodies, above which it opens
 _DEPENDENT = 1e-8  # a row this close to the span of others depends on them
 
 
@@ -52,10 +50,8 @@ def loadable_of(
     Contact i cannot exactly when some motion u leaves the loaded contacts closed, closes none of
     the others, and opens i: its force would have to do work. Where the loaded contacts already
     have the ``full`` rank of B (n, m), no motion opens any. The linear program max Σ s, 0 ≤ s ≤ 1,
-    closed u = 0, idle u ≥ s has s in {0, 1} at its optimum; small networks need none.
+    closed u = 0, idle u ≥ s has s in {0, 1} at its optimum.
     """
-    if not loaded.all() and min(B.shape) <= DENSE_LIMIT:
-        return _loadable_of_few(B, loaded, rank_tol)
     full = rank_of(B, rank_tol) if full is None else full
     if loaded.all():
         return loaded, full
@@ -75,29 +71,6 @@ def loadable_of(
     can = loaded.copy()
     can[~loaded] = answer[nu:] <= 0.5
     return can, rank_of(sp.csr_array(B[can]), rank_tol)
-
-
-def _loadable_of_few(B: sp.csr_array, loaded: BoolArray, rank_tol: float) -> tuple[BoolArray, int]:
-    """As ``loadable_of``, by non-negative least squares, as often as contacts drop out.
-
-    With A the idle rows on motions that leave the loaded contacts closed, min ‖Aᵀ(1 + x)‖ over
-    x ≥ 0 is zero where forces 1 + x balance, and all can carry. Else its residual is a motion that
-    closes none and opens some, which cannot.
-    """
-    dense = B.toarray()
-    _, values, Vt = np.linalg.svd(dense[loaded], full_matrices=False)
-    bound = int(np.count_nonzero(values > rank_tol * values.max(initial=0.0)))
-    can, idle = np.ones_like(loaded), np.flatnonzero(~loaded)
-    A = dense[idle] - (dense[idle] @ Vt[:bound].T) @ Vt[:bound]
-    while idle.size:
-        push = nnls(A.T, -A.sum(axis=0))[0]
-        motion = A.T @ (1.0 + push)
-        opens = A @ motion > _OPENS * np.linalg.norm(motion)
-        if np.linalg.norm(motion) <= _OPENS * idle.size or not opens.any():
-            break
-        can[idle[opens]], idle, A = False, idle[~opens], A[~opens]
-    values = np.linalg.svd(A, compute_uv=False) if idle.size else np.zeros(0)
-    return can, bound + int(np.count_nonzero(values > rank_tol))
 
 
 # --- rank and looseness ------------------------------------------------------------------------
