@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
@@ -17,6 +16,7 @@ from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
+from cdopt.geometry.polytope import MassProperties, of_mesh
 
 _SLIVER = 4.0  # shared areas narrower than this many tolerances are edges, and no contact
 _STEEP = 0.2  # faces whose normals are farther from opposite than this angle are not shared
@@ -42,7 +42,7 @@ class Block(Frozen):
             loop = loop[loop != np.roll(loop, 1)]  # digits may make two corners one
             if np.unique(loop).size >= 3:
                 loops.append(loop)
-        if _open_edges(loops):
+        if _open_faces(loops):
             loops = [_with_corners_between(points, loop, tol) for loop in loops]
         _require_closed(name, loops)
         block = Block(checks.text("name", name), read_only(points), tuple(loops), tol)
@@ -58,40 +58,24 @@ class Block(Frozen):
         return block
 
     @cached_property
-    def _triangles(self) -> FloatArray:
-        """(n, 3, 3) m, fans of the faces, about the first vertex."""
-        fans = [(loop[0], b, c) for loop in self.faces for b, c in pairwise(loop[1:])]
-        return np.asarray((self.vertices - self.vertices[0])[np.array(fans)])
-
-    @cached_property
-    def _moments(self) -> tuple[float, FloatArray, FloatArray]:
-        """Volume, first moments (3,) and second moments (3, 3) about the first vertex."""
-        a, b, c = np.moveaxis(self._triangles, 1, 0)
-        volume = np.sum(a * np.cross(b, c), axis=1) / 6.0
-        first = volume @ (a + b + c) / 4.0
-        total = a + b + c
-        second = np.einsum("n,ni,nj->ij", volume, total, total)
-        for corner in (a, b, c):
-            second += np.einsum("n,ni,nj->ij", volume, corner, corner)
-        return float(volume.sum()), first, second / 20.0
+    def _mass(self) -> MassProperties:
+        with np.errstate(divide="ignore", invalid="ignore"):  # without volume
+            return of_mesh(self.vertices, [loop.tolist() for loop in self.faces])
 
     @property
     def volume(self) -> float:
         """m³."""
-        return self._moments[0]
+        return self._mass.volume
 
     @property
     def centre(self) -> FloatArray:
         """(3,) m, of mass."""
-        volume, first, _ = self._moments
-        return np.asarray(self.vertices[0] + first / volume)
+        return self._mass.centroid
 
     @property
     def inertia(self) -> FloatArray:
         """(3, 3) m⁵, moments of inertia about the centre of mass per unit of density."""
-        volume, first, second = self._moments
-        about = second - np.outer(first, first) / volume
-        return np.asarray(np.trace(about) * np.eye(3) - about)
+        return self._mass.volume * self._mass.inertia()
 
     @cached_property
     def planes(self) -> tuple[FloatArray, FloatArray]:
@@ -112,10 +96,11 @@ class Block(Frozen):
         return np.array(off)
 
 
-def _open_edges(loops: Sequence[IntArray]) -> bool:
-    """Whether some edge of a face is no edge of another one, the other way."""
-    edges = {(a, b) for loop in loops for a, b in pairwise([*loop.tolist(), int(loop[0])])}
-    return any((b, a) not in edges for a, b in edges)
+def _open_faces(loops: Sequence[IntArray]) -> list[int]:
+    """Faces with an edge that is no edge of another face, the other way."""
+    edges = [np.column_stack([loop, np.roll(loop, -1)]).tolist() for loop in loops]
+    there = {(a, b) for face in edges for a, b in face}
+    return [k for k, face in enumerate(edges) if any((b, a) not in there for a, b in face)]
 
 
 def _with_corners_between(points: FloatArray, loop: IntArray, tol: float) -> IntArray:
@@ -133,15 +118,10 @@ def _with_corners_between(points: FloatArray, loop: IntArray, tol: float) -> Int
 
 def _require_closed(name: str, loops: Sequence[IntArray]) -> None:
     """Refuse meshes in which an edge does not belong to two faces, once in each direction."""
-    edges = [np.column_stack([loop, np.roll(loop, -1)]) for loop in loops]
-    table = np.concatenate([np.zeros((0, 2), dtype=np.int64), *edges])
-    once = len(np.unique(table, axis=0)) == len(table)
-    back = np.unique(table[:, ::-1], axis=0)
-    if not len(table) or not once or not np.array_equal(np.unique(table, axis=0), back):
-        there = {tuple(edge) for edge in table.tolist()}
-        owner = np.repeat(np.arange(len(loops)), [len(loop) for loop in loops])
-        open_ = [k for k, (a, b) in enumerate(table.tolist()) if (b, a) not in there]
-        where = f"face {int(owner[open_[0]])} has an edge without a neighbour" if open_ else "folds"
+    edges = [edge for loop in loops for edge in zip(loop, np.roll(loop, -1), strict=True)]
+    open_ = _open_faces(loops)
+    if open_ or not edges or len(set(edges)) < len(edges):
+        where = f"face {open_[0]} has an edge without a neighbour" if open_ else "folds"
         raise InvalidInput(name, where, "a closed mesh, its faces all turned outward")
 
 

@@ -331,8 +331,13 @@ def of_polytope(solid: Polytope) -> MassProperties:
         x = solid.vertices[[first for first, _ in solid.loops]]
         a, b = x[1:-1] - x[0], x[2:] - x[0]
         return _of_simplices(x[0], 0.5 * cross(a, b), (a, b))
-    middle = solid.vertices.mean(axis=0)
-    a, b, c = ((solid.vertices - middle)[solid.triangles[:, k]] for k in range(3))
+    return of_mesh(solid.vertices, solid.loops)
+
+
+def of_mesh(vertices: FloatArray, loops: Sequence[Sequence[int]]) -> MassProperties:
+    """Mass properties inside a closed mesh in space, convex or not, by tetrahedra."""
+    middle = vertices.mean(axis=0)
+    a, b, c = ((vertices - middle)[fans(loops)[:, k]] for k in range(3))
     return _of_simplices(middle, (cross(a, b) * c).sum(axis=1) / 6.0, (a, b, c))
 
 

@@ -158,28 +158,24 @@ class VariationalDerivatives(Derivatives):
         change, mom, dh = Change(), np.zeros(mean.size), float(directions.get("dt", 0.0))
         for name, value in directions.items():
             if name in self.parameters.known:
-                change = change + self.parameters.known[name].push(value)
+                change += self.parameters.known[name].push(value)
         M, C = (
             _symmetric(directions[k]) if k in directions else None for k in ("M", "damping_matrix")
         )
         if "mom" in directions:
-            change, mom = (
-                change + Change(impulse=w * directions["mom"]),
-                mom - w * directions["mom"],
-            )
+            change += Change(impulse=w * directions["mom"])
+            mom -= w * directions["mom"]
         if M is not None:
-            change, mom = change + Change(impulse=-w * (M @ mean)), mom + (1.0 + w) * (M @ mean)
+            change += Change(impulse=-w * (M @ mean))
+            mom += (1.0 + w) * (M @ mean)
         if C is not None:
-            moved = C @ mean
-            change = change + Change(impulse=(-0.5 * h * w) * moved)
-            mom = mom + 0.5 * h * (w - 1.0) * moved
+            change += Change(impulse=(-0.5 * h * w) * (C @ mean))
+            mom += 0.5 * h * (w - 1.0) * (C @ mean)
         if dh:
-            change = change + Change(
-                impulse=dh * self._impulse_by_dt,
-                bias=dh * self._bias_by_dt,
-                forces=dh * self._forces_by_dt,
-            )
-            mom = mom + 0.5 * dh * (w - 1.0) * (self.C @ mean - self.drive)
+            by_dt = self._impulse_by_dt, self._bias_by_dt, self._forces_by_dt
+            impulse, bias, forces = (dh * x for x in by_dt)
+            change += Change(impulse=impulse, bias=bias, forces=forces)
+            mom += 0.5 * dh * (w - 1.0) * (self.C @ mean - self.drive)
         result = self.tangent.push(change)
         mom = mom + self._end(result.v_next)
         turned = mom if M is None else mom - M @ self.v_next

@@ -17,6 +17,7 @@ import numpy as np
 from cdopt import collision
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
+from cdopt.geometry.rotations import cross_matrices
 from cdopt.scene import Dofs, Scene, State
 
 SceneOf = Callable[[float], Scene]
@@ -144,11 +145,10 @@ class TrajectoryGradients(ABC):
 def _turn(way: FloatArray) -> tuple[FloatArray, FloatArray]:
     """R of a turn (3,) rad, and how it changes with the turn, in the global frame."""
     angle = float(np.linalg.norm(way))
-    cross = np.array([[0.0, -way[2], way[1]], [way[2], 0.0, -way[0]], [-way[1], way[0], 0.0]])
+    cross = cross_matrices(way[None])[0]
+    square = cross @ cross
     if angle < 1e-6:
-        square = cross @ cross
         return np.eye(3) + cross + 0.5 * square, np.eye(3) + 0.5 * cross + square / 6.0
     a, b = math.sin(angle) / angle, (1.0 - math.cos(angle)) / angle**2
     c = (1.0 - a) / angle**2
-    square = cross @ cross
     return np.eye(3) + a * cross + b * square, np.eye(3) + b * cross + c * square
