@@ -44,7 +44,6 @@ class Family:
     arguments : others of the generator.
     changed : a function of ``cdopt.bank.generators`` that changes its step; "" for none.
     power : exponent p of the contact energy.
-    difficult : whether it was made to be difficult.
     """
 
     name: str
@@ -54,7 +53,6 @@ class Family:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     changed: str = ""
     power: float = 2.0
-    difficult: bool = False
 
     def build(self, size: int) -> Step:
         """The contact step of this ``size``.
@@ -126,7 +124,6 @@ _ALL = (
         "a disc in a groove of n facets within 1e-4 rad",
         _LADDER[:6],
         "nearly_parallel",
-        difficult=True,
     ),
     Family(
         "mass-ratio",
@@ -134,7 +131,6 @@ _ALL = (
         _ROWS,
         "crystal_2d",
         changed="heavy_and_light",
-        difficult=True,
     ),
     Family(
         "heavy-on-light",
@@ -142,7 +138,6 @@ _ALL = (
         _LADDER,
         "chain",
         {"mass_ratio": RATIO},
-        difficult=True,
     ),
     Family(
         "stiffness-ratio",
@@ -150,7 +145,6 @@ _ALL = (
         _ROWS,
         "crystal_2d",
         changed="uneven",
-        difficult=True,
     ),
     Family(
         "fclib", "frictional problems of FCLib, normal rows; size: contacts", tuple(_PUBLISHED), ""
