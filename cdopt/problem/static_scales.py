@@ -18,6 +18,7 @@ from cdopt.problem.scaling import (
     contact_rows,
     largest_by,
     network_parts,
+    rows_of,
     scaled,
     smallest_by,
 )
@@ -25,7 +26,7 @@ from cdopt.problem.scaling import (
 _ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
 _FLOOR = 1e-3  # of the energy of the local load of a contact, where it stores less
 _LENT = 1e-3  # of the smallest load, where there is no load
-_NO_LEVER = 1e-12  # a dof moves no gap whose largest lever is below this share of the largest
+_NO_LEVER = 1e-12  # a dof moves no gap whose lever is below this share of the largest there
 _NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
 _DRIVEN = 1e-13  # of the force of a prescribed displacement alone: the least force that counts
 _NOISE = 1e-14  # loads below this share of the largest are round-off
@@ -70,12 +71,16 @@ class StaticScales(Scales):
     def in_play(self) -> BoolArray:
         """(nv,) free dofs that enter equilibrium: those that contacts act on, and loaded ones.
 
-        A column of B whose levers are all round-off compared with the largest of B acts on nothing,
-        provided that its load is round-off too.
+        A column of B whose levers are all round-off of the others in their rows acts on nothing,
+        provided that its load is round-off of those of its part too.
         """
-        beta, load = column_scale(self.problem.B), np.abs(self.problem.contact_load)
-        touched, most = beta > 0.0, load.max(where=self._free, initial=0.0)
-        noise = (beta <= _NO_LEVER * beta.max(initial=0.0)) & (load <= _NO_LOAD * most)
+        B, load, parts = self.problem.B, np.abs(self.problem.contact_load), self.parts
+        row, size = rows_of(B), np.abs(B.data)
+        longest = largest_by(row, size, B.shape[0])[row]
+        share = largest_by(B.indices, size / np.where(size > 0.0, longest, 1.0), B.shape[1])
+        most = parts.largest(parts.dof, np.where(self._free, load, 0.0))[parts.dof]
+        noise = (share <= _NO_LEVER) & (load <= _NO_LOAD * most)
+        touched = column_scale(B) > 0.0
         return read_only(self._free & np.where(touched, ~noise, load != 0.0))
 
     @cached_property

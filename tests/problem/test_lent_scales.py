@@ -131,3 +131,11 @@ def test_a_light_body_between_heavy_ones_counts_where_n_alone_is_known(law, rati
     for wrong in (-0.06, -2e-3, 2e-3, 0.06):
         assert not certificate(wrong).ok
     np.testing.assert_allclose(certificate(2e-3)["motion"], 8**0.5 * 2e-6, rtol=1e-2)
+
+
+def test_levers_of_one_network_set_no_scale_of_another() -> None:
+    """A machine in picometres next to one in metres: the load of the latter was left out."""
+    truss = cdopt.NoTensionTruss([[1e13, 0.0], [0.0, 1.0]], [1e15, 1.0], [1.0, 1.0])
+    solution = truss.solve()
+    np.testing.assert_allclose(solution.f, [100.0, 1.0], rtol=1e-9)
+    assert not cdopt.certify(truss.data, [-1e-11, 0.0], [100.0, 0.0]).ok
