@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from campaigns import lent_scales
+from campaigns import lent_scales, rolling_answers
 
 import cdopt
 
@@ -22,6 +22,32 @@ def test_exact_answers_of_hard_families_are_certified_and_wrong_ones_are_not() -
     assert table["other residual in a moving frame"] == 0
     assert table["false infeasible"] == 0
     assert table.get("large_mu: no answer", 0) == 0
+    doubled = "near_duplicates_with_friction"
+    assert table[f"{doubled}: false ok"] == table[f"{doubled}: wrong unique"] == 0
+    moments = rolling_answers.run(1000, seed=5)
+    assert moments["false ok"] == moments["exact refused"] == 0
+    assert moments["wrong"] > 200
+
+
+def test_a_heavy_body_in_a_long_column_of_light_ones_known_by_n_alone() -> None:
+    """Gaps that are small for the light ones move it by a fifth of its load: these are not ok."""
+    n, dt = 150, 2.0**-10
+    mass = np.full(n, 2.0**-10)
+    mass[n // 2] = 64.0
+    B = np.eye(n) - np.eye(n, k=-1)
+    f = np.cumsum(10.0 * mass[::-1])[::-1]
+    N, root = dt * (B / mass) @ B.T, np.linalg.inv(B.T)
+    data = cdopt.ClassicCD(cdopt.ContactStep.from_delassus(N, -N @ f, dt)).data
+    assert cdopt.certify(data, None, f).ok
+    wrong = 0
+    for at in (n // 2, n // 2 + 1):
+        for gap in 10.0 ** np.arange(-9, 0, 0.5):
+            moved = np.linalg.solve(B, gap * np.eye(n)[at])
+            off = float(np.max(np.abs(moved) / (10.0 * dt)))
+            wrong += off > 1e-3
+            ok = cdopt.certify(data, None, f + root @ (mass * moved) / dt).ok
+            assert not ok or off <= 1e-3
+    assert wrong > 10
 
 
 def test_a_fast_body_gives_its_speed_to_no_other_where_n_alone_is_known() -> None:
