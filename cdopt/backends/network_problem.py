@@ -353,12 +353,9 @@ class NetworkProblem(Compliant):
         if shift is None and self.steep:
             natural = self.K.coulomb_map(f.ravel(), rates.ravel(), self.weight)
             return largest(self.K.sizes(natural))
-        law = self.shifted(rates)
-        if shift is not None:
-            law = rates.copy()
-            law[:, 0] += shift
-        natural = self.K.natural_map(f.ravel(), law.ravel(), self.weight)
-        return largest(self.K.sizes(natural))
+        if shift is None:
+            shift = self.K.shift(rates.ravel()) if self.coulomb else np.zeros(self.nc)
+        return self.K.largest_map(f.ravel(), rates.ravel(), shift, self.weight)
 
     def worst(self, f: FloatArray) -> float:
         """The largest residual of the certificate of forces f (nc, d)."""

@@ -282,6 +282,14 @@ class Cones(ABC):
         """
         return self.natural_map(f, self.shifted(g), mobility)
 
+    def largest_map(
+        self, f: FloatArray, g: FloatArray, shift: FloatArray, mobility: FloatArray
+    ) -> float:
+        """The largest size of ``natural_map`` with a ``shift`` (nc,) of the normal rates, m/s."""
+        law = checks.answer("g", g, self.rows).copy()
+        law[self.first] += shift
+        return float(self.sizes(self.natural_map(f, law, mobility)).max(initial=0.0))
+
 
 class SingleRows(Cones):
     """Rows of which none differs from another."""
@@ -455,6 +463,11 @@ class FrictionCones(Frictional):
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
         return cone.projected_work(self.table(y), self.table(change), t, self.mu)
 
+    def largest_map(
+        self, f: FloatArray, g: FloatArray, shift: FloatArray, mobility: FloatArray
+    ) -> float:
+        return cone.largest_map((self.table(f), self.table(g)), shift, self.mu, mobility)
+
     def shift(self, g: FloatArray) -> FloatArray:
         return cone.shift(self.table(g), self.mu)
 
@@ -513,8 +526,7 @@ class FixedFaces(FrictionCones):
     def projection_root(self, y: FloatArray) -> FloatArray:
         return Cones.projection_root(self, y)
 
-    def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
-        return Cones.projected_work(self, y, change, t)
+    largest_map, projected_work = Cones.largest_map, Cones.projected_work
 
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
         """Coulomb's micro-slip of closed contacts, from forces ``tried`` (rows,)."""

@@ -49,6 +49,40 @@ def projected_work(y: FloatArray, change: FloatArray, t: float, mu: FloatArray) 
     return _projected_work(y, change, t, mu, np.empty(y.shape[1]))
 
 
+def largest_map(
+    pair: tuple[FloatArray, FloatArray], shift: FloatArray, mu: FloatArray, w: FloatArray
+) -> float:
+    """The largest ‖w f − P_K(w f − g − s e_n)‖ of f and g, a ``pair`` (nc, d), with s (nc,)."""
+    f, g = pair
+    return float(_largest_map(f, g, shift, mu, w, np.empty((2, f.shape[1]))))
+
+
+@compiled()
+def _largest_map(
+    f: FloatArray,
+    g: FloatArray,
+    shift: FloatArray,
+    mu: FloatArray,
+    w: FloatArray,
+    room: FloatArray,
+) -> float:
+    result, push, near = 0.0, room[0], room[1]
+    for i in range(mu.size):
+        for k in range(push.size):
+            push[k] = w[i] * f[i, k]
+            near[k] = push[k] - g[i, k]
+        near[0] -= shift[i]
+        project_contact(near, mu[i])
+        square = 0.0
+        for k in range(push.size):
+            square += (push[k] - near[k]) ** 2
+        if not square <= result:  # not-a-number counts as largest
+            result = square
+            if square != square:
+                break
+    return np.sqrt(result)
+
+
 @compiled()
 def _projected_work(
     y: FloatArray, change: FloatArray, t: float, mu: FloatArray, room: FloatArray

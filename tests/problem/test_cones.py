@@ -80,6 +80,9 @@ def test_the_natural_map_vanishes_at_complementary_pairs_alone(kind: str) -> Non
     assert np.abs(cones.natural_map(f, g, w)).max() <= 1e-14
     for other in (f + 0.1, f - 0.1) if kind != "lines" else ():
         assert cones.sizes(cones.natural_map(other, g, w)).max() > 0.01
+        shift = cones.shift(g)
+        expected = cones.sizes(cones.natural_map(other, cones.shifted(g), w)).max()
+        np.testing.assert_allclose(cones.largest_map(other, g, shift, w), expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("kind", [*KINDS[:3], *KINDS[-5:]])
