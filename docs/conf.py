@@ -35,7 +35,7 @@ extensions = [
     "mathml",  # formulas that browsers draw by themselves
 ]
 root_doc = "index"
-exclude_patterns = ["_build", "_ext", "study/which-solver.md"]
+exclude_patterns = ["_build", "_ext"]
 suppress_warnings = ["mystnb.mime_priority"]
 
 # --- pages and their code cells --------------------------------------------------------

@@ -24,7 +24,6 @@ from cdopt.cli.main import app
 from cdopt.plots import explore
 from cdopt.plots.page import run_page
 
-ABSENT = "*There is no study for this guide yet. `cdopt compare` makes one on your machine.*"
 PLAYED: dict[str, tuple[str, dict[str, float]]] = {  # scenes with friction, each a page to play
     "arch": ("arch-without-keystone", {"dt": 4e-3, "duration": 0.2}),
     "stack": ("box-stack:n=5,dim=2,shift=0.25", {"dt": 4e-3, "duration": 0.6, "friction": 0.5}),
@@ -33,7 +32,7 @@ PLAYED: dict[str, tuple[str, dict[str, float]]] = {  # scenes with friction, eac
 EXPLORED = ("beam", "table", "arch", "pyramid:n=3")  # scenes, each a page with sliders
 GALLERY = "<!-- gallery of lessons -->"
 THUMBNAIL = 480, 320  # pixels
-MARK = re.compile(r"^<!-- include: (\S+) -->$", re.MULTILINE)
+SCRIPT = re.compile(r"\]\(\.\./examples/(\d\d_\w+)\.py\)")  # as the repository has them
 
 
 def make(app: Sphinx) -> None:
@@ -115,14 +114,9 @@ def commands() -> str:
     return str(get_docs_for_click(obj=command, ctx=context, name="cdopt", title="Command line"))
 
 
-def include(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put files in where pages mark a place for them; a file that is not there leaves nothing."""
-
-    def found(mark: re.Match[str]) -> str:
-        there = (Path(app.srcdir) / docname).parent / mark[1]
-        return f"```{{include}} {mark[1]}\n:relative-images:\n```" if there.is_file() else ABSENT
-
-    source[0] = MARK.sub(found, source[0]).replace(GALLERY, gallery())
+def prepare(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Links to scripts of lessons lead to their pages; the gallery is put in its place."""
+    source[0] = SCRIPT.sub(r"](lessons/\1.ipynb)", source[0]).replace(GALLERY, gallery())
 
 
 def gallery() -> str:
@@ -166,6 +160,6 @@ def _write(path: Path, text: str) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Before Sphinx looks for pages."""
     app.connect("builder-inited", make)
-    app.connect("source-read", include)
+    app.connect("source-read", prepare)
     app.connect("build-finished", thumbnails)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
