@@ -16,35 +16,49 @@ _KEY = ("problem", "task", "form", "solver", "method", "product", "threads", "n"
 
 
 def write(record: dict[str, Any], out: Path) -> Path:
-    """``costs.md`` and its pictures in a folder."""
-    lines = _head(record)
+    """``costs.md``, the log ``study/costs.md`` and the pictures in a folder."""
+    log = _log(record)
     for name, section in SECTIONS.items():
         rows = record["groups"].get(name)
         if rows:
-            lines += ["", f"## {_heading(name)}", "", *section(rows, out)]
-    lines += ["", "## What failed", "", *_failures(record["groups"])]
+            log += ["", f"## {_heading(name)}", "", *section(rows, out)]
+    log += ["", "## What failed", "", *_failures(record["groups"])]
     path = out / "costs.md"
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(_summary(record, out)) + "\n")
+    path = out / "study" / "costs.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(log) + "\n")
     return path
 
 
-def _head(record: dict[str, Any]) -> list[str]:
+def _summary(record: dict[str, Any], out: Path) -> list[str]:
+    drawn = [name for name in _DRAWN if (out / f"costs-{name}.png").is_file()]
+    return [
+        "# What it costs",
+        "",
+        *readme.lines(record),
+        "",
+        "Quote ratios of these times, not seconds: another machine has other times. "
+        "[How it was measured, and all rows](study/costs.md).",
+        *(line for name in drawn for line in ["", f"![{name}](costs-{name}.png)"]),
+    ]
+
+
+_DRAWN = ("trusses", "rigid", "scaling", "memory", "trajectory")  # of the summary
+
+
+def _log(record: dict[str, Any]) -> list[str]:
     machine, settings = record["machine"], record["settings"]
     packages = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v)
     missing = ", ".join(k for k, v in machine["versions"].items() if not v)
-    lines = ["# What it costs", ""]
+    lines = ["# What it costs: the log", ""]
     if settings["quick"]:
         lines += ["**A quick run with small sizes: it tests the suite, and measures "
                   "nothing.**", ""]  # fmt: skip
     lines += [
-        *readme.lines(record),
-        "",
-        "Quote ratios of times on this page, not seconds: another machine has other times.",
-        "",
-        "## How it was measured",
-        "",
         "`python -m benchmarks.run` measures one group after another, writes `costs.json`, and "
-        "makes this page and its pictures from that file alone.",
+        "makes this page and its pictures from that file alone. The numbers are those of the "
+        "version of cdopt of that day.",
         "",
         f"- {machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB; "
         f"{machine['system']}; Python {machine['python']}; {machine['date']}",
@@ -462,4 +476,4 @@ def _picture(name: str, draw: Callable[[Path], None], rows: Sequence[Any], out: 
         return []
     path = out / f"costs-{name}.png"
     draw(path)
-    return [f"![{name}]({path.name})", ""]
+    return [f"![{name}](../{path.name})", ""]

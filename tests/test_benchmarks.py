@@ -50,7 +50,8 @@ def test_a_small_suite_leaves_rows_a_page_and_pictures(
     assert "quadratic" in refused["refused"]
     assert "no such problem" in broken["failed"]
     assert {row["limit"] for row in record["limits"]} == {"memory", "dgemm"}
-    page = (tmp_path / "costs.md").read_text()
+    page = (tmp_path / "study" / "costs.md").read_text()
+    assert "(study/costs.md)" in (tmp_path / "costs.md").read_text()
     assert "no such problem" in page.partition("## What failed")[2]
     assert "quick run" in page
     assert (tmp_path / "costs-trusses.png").stat().st_size > 1000
