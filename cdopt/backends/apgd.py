@@ -336,9 +336,9 @@ class ProximalGradient:
         return taken
 
     def refresh(self) -> None:
-        """Compute the products again."""
+        """Compute the gradients again."""
         for k in (0, 1):
-            self.state[k + 2] = self._product(self.state[k])
+            self.state[k + 2] = self._product(self.state[k]) + self.terms.h
 
     def restart(self, f: FloatArray) -> None:
         """Go on from forces f, without momentum."""
@@ -348,7 +348,7 @@ class ProximalGradient:
     @property
     def rates(self) -> FloatArray:
         """H f + h at the iterate."""
-        return np.asarray(self.state[2] + self.terms.h)
+        return self.state[2]
 
     def _residual(self) -> float:
         """The natural residual of the iterate."""
@@ -432,7 +432,7 @@ def _proximal(z: float, a: float, s: float) -> float:
 class Work(NamedTuple):
     """The state of the iteration, and room for it."""
 
-    state: FloatArray  # (4, n) the iterate, the extrapolated point z, and products of H with both
+    state: FloatArray  # (4, n) the iterate f, the extrapolated point z, H f + h and H z + h
     trial: FloatArray  # (3, n) the trial point x, d = x − z, and H d
     best: FloatArray  # (n,) the forces of the least residual
     y: FloatArray  # (m,) Sᵀ d
@@ -465,23 +465,23 @@ def _propose_chunk(
     sums: FloatArray,
 ) -> None:
     """The trial point taken over, and the shift with it, if accepted; then a new one proposed."""
-    state, trial, best, h, shift = work.state, work.trial, work.best, terms.h, terms.shift
-    f, z, product_f, product_z = state[0], state[1], state[2], state[3]
+    state, trial, best, shift = work.state, work.trial, work.best, terms.shift
+    f, z, gradient_f, gradient_z = state[0], state[1], state[2], state[3]
     x, change, product_d = trial[0], trial[1], trial[2]
     accept, keep, beta, length, share = proposal
-    squared, rigid, bilateral = 0.0, terms.compliance.shape[0] == 0, terms.floor.shape[0] > 0
-    d = np.uint32(1)
+    rigid, bilateral = terms.compliance.shape[0] == 0, terms.floor.shape[0] > 0
+    squared, uphill, step, d = 0.0, 0.0, 1.0 / length, np.uint32(1)
     if cones is not None:
-        d = np.uint32(h.shape[0] // shift.shape[0])
+        d = np.uint32(best.shape[0] // shift.shape[0])
     for i in range(first * d, last * d):
         if accept:
-            product = product_z[i] + product_d[i]
+            gradient = gradient_z[i] + product_d[i]
             z[i] = x[i] + beta * (x[i] - f[i])
-            product_z[i] = product + beta * (product - product_f[i])
-            f[i], product_f[i] = x[i], product
+            gradient_z[i] = gradient + beta * (gradient - gradient_f[i])
+            f[i], gradient_f[i] = x[i], gradient
             if keep:
                 best[i] = x[i]
-        target = z[i] - (product_z[i] + h[i]) / length
+        target = z[i] - step * gradient_z[i]
         if cones is not None:
             x[i] = target
         else:
@@ -489,22 +489,23 @@ def _propose_chunk(
                 least = terms.floor[i] if bilateral else 0.0
                 x[i] = target if target > least else least
             else:
-                x[i] = _proximal(target, terms.compliance[i] / length, terms.exponent)
+                x[i] = _proximal(target, step * terms.compliance[i], terms.exponent)
             change[i] = x[i] - z[i]
             squared += change[i] * change[i]
+            uphill -= change[i] * (x[i] - f[i])
     if cones is not None:
         for c in range(first, last):
             begin, end = c * d, c * d + d
             if share > 0.0:
                 for i in range(begin, end):
-                    change[i] = product_f[i] + h[i]
+                    change[i] = gradient_f[i]
                 if ruled is None:
                     aim = terms.mu[c] * tangential_size(change[begin:end])
                 else:
                     rule, numbers = terms.rules[c], terms.coefficients[c]
                     aim = shift_of_rows(change[begin:end], rule, numbers)
                 shift[c] += share * (aim - shift[c])
-            x[begin] -= shift[c] / length
+            x[begin] -= step * shift[c]
             if ruled is None:
                 project_contact(x[begin:end], terms.mu[c])
             else:
@@ -512,7 +513,8 @@ def _propose_chunk(
             for i in range(begin, end):
                 change[i] = x[i] - z[i]
                 squared += change[i] * change[i]
-    sums[_SQUARED] = squared
+                uphill -= change[i] * (x[i] - f[i])
+    sums[_SQUARED], sums[_UPHILL] = squared, uphill
 
 
 @part(parallel=True)
@@ -533,25 +535,23 @@ def _propose(
 @part()
 def _judge_chunk(first: int, last: int, terms: Terms, work: Work, sums: FloatArray) -> None:
     """H d at the trial point, and what decides on it."""
-    f, product_z, y = work.state[0], work.state[3], work.y
+    gradient_z, y, bilateral = work.state[3], work.y, terms.floor.shape[0] > 0
     x, d, product_d = work.trial[0], work.trial[1], work.trial[2]
-    curvature, uphill, worst, rigid = 0.0, 0.0, 0.0, terms.compliance.shape[0] == 0
-    bilateral = terms.floor.shape[0] > 0
+    curvature, worst, rigid = 0.0, 0.0, terms.compliance.shape[0] == 0
     for i in range(first, last):
         total = 0.0
         for k in range(terms.pointers[i], terms.pointers[i + 1]):
             total += terms.values[k] * y[terms.columns[k]]
         product_d[i] = total
         curvature += d[i] * total
-        uphill -= d[i] * (x[i] - f[i])
-        gradient = product_z[i] + total + terms.h[i]
+        gradient = gradient_z[i] + total
         if not rigid and terms.compliance[i] > 0.0:
             gradient += terms.compliance[i] * x[i] ** terms.exponent
         scaled = terms.diagonal[i] * x[i]
         if bilateral and terms.floor[i] < 0.0:
             scaled = gradient
         worst = larger(worst, abs(gradient if gradient < scaled else scaled))
-    sums[_CURVATURE], sums[_UPHILL], sums[_WORST] = curvature, uphill, worst
+    sums[_CURVATURE], sums[_WORST] = curvature, worst
 
 
 @part(parallel=True)
