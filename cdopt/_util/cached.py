@@ -7,8 +7,11 @@ of Python.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+Record = TypeVar("Record")
 
 if TYPE_CHECKING:
     from functools import cached_property as cached_property
@@ -23,3 +26,16 @@ else:
                 return self
             value = instance.__dict__[self.attrname] = self.func(instance)
             return value
+
+
+def changed(record: Record, **values: Any) -> Record:
+    """A copy of a frozen dataclass with other values, which nothing checks.
+
+    As by ``dataclasses.replace``, without the constructor, and with what ``values`` has beyond
+    fields.
+    """
+    same: Any = record
+    known = {part.name: getattr(record, part.name) for part in dataclasses.fields(same)}
+    other = object.__new__(type(record))
+    other.__dict__.update(known | values)
+    return other

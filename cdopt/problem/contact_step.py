@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.cached import cached_property
+from cdopt._util.cached import cached_property, changed
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.parameters import well_spelt
@@ -128,9 +128,7 @@ class ContactStep(Step):
             "v": self.v if v is None else checks.vector("v", v, self.nv, "m/s"),
             "F_ext": self.F_ext if F_ext is None else checks.vector("F_ext", F_ext, self.nv, "N"),
         }
-        step = self._of(**{**self.__getstate__(), "M": self.mass, **new})
-        vars(step)["names"] = self.names
-        return step
+        return changed(self, mass=self.mass, names=self.names, **new)
 
     @staticmethod
     def from_delassus(N: Any, p_vec: Any, dt: Any = 1.0, **contacts: Any) -> DelassusStep:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
+from cdopt._util.cached import changed
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import frozen_rows
@@ -108,11 +109,11 @@ def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
     new_rates = {"p": moved + bias, "bias": bias, "free_rates": moved + rate}
     rates: dict[str, Any] = {name: read_only(x) for name, x in new_rates.items()}
     motions = {"rest": step.v_star, "start": step.v, "applied": step.F_ext}
-    new = dataclasses.replace(data, **motions, **rates)
+    new = changed(data, **motions, **rates)
     known = {name: getattr(data, name) for name in ("entries", "products", "row_part", "_kept")}
     vars(new).update(known, scales=scales.of(new))
     p = read_only(new.p / new.speed)
-    vars(new)["_scaled"] = dataclasses.replace(data.scaled(), p=p, unit=new.dof_speed)
+    vars(new)["_scaled"] = changed(data.scaled(), p=p, unit=new.dof_speed)
     return new
 
 
