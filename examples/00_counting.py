@@ -1,13 +1,14 @@
 # %% [markdown]
 # # Counting
 #
-# Before any force is computed, one can count: **how many forces are there, and how many conditions
-# must they meet?** The difference says how much is left open, for a beam as for a pile of a
-# thousand balls. James Clerk Maxwell counted frames like this in 1864.
+# Before any force is computed, one can count: **how many forces are there, and how many
+# conditions must they meet?** The difference tells how many forces remain free, for a beam as
+# well as for a pile of a thousand balls. James Clerk Maxwell counted frames like this in 1864.
 #
-# You need no mechanics here. A *contact* is a place where two bodies touch; it pushes with one
-# unknown force, a number. A *degree of freedom* is one way in which a body could move; if it is to
-# stay at rest, the pushes must balance in that way. So each degree of freedom is one equation.
+# You need no mechanics here. A *contact* is a place where two bodies touch; they push each other
+# there with an unknown force, a number. A *degree of freedom* is one way in which a body could
+# move; if it is to stay at rest, the pushes must balance in that way. So there is one equation
+# for each degree of freedom.
 
 # %%
 import numpy as np
@@ -19,9 +20,9 @@ from cdopt import bank, plots
 # ## Contacts and ways to move
 #
 # A beam can rise and it can turn: two ways. A table top can rise, tip to the side and tip back:
-# three. A ball without friction can go along three directions; spinning does not matter, since
-# nothing rubs. The matrix B says how each contact's gap changes with each way to move: a row for
-# each contact, a column for each way.
+# three. A ball without friction can move in three directions; its spin does not matter, because
+# nothing rubs. The matrix B states how the gap of each contact changes with each way to move: a
+# row for each contact, a column for each way.
 
 
 # %%
@@ -62,18 +63,19 @@ for name, step in structures.items():
     print(f"{name:>20}: {step.nc:3} contacts - {step.nv:3} ways = {step.nc - step.nv:3}")
 
 # %% [markdown]
-# More contacts than ways: some forces must be left open. Fewer: something can still move. As many:
-# with luck, neither. But look at the bench, whose four legs stand in one row. The difference is 1,
-# as for the table with four legs, and yet the bench falls over.
+# If there are more contacts than ways, some forces must remain free. If there are fewer,
+# something can still move. If the numbers are equal, perhaps neither. But look at the bench,
+# whose four legs stand in one row. The difference is 1, as for the table with four legs, and yet
+# the bench falls over.
 #
 # ## Rank
 #
-# What went wrong is that not all equations say something. The four legs of the bench push along one
-# line; the equation for tipping across that line reads 0 = 0, whatever they push. The number of
-# equations that do say something is the *rank* of B. What the forces leave open is then
+# The count was wrong because not all equations are independent. The four legs of the bench push
+# along one line; the equation for tipping across that line reads 0 = 0, whatever they push. The
+# number of independent equations is the *rank* of B. Then there are
 #
-# - contacts − rank: numbers that balance leaves free, the *nullity* or degree of *hyperstaticity*;
-# - ways − rank: motions that no contact resists, call them *loose*.
+# - contacts − rank free forces, the *nullity* or degree of *hyperstaticity*;
+# - ways − rank motions that no contact resists, here called *loose*.
 #
 # Their difference is Maxwell's count, whatever the rank: (contacts − rank) − (ways − rank).
 
@@ -91,11 +93,11 @@ for name, (nullity, loose) in counts.items():
     print(f"{name:>20}: free numbers {nullity:3}, loose motions {loose}")
 
 # %% [markdown]
-# So the bench has *two* numbers free and one loose motion, and 2 − 1 = 1. Maxwell's count alone
-# sees only the difference, and gives the least that can be free.
+# So the bench has *two* numbers free and one loose motion, and 2 − 1 = 1. Maxwell's count is only
+# the difference, a lower bound of the number of free forces.
 #
-# The table with six legs has three numbers free. The stool has none, and neither a loose motion:
-# each force follows from balance, and each motion is stopped. That is called *isostatic*.
+# The table with six legs has three numbers free. The stool has none, and no loose motion: each
+# force follows from balance, and each motion is stopped. Such a structure is called *isostatic*.
 #
 # ## A big pile
 #
@@ -118,8 +120,8 @@ for n in sizes:
 # %% [markdown]
 # ## What counting does not know
 #
-# It knows nothing of *signs*. Contacts push and never pull, so a free number may in fact be shut:
-# lesson 1 ends with such a case. It knows nothing of *size*: whether a free force can range over
+# Counting ignores *signs*. Contacts push and never pull, so that a free force may in fact be
+# determined: lesson 1 ends with such a case. It also ignores *size*: a free force may range over
 # a millinewton or over tons. `cdopt.indeterminacy` counts like this and then answers both.
 
 # %%
@@ -135,7 +137,7 @@ print(f"\ntable on six legs: {report.summary}")
 # 3. … the crystal has more rows and columns, `bank.generators.crystal_2d(20, 20)`? In the plane a
 #    disc touches six others and has two ways to move. Which share do you expect to be free?
 #
-# Next: `01_three_supports.py`, where a free number is met in person.
+# Next: `01_three_supports.py`, where you meet a free force.
 
 
 # %%

@@ -5,8 +5,8 @@
 # **How much of the beam's weight does each support carry?**
 #
 # You need no mechanics for this lesson beyond the seesaw. The beam weighs 10 N (about a litre of
-# water), is 1 m long, and does not bend. The supports do not give way, and they only push: nothing
-# is glued or nailed.
+# water), is 1 m long, and does not bend. The supports do not yield, and they can only push:
+# nothing is glued or nailed.
 #
 # Make a guess before you read on. "A third each", "a quarter, a half, a quarter" and "the middle
 # one does all the work" are all popular.
@@ -68,14 +68,14 @@ for words, forces in candidates.items():
 # answer, since supports cannot pull.
 #
 # Engineers call such a structure *hyperstatic* (or statically indeterminate): it has more
-# supports than balance can account for. The free number has a picture, too. Imagine the middle
-# support raised a hair by a jack. It gains 1 N, the ends lose half a newton each, and the beam
-# does not notice: the sum is the same, and so is the seesaw. Such a pattern of forces that cancels
-# itself is a *self-stress state*, and the number of independent ones is the *nullity*.
+# supports than balance can account for. To picture the free number, imagine that a jack raises
+# the middle support by a hair. The middle gains 1 N, the ends lose half a newton each, and the
+# beam remains in balance. Such a pattern of forces that cancels itself is a *self-stress state*,
+# and the number of independent ones is the *nullity*.
 #
 # **Counting: 3 forces − 2 equations = nullity 1.**
 #
-# cdopt does this count for any contact problem, and finds how far each force can go.
+# cdopt counts like this for any contact problem, and computes how far each force may range.
 
 # %%
 beam = bank.generators.beam_on(places, contact_ids=list(supports))
@@ -89,14 +89,14 @@ for name, low, high in zip(report.names, report.lower, report.upper, strict=True
 
 # %% [markdown]
 # Read the intervals like this: *every* force inside belongs to some answer that balances, and
-# *none* outside does. The three are tied together, of course: once you choose one, you have
-# chosen all.
+# *none* outside does. The three forces depend on each other: once you choose one, the others
+# follow.
 #
 # ## But a real beam does press on real supports
 #
-# Certainly, and the forces in a workshop are not free. What is missing is not in the beam's
-# balance but in its supports: nothing is perfectly hard. Under load each support gives way a
-# little, like a very stiff spring, and that little decides.
+# Certainly, and there the forces are not free. Balance does not determine them, but the supports
+# do, because nothing is perfectly hard. Under load each support yields a little, like a very
+# stiff spring, and this decides the forces.
 #
 # Let all three springs be equally stiff, with k newtons per metre. The beam sinks and stays
 # level, so all three are squeezed by the same amount, so all three push with the same force.
@@ -110,12 +110,12 @@ for k in (1e3, 1e6, 1e9):  # N/m: a soft cushion, rubber, steel
     print(f"k = {k:.0e} N/m: sinks {-1e6 * move[0]:10.4g} µm, forces {springs.round(3)} N")
 
 # %% [markdown]
-# A million times stiffer, a million times less sinking, **the same forces**. So although the
-# sinking vanishes when the supports become perfectly hard, the forces do not become arbitrary:
-# they are 10/3 N each, all along. These are the *compatible* forces, those that fit together
-# with one tiny movement of the beam. Finding them for rigid bodies is the idea of
-# [Olsen & Kamrin](https://arxiv.org/abs/1805.07437) (2018), and this beam is their first example
-# (their section 8.1). cdopt finds them without any k at all.
+# If the springs are a million times stiffer, the beam sinks a million times less, with **the same
+# forces**. Although the sinking vanishes as the supports become perfectly hard, the forces do not
+# become arbitrary: they remain 10/3 N each. These are the *compatible* forces, those that fit
+# together with one tiny movement of the beam. Finding them for rigid bodies is the idea of [Olsen
+# & Kamrin](https://arxiv.org/abs/1805.07437) (2018), and this beam is their first example (their
+# section 8.1). cdopt computes them without any k.
 
 # %%
 compatible = cdopt.CompatibleCD(beam).solve("newton")
@@ -124,9 +124,9 @@ print("\ncompatible:", dict(zip(report.names, compatible.f.round(4).tolist(), st
 # %% [markdown]
 # ## And what do programs say?
 #
-# A program for rigid contacts is only asked for pushes that balance. Here are two, both correct
-# (each answer is checked, and certified, by cdopt); `02_order_of_gauss_seidel.py` shows how such a
-# choice comes about.
+# A program for rigid contacts only has to return forces that balance. Here are two, both correct
+# (each answer is checked, and certified, by cdopt); `02_order_of_gauss_seidel.py` shows how such
+# a choice comes about.
 
 # %%
 for program in ("clarabel", "lcp"):
@@ -136,9 +136,9 @@ for program in ("clarabel", "lcp"):
 # %% [markdown]
 # ## The same in six lines of CVXPY
 #
-# Nothing above needs cdopt to be true. CVXPY, which it is built on, states the lesson as it is
-# said: three pushes that balance, the least and the most of the middle one, and the compatible
-# answer, which stores the least energy in equal springs.
+# You do not need cdopt for this. In CVXPY, on which cdopt is built, the lesson is a few lines:
+# three forces that balance, the smallest and the largest force of the middle support, and the
+# compatible forces, which store the least energy in equal springs.
 
 # %%
 f = cp.Variable(len(places), nonneg=True)  # N
@@ -152,8 +152,8 @@ for wish in (cp.Minimize(f[1]), cp.Maximize(f[1]), cp.Minimize(cp.sum_squares(f)
 #
 # *A rigid beam on three rigid supports has many answers: balance gives two equations for three
 # forces. The middle support may carry anything from nothing to all 10 N, the ends from nothing to
-# half. Programs that compute rigid contacts give you one of these answers and do not say that
-# there are others. If the supports are springs, equal and however stiff, each carries a third.*
+# half. Programs that compute rigid contacts return one of these answers, and do not mention that
+# there are others. If the supports are equal springs, however stiff, each carries a third.*
 #
 # ## What happens if…
 #

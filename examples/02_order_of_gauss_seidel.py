@@ -1,15 +1,15 @@
 # %% [markdown]
 # # The order of Gauss–Seidel
 #
-# The beam of lesson 1 again: 10 N, three supports, and one free number. What does a program say
-# that computes rigid contacts for a living?
+# The beam of lesson 1 again: 10 N, three supports, and one free number. What does a program for
+# rigid contacts return?
 #
 # The method most of them use, in games, robotics and the mechanics of grains, is *projected
-# Gauss–Seidel*, PGS for short. It can be said in one sentence: **visit the contacts one after
-# another, and at each change its force so that the beam stops sinking there; a force that would
-# have to pull becomes zero; go round until nothing changes.**
+# Gauss–Seidel*, PGS for short. One sentence describes it: **visit the contacts one after another,
+# and at each change its force so that the beam stops sinking there; a force that would have to
+# pull becomes zero; go round until nothing changes.**
 #
-# One sentence, and one gap in it: in which order?
+# The sentence leaves one thing open: in which order?
 
 # %%
 import itertools
@@ -29,10 +29,11 @@ START = None  # the answer that PGS starts from; None: no forces
 # %% [markdown]
 # ## Ten lines of Gauss–Seidel
 #
-# Two things are needed. `p` says how fast each gap would close in the next time step if there
-# were no contact forces (a negative rate closes; here all three close at 10 mm/s, which is
-# gravity times a step of 1 ms). The matrix `N` says how much faster gap i opens for each newton
-# at contact j. With forces `f` the gaps change at the rate `N f + p`, in m/s.
+# The method needs `p` and `N`. `p` is the rate at which each gap would open in the next time step
+# without contact forces (a negative rate closes; here all three close at 10 mm/s, which is
+# gravity times a step of 1 ms). The entry of the matrix `N` in row i and column j is the rate at
+# which gap i opens for each newton at contact j. With forces `f` the gaps change at the rate `N f
+# + p`, in m/s.
 
 # %%
 N, p = beam.N.toarray(), beam.p_vec
@@ -56,19 +57,19 @@ for order in [(1, 0, 2), (0, 1, 2)]:
 
 # %% [markdown]
 # **Middle first.** The middle support sits under the beam's centre, so 10 N there stop it
-# completely. The ends are visited next, find nothing sinking, and do nothing. One sweep, done:
-# the middle carries everything.
+# completely. Then the ends are visited; nothing sinks there any more, so their forces remain
+# zero. After one sweep the middle carries everything.
 #
 # **Left first.** An end is easier to stop than the middle, for the beam turns away from a push at
-# its end: 2.5 N suffice. Then the middle is asked, and so on, round and round, until the beam
+# its end: 2.5 N suffice. Then the middle is visited, and so on, round after round, until the beam
 # rests.
 #
 # ## All six orders
 #
-# Now the same with cdopt's own PGS, which also hands each answer to the *certificate*: an
-# independent check that the forces do not pull, that the gaps do not close, that only touching
-# contacts push, and that the motion follows from the forces. A residual near 1e-10 means that a
-# condition holds to ten digits.
+# Now the same with cdopt's PGS, whose answers have a *certificate*: an independent check that the
+# forces do not pull, that the gaps do not close, that only touching contacts push, and that the
+# motion follows from the forces. A residual near 1e-10 means that a condition holds to ten
+# digits.
 
 # %%
 problem = cdopt.ClassicCD(beam)
@@ -85,9 +86,9 @@ for order, answer in by_order.items():
     print(f"{words:22}{numbers}  {answer.iterations:>9}  {holds} {answer.certificate.worst:.0e}")
 
 # %% [markdown]
-# Six orders, three different answers, and every certificate holds. Nothing went wrong: each line
-# is an exact answer to the question that was asked. The question has many answers, and the order
-# of visits, which has no meaning in mechanics at all, picks one.
+# Six orders give three different answers, and every certificate is ok. Nothing went wrong: each
+# line is an exact solution of the problem. The problem has many solutions, and the order of
+# visits, which has no meaning in mechanics, selects one.
 #
 # What the answers share is what *is* determined: the motion (the beam stays at rest) and what the
 # forces add up to. How far the rest may range does not depend on any solver.
@@ -102,14 +103,14 @@ for name, low, high in zip(report.names, report.lower, report.upper, strict=True
 # %% [markdown]
 # ## Other methods
 #
-# A second method of the trade, APGD (accelerated projected gradient), changes all forces at once.
-# There is no order, and on this beam it finds 10/3 N each. That is the compatible answer of
-# lesson 1, but not for its reason: a gradient method that starts from zero runs to the answer
-# with the smallest sum of squares, as long as no force gets caught at zero on the way, and on
-# *equal* springs that happens to be the answer they give. Change the springs and it will miss
-# (lesson 4); load more than a beam and it gets caught (lesson 5). Lemke's method (`lcp`) goes
-# from corner to corner, so it lands on an extreme. An interior point method (`clarabel`) stops
-# somewhere in between.
+# Another common method, APGD (accelerated projected gradient), changes all forces at once. There
+# is no order, and for this beam it returns 10/3 N each. These are the compatible forces of lesson
+# 1, but for another reason: a gradient method that starts from zero converges to the answer with
+# the smallest sum of squares, unless a force stays at zero on the way. For *equal* springs this
+# is the compatible answer. For other springs it is not (lesson 4), and in larger structures
+# forces do stay at zero (lesson 5). Lemke's method (`lcp`) goes from corner to corner of the
+# admissible forces, and ends in a corner. An interior point method (`clarabel`) stops somewhere
+# in between.
 
 # %%
 others = {name: problem.solve(name) for name in ("apgd", "lcp", "clarabel")}
@@ -128,12 +129,12 @@ for name, answer in {**others, "compatible": compatible}.items():
 # 1. … the beam is longer than its supports reach? Set `LENGTH = 2.0`. It still weighs 10 N and
 #    rests on the same three points, so the balance of lesson 1 is untouched. What do the orders
 #    say now, and why does a beam *at rest* care how hard it is to turn?
-# 2. … PGS only goes half the way at each visit, `PGS(order=order, relaxation=0.5)`? Does the
+# 2. … PGS goes only half the way at each visit, `PGS(order=order, relaxation=0.5)`? Does the
 #    middle still get everything when it comes first?
 # 3. … PGS starts from an answer, `START = cdopt.ClassicCD(beam).solve("lcp")`? Does any order
 #    leave it?
 #
-# Next: `03_table_on_four_legs.py`, the same riddle in your kitchen.
+# Next: `03_table_on_four_legs.py`, the same question in your kitchen.
 
 
 # %%

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A table on four legs
 #
-# A square table weighs 10 N, evenly spread, and stands on four equal legs. **Is each leg's force a
-# quarter of the weight?** Most textbooks nod. You know a café table that does not.
+# A square table weighs 10 N, evenly spread, and stands on four equal legs. **Is each leg's force
+# a quarter of the weight?** Most textbooks agree. A café table that rocks does not.
 #
 # You need lesson 1 for the words *nullity*, *interval* and *compatible*.
 
@@ -36,8 +36,8 @@ for leg, low, high in zip(legs, report.lower, report.upper, strict=True):
 # one answer. The table is held just as well by the two legs of one diagonal alone, 5 N each, and
 # by everything in between: each leg carries **anything from nothing to half the weight**.
 #
-# Balance alone never says "a quarter". What says it is symmetry *of the legs*: four equally stiff
-# ones, squeezed equally.
+# Balance alone does not imply "a quarter". Symmetry *of the legs* does: four equally stiff legs
+# are squeezed equally.
 #
 # ## Put something on it
 #
@@ -85,9 +85,10 @@ for name, one in reports.items():
 # the intervals are still 3 N wide.
 #
 # **A soft leg.** It carries less: 2 N. The leg *opposite* carries 2 N as well, though nothing is
-# wrong with it, and the other two take 3 N each. The count says why: there is one free number, so
-# the forces can only change along the pattern that cancels, both ends of a diagonal together. The
-# intervals have not changed at all. Balance does not know what a leg is made of.
+# wrong with it, and the other two take 3 N each. The count explains this: there is one free
+# number, so the forces can only change along the pattern that cancels, both ends of a diagonal
+# together. The intervals have not changed, because balance does not depend on the material of a
+# leg.
 #
 # **A short leg.** It touches nothing and carries nothing, and now balance is enough: three legs
 # are left, three equations, nullity 0. With the weight in the middle, the two legs of the other
@@ -98,10 +99,10 @@ for name, one in reports.items():
 # made of. On an uneven floor the stool leans a little, and stands. That is why cameras have
 # tripods.
 #
-# A word of honesty about the millimetre. A rigid leg that is short by a *micrometre* carries
-# nothing either. A real table's legs are squeezed by micrometres themselves, so a gap that small
-# would close and the truth would lie in between. Rigid is a limit: it is taken here with all gaps
-# held as they are.
+# A caveat about the millimetre. A rigid leg that is short by a *micrometre* carries nothing
+# either. The legs of a real table are squeezed by micrometres, so that such a small gap would
+# close, and the forces would lie in between. Rigid contact is a limit, taken here with fixed
+# gaps.
 #
 # ## What happens if…
 #
@@ -113,7 +114,7 @@ for name, one in reports.items():
 # 4. … the stool has a soft leg? Put `stool.replace(stiffness=[1.0, 1.0, 0.1])` among the cases.
 #    Guess first.
 #
-# Next: `04_mixed_stiffness.py`, where softness is turned up and down like a knob.
+# Next: `04_mixed_stiffness.py`, where the stiffness varies from soft to hard.
 
 
 # %%

@@ -32,15 +32,15 @@ print("compatible, uniform:", compatible(uniform).round(4), "N")
 
 # %% [markdown]
 # This is the second case of [Olsen & Kamrin](https://arxiv.org/abs/1805.07437) (2018, section
-# 8.1). Note what cdopt was given: *ratios* of stiffness and nothing else. The supports are still
-# perfectly hard. Making all three a thousand times stiffer changes nothing, as in lesson 1; it is
-# the ratio that survives the limit.
+# 8.1). cdopt was given only *ratios* of stiffness. The supports are still perfectly hard. Making
+# all three a thousand times stiffer changes nothing, as in lesson 1: in the limit only ratios
+# matter.
 #
 # ## What the usual solvers make of it
 #
-# Nothing: stiffness does not appear in their problem. They cannot tell the two beams apart, and
-# APGD's 10/3 N each, right for equal springs by good luck, gives the stiff middle 3.33 N where it
-# should carry 6.
+# Stiffness does not appear in their problem, so that both beams are the same for them. APGD's
+# 10/3 N each, right by luck for equal springs, gives the stiff middle 3.33 N, where it should
+# carry 6.
 
 # %%
 for name in ("pgs", "apgd", "clarabel"):
@@ -50,8 +50,8 @@ for name in ("pgs", "apgd", "clarabel"):
 # %% [markdown]
 # ## Turn the knob
 #
-# Let the middle be k times as stiff as the ends. The same sum by hand gives 10 k / (2 + k) for the
-# middle. Turn k from almost nothing to almost everything.
+# Let the middle be k times as stiff as the ends. The same sum on paper gives 10 k / (2 + k) for
+# the middle. Vary k over many orders of magnitude.
 
 # %%
 ratios = np.geomspace(1e-4, 1e4, 33)
@@ -70,12 +70,11 @@ print(f"the middle alone, nullity {only_middle.nullity}: {only_middle.force.roun
 print(f"balance permits the middle {report.lower[1]:.3g} to {report.upper[1]:.3g} N")
 
 # %% [markdown]
-# Both ends of the sweep are beams that anybody can solve. A middle as soft as a cloud might as
-# well not be there: two supports, two equations, 5 N each. A middle that is hard beyond all
-# comparison makes the beam a seesaw: one support, 10 N. In between, **every** force between 0 and
-# 10 N is the compatible one for some k. So for this beam the interval is the set
-# of all forces that some choice of materials brings about, and choosing the materials is choosing
-# the answer.
+# Both ends of the sweep are easy to solve. A very soft middle has no effect: two supports, two
+# equations, 5 N each. With a very hard middle the beam is a seesaw: one support, 10 N. In
+# between, **every** force between 0 and 10 N is the compatible one for some k. So for this beam
+# the interval is the set of all forces that some choice of materials produces, and the choice of
+# materials is the choice of the answer.
 #
 # ## Hooke and Hertz
 #
@@ -114,12 +113,12 @@ print(f"balance permits: {free.lower.round(3)} to {free.upper.round(3)} N")
 # ## What happens if…
 #
 # 1. … the *left* support is the stiff one, `stiffness = [3.0, 1.0, 1.0]`? Balance forces left and
-#    right to be equal. So who profits?
+#    right to be equal. So whose force grows?
 # 2. … everything is a thousand times as stiff, `stiffness = [1e3, 3e3, 1e3]`?
 # 3. … the law is steeper or flatter than Hertz: `HERTZ = 10.0` or `HERTZ = 1.5`? Which way does
 #    the middle go?
-# 4. … the load moves further out, `load_place = 0.4`? Now Hooke and Hertz agree to the last digit.
-#    Which support has given up, and how many forces does that leave?
+# 4. … the load moves further out, `load_place = 0.4`? Now Hooke and Hertz agree to the last
+#    digit. Which support carries no force any more, and how many forces remain?
 #
 # Next: `05_six_solvers_six_answers.py`, with 160 contacts instead of three.
 

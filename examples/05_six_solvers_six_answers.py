@@ -1,10 +1,10 @@
 # %% [markdown]
 # # One problem, six solvers, six answers
 #
-# Three supports are a riddle for a rainy afternoon. Here is the real thing: a pyramid of
-# cannonballs, five by five at the bottom, one at the top. The 25 balls of the base are glued to
-# the floor; the other 30 weigh 1 N each and lie where they touch, without friction. **With what
-# force does each ball press on its neighbours?**
+# Three supports are a small problem. A larger one is a pyramid of cannonballs, five by five at
+# the bottom, one at the top. The 25 balls of the base are glued to the floor; the other 30 weigh
+# 1 N each and lie where they touch, without friction. **With what force does each ball press on
+# its neighbours?**
 #
 # You need lessons 1 and 2. The pile is a small one of those in
 # [Olsen & Kamrin](https://arxiv.org/abs/1805.07437) (2018, section 8.2), who stack 2,870 spheres.
@@ -25,11 +25,12 @@ print(
 # %% [markdown]
 # ## Ask six solvers
 #
-# They come from very different schools. Clarabel is an interior point method. OSQP and SCS split
-# the problem into two easy halves and go back and forth. PGS visits contact after contact, APGD
-# follows the slope, and Lemke's method jumps from corner to corner. All are asked for nine digits,
-# so that no one can blame sloppiness, and `cdopt.compare` certifies every answer by the same
-# independent check. Last comes the compatible answer, for balls of equal stiffness.
+# They use very different methods. Clarabel is an interior point method. OSQP and SCS split the
+# problem into two easy halves and go back and forth. PGS visits contact after contact, APGD
+# follows the slope, and Lemke's method jumps from corner to corner. All are asked for nine
+# digits, so that differences are not due to low accuracy, and `cdopt.compare` certifies every
+# answer by the same independent check. Last comes the compatible answer, for balls of equal
+# stiffness.
 
 # %%
 solvers = [
@@ -44,9 +45,9 @@ result = cdopt.compare(pile, solvers)
 print(f"\n{result}")
 
 # %% [markdown]
-# Every solver reports success. Every certificate holds: no ball sinks into another, no contact
-# pulls, every ball is in balance. And the largest force in the pile is 1.1 N or 2.8 N, depending
-# on whom you ask.
+# Every solver reports success. Every certificate is ok: no ball sinks into another, no contact
+# pulls, every ball is in balance. But the largest force in the pile is 1.1 N or 2.8 N, depending
+# on the solver.
 #
 # ## What they agree on
 #
@@ -61,8 +62,8 @@ print(", ".join(f"{name} {w:.6f} N" for name, w in zip(result.labels, floor, str
 # %% [markdown]
 # ## What they do not agree on
 #
-# Take the contact where the answers are furthest apart. How much of the disagreement was to be
-# expected? That needs no solver's opinion: count, and ask for the interval.
+# Take the contact where the answers are furthest apart. How much disagreement was to be expected?
+# The count and the interval answer this without a solver's forces.
 
 # %%
 report = cdopt.indeterminacy(pile)
@@ -86,27 +87,27 @@ print(f" admissible: {report.lower[worst]:.4f} N to {report.upper[worst]:.4f} N"
 #
 # ## Which force did I get?
 #
-# Each answer lies inside the intervals, so none can be called wrong. But one can say *where* it
-# lies. Three answers are landmarks: the *compatible* one; the one of *minimum norm* (smallest sum
-# of squares among the forces that push, which for equal springs is the compatible one again); and
-# the *analytic centre*, as far from all zeros as can be, to which interior point methods are drawn.
+# Each answer lies inside the intervals, so that none is wrong. But *where* does it lie? Three
+# answers are landmarks: the *compatible* one; the one of *minimum norm* (smallest sum of squares
+# among the forces that push, which for equal springs is the compatible one again); and the
+# *analytic centre*, as far from all zeros as can be, to which interior point methods are drawn.
 
 # %%
 chosen = cdopt.hyperstatic.place_solutions(report, result)
 print(f"\n{chosen}")
 
 # %% [markdown]
-# Read the columns "compatible" and "centre", which are distances (relative, so 0 is a hit and 1 is
-# as far off as the force is large). Clarabel stops within two per cent of the analytic centre.
+# Read the columns "compatible" and "centre", which are distances (relative, so 0 is a hit and 1
+# is as far off as the force is large). Clarabel stops within two per cent of the analytic centre.
 # Lemke has 100 of the 160 forces at exactly zero: a corner. APGD is nearest to the compatible
-# answer: as in lesson 2 it heads for the least sum of squares. But it does so as if contacts could
-# also pull, 40 of them would, and holding these at zero on the way leaves it 8 % off. Every
-# answer bears the signature of its method, and says nothing of the balls.
+# answer: as in lesson 2 it approaches the smallest sum of squares. But it does so as if contacts
+# could also pull; 40 of them would, and because these stay at zero on the way it ends 8 % off.
+# Each answer depends on its method, and tells nothing about the balls.
 #
-# So which one is right? If the balls are elastic and alike, the compatible one, and nobody else's:
-# it is what the pile carries in the limit of infinite stiffness. If you know nothing of the
-# material, the honest answer is the interval. What no certificate can do is choose for you: all
-# six pass, because they all answer the question that was asked.
+# So which one is right? If the balls are elastic and alike, only the compatible one: it is what
+# the pile carries in the limit of infinite stiffness. If you know nothing about the material, the
+# right answer is the interval. A certificate cannot choose for you: all six answers pass, because
+# all six solve the problem.
 #
 # ## What happens if…
 #

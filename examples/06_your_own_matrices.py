@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Your own matrices
 #
-# The problems so far came ready-made. Yours will not. This lesson takes a small structure, writes
-# down its matrices by hand, checks them, solves, certifies, finds the intervals, and saves it all.
-# Whatever code your contacts come from, the steps are these.
+# The problems so far were ready-made. Yours will not be. This lesson takes a small structure,
+# writes its matrices, checks them, solves and certifies the problem, computes the intervals, and
+# saves everything. The steps are the same for contacts from any code.
 #
 # **The structure.** A plank lies across three round logs, which lie on the ground, all in the plane
 # of the paper and without friction. The plank weighs 20 N, each log 5 N.
@@ -65,7 +65,7 @@ print("gaps at rest [m]:", gaps(q).round(6) + 0.0)
 # - Sideways motions open nothing, to first order.
 #
 # The same matrix turned over, `B.T`, adds the contact forces up to forces and turning moments on
-# each body. So B is all that a solver knows of your geometry.
+# each body. So B is all that a solver knows about your geometry.
 
 # %%
 B = np.zeros((6, 9))
@@ -147,7 +147,7 @@ for i, name in enumerate(names):
 #
 # ## 7. What a certificate cannot know
 #
-# Suppose you had written the right lever with the wrong sign, the commonest slip of all.
+# Suppose you had written the lever with the wrong sign, the most common mistake.
 
 # %%
 wrong_B = B.copy()
@@ -157,13 +157,13 @@ print(f"\nwrong lever: certificate {'ok' if slipped.ok else 'NOT OK'}, {slipped.
 print(f"but B is off by {np.abs(wrong_B - measured(q)).max():.2g}")
 
 # %% [markdown]
-# The middle log carries the whole plank, and the certificate holds, for the answer solves the
-# problem that was *posed*. Whether you posed the right one, only step 3 can tell. Do step 3.
+# The middle log carries the whole plank, and the certificate is ok, because the answer solves the
+# problem *as you stated it*. Only step 3 shows whether you stated the right one. Do step 3.
 #
 # ## 8. Keep it
 #
-# A step goes into one file, without loss. The command line reads it as well:
-# `cdopt solve plank.npz` asks every solver you have, `cdopt bounds plank.npz` finds the intervals.
+# A step is saved exactly in one file. The command line reads it too: `cdopt solve plank.npz` uses
+# every installed solver, `cdopt bounds plank.npz` computes the intervals.
 
 # %%
 if __name__ == "__main__":
@@ -178,7 +178,7 @@ if __name__ == "__main__":
 #    gaps first, then at the count.
 # 2. … a box stands on the plank, `box = 10.0`? Which intervals move?
 # 3. … the middle log is three times as stiff, `log_stiffness = [1.0, 3.0, 1.0]`? It is not the 2,
-#    6, 2 of lesson 4, scaled. What do the logs' own weights do?
+#    6, 2 of lesson 4, scaled. What is the effect of the weights of the logs?
 # 4. … the logs lie closer together, `places = np.array([-0.5, 0.0, 0.25])`? Does anything but B
 #    need to change? What does step 3 say?
 #

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # The cannonball pyramid
 #
-# So far everything was at rest. Now something falls: a pyramid of balls, six by six at the
-# bottom and one at the top, its layers first lifted a little off one another, then let go. It
-# drops, closes up and comes to rest. **Do all programs agree on how it moves? And on what it then
-# presses on the floor with?**
+# So far everything was at rest. Now something falls: a pyramid of balls, six by six at the bottom
+# and one at the top, its layers first lifted a little off one another, then let go. It drops,
+# closes up and comes to rest. **Do all programs agree on its motion? And on the forces on the
+# floor?**
 #
 # This is the larger experiment of [Olsen & Kamrin](https://arxiv.org/abs/1805.07437) (2018, section
 # 8.2), who drop 2,870 balls; it also runs with `n = 20`, in half a minute. You need lesson 5.
@@ -45,9 +45,9 @@ for name, run in runs.items():
 # %% [markdown]
 # ## They agree on the motion
 #
-# Watch the fastest ball. For seven steps the layers fall; then the pile closes, and from the tenth
-# step on nothing moves any more but the last digits. (No bounce: these contacts swallow the blow.)
-# Nor does any ball sink into another.
+# Watch the fastest ball. For seven steps the layers fall; then the pile closes, and from the
+# tenth step on nothing moves any more but the last digits. (Nothing bounces: these contacts have
+# no restitution.) Nor does any ball sink into another.
 
 # %%
 compatible = runs["compatible"]
@@ -59,9 +59,9 @@ apart = max(np.abs(run.q - compatible.q).max() for run in runs.values())  # m
 print(f"deepest overlap {deepest:.0e} m; the three runs differ by at most {apart:.0e} m in place")
 
 # %% [markdown]
-# Three solvers, twenty steps, and no ball anywhere else by more than a hundred-millionth of its
-# size. That is a theorem: the velocity at the end of a step is unique. So films of the three runs
-# cannot be told apart.
+# After twenty steps the positions by the three solvers differ by at most a hundred-millionth of a
+# ball. There is a theorem behind it: the velocity at the end of a step is unique. Films of the
+# three runs look the same.
 #
 # ## They do not agree on the forces
 #
@@ -93,19 +93,19 @@ for name, table in floors.items():
 # %% [markdown]
 # Read the columns from left to right.
 #
-# - **Largest force.** PGS finds a fifth more than elastic balls would have, APGD two per cent.
-# - **On the floor.** All find 55 weights: that is balance, and it has no freedom.
+# - **Largest force.** PGS returns a fifth more than elastic balls would have, APGD two per cent.
+# - **On the floor.** All compute 55 weights, as balance requires.
 # - **Floor off by.** But *where* the weight goes is wrong by several per cent. On the paper's pile
 #   of 2,870 balls it is 17 per cent for APGD and 19 for PGS.
-# - **Lopsided by.** The pile looks the same from all four sides. PGS says that the floor does not:
-#   balls that are mirror images carry loads a quarter of a ball apart, for no reason but the order
+# - **Lopsided by.** The pile looks the same from all four sides, but the forces by PGS do not: the
+#   loads of balls that are mirror images differ by a quarter of a weight, only because of the order
 #   in which contacts are numbered. APGD changes all forces at once and keeps the symmetry; so
 #   symmetry is no proof that a force is right.
 #
 # ## Does the fall matter?
 #
-# Elastic balls that come to rest forget how they fell, as long as the contacts that close are the
-# same. Start from a pile that was never lifted, and compare.
+# The forces of elastic balls at rest do not depend on the fall, as long as the same contacts
+# close. Start from a pile that was never lifted, and compare.
 
 # %%
 at_rest = cdopt.simulate(cdopt.scene.pyramid(n, separation=0.0), dt, dt).final
@@ -130,7 +130,7 @@ print(f"\ncompatible forces, dropped or not, differ by {forgotten:.0e} of a ball
 # 3. … steps are twice as long, `dt = 2e-3`? Is the pile sooner at rest? Does it still rest on the
 #    same forces?
 #
-# Next: `08_hooke_against_hertz.py`, where the balls are squeezed by another law.
+# Next: `08_hooke_against_hertz.py`, where the contacts have another law.
 
 
 # %%

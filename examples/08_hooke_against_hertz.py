@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Hooke against Hertz
 #
-# What decides among the many answers is elasticity. But which? Squeeze a spring twice as far and it
-# pushes twice as hard: that is **Hooke**, force ∝ squeeze. Squeeze two *balls* together twice as
-# far and they push 2.8 times as hard, because the spot where they touch grows: that is **Hertz**,
-# force ∝ squeeze to the power 3/2. **What does the law change, and what can it not change?**
+# Elasticity decides among the many answers. But which law of elasticity? Squeeze a spring twice
+# as far and it pushes twice as hard: that is **Hooke**, force ∝ squeeze. Squeeze two *balls*
+# together twice as far and they push 2.8 times as hard, because the spot where they touch grows:
+# that is **Hertz**, force ∝ squeeze to the power 3/2. **What does the law change, and what can it
+# not change?**
 #
 # You need lessons 4 and 7. In cdopt a law is one number: the power p of the energy, 2 for Hooke and
 # 2.5 for Hertz, and force ∝ squeeze to the power p − 1.
@@ -43,9 +44,9 @@ print(
 )
 
 # %% [markdown]
-# A few per cent of a ball's weight: the law matters, but far less than the solvers of lesson 5
-# disagree. What it does has a direction. Under Hertz a contact that is squeezed gets stiffer, so
-# the strong grow stronger still, and the largest force rises. Take p to its ends to see it.
+# The law changes forces by a few per cent of a ball's weight, far less than the differences
+# between the solvers of lesson 5. Under Hertz a contact gets stiffer when it is squeezed, so that
+# large forces grow, and the largest rises. Extreme powers p show this clearly.
 
 # %%
 powers = [1.2, 1.5, 2.0, 2.5, 4.0, 10.0]
@@ -54,9 +55,9 @@ for power, top in zip(powers, swept, strict=True):
     print(f"p = {power:4.1f}: largest force {top:.4f}")
 
 # %% [markdown]
-# Near p = 1 a contact pushes almost equally hard however little it is squeezed: no one stands out,
-# and the largest force becomes as small as balance allows. For large p a contact hardly pushes at
-# first and then like a wall.
+# Near p = 1 a contact pushes almost equally hard however little it is squeezed: the forces become
+# nearly equal, and the largest is as small as balance allows. For large p a contact hardly pushes
+# at first and then like a wall.
 #
 # ## What the law cannot change
 #
@@ -76,9 +77,9 @@ print(f"the feet of a stool by {np.abs(feet[1] - feet[0]).max():.0e} N")
 # %% [markdown]
 # ## Only ratios matter
 #
-# A force law has a stiffness, in newtons per metre (to some power). It is gone from the answer.
-# Make all balls ten thousand times softer, or a hundred times larger and heavier: in weights of a
-# ball nothing changes, under either law.
+# A force law has a stiffness, in newtons per metre (to some power). The answer does not depend on
+# it. Make all balls ten thousand times softer, or a hundred times larger and heavier: in weights
+# of a ball nothing changes, under either law.
 
 # %%
 changes = {"of rubber": {"young": 5e6}, "large and heavy": {"diameter": 0.25, "density": 7800.0}}
@@ -96,10 +97,10 @@ print(f"\nlargest change of any force: {unmoved:.0e} of a ball's weight")
 # and leaves the forces alone. A law with a length in it, such as a spring that stiffens after a
 # micrometre, would not do that.
 #
-# What does *not* cancel is a ratio. Let every second ball be five times as stiff. Contacts are then
-# soft–soft, soft–hard or hard–hard, as 1 : 5/3 : 5. And here p comes in once more: at equal force,
-# a contact k times as stiff is squeezed less by a factor of k under Hooke, but only k to the power
-# 2/3 under Hertz. The same material is a milder contrast.
+# What does *not* cancel is a ratio. Let every second ball be five times as stiff. Contacts are
+# then soft–soft, soft–hard or hard–hard, as 1 : 5/3 : 5. Here p matters once more: at equal
+# force, a contact k times as stiff is squeezed less by a factor of k under Hooke, but only k to
+# the power 2/3 under Hertz. So the same material has a smaller effect.
 
 # %%
 pairs = np.array([1.0, 5 / 3, 5.0])  # stiffness of the pairs

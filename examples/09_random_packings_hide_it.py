@@ -3,7 +3,7 @@
 #
 # If contact forces are so undetermined, why do people who compute heaps of sand not complain?
 # **Because in a heap of random grains the forces are determined**, every one of them. This lesson
-# shows why, and how thin the ice is.
+# shows why, and how little it takes to change this.
 #
 # You need lessons 3 and 7. All is in the plane: discs in a box, without friction.
 
@@ -50,21 +50,21 @@ crystal = at_rest(crystal_scene, 1e-3, 5e-3)
 reports = {"random heap": count("random heap", heap), "crystal": count("crystal", crystal)}
 
 # %% [markdown]
-# The heap has 80 contacts and 40 discs with two ways to move each: 80 equations. **Not one contact
-# too many.** Every force follows from balance, every solver must find it, and no stiffness is
-# asked. Engineers call this *isostatic*. In the crystal 33 numbers are free and not one force is
-# unique.
+# The heap has 80 contacts and 40 discs with two ways to move each: 80 equations. **Not one
+# contact too many.** Every force follows from balance, every solver returns it, and stiffness
+# does not matter. Engineers call this *isostatic*. In the crystal 33 numbers are free and not one
+# force is unique.
 #
 # ## Why exactly as many as needed?
 #
 # *At least* as many, because a heap at rest holds each disc against each way to move; with fewer
 # contacts something would still roll. *At most* as many, because a contact is a coincidence: two
 # rigid discs touch when their gap is *exactly* zero. Forty discs have 80 numbers for where they
-# are, and with these one can make 80 gaps zero. An 81st gap would have to be zero by luck, and
-# random radii have no such luck. So the count of contacts settles between "at least" and "at most",
-# which are the same number.
+# are, and with these one can make 80 gaps zero. An 81st gap would be zero only by coincidence,
+# which does not happen with random radii. So the count of contacts settles between "at least" and
+# "at most", which are the same number.
 #
-# In a crystal the luck is built in: once the first gaps close, the others close by themselves,
+# In a crystal this coincidence is built in: once the first gaps close, the others close too,
 # because all discs are equal.
 #
 # ## How equal is equal?
@@ -94,9 +94,10 @@ for share, step in nearly.items():
     reports[f"equal to {share:g}"] = count(f"equal to {share:g}", step)
 
 # %% [markdown]
-# Radii that differ in the *fifth digit*, and all 33 free numbers are gone. No eye can tell this
-# crystal from the perfect one. It still has 123 places where discs nearly touch, but in 33 of them
-# there is now a gap, perhaps of a few nanometres, and rigid discs do not push across a gap.
+# If radii differ in the *fifth digit*, all 33 free numbers are gone. You could not see the
+# difference to the perfect crystal. It still has 123 places where discs nearly touch, but in 33
+# of them there is now a gap, perhaps of a few nanometres, and rigid discs do not push across a
+# gap.
 #
 # Does this settle the question? Look at the answer it gives: 33 contacts without any force, chosen
 # by digits that nobody measured. Draw other digits, and others are chosen.
@@ -116,9 +117,9 @@ differ = np.ptp(forces, axis=0).max() / unit
 print(f"\nthree crystals, equal to five digits: forces differ by up to {differ:.1f} weights")
 
 # %% [markdown]
-# Each of the three is *determined*, every solver agrees, and they differ by fifteen times a disc's
-# weight. Indeterminacy did not go away. It moved, from the solver into the fifth digit of the
-# radii.
+# Each of the three is *determined*, every solver agrees, and they differ by fifteen times a
+# disc's weight. The forces are as uncertain as before: now they depend on the fifth digit of the
+# radii instead of the solver.
 #
 # ## What brings it back
 #

@@ -55,16 +55,15 @@ print(f"largest compatible force: {bridge.forces.max() / weight:.3f} weights of 
 # %% [markdown]
 # ## The other side: springs
 #
-# `rigid_limit.bridge` has by now done the walk. Its argument is a scene at rest; at every
-# stiffness κ it multiplies all stiffness by κ, lets gravity press the discs into one another, and
-# waits. There are three ways to wait:
+# `rigid_limit.bridge` computes this limit. Its argument is a scene at rest. It multiplies all
+# stiffness by κ, and computes the state in which gravity has pressed the discs together, in three
+# ways:
 #
 # - **quasi-static**: no time at all; look for the least energy;
 # - **variational**: De Klerk and others' integrator, with damping, until nothing moves;
 # - **velocity-Verlet**: the integrator that nearly all codes for granular matter use.
 #
-# The first knows no time, the others look for no least energy. At rest all should agree, whatever
-# way they came.
+# The first has no time, the others do not minimise an energy. At rest all should agree.
 
 # %%
 still, *moving = bridge.lines
@@ -87,9 +86,9 @@ for line in bridge.lines:
 print(f"\n{bridge}")
 
 # %% [markdown]
-# Ten times as stiff, ten times as near: **the slope is −1**. Nothing in the computation of the
-# compatible forces knows of κ, of time steps or of damping, and nothing in the integrators knows of
-# compatibility. They meet.
+# Ten times as stiff, ten times as near: **the slope is −1**. The computation of the compatible
+# forces contains neither κ nor time steps nor damping, and the integrators do not use
+# compatibility. Yet they agree.
 #
 # Why 1/κ? Springs of stiffness κ yield by something like f/κ, which moves the discs by as much and
 # turns the directions of the contacts a little. Forces that balance in slightly other directions
@@ -105,10 +104,10 @@ print("\n" + ", ".join(f"{law}: slope {s:+.3f}" for law, s in slope.items()))
 # %% [markdown]
 # ## What does not lead across
 #
-# Two popular cures for open forces are to take the *least* force that balances, and to add a small
-# ridge ε/2 ‖f‖² to the problem and let ε fade. Both give one answer, every time. The ridge is even
-# a spring law: that of equal springs, whatever the discs are made of. So it leads to what equal
-# springs carry, which is the least force, and stays a quarter away for ever.
+# Two popular ways to select forces are to take those of least norm, and to add a small term ε/2
+# ‖f‖² to the problem with decreasing ε. Both give a unique answer. The term is the energy of
+# equal springs, whatever the discs are made of. So it leads to the forces of equal springs, which
+# are those of least norm, and these remain wrong by a quarter.
 
 # %%
 ridge = bridge.uniform
@@ -134,8 +133,8 @@ print(f"one step: from {one.error[0]:.0e} to {one.error[-1]:.0e}, slope {one.slo
 # than the last digit of its place. `rigid_limit.bridge` measures what round-off and unfinished
 # motion make of the forces, and does not fit points where that is more than a twentieth of the
 # distance. *Stiffer is not more exact*: beyond some κ elastic contacts get worse, and the rigid
-# limit is the better number. In between lies all that rigid contact dynamics saves: thousands of
-# steps of springs against one.
+# limit is the better number. The difference in cost is large: thousands of steps with springs
+# against one rigid step.
 #
 # ## What happens if…
 #

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # What one can say for certain
 #
-# Balance leaves forces open, and each solver picks one answer (lesson 5). Who signs a report needs
-# something else: a statement that holds *whatever* the answer is. **How far may a force go, and how
-# does one prove that it goes no farther?**
+# Balance leaves forces open, and each solver picks one answer (lesson 5). An engineer who signs a
+# report needs a statement that is true *whatever* the answer is. **How large may a force be, and
+# how does one prove that it is not larger?**
 #
 # You need lessons 1 and 5.
 
@@ -19,15 +19,15 @@ courses, bricks = 3, 2  # of the wall below: rows, and bricks in a row
 # %% [markdown]
 # ## A proof is a motion
 #
-# The beam of lesson 1 weighs 10 N and lies on three supports. The left one carries 0 to 5 N.
-# That 5 N are possible is shown by an answer: 5, 0, 5. That *more* is impossible is shown by a
-# motion. Turn the beam about its right end until the left end has risen by 1. Its middle has risen
-# by a half. In any motion, what the weight takes the supports must give:
+# The beam of lesson 1 weighs 10 N and lies on three supports. The left one carries 0 to 5 N. That
+# 5 N are possible is shown by an answer: 5, 0, 5. That *more* is impossible is shown by a motion.
+# Turn the beam about its right end until the left end has risen by 1. Its middle has risen by a
+# half. In any motion the work of the supports equals the work against the weight:
 #
 # 10 · ½ = left · 1 + middle · ½ + right · 0.
 #
-# Supports push, so the middle's share is not negative, and the left one gives 5 at most. One line,
-# no solver, and nobody can argue with it.
+# Supports push, so the middle's share is not negative, and the left one gives 5 at most. The
+# proof is one line, and needs no solver.
 
 # %%
 beam = bank.generators.beam()
@@ -108,7 +108,7 @@ stuck = cdopt.indeterminacy(wedged)
 print(f"\nbetween two walls: up to {stuck.upper} N; what cancels: {stuck.rays[0]}")
 
 # %% [markdown]
-# So if a solver tells you how hard the walls press, it tells you about the solver.
+# So if a solver returns a force of the walls, it tells you about the solver, not about the walls.
 #
 # ## What happens if…
 #

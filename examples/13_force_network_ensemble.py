@@ -1,11 +1,12 @@
 # %% [markdown]
 # # All answers at once
 #
-# Balance leaves contact forces open, and solvers each pick one answer (lesson 5). Here is another
-# idea: pick none. Take *every* set of forces that pushes and balances, each as likely as any other,
-# and ask what is typical. **What would you expect of a contact if you knew nothing but balance?**
-# Snoeijer, Vlugt, van Hecke and van Saarloos asked this in
-# [2004](https://doi.org/10.1103/PhysRevLett.92.054302) and called it the *force network ensemble*.
+# Balance does not determine contact forces, and each solver returns one answer (lesson 5).
+# Another idea is to consider *all* sets of forces that push and balance, each as likely as any
+# other, and to ask what is typical. **What would you expect of a contact if you knew nothing but
+# balance?** Snoeijer, Vlugt, van Hecke and van Saarloos asked this in
+# [2004](https://doi.org/10.1103/PhysRevLett.92.054302) and called it the *force network
+# ensemble*.
 #
 # You need lessons 1 and 5.
 
@@ -30,8 +31,8 @@ print(f"beam: {beam.verdict}")
 print(f"mean forces {beam.mean.round(2)} N, give or take {beam.error.max():.2f} N")
 
 # %% [markdown]
-# So the ensemble has an opinion, 2.5, 5, 2.5, and it is not what springs carry, a third each. It is
-# no opinion about supports. It is the middle of what is possible, and says no more.
+# So the mean of the ensemble is 2.5, 5, 2.5 N, and not the forces of springs, a third each. It
+# contains no information about the supports: it is the middle of all possible forces.
 #
 # ## How one draws from all answers
 #
@@ -40,9 +41,9 @@ print(f"mean forces {beam.mean.round(2)} N, give or take {beam.error.max():.2f} 
 # until some force would have to pull: that is a line with two ends. Jump to a random point of it.
 # Repeat. It is called *hit-and-run*, and after many jumps you are anywhere, with equal chance.
 #
-# How many is many? Nobody can know from one walk. So four walk, each from another corner of what
-# is possible, and compare notes: if the walks still differ from one another more than each differs
-# from itself (a number called R̂, above 1.01), they have not walked long enough. Here is a pile of
+# How many jumps are enough? One walk cannot tell. So there are four, each from another corner of
+# the possible forces: if the walks still differ from one another more than each differs from
+# itself (a number called R̂, above 1.01), they have not walked long enough. Here is a pile of
 # balls, and a walk that is too short.
 
 # %%
@@ -56,10 +57,10 @@ print(f"long walks: {samples.verdict}")
 # %% [markdown]
 # ## Large forces are rare
 #
-# Put the forces of all contacts into one histogram, in units of their mean. Forces three times the
-# mean are rare, those five times the mean much rarer: the density falls about as fast as an
-# exponential (the right panel of the picture). Histograms measured in heaps of real grains fall in
-# a similar way, and that counting possibilities gives such a histogram made the ensemble known.
+# Put the forces of all contacts into one histogram, in units of their mean. Forces three times
+# the mean are rare, those five times the mean much rarer: the density falls about as fast as an
+# exponential (the right panel of the picture). Histograms measured in heaps of real grains fall
+# in a similar way, and the ensemble became known because it reproduces such a histogram.
 
 # %%
 for times in (1, 2, 3, 4):
@@ -90,9 +91,9 @@ for name, place in places.items():
 # reasons that have to do with the methods.
 #
 # **The compatible answer**, what equal elastic balls carry, lies farther out than most, and *no*
-# sample stores less elastic energy: it has the least of all. So if your balls are elastic, the
-# ensemble's mean is a poor guess, and if you know nothing of them, the compatible answer is a bold
-# one.
+# sample stores less elastic energy: it has the least of all. So the mean of the ensemble is a
+# poor guess for elastic balls, and the compatible answer a poor guess for balls of unknown
+# material.
 #
 # That is the warning that comes with the ensemble. "Each as likely as any other" is an assumption.
 # It is not physics of contacts, and it is uniform in *forces*; in other coordinates it would be

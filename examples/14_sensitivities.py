@@ -29,9 +29,8 @@ def load_at(x, y):
 # ## One leg, four forces
 #
 # Put the weight off the middle, at (0.2, 0.1) m. The compatible forces are 1, 3, 4 and 2 N.
-# `cdopt.sensitivity` differentiates them by the stiffness of each leg. The number in row i and
-# column j is what force i gains when leg j gets stiffer, for each unit of its logarithm: make
-# the leg 1 % stiffer, and the force gains a hundredth of the number.
+# `cdopt.sensitivity` differentiates them with respect to the logarithm of each leg's stiffness.
+# If leg j gets 1 % stiffer, force i grows by a hundredth of the number in row i and column j.
 
 # %%
 truss = cdopt.NoTensionTruss(B, load_at(0.2, 0.1))
@@ -41,8 +40,9 @@ print(slopes.log_stiffness.round(3) + 0.0)
 
 # %% [markdown]
 # Read a column: a stiffer leg takes more load, the leg opposite gains just as much, and the other
-# two lose it. There is one free number, so nothing else can happen. Read a row: it adds up to zero.
-# If *all* legs get stiffer by the same share, no force changes, as forces see only ratios.
+# two lose it. There is one free number, so nothing else can happen. Read a row: it adds up to
+# zero. If *all* legs get stiffer by the same share, no force changes, because forces depend only
+# on ratios.
 #
 # The column of the leg that carries most has the largest numbers. An empty leg's stiffness would
 # change nothing.
@@ -68,8 +68,8 @@ missed = np.abs(again - predicted).max()
 # ## Where there is no derivative
 #
 # Move the weight outwards along the diagonal until the front left leg carries nothing and is just
-# not lifted. Push on, and it stays at nothing. Pull back, and it takes up load. Two sides, two
-# answers: the matrix is refused, and a derivative *along a direction* is there.
+# not lifted. Push on, and it stays at nothing. Pull back, and it takes up load. The derivative
+# differs between the two sides: there is no matrix, but a derivative *along a direction*.
 
 # %%
 edge = cdopt.sensitivity(cdopt.NoTensionTruss(B, load_at(0.25, 0.25)))
@@ -102,14 +102,15 @@ for count in (1, 2, 3, 4):
         print(f"{leg:>12} over {legs[0]}: {known}")
 
 # %% [markdown]
-# One load determines *one* combination, because there is one self-stress state: what forces tell of
-# stiffness, they tell through the free numbers. Four legs have three ratios, so three loads are
-# needed, at different places. (They are chosen so that no leg lifts. One that does carries nothing,
-# whatever its stiffness, and the other three are a stool: such a load tells nothing.) The common
-# factor is never told: scales do not know whether the legs are of rubber or of steel.
+# One load determines *one* combination, because there is one self-stress state: what forces tell
+# of stiffness, they tell through the free numbers. Four legs have three ratios, so three loads
+# are needed, at different places. (They are chosen so that no leg lifts. One that does carries
+# nothing, whatever its stiffness, and the other three are a stool: such a load tells nothing.)
+# The common factor cannot be determined: the forces are the same for legs of rubber and of steel.
 #
-# The fourth load makes the answer better, and the soft leg is found: `cdopt.recover_stiffness` says
-# itself to how many per cent. On a stool with three legs no number of loads would tell anything.
+# The fourth load makes the answer better, and the soft leg is found: `cdopt.recover_stiffness`
+# says itself to how many per cent. On a stool with three legs no number of loads would determine
+# the stiffness.
 #
 # ## What happens if…
 #
