@@ -35,7 +35,8 @@ def test_a_heavy_body_in_a_long_column_of_light_ones_known_by_n_alone() -> None:
     mass = np.full(n, 2.0**-10)
     mass[n // 2] = 64.0
     B = np.eye(n) - np.eye(n, k=-1)
-    f = np.cumsum(10.0 * mass[::-1])[::-1]
+    B[0, 0] = -1.0  # a ledge stops the lowest, which runs into it
+    f = np.append(2.0**18, np.cumsum(10.0 * mass[:0:-1])[::-1])
     N, root = dt * (B / mass) @ B.T, np.linalg.inv(B.T)
     data = cdopt.ClassicCD(cdopt.ContactStep.from_delassus(N, -N @ f, dt)).data
     assert cdopt.certify(data, None, f).ok
