@@ -372,15 +372,16 @@ SECTIONS: dict[str, Callable[[list[Row], Path], list[str]]] = {
 
 
 def _failures(groups: dict[str, list[Row]]) -> list[str]:
-    """Every run without an answer or with one that does not count, and what was refused."""
-    lines = []
+    """By problem, the runs without an answer or with one that does not count; what was refused."""
+    failed: dict[str, list[str]] = {}
     for name, rows in groups.items():
         for r in rows:
             why = r.get("failed")
             if why is None and "refused" not in r and not _counted(r):
-                why = f"residual {r['worst']:.1e}; status: {r.get('status', '')}"
+                why = f"residual {r['worst']:.1e}"
             if why is not None:
-                lines.append(f"- {name}: {_name(r)}: {why}")
+                failed.setdefault(f"{name}, {r.get('problem', '')}", []).append(f"{_name(r)} {why}")
+    lines = [f"- {problem}: {'; '.join(runs)}" for problem, runs in failed.items()]
     refused = sorted({r["solver"] for rows in groups.values() for r in rows if "refused" in r})
     if refused:
         lines.append(f"- {', '.join(refused)} take quadratic programs only: no Hertz contacts.")
@@ -392,8 +393,9 @@ def _stolen(groups: dict[str, list[Row]]) -> float:
 
 
 def _name(row: Row) -> str:
-    told = [_solver(row) if k == "solver" else str(row[k]) for k in _KEY if k in row]
-    return ", ".join(told)
+    """What tells a row from the others of its problem."""
+    told = [_solver(row) if k == "solver" else str(row[k]) for k in _KEY[1:] if k in row]
+    return " ".join(told)
 
 
 def _heading(group: str) -> str:
