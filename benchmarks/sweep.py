@@ -35,7 +35,7 @@ def sweep(problem: str, quick: bool = False) -> list[Row]:
     arrays = {id(array): array.nbytes for array in (*rows, *spread, p, scaled.diagonal, inverse)}
     f, y = np.zeros(step.nc), np.zeros(scaled.rows.shape[1])
     moved = sum(arrays.values()) + 2 * (f.nbytes + y.nbytes)
-    visits = Visits(*rows, *spread, p, scaled.diagonal, inverse, 1.0)
+    visits = Visits(*rows, *spread, p, scaled.diagonal, inverse, np.zeros(step.nc), 1.0)
     edges, seconds = np.zeros(1, dtype=np.uint32), []
     for _ in range(REPEATS + 1):
         f[:], y[:] = 0.0, 0.0
