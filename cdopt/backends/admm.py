@@ -102,7 +102,7 @@ class Splitting:
     def run(
         self, f: FloatArray, accuracy: float, most: int, deadline: Deadline
     ) -> tuple[FloatArray, int, list[float]]:
-        """The best forces (nc, d), iterations, and the natural map at each look."""
+        """The best forces (nc, d), iterations, and the natural map at each check."""
         problem, a = self.problem, self.relaxation
         w, free, effect = problem.weight[:, None], problem.table(problem.p), problem.effect
         rates = problem.rates_of(effect(f))

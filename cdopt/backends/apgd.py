@@ -71,16 +71,19 @@ _LINE = 8  # doubles in a cache line: the sums of two chunks never share one
 _NONE, _NO_COEFFICIENTS = np.zeros(0), np.zeros((0, 1))
 _NO_RULES = np.zeros((0, 1), dtype=np.int8)
 
-_CHECKS = 20  # with friction: steps between two looks at the natural map and the clock
-_FRESH = 5  # looks between two fresh products
-_SETTLED = 0.5  # of the natural map of the law: what the convex problem may leave
-# Under Coulomb's law, one after the other: looks without half the natural map at which the
-# phase ends, the share of its change that the shift follows, and the bound of the momentum.
+_CHECKS = 20  # with friction: steps between two checks of the natural map and the clock
+_FRESH = 5  # checks between two fresh products
+_SETTLED = 0.5  # residual of the convex problem over that of the law, at which the shift is renewed
+# Phases for Coulomb's law, in order, as (patience, relaxation, largest momentum): a phase ends
+# after ``patience`` checks in which the natural map has not halved; the shift moves by the
+# ``relaxation`` of its change. After the last one the shift is fixed: the problem is convex.
 _PHASES = (10, 1.0, 1.0), (100, 0.2, 0.95), (100, 0.2, 0.85)
-_CONVEX = 0, 0.0, 1.0  # and after the last one
-_FURTHER = 1e-10  # accuracy of steps beyond the first ones,
-_TRIES = 5  # certificates above it after which these end
-_PAUSE = 10  # looks between two certificates at most, and as many as they are above the accuracy
+_CONVEX = 0, 0.0, 1.0
+_FURTHER = 1e-10  # accuracy of further steps,
+_TRIES = 5  # which end when more certificates than this miss it
+# checks to skip before the next certificate: worst residual over accuracy, or the tries so far,
+# whichever is larger, at most this many
+_PAUSE = 10
 
 
 @listed
@@ -153,7 +156,7 @@ class APGD(NativeBackend):
 def _on_cones(
     problem: NetworkProblem, f: FloatArray, settings: APGD, deadline: Deadline
 ) -> tuple[FloatArray, int, list[float]]:
-    """The best forces (nc, d), steps, and the natural map at each look.
+    """The best forces (nc, d), steps, and the natural map at each check.
 
     It ends when both the natural map and the certificate are at most the requested accuracy.
     """
@@ -232,7 +235,7 @@ def _on_cones(
 
 
 def _promising(least: list[float], accuracy: float, looks: int) -> bool:
-    """Whether at the rate of the later looks natural maps reach ``accuracy`` within ``looks``."""
+    """Whether the rate of the later checks reaches ``accuracy`` within ``looks`` checks."""
     done = len(least) - 1
     if least[-1] <= accuracy:
         return True
@@ -430,7 +433,7 @@ def _proximal(z: float, a: float, s: float) -> float:
 
 
 class Work(NamedTuple):
-    """The state of the iteration, and room for it."""
+    """The state of the iteration, and its workspace."""
 
     state: FloatArray  # (4, n) the iterate f, the extrapolated point z, H f + h and H z + h
     trial: FloatArray  # (3, n) the trial point x, d = x − z, and H d

@@ -30,8 +30,8 @@ from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.problem.solution import WarmStart
 
 _GRADIENTS, _GRADIENTS_GROW = 400, 40.0  # iterations of the first turn, or this times ∛contacts
-_DENSE = 50  # entries in a row beyond which there are fewer of these
-_FURTHER = 5  # times as many where they promise to end it
+_DENSE = 50  # entries per row above which the first turn gets fewer iterations
+_FURTHER = 5  # times as many more, if the convergence rate suggests that they suffice
 _ROUND_OFF = 1e-13  # where the first turn ends: a few iterations after what counts as solved
 _STEPS, _NEWTON_STEPS = 60, 40  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 80  # steps of the interior point, Newton steps that end it

@@ -365,8 +365,8 @@ def gauss_seidel(
 ) -> int:
     """Projected Gauss–Seidel sweeps in place, one for each entry of ``trace`` at most.
 
-    ``errors`` is room for those of the chunks of a colour, which are visited in threads; with None
-    the loop is compiled without threads. ``edges`` are where each colour begins, and where the last
+    ``errors`` is workspace for those of the chunks of a colour, visited in threads; with None the
+    loop is compiled without threads. ``edges`` are where each colour begins, and where the last
     one ends; the contacts after it are visited one by one. ``trace`` receives the largest error
     that a sweep met; they end when it is within ``tolerance``. Returns the number of sweeps.
     """

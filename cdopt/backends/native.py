@@ -181,7 +181,7 @@ class NativeBackend(ABC):
                     status = f"numerical breakdown: {type(error).__name__}: {error}"
                     outcome, raw = _failed(data, status, "failed"), error
                 except MemoryError as error:
-                    status = f"out of memory: {error or 'no size told'}"
+                    status = f"out of memory: {error or 'size not reported'}"
                     outcome, raw = _failed(data, status, "failed"), error
         late = not outcome.met and raw is None and deadline.passed
         if getattr(self, "history", False) and raw is None:

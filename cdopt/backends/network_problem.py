@@ -297,8 +297,8 @@ class NetworkProblem(Compliant):
     def steep(self) -> bool:
         """Whether Coulomb's law is solved without the shift, by ``Cones.frictional_cut``.
 
-        Beyond a large μ the shift μ‖g_T‖ hides a gap that closes: the distance to K* of what no
-        force holds is smaller by √(1 + μ²), and so are steps on the forces.
+        For large μ the shift μ‖g_T‖ masks penetration: the distance of an unopposed closing rate
+        from K*, and with it the step of the forces, is √(1 + μ²) times smaller.
         """
         plain = self.K.kinds.keys() <= {FrictionCones.name, Lines.name}
         return self.coulomb and plain and float(self.K.mu.max(initial=0.0)) > STEEP

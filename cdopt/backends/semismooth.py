@@ -168,8 +168,8 @@ def line_search(
 ) -> float:
     """t > 0 where a nondecreasing ``slope`` has vanished, or nearly; 0 if there is none.
 
-    It ends at a ``share`` of the first slope, and at a step of 1, 4, 16 … at that of ``whole``:
-    the secant between two ends, one that stays put counted half (Illinois).
+    It ends at a ``share`` of the first slope, and at a step of 1, 4, 16 … at that of ``whole``: by
+    the Illinois method, secants in a bracket that halve the slope of an end that did not move.
     """
     initial = slope(0.0)
     if not initial < 0.0:

@@ -36,10 +36,9 @@ def threads_for(contacts: int, dofs: int | None = None) -> Iterator[int]:
     """BLAS on one thread; the compiled loops on idle cores, or on one; how many threads that are.
 
     On busy cores the threads of a small problem wait for each other and do no work. Previous values
-    are restored at the end, of BLAS when the last of several overlapping solves ends. Where
-    contacts and ``dofs`` are a few tens nothing is set, which takes longer than such a problem's
-    arithmetic: BLAS itself keeps to one thread there, and no compiled loop of such a problem has
-    several.
+    are restored at the end, of BLAS when the last of several overlapping solves ends. With a few
+    tens of contacts and ``dofs`` thread counts are left alone: setting them would take longer than
+    the solve; BLAS itself uses one thread there, and so does every compiled loop.
     """
     if dofs is not None and contacts <= _SHORT and max(contacts, dofs) * dofs <= _LIMITLESS:
         yield 1

@@ -209,7 +209,7 @@ class Formulation(Extensible, ABC):
         return self.joints.step
 
     def _of_rigid(self, step: Step, form: str, posed: Callable[[Step], ContactProblem]) -> None:
-        """Take a rigid ``step`` without its joints, with the problem ``posed`` for it."""
+        """Store a rigid ``step`` with joints eliminated; ``posed(step)`` builds its problem."""
         if form == "velocity" and not step.nv:
             why = "the step is known only by N and p, without velocities"
             raise Unsupported("velocity form", why, ("form='force'",))
@@ -495,7 +495,7 @@ class Formulation(Extensible, ABC):
 
     def _out_of_memory(self, backend: str, error: MemoryError) -> SolveFailed:
         status = f"out of memory with {self.data.nc:,} contacts"
-        message = f"{self.name} by {backend}: {status}; {error or 'no size is told'}"
+        message = f"{self.name} by {backend}: {status}; {error or 'size not reported'}"
         return SolveFailed(message, backend=backend, status=status, problem=self.data, raw=error)
 
     def _fail(self, backend: Backend, result: RunResult) -> None:

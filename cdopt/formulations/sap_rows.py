@@ -100,12 +100,13 @@ def _checked(plant: Any, context: Any) -> Any:
     if plant.get_discrete_contact_approximation() != engine.DiscreteContactApproximation.kSap:
         raise Unsupported("the plant's contact approximation", 'it is not "sap"')
     if plant.get_contact_model() != engine.ContactModel.kPoint:
-        raise Unsupported("the plant's contact model", "only point contact is read")
+        raise Unsupported("the plant's contact model", "only point contact can be imported")
     if plant.num_constraints():
-        raise Unsupported("constraints of the plant", "only its contacts are read")
+        raise Unsupported("constraints of the plant", "only its contacts can be imported")
     for index in plant.GetJointIndices():
         if plant.get_joint(index).is_locked(context):
-            raise Unsupported(f"locked joint {plant.get_joint(index).name()}", "it is not read")
+            name = plant.get_joint(index).name()
+            raise Unsupported(f"locked joint {name}", "locked joints cannot be imported")
     for index in plant.GetJointActuatorIndices():
         if plant.get_joint_actuator(index).has_controller():
             name = plant.get_joint_actuator(index).name()

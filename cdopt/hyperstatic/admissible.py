@@ -6,8 +6,8 @@ Given the motion v⁺, the forces that have it are a convex set,
 
 A contact without friction is a half-line. In coordinates, f = G z with z in half-lines and Lorentz
 cones: one coordinate for a half-line and for a ray. A cone in the plane has two, its edges; in
-space it is a Lorentz cone of three. Where there is none of these the set is a polyhedron. What else
-this room does needs no more than G, the balance of z, and the sizes of the cones.
+space it is a Lorentz cone of three. Where there is none of these the set is a polyhedron. The rest
+of this package uses only G, the balance of z, and the sizes of the cones.
 
 Only this module reads the data of a step.
 """

@@ -30,14 +30,14 @@ from cdopt.problem.scaling import column_scale
 
 CERTIFIED = 1e-6  # of the largest force: bounds further from attained forces are failures
 _ACCURACY = 1e-11  # of the cone programs
-_POSITIVE = 1e-4  # of the largest force: what facial reduction counts as inside a cone,
-_CAP = 0.03  # and how far inside it looks
-_DOUBT = 10.0  # times the root of what a point misses: slack that may be an error
+_POSITIVE = 1e-4  # of the largest force: facial reduction treats smaller slacks as 0,
+_CAP = 0.03  # and rewards no larger ones
+_DOUBT = 10.0  # slack over the root of a point's error, up to which it may be an error
 RANK = 1e-9  # share of the largest singular value below which others are zero
 _IDLE = 1e-8  # of the largest force: less in some answer proves a lower bound of zero
 _ROUNDS = 8  # of facial reduction
-_MANY = 100  # columns, from which all bounds are one set of programs instead of Clarabel's,
-_SHARP = 3e-7  # which bounds further from attained forces are left to
+_MANY = 100  # coordinates from which ``ConePrograms`` solves all bounds; below, Clarabel each one
+_SHARP = 3e-7  # bounds further from attained forces are solved again by Clarabel
 _EXACT = 1e-9  # of the largest force: a known bound this near to an answer needs no program
 
 
@@ -218,8 +218,8 @@ class ConeSet:
     def _inside(self, b: FloatArray) -> tuple[FloatArray, BoolArray, BoolArray]:
         """The same of A x = b.
 
-        It maximises Σ min(slack, cap) + Σ min(x_n, cap); cones at zero are maximised again without
-        the others, until none of them moves; the mean is inside wherever any point is.
+        It maximises Σ min(slack, cap) + Σ min(x_n, cap), again over the cones whose terms stayed
+        zero until none of them grows; the mean of all maximisers is inside where any point is.
         """
         inside, loaded = np.zeros((2, self.sizes.size), dtype=bool)
         points: list[FloatArray] = []

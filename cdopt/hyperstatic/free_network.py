@@ -1,8 +1,8 @@
 """The independent networks whose forces can differ, in units of local loads.
 
-Coordinates that take part in a self-stress state by 1e-7 or less (for example the points of a face
-contact in another code's file) are measured in units of the change that the states allow them,
-which would else be below a program's tolerances.
+Coordinates whose share in every self-stress state is 1e-7 or less (for example the points of a
+face contact in another code's file) are scaled by the change that those states allow; otherwise
+they would be below the solver's tolerances.
 """
 
 from __future__ import annotations

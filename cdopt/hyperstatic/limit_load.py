@@ -48,8 +48,8 @@ _ACCURACY = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 _REGULARISATIONS = (None, 1e-7, 1e-6)  # of Clarabel's systems, its own first
 _ENOUGH = 1e-8  # residuals with which no further one is tried
 _ROUND_OFF = 4 * float(np.finfo(float).eps)  # of the largest entry of a row of B
-_LENT = 1e-3  # of the smallest load: what counts on a body without any
-_CLEAR = 1e-6  # of its terms: products of a proof are zero within this, and others beyond it
+_LENT = 1e-3  # local load of a body without load, over the smallest load
+_CLEAR = 1e-6  # of its terms: products of a proof below this are treated as 0, others exceed it
 _MOVES = 1e-6  # of the fastest dof: slower ones rest
 
 
@@ -179,7 +179,7 @@ class LimitLoad(Certified):
         if self.value < 0.0:
             text = f"The structure does not stand: it lacks {-self.value:.8g} times the live load"
         elif not self.stands:
-            text += ", which it needs a part of to stand"
+            text += " and stands only with a part of it applied"
         what = "body" if self.step.dof_body is not None else "coordinate"
         text += f"; a mechanism that moves {count(self.moving, what)} bounds it by {self.bound:.8g}"
         text += f". {self._certificate()}"
@@ -390,7 +390,7 @@ class BalanceProgram:
     def stands(self, value: float) -> bool:
         """Whether forces balance the dead load alone; none do where λ, its ``value``, is negative.
 
-        The answer is no where λ is positive and a part of the live load is needed.
+        Also False if λ > 0 but equilibrium needs a part of the live load.
         """
         if value < 0.0:
             return False

@@ -85,11 +85,11 @@ def nearest_forces(
 ) -> Nearest:
     """The nearest admissible forces to ``forces`` (nc, d), and the compatible ones.
 
-    Of forces that balance, ``allowed`` (nc,) N is what they may be outside their faces; None of
-    others. Within it they are admissible for a load as near to F̃ as theirs is. Where contacts
-    depend on each other so closely that forces for F̃ itself are farther, their projections on the
-    faces are the nearest. In large networks with friction these are taken without a search, and no
-    compatible forces are sought; the largest are not searched at all.
+    ``allowed`` (nc,) N is how far forces that balance the load may lie outside their faces; None if
+    they do not balance. Within it, where the nearest forces for F̃ itself are farther than allowed
+    (nearly redundant contacts), the projections on the faces are returned: they balance Bᵀ times
+    themselves instead of F̃. Large networks with friction return projections without a search and
+    no compatible forces; the largest are not searched at all.
     """
     data, step, faces, load = problem.data, problem.step, at.faces, at.load
     projected, beyond = _projected(data, faces, forces)

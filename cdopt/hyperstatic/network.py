@@ -47,8 +47,8 @@ def loadable_of(
 ) -> tuple[BoolArray, int]:
     """Which contacts can carry force, and the rank of their rows.
 
-    Contact i cannot exactly when some motion u leaves the loaded contacts closed, closes none of
-    the others, and opens i: its force would have to do work. Where the loaded contacts already
+    Contact i cannot carry force if and only if some motion u keeps all loaded contacts closed,
+    closes no other contact, and opens i: its force would do work. If the loaded contacts already
     have the ``full`` rank of B (n, m), no motion opens any. The linear program max Σ s, 0 ≤ s ≤ 1,
     closed u = 0, idle u ≥ s has s in {0, 1} at its optimum.
     """

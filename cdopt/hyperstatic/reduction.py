@@ -67,7 +67,7 @@ def _reduced(part: ForcePart, full: int, rank_tol: float) -> list[tuple[ForcePar
 
 
 def _on_faces(part: ForcePart) -> list[ForcePart]:
-    """Cones that no admissible force is inside of as rays, and those without force left out."""
+    """The part after reduction: a cone with no force inside becomes a ray, or is dropped."""
     unit = float(part.z.max(initial=0.0)) or float(part.acting.max())
     B = sp.csr_array(part.B * part.length[:, None])
     z = part.z / unit

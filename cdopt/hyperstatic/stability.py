@@ -6,7 +6,7 @@ Three statements are kept apart, which agree for most structures and not for all
    limit analysis and of rigid-block equilibrium. The associated step from rest decides it: it stays
    at rest exactly if they exist, and its motion v⁺ proves the contrary otherwise, B v⁺ ∈ K* and
    Fᵀv⁺ > 0.
-2. *Elastic contacts loaded from rest find them*: springs without a history, whose micro-slip
+2. *Elastic contacts loaded from rest reach them*: springs without a history, whose micro-slip
    follows Coulomb's law, balance the loads. A block held between two walls by friction alone has
    admissible forces, but nothing presses it against the walls while it sinks.
 3. *How far a live load may grow*, and the mechanism of the collapse: ``limit_load``, a statement of
@@ -151,10 +151,10 @@ class StabilityVerdict(Frozen):
             fall = "falls" if numbers.size == 1 else "fall"
             text += f" No admissible forces exist: {self._named(numbers.tolist())} {fall}."
         if self.admissible and self.finds:
-            text += " Elastic contacts loaded from rest find them."
+            text += " Elastic contacts loaded from rest reach such forces."
         elif self.admissible and self.finds is False:
-            text += " Elastic contacts loaded from rest would not find them: nothing presses on the"
-            text += " joints while the load comes, and Coulomb's law from rest has a motion."
+            text += " Elastic contacts loaded from rest do not reach such forces: too little normal"
+            text += " force develops in the joints during loading, and Coulomb's law has a motion."
         elif self.admissible:
             text += f" {self.reason}"
         text += self._limits_in_words()
@@ -171,10 +171,10 @@ class StabilityVerdict(Frozen):
             text += f" that joints bear has the residual {error:.1e} ({worst}), more than"
             return f"{text} {self.bears.tol:.0e}. Try a strength that differs a little."
         if self.bears is not None:
-            text = "Whether elastic contacts loaded from rest find them is not decided: those have"
+            text = "Whether elastic contacts loaded from rest reach them is not decided: those have"
             text += " friction alone, and forces that balance the loads by friction alone within"
             return f"{text} the strength were not found. Try without strength."
-        text = "Whether elastic contacts loaded from rest find them is not decided: no elastic"
+        text = "Whether elastic contacts loaded from rest reach them is not decided: no elastic"
         if self.coulomb is not None and self.coulomb.ok:
             text += " forces were certified, and a step by Coulomb's law from rest does not move,"
             text += " which proves neither"
@@ -233,7 +233,7 @@ class StabilityVerdict(Frozen):
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         rows: list[tuple[str, str]] = [("admissible forces exist", _word(self.admissible))]
-        rows.append(("elastic contacts loaded from rest find them", _word(self.finds)))
+        rows.append(("elastic contacts loaded from rest reach such forces", _word(self.finds)))
         rows += [(f"limit load, {name}", short(one.value, 5)) for name, one in self.limits.items()]
         return notebook.table(self.verdict, ("statement", ""), rows, self.summary)
 

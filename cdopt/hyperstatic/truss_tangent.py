@@ -245,7 +245,7 @@ class TrussTangent(Tangent):
             how = "must take up load, and at p > 2 they do so with no stiffness at all"
             raise Unsupported(what, f"{who} {how}")
         if p < HOOKE and np.linalg.matrix_rank(B[rows].toarray()) < rows.size:
-            how = "are rigid at first order for p < 2, and what each takes up is open"
+            how = "are rigid at first order for p < 2, so their individual forces are not unique"
             raise Unsupported(what, f"{who} {how}")
         return self._with_struts(rows, source, load)
 

@@ -29,12 +29,13 @@ MOST = 300  # contacts of one part, or rows with friction, and three times as ma
 _DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
 _PASSES = 6  # of refinement
 CHANGES = 12  # of the set of contacts that press
-_NEGATIVE = 1e-9  # of the local load: forces that pull by less are zero
-_DOUBTFUL = 0.05  # of the local load: the most that counts of what is uncertain
-_OPEN = 1e-9  # of the local speed: gaps that are below zero by less are closed
+_NEGATIVE = 1e-9  # of the local load: smaller pulling forces are treated as 0
+_DOUBTFUL = 0.05  # of the local load: a larger uncertainty of a force is cut to this
+_OPEN = 1e-9  # of the local speed: smaller negative gap rates are treated as 0
 _UNIT = float(np.finfo(float).eps)
-_KNOWN = 1e-7  # of the local load: what is less certain is solved in fractions,
-_EXACT = 1000  # largest number of entries of B for which it is exact
+# of the local load: if forces are less certain they are recomputed in exact rational arithmetic
+# (``Fraction``), provided that B has at most ``_EXACT`` entries
+_KNOWN, _EXACT = 1e-7, 1000
 _FINER = float(np.finfo(np.longdouble).eps)
 
 
@@ -115,10 +116,10 @@ def first_step(
 ) -> Condition:
     """What a first step did to forces f (rows,) of the network that resolves them.
 
-    The residual ``first step`` at the local force F_i of each contact: the forces along G (rows,
-    k) that load which was not delivered makes, over F_i; its resolution is what the first step
-    leaves ``uncertain`` (nc,) in N, over F_i. Where contacts nearly do the same, both are
-    magnified. Zero in parts that are too large.
+    The residual ``first step`` is the force change along the columns of G (rows, k) at contact i
+    that the undelivered load Bᵀf − F̃ would cause, over the local force F_i; its resolution is
+    ``uncertain`` (nc,) in N over F_i. Both grow where contacts are nearly redundant. The residual
+    is 0 in parts with more than ``MOST`` columns.
     """
     columns, error, cones = sp.csc_array(G), np.zeros(data.nc), data.cones
     contact = cones.contact[columns.indices[columns.indptr[:-1]]]
@@ -290,8 +291,8 @@ class PartStep:
     ) -> tuple[FloatArray, FloatArray]:
         """Forces on the faces of cones that make R g (k,) zero along G (n, k), or those given.
 
-        Forces in the faces and those without gaps in turn. Those with the smallest effect of the
-        gaps that they leave; and that, (n,) in N.
+        Projections on the faces and forces without gaps alternate. The result is the forces whose
+        remaining gaps change them least, and that change, (n,) in N.
         """
         changes, unit = self._changes(G, R), np.where(force > 0.0, force, np.inf)
         answers = [f]

@@ -19,15 +19,14 @@ from cdopt.problem.residual import Condition
 from cdopt.problem.scales import NEIGHBOUR
 from cdopt.problem.scaling import components
 
-_SIGN = 1e-6  # of the local load or speed: forces that pull, gaps that close by less do not
-_MAGNIFIED = 1e3  # times as far as the gaps' own share the motion may be off,
-_MOST, _MOST_BY_N = 100, 1000  # rows of a part that press, and a third of its dofs
-_MAGNIFIED_BY_N = 5e2  # and forces where N alone is known
+_SIGN = 1e-6  # of the local load or speed: smaller pulling forces and closing gaps are ignored
+_MAGNIFIED, _MAGNIFIED_BY_N = 1e3, 5e2  # loads in the scale of errors; where N alone is known
+_MOST, _MOST_BY_N = 100, 1000  # most closed rows of a part, and most dofs over 3
 _DOUBT = 1e-2  # of the local speed: answers with larger errors are wrong anyway
 _NULL = 1e-12  # eigenvalues of N below this share of the largest belong to no force
 _TIED = 1e-8  # a share of a self-balanced state above round-off
 _PASSES = 2  # of refinement
-_CERTAIN = 10.0  # times what is uncertain of it, a load counts
+_CERTAIN = 10.0  # a load counts if it is larger than its uncertainty by this factor
 
 
 def motion_condition(
@@ -47,11 +46,11 @@ def motion_condition(
 
         δv = −Δt M⁻¹Bᵀf₀ − M^(−1/2) (B_A M^(−1/2))⁺ (g − Δt B M⁻¹Bᵀf₀)_A.
 
-    Supports close together magnify gaps within the tolerance, so δv counts a thousandth.
-    Contacts that would then pull are opened and those that would close are kept, a few times. A
-    part for which this does not end counts zero, and so do large ones, those of one body and
-    those in which an error ``off`` (nc,) in m/s is not small. Zero for round-off. If N alone is
-    known, forces are judged in place of bodies: see ``_Coupled``.
+    The scale has the factor 10³ because closely spaced supports amplify gap errors that are within
+    tolerance. Contacts that would then pull are opened, and those whose gaps would close are
+    closed, a few times. The error is set to 0 in parts where this does not settle, in large parts,
+    in parts of one body, where an error ``off`` (nc,) in m/s is not small, and for round-off. If
+    only N is known, forces are compared instead of motions: see ``_Coupled``.
     """
     by_bodies, part, count = data.inertia is not None, data.row_part, data.parts.count
     if by_bodies and local.body_energy.size < 2:
@@ -87,28 +86,28 @@ def motion_condition(
 
 
 class _PartAnswer(NamedTuple):
-    """Of an answer: (n,) arrays of the rows of a part."""
+    """An answer in some rows: arrays (n,)."""
 
-    # f, gap, beyond, round_off: N, m/s, m/s beyond round-off, and that
+    # f (N), gap (m/s), beyond (m/s: the gap without round-off), round_off (m/s, of the gap)
     f: FloatArray
     gap: FloatArray
     beyond: FloatArray
     round_off: FloatArray
-    one_sided: BoolArray  # whether the row is that of a normal force which does not pull
+    one_sided: BoolArray  # normal rows of contacts that cannot pull
     contact: IntArray  # of each row
     # speed, force: the local scales, m/s and N
     speed: FloatArray
     force: FloatArray
-    error: FloatArray  # N, of the forces by the residuals of their contacts
+    error: FloatArray  # N, of the forces, estimated from the residuals of their contacts
 
     def of(self, rows: IntArray) -> _PartAnswer:
-        """Those of some ``rows`` (k,)."""
+        """The same in ``rows`` (k,) alone."""
         some: Any = [values[rows] for values in self]
         return _PartAnswer(*some)
 
 
 def _rows(data: ContactProblem, f: FloatArray, local: LocalScales, off: FloatArray) -> _PartAnswer:
-    """Of all rows of an answer, with contacts ``off`` (nc,) m/s."""
+    """An answer in all rows; ``off`` (nc,) m/s are the errors of its contacts."""
     gap, round_off, cones = local.rates, local.gap_round_off, data.cones
     beyond = np.sign(gap) * np.maximum(np.abs(gap) - round_off, 0.0)
     one_sided = np.zeros(data.rows, dtype=bool)
@@ -151,24 +150,24 @@ class _Bodies(PartStep):
     """The rows of one part whose bodies are known."""
 
     def slack(self, rows: _PartAnswer, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """(n,) N and m/s: forces that pull and gaps that close by less do not."""
+        """(n,) N and m/s: smaller pulling forces and closing gaps are ignored."""
         return _SIGN * rows.force, _SIGN * rows.speed
 
 
 class _Coupled:
-    """The rows (n,) of one part of which N alone is known.
+    """The rows (n,) of one part of which only N is known.
 
-    Bodies are not named. A contact is judged by what it does while the other closed ones stay
-    closed: its mobility is then s = 1/(N_A⁻¹)_ii, its load s^½ |f| of the forces that close all,
-    and the error s^½ |δf| counts a 500th part. In place of a contact stands a *cluster* c: rows of
-    one contact, and those that share a self-balanced state, whose forces are not determined one by
-    one; s is then the inverse of (N_A⁺)_cc, and the error of the latter counts a 1000th part.
-    Two contacts of a light body may each move a heavy one, so clusters c that share a body are
-    judged together too: by s f and s δf, the speeds if all of them open, each over s_ii^½.
-    Contacts that open by less than the answer's own errors belong to A, as these errors choose
-    between them. A cluster on which nothing acts but round-off, or what ``error`` of forces
-    that are not recomputed leaves, takes a share of the local speed. That error counts as a
-    share of the cluster's own force, or of 1e-5 of the local one if that is larger.
+    Bodies are not known. A contact's mobility while the other closed ones stay closed is
+    s = 1/(N_A⁻¹)_ii; the error s^½ |δf| is compared with 500 times its load s^½ |f|, with the f
+    that close all gaps. Rows of one contact, and rows coupled by a self-balanced state, form a
+    *cluster* c and are tested together, because their single forces are not determined. Here s is
+    the inverse of (N_A⁺)_cc, and for self-balanced clusters the factor is 1000. Two contacts of a
+    light body may each move a heavy one, so clusters that share a body are tested together too, by
+    s f and s δf, the speeds if all of them open, each over s_ii^½. Contacts that open by less than
+    the answer's errors belong to A, as whether they open is uncertain. If the load is within
+    round-off, or within the uncertainty ``error`` of forces that are not recomputed, a share of the
+    local speed replaces it. That uncertainty also counts as an error, relative to the cluster's
+    force or 1e-5 of the local force, whichever is larger.
     """
 
     def __init__(self, N: FloatArray, rows: _PartAnswer) -> None:
@@ -188,7 +187,7 @@ class _Coupled:
         return np.zeros(0), change, self.N @ change
 
     def slack(self, rows: _PartAnswer, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """(n,) N and m/s, what round-off leaves of forces and gaps; more of dependent forces."""
+        """(n,) N and m/s, round-off of forces and gaps; more for dependent forces."""
         inverse, null = self._inverse(closed)
         root, force = self.root[closed], _SIGN * rows.force
         least = np.abs(inverse) @ (rows.round_off[closed] / root) / root
@@ -196,7 +195,7 @@ class _Coupled:
         return force, _CERTAIN * rows.round_off
 
     def worst(self, settled: _Settled) -> tuple[int, float, float]:
-        """A contact where the error is largest over the load; the error, 500 loads in m/s √kg."""
+        """The contact of the worst cluster; its error and the scale of that, m/s √kg."""
         rows, gap = self.rows, self.rows.gap + self.N @ settled.pushed
         share = max(_SIGN, float((rows.error / rows.force).max()))
         closed = settled.closed | (rows.one_sided & (gap <= share * rows.speed))

@@ -32,13 +32,14 @@ from cdopt.problem.static_scales import StaticScales
 
 _PROOF = {"time_limit": 60.0}  # seconds
 _CLEAR = 1e-7  # the proof's value must be this clear of zero, in scaled units
-_IDLE = 1e-9  # entries of a proof below this are none,
-_MET = 1e-6  # and products below this should vanish
+_IDLE = 1e-9  # entries of a proof below this are treated as 0,
+_MET = 1e-6  # and so are products
 _EXACT = 4.0 * EPS  # of its terms: what round-off of the data leaves of a product
 _DENSE = 400  # the smaller side of a matrix, up to which its singular values are computed
-_MODERATE = 3.0  # forces over the local loads that need no second look,
-_GROWTH = -0.25  # or the worst residual to this power: so little do unbounded forces grow
-_SHRINKS = 2.0  # the least forces of no attained answer do, when less accuracy is asked for
+# forces over the local loads up to which no doubt is examined, or the worst residual to the power
+# ``_GROWTH``, as unbounded forces grow slowly with accuracy
+_MODERATE, _GROWTH = 3.0, -0.25
+_SHRINKS = 2.0  # if less accuracy shrinks the least forces by more, the infimum is not attained
 MARGIN = 1e-7  # a Slater number is zero within this; products of a proof are, relative to it
 _SECONDS = 60.0  # of one cone program
 _SMALL = 1e-6  # an error of forces, relative to the local loads,

@@ -30,13 +30,15 @@ from cdopt.problem.scaling import (
     total_by,
 )
 
-NEGLIGIBLE = 1e-12  # closing speeds below this share of opening ones are round-off; so are loads,
-_ROUND_OFF = 1e-10  # and differences below this share of their terms
-NEIGHBOUR = 1e-2  # a body without load takes this share of the loads next to it,
-_STOPPED = 1e-1  # any body takes this share of the speed at which it meets its neighbours,
-_MEETS = 1e-6  # which is none below this share of the loads on those,
-BACKGROUND = 1e-6  # or this share of the speed of its part, where there is no load next to it
-_RESOLVED = 1e7  # times round-off: the least scale without load, so that noise does not count
+# speeds below this share of the largest rates of their part, or of the gap speeds of the
+# neighbours, are round-off
+NEGLIGIBLE = 1e-12
+_ROUND_OFF = 1e-10  # least speed of a part over the terms whose difference its rates are
+NEIGHBOUR = 1e-2  # least gap speed of a body without load over that of its neighbours
+_STOPPED = 1e-1  # least gap speed of a body over the speed at which it meets its neighbours
+_MEETS = 1e-6  # meeting speeds below this share of the neighbours' gap speeds are treated as 0
+BACKGROUND = 1e-6  # least gap speed over that of the part, where no neighbour has a load
+_RESOLVED = 1e7  # least gap speed over its round-off, in parts without load
 # of B and M alone
 _OF_NETWORK = ("parts", "bodies", "mobility", "_reach", "_contact_bodies", "_normal")
 
@@ -234,8 +236,8 @@ class MatrixScales(StepScales):
         error, round_off = np.abs(imbalance) / root, EPS * (pushed + momenta) / root
         scale = np.sqrt(energy)[blocks]
         acting, force = pushed + mass * change, np.zeros(0)
-        lent = energy > own  # what a body takes from its neighbours counts where forces are sought
-        acting = np.maximum(acting, np.where(lent[blocks], scale, 0.0) * root)
+        raised = (energy > own)[blocks]  # by the neighbours: this also raises the local load
+        acting = np.maximum(acting, np.where(raised, scale, 0.0) * root)
         if problem.compliance is not None:
             law, cones = problem.compliance, problem.cones
             stiffest = PowerLaw(cones.largest(law.stiffness), law.power)
@@ -289,9 +291,9 @@ class MatrixScales(StepScales):
         """(nc,) m/s, the local gap speeds, and (bodies,) kg m²/s², the energies behind them.
 
         ``energy`` is Σ M_jj a_j² over each body's dofs, ``meeting`` are the speeds at which bodies
-        meet their neighbours. Energies are raised to a small share of what these make. A body
-        without load, but for round-off, that meets nothing takes a small share of the loads on its
-        neighbours; in a part of such bodies alone the part's speed counts.
+        meet their neighbours; energies are raised to those of a share of these. A body whose load
+        is round-off and whose meeting speeds are 0 has at least a small share of the gap speeds of
+        its neighbours; in a part of such bodies alone, of the part's speed.
         """
         idle, speed = self.idle_parts[self.parts.contact], self.part_speed[self.parts.contact]
         most, background = speed, BACKGROUND * speed
@@ -322,8 +324,8 @@ class MatrixScales(StepScales):
         """(n,) m/s, how fast each body at each contact would meet the others, moving as they do.
 
         The body moves as without contacts, the others as the answer has it: ``jump`` is v⁺ − v*
-        (nv,), ``opening`` (nc,) that of v⁺. What closes a gap in free motion but is stopped
-        elsewhere meets nothing. Round-off is none.
+        (nv,), ``opening`` (nc,) that of v⁺. The speed is 0 where a gap closes in free motion only
+        through a neighbour that other contacts stop, and where it is within round-off.
         """
         pairs, (normal, at) = self._contact_bodies, self._normal
         change, many = normal.value * jump[normal.column], pairs.body.size
@@ -373,7 +375,7 @@ class MatrixScales(StepScales):
 
     @cached_property
     def idle_parts(self) -> BoolArray:
-        """(parts,) those in which no body bears a load and no contact closes in free motion."""
+        """(parts,) those without a loaded body or a contact that closes in free motion."""
         parts, busy = self.parts, ~self.idle_bodies[self.bodies.label]
         acting = np.bincount(parts.contact[self._closing_rate > 0.0], minlength=parts.count)
         return acting + np.bincount(parts.dof[busy], minlength=parts.count) == 0

@@ -233,10 +233,10 @@ class ContactBodies:
     ) -> FloatArray:
         """(count,) the energies, raised to those of ``shares`` of the gap speeds at each body.
 
-        A body meets its neighbours at the speeds ``closing`` (n,) in m/s if nothing pushes it: the
-        first share. An ``idle`` body (count,) also gets the second share of the gap speed of its
-        neighbours, the smallest over its contacts. This is repeated a few times for neighbours of
-        idle bodies; beyond them the ``background`` (nc,) in m/s counts.
+        The first share is of the speeds ``closing`` (n,) in m/s at which a body without contact
+        forces would meet its neighbours; the second, for an ``idle`` body (count,), of the gap
+        speed of its neighbours, the smallest over its contacts. This is repeated a few times for
+        neighbours of idle bodies; for those left the speed is the ``background`` (nc,) in m/s.
         """
         used, i, b, w2 = self._moved
         met, share = shares

@@ -25,10 +25,10 @@ from cdopt.problem.scaling import (
 
 _ROUND_OFF = 4.0 * float(np.finfo(float).eps)  # of u, of products with B, of their sums
 _FLOOR = 1e-3  # of the energy of the local load of a contact, where it stores less
-_LENT = 1e-3  # of the smallest load, where there is no load
+_LENT = 1e-3  # local load of a body without load, over the smallest load of its part
 _NO_LEVER = 1e-12  # a dof moves no gap whose lever is below this share of the largest there
 _NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
-_DRIVEN = 1e-13  # of the force of a prescribed displacement alone: the least force that counts
+_DRIVEN = 1e-13  # least load of a body over the force of a prescribed displacement by itself
 _NOISE = 1e-14  # loads below this share of the largest are round-off
 
 
@@ -123,16 +123,16 @@ class StaticScales(Scales):
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Local loads of dofs, bodies and contacts under forces f (rows,), in N at a contact.
 
-        ``by_law`` (rows,) are the forces of the law at the answer's motion. A prescribed
-        displacement that would cause a large force alone may cause a small one, as other contacts
-        deform: the force of the law counts, at most that of the displacement alone.
+        ``by_law`` (rows,) are the forces of the law at the answer's motion, which are capped by
+        those that prescribed displacements would cause by themselves. These alone would
+        overestimate the load where other contacts deform too.
 
         Returns
         -------
         (nv,) max(|B|ᵀ|f|, |B|ᵀ|w′(c)|, |F̃|)_j / β_j of each dof, or its load in the step; (bodies,)
-        the largest over the body's dofs; (nc,) the smallest of the contact's bodies. A body on
-        which hardly anything acts takes a small share of the smallest load of its part; without any
-        load it is one newton. Contacts that no free body moves have the force of their overlap.
+        the largest over the body's dofs; (nc,) the smallest of the contact's bodies. The load of a
+        body is at least a small share of the smallest load of its part, or one newton without any
+        load. Contacts that no free body moves have the force of their overlap.
         """
         problem, bodies, used = self.problem, self.bodies, self.in_play
         contact = problem.cones.contact[problem.entries.row]
@@ -159,7 +159,7 @@ class StaticScales(Scales):
         return acting, exchanged, force
 
     def _least_loads(self, applied: FloatArray, exchanged: FloatArray) -> FloatArray:
-        """(bodies,) N, below which nothing acts on a body; zero for loaded ones.
+        """(bodies,) N, the least local load of a body; zero for loaded ones.
 
         A small share of the smallest of the ``applied`` loads (bodies,) in the body's part, and of
         what bodies without load exchange, ``exchanged`` (bodies,), where displacements drive the

@@ -103,7 +103,7 @@ def test_a_live_load_that_is_needed_does_not_let_a_structure_stand() -> None:
     limit = cdopt.limit_load(step, [10.0, 0.0])
     assert limit.value == pytest.approx(3.0, abs=1e-7)
     assert not limit.stands
-    assert "needs a part of" in limit.summary
+    assert "only with a part of it" in limit.summary
     assert cdopt.stability(step).verdict == FALLS
 
 

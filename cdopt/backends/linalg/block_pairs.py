@@ -440,7 +440,7 @@ def _conjugate_gradients(
 
     Ends where the residual has fallen by ``tol``, or where the curvature along a direction is lost
     to round-off. ``room`` (5, blocks + 1, size) is zero but for the right-hand side; its last block
-    is the fixed world. ``sums`` (chunks,) is room too.
+    is the fixed world. ``sums`` (chunks,) is workspace too.
     """
     if threads is None:
         return _iterate_alone(pairs, room, sums, tol, limit, shape)

@@ -32,7 +32,7 @@ _SMALL, _FULL = 160, 0.12  # and are: up to this many, or with more entries that
 _SYMMETRIC_POSITIVE = 2  # PARDISO's number for real symmetric positive definite matrices
 _ANALYSE, _FACTORISE, _SOLVE, _RELEASE = 11, 22, 33, -1  # its phases
 _FAINT = 1e-4  # a contact this much weaker than the inertia it acts on is left to refinement
-_ROUND_OFF = 1e-24  # of the preconditioned residual squared: no better solution can be told
+_ROUND_OFF = 1e-24  # of the preconditioned residual squared: smaller ones are round-off
 
 Solve = Callable[[FloatArray], FloatArray]  # x, nearly with H x = rhs
 
