@@ -332,7 +332,7 @@ class ProximalGradient:
     def advance(
         self, trace: FloatArray, tolerance: float, share: float = 0.0, momentum: float = 1.0
     ) -> int:
-        """Take steps; the arguments are those of ``_accelerate``, with their ``limits``."""
+        """The number of steps taken, at most ``trace.size``; arguments as of ``_accelerate``."""
         data = *self._kinds, self.terms, self.transposed, self._edges
         limits, room = (tolerance, share, momentum), (self._sums, self.scalars)
         taken: int = self._run(_accelerate)(*data, limits, self._work, room, trace)

@@ -157,7 +157,7 @@ class RunResult:
 def check_run(
     formulation: Problem, warm_start: WarmStart | None, verbose: bool, time_limit: float | None
 ) -> None:
-    """Refuse what ``Backend.run`` cannot take."""
+    """Raise InvalidInput for a bad argument of ``Backend.run``."""
     checks.provides("formulation", formulation, Problem)
     if warm_start is not None:
         checks.instance("warm_start", warm_start, WarmStart)
@@ -176,7 +176,7 @@ class Backend(Protocol):
 
     @property
     def capability(self) -> Capability:
-        """What it can take."""
+        """The problems that it can solve."""
 
     def run(
         self,
@@ -189,4 +189,5 @@ class Backend(Protocol):
 
         ``warm_start`` is a solution to start from, or None; ``verbose`` lets the solver print;
         after ``time_limit`` seconds it ends with its current iterate and sets ``out_of_time``.
+        Raises InvalidInput for a bad argument, Unsupported for a problem that it cannot solve.
         """

@@ -102,7 +102,7 @@ def takes_matrices(function: object) -> TypeGuard[Callable[..., Any]]:
 def of_function(
     function: Callable[..., Any], accuracy: float | None = None, **options: Any
 ) -> Foreign:
-    """The settings of a ``function`` of eight matrices, which is given the ``options`` too."""
+    """The settings of a ``function`` of ``MATRICES`` and ``options``; InvalidInput for others."""
     if not takes_matrices(function):
         found = checks.describe(function)
         raise InvalidInput("backend", found, f"a function of ({', '.join(MATRICES)})")

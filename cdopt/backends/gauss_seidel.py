@@ -303,22 +303,21 @@ def _greedy(touched: Rows, block: Indices, met: BoolArray, colour: IntArray) -> 
 
 
 class Visits(NamedTuple):
-    """The rows of R and of S, p, N_ii, 1 / N_ii, zero where forces move nothing, least forces, ω.
+    """The data of a sweep over n contacts; flat, as parallel loops take no nested tuples."""
 
-    It is flat: parallel loops take no nested tuples.
-    """
-
+    # R (n, m) by rows: pointers (n + 1,), columns and values (entries,)
     pointers: Indices
     columns: Indices
     values: FloatArray
+    # S (n, m), in the same layout
     out_pointers: Indices
     out_columns: Indices
     out_values: FloatArray
-    p: FloatArray
-    diagonal: FloatArray
-    inverse: FloatArray
-    floor: FloatArray
-    relaxation: float
+    p: FloatArray  # (n,) rates without forces
+    diagonal: FloatArray  # (n,) N_ii
+    inverse: FloatArray  # (n,) 1/N_ii, zero where forces move nothing
+    floor: FloatArray  # (n,) least forces
+    relaxation: float  # ω
 
 
 @part()

@@ -151,8 +151,8 @@ class NativeBackend(ABC):
     ) -> RunResult:
         """Iterate until the stopping test is met or a limit is reached.
 
-        Where no time is left or arithmetic breaks down, the status reports it, and the iterate is
-        that of no forces: data may be scaled badly, which is no error of the caller.
+        If no time is left or arithmetic breaks down (badly scaled data), the status reports it, and
+        the iterate has no forces. Raises InvalidInput, and Unsupported for other problems.
         """
         check_run(formulation, warm_start, verbose, time_limit)
         deadline, data = Deadline.after(time_limit), formulation.data

@@ -102,7 +102,7 @@ class NetworkProblem(Compliant):
     """The conditions of optimality in scaled units."""
 
     p: FloatArray  # (rows,) gaps, or rates, where nothing moves
-    # (rows,) w, of each contact's force on its gap; weight of a force relative to it
+    # (rows,) w: rate or gap per unit of force, by which forces are weighed against rates
     mobility: FloatArray
     # G, S, F: (rows, m), (m, m) and (m,), the network operator, the inertia and the load F̃ on the
     # given dofs; S is None for a truss, F None for no load, all three None with N alone
@@ -125,9 +125,9 @@ class NetworkProblem(Compliant):
     # (m,) the numbers of the dofs among those of the problem, for a guess of bodies; None for all
     index: IntArray | None = None
     force: FloatArray | float = 1.0  # (nc,) or (rows,) N, unit of the forces
-    # the motion of the problem's dofs at w = 0; None with N alone
+    # (nv,) m/s and rad/s, or m and rad: motion of the problem's dofs at w = 0; None with N alone
     at_rest: FloatArray | None = None
-    unit: FloatArray | float = 1.0  # unit of w
+    unit: FloatArray | float = 1.0  # (m,) m/s and rad/s, or m and rad, unit of w
     used: IntArray | None = None  # the problem's dofs that w has; None for all
     contact_ids: Any = None  # (nc,) names of the contacts, or None
     # the motion that forces in N cause, or None
@@ -224,11 +224,11 @@ class NetworkProblem(Compliant):
         return c, self.compliance.slope(f, c)
 
     def error(self, balance: FloatArray) -> float:
-        """The largest entry of a balance (m,) over the inertia there."""
+        """The largest entry of a balance (m,) over the inertia there, dimensionless."""
         return largest(np.abs(balance / self.operator.mass_diagonal))
 
     def residual(self, error: float, gap: FloatArray, f: FloatArray) -> float:
-        """Largest of the balance's ``error`` and the natural residual or map of forces (rows,)."""
+        """Largest of the balance's ``error`` and the natural map of f (rows,), dimensionless."""
         if self.has_cones:
             return max(self.natural_map(self.table(f), self.table(gap)), error)
         natural = np.abs(np.minimum(self.mobility * (f - self.floor), gap))
@@ -246,7 +246,7 @@ class NetworkProblem(Compliant):
 
     @cached_property
     def factors(self) -> Factors:
-        """N = R Sᵀ."""
+        """N = R Sᵀ; a ValueError for a truss."""
         if "factors" not in self.kept:
             self.kept["factors"] = self._factors()
         factors: Factors = self.kept["factors"]
@@ -358,7 +358,7 @@ class NetworkProblem(Compliant):
         return self.K.largest_map(f.ravel(), rates.ravel(), shift, self.weight)
 
     def worst(self, f: FloatArray) -> float:
-        """The largest residual of the certificate of forces f (nc, d)."""
+        """The largest residual of the certificate of forces f (nc, d), dimensionless."""
         return self.worst_residual(self._forces(f))
 
     # --- to and from physical units ----------------------------------------------------
@@ -453,7 +453,7 @@ def rigid_problem(soft: NetworkProblem) -> NetworkProblem:
     """A soft step as a rigid one on more dofs, for solvers that know no compliance.
 
     Each spring is a dof of the inertia k, which its row moves: [G 1] diag(S, k)⁻¹ [G 1]ᵀ is N + R.
-    Forces are the same; ``motion_under`` forces is that of the bodies.
+    Forces are the same; ``motion_under`` forces is that of the bodies. A ValueError without S.
     """
     G, S, k, K = soft.G, soft.S, soft.elastic_law.stiffness, soft.K
     if S is None:

@@ -113,7 +113,7 @@ def usual(formulation: Problem) -> str:
 
 
 def require_capable(backend: Backend, formulation: Problem, what: str) -> None:
-    """Refuse, before solving, a backend that cannot take the formulation's problem."""
+    """Raise Unsupported, before solving, if the backend cannot solve the formulation."""
     if _takes(backend, formulation):
         return
     if backend.capability.classes:

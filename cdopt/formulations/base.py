@@ -293,7 +293,7 @@ class Formulation(Extensible, ABC):
         return {"forces": certificate}
 
     def motion_of(self, solution: StepSolution) -> FloatArray | None:
-        """v⁺ of a ``solution`` of the step, in coordinates that satisfy the joints.
+        """(m,) m/s and rad/s, v⁺ of a ``solution`` in coordinates that satisfy the joints.
 
         Raises
         ------

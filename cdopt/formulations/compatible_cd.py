@@ -63,7 +63,7 @@ class ClosedNetwork(Frozen):
     contacts : (n,) indices of the closed contacts: those with a gap speed of at most ``gap_tol``,
         and those whose classic force causes a larger one. With both, the forces can deliver the
         load.
-    tol : the relative tolerance behind it.
+    tol : relative gap-speed tolerance from which ``gap_tol`` is computed.
     gap_tol : (nc,) m/s, ``tol`` times the local speed at the contact, plus the round-off of the
         contact's position divided by Δt.
     forces : (nc,) N, max(f, 0) of the classic step on closed contacts, computed again on those that

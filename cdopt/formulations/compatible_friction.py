@@ -140,7 +140,7 @@ class CompatibleFriction:
     def solve(
         self, solution: str | Backend | StepSolution | None = None, *, tol: float = 1e-9
     ) -> NetworkForces:
-        """Both steps; ``solution`` as in ``network``, ``tol`` of the network's balance."""
+        """The forces; ``solution`` and errors as in ``network``, ``tol`` of the balance."""
         answer, network = self._network(solution)
         forces = network.solve(tol=tol)
         label = forces.label

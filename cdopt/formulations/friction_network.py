@@ -124,7 +124,7 @@ class NetworkForces(Frozen):
 
     Attributes
     ----------
-    f, f_t : (nc,) and (nc, d − 1) N. u : (nv,) micro-displacement at the relative stiffness.
+    f, f_t : (nc,) and (nc, d − 1) N. u : (nv,) micro-displacement, m if k is in N/m.
     flow : "coulomb" or "associated", of the micro-slip.
     label : a description of the forces.
     residual : largest error of Bᵀf = F̃, relative to the largest load.

@@ -31,7 +31,7 @@ _DIMENSIONS = (3, 4, 6)  # rows of elliptic contacts
 
 
 def mujoco_rows(model: Any, data: Any) -> tuple[ConeStep, FloatArray, IntArray]:
-    """The step, its compliance R Δt (rows,), and the index in it of each of MuJoCo's rows.
+    """The step, compliance R Δt (rows,) in m/(s N), and the index of each of MuJoCo's rows.
 
     Raises
     ------

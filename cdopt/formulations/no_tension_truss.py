@@ -31,14 +31,14 @@ TRUSS_FORMS = ("complementary", "potential")
 
 
 class NoTensionTruss(Formulation):
-    """Contacts as elastic struts that cannot pull, carrying a given load.
+    """Contacts as elastic struts that cannot pull, carrying a given load: f in N, u in m.
 
     Parameters
     ----------
     B : (nc, nv) gap gradient, sparse or dense.
     contact_load : F̃ (nv,), the generalised force that the contacts must deliver, N and N·m:
         F̃ = Bᵀf. For a beam of weight W on supports it is +W upward.
-    stiffness : k, one number or (nc,), positive. Only ratios matter to f; u scales with it.
+    stiffness : k > 0, one number or (nc,), N/m^(p−1). Only ratios matter to f; u scales with it.
     power : p > 1 of the contact energy w(c) = (k/p) c₊ᵖ: 2 for Hooke, 5/2 for Hertz. Below 1.2 the
         overlaps of small forces are smaller than the round-off of B u, so that few answers are
         certified.
@@ -138,7 +138,7 @@ def mask_of(two_sided: Any, nc: int) -> BoolArray | None:
 def network_arguments(
     nc: int, nv: int, free_dofs: Any, prescribed_u: Any, contact_ids: Any, dof_body: Any
 ) -> dict[str, Any]:
-    """The checked arguments of ``truss_data`` for free dofs and names."""
+    """The checked arguments of ``truss_data`` for free dofs and names, or InvalidInput."""
     free = np.full(nv, free_dofs is None)
     if free_dofs is not None:
         free[checks.positions("free_dofs", free_dofs, nv)] = True

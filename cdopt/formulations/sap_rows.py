@@ -39,7 +39,7 @@ _WINDOW = 2.0  # steps of motion within which a limit of a joint counts as near
 
 
 def sap_rows(plant: Any, context: Any) -> tuple[ConeStep, FloatArray]:
-    """The step, and its compliance (rows,).
+    """The step, and its compliance (rows,) in m/(s N).
 
     Raises
     ------

@@ -53,7 +53,7 @@ def determinant(x: FloatArray) -> FloatArray:
 
 
 def fall(x: FloatArray, change: FloatArray) -> FloatArray:
-    """(many,) the fastest that x (3, cones, many) nears its cones' surface, per its distance."""
+    """(many,) for each of ``many`` points x (3, cones, many): fastest approach over distance."""
     inner, c = x[0] * change[0] - x[1] * change[1] - x[2] * change[2], determinant(x)
     root = np.sqrt(np.maximum(inner * inner - determinant(change) * c, 0.0))
     return np.asarray(np.maximum(((root - inner) / c).max(axis=0, initial=0.0), 1e-200))

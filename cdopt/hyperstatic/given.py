@@ -66,7 +66,7 @@ def same_answer(
 
 
 def stated_law(step: Step, law: Any) -> str | None:
-    """The law of a step's friction."""
+    """The law of a step's friction; raises InvalidInput for an unknown law or no friction."""
     if law is not None:
         checks.choice("law", law, LAWS)
         if step.friction is None:
@@ -76,7 +76,7 @@ def stated_law(step: Step, law: Any) -> str | None:
 
 
 def components(step: Step, f: Any, f_t: Any, f_r: Any = None) -> FloatArray:
-    """(nc, d) N, of normal forces, tangential ones and moments, which are zero if None."""
+    """(nc, d) N and N·m, zero for None; raises InvalidInput for other shapes."""
     friction, parts = step.friction, [checks.vector("f", f, step.nc, "N")[:, None]]
     many = (0, 0) if friction is None else (friction.d - 1, friction.moments)
     for name, value, width in zip(("f_t", "f_r"), (f_t, f_r), many, strict=True):
@@ -100,7 +100,7 @@ def problems_of(step: Step) -> dict[str, ClassicCD | FrictionalCD]:
 def missed_load(
     data: ContactProblem, motion: FloatArray, rows: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """(nv,) N, Bᵀf − M(v⁺ − v*)/Δt, and its size beyond round-off over the local load."""
+    """(nv,) N, Bᵀf − M(v⁺ − v*)/Δt; (nv,) its size beyond round-off over the local load."""
     missed = data.load(rows) - data.mass.times(motion - data.rest) / data.dt
     condition = data.scales.local(motion, rows).balance[0]
     error, floor = condition.error, _RESOLVED * condition.round_off

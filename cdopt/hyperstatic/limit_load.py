@@ -97,7 +97,7 @@ class LimitLoad(Certified):
     step : the contact step. dead, live : (nv,) loads, N and N·m.
     f, f_t : (nc,) and (nc, d − 1) N, forces that balance F_dead + λ F_live; if λ is infinite,
         F_live alone.
-    mechanism : (nv,) velocities of the collapse, with F_liveᵀv = 1 W; None if λ is infinite.
+    mechanism : (nv,) m/s and rad/s of the collapse, with F_liveᵀv = 1 W; None if λ is infinite.
     residuals : relative errors by name: "balance" of the forces on any degree of freedom,
         "mechanism" of the rates B v, their distance from K*_μ, and "gap" between bound and value.
     tol : tolerance of ``ok``.
@@ -401,12 +401,11 @@ class BalanceProgram:
     def run(
         self, aim: Callable[[cp.Variable], Any] | None, dead: float, load: cp.Expression
     ) -> tuple[str, FloatArray, FloatArray]:
-        """The solver's verdict, and forces in their cones that balance loads.
+        """The solver's status, forces (nc, d) N in their cones, and multipliers (nv,).
 
-        The loads are ``dead`` times the dead load and the live one. Also the multipliers of the
-        balance. ``aim`` is the objective as a function of the forces in ``unit``; without it normal
-        forces are least. Each balance is in units of the
-        loads of its body, so that a light body next to a heavy one counts as much.
+        Forces balance ``dead`` times the dead load and ``load`` times the live one. ``aim`` is the
+        objective as a function of the forces in ``unit``; by default the least normal forces. Each
+        balance is in units of the load of its body. Raises SolveFailed if the solver fails.
         """
         f = cp.Variable(self.shape, name="f")
         live = self.live / self.length / self.row * self.multiple

@@ -23,7 +23,7 @@ _ALL = 1e-4  # below one: a share this near is attained
 def mobilised(
     networks: Sequence[FreeNetwork], determined: FloatArray, contact: int, d: int, mu: float
 ) -> tuple[float, float]:
-    """Least and largest ‖f_T‖/(μ f_n) of a contact; in the plane f_t/(μ f_n), from −1 to 1."""
+    """Least and largest ‖f_T‖/(μ f_n) of a contact; in the plane f_t/(μ f_n) in [−1, 1]."""
     own = np.arange(contact * d, contact * d + d)
     fixed = determined[own]
     used = [n for n in networks if sp.csr_array(n.G[own]).nnz]

@@ -96,7 +96,7 @@ class Quantity(Frozen):
 
 
 def stated_quantities(quantities: Any, step: Step, friction: bool) -> dict[str, sp.csr_array]:
-    """Matrices C (m, nc d) by name, or (m, nc d + nj) with joints; normal rows or all d."""
+    """C (m, nc d) by name, or (m, nc d + nj) with joints; raises InvalidInput if one is bad."""
     d = 1 if step.friction is None else step.friction.d + step.friction.moments
     columns, joints = step.nc * (d if friction else 1), 0
     if step.joints is not None:

@@ -68,7 +68,7 @@ class Indeterminacy(Frozen):
     lower_t, upper_t : (nc, d − 1) N, the same of the tangential components, then N·m of moments of
         contacts that resist rolling and spinning; d includes these.
     residual : (nc d,) certificate of the bounds, in units of their network's local loads.
-    pull : (nc d,) largest change of the bounds per unit of load on every dof.
+    pull : (nc d,) largest change of the bounds, N per N or N·m of load on every dof.
     rays : self-balanced forces (nc d,), Bᵀf = 0, largest entry one, along which admissible forces
         grow without bound. Without requested bounds, those of half-lines are not computed.
     failures : contacts whose requested bounds are not certified, and why.
@@ -268,7 +268,7 @@ class Indeterminacy(Frozen):
 
         Parameters
         ----------
-        f, f_t : as in ``components``.
+        f, f_t : as in ``components``, with its errors.
         """
         forces, (lower, _), width = self.components(f, f_t), self.intervals, self._width
         differs = np.isfinite(width) & ~self.unique[:, None]
@@ -283,7 +283,7 @@ class Indeterminacy(Frozen):
 
         Parameters
         ----------
-        f, f_t : as in ``components``.
+        f, f_t : as in ``components``, with its errors.
         """
         forces, (lower, upper) = self.components(f, f_t), self.intervals
         return np.maximum(np.maximum(lower - forces, forces - upper), 0.0).ravel()

@@ -382,7 +382,7 @@ def sensitivity(
 
 
 def certified(solution: StepSolution) -> StepSolution:
-    """The same solution."""
+    """The same solution; raises SolveFailed if it is not certified."""
     if solution.ok:
         return solution
     worst = solution.certificate.shown if solution.certificate else "nan"

@@ -168,7 +168,7 @@ class ResistingCones(Frozen):
 
 
 def in_newtons(strength: Strength, areas: FloatArray, mu: FloatArray) -> JointStrength:
-    """The strength of contacts with areas (nc,) in m² and coefficients (nc,)."""
+    """The strength of contacts, areas (nc,) m², μ (nc,); raises InvalidInput for other counts."""
     parts = []
     for name in ("cohesion", "tension", "compression"):
         value = np.asarray(getattr(strength, name), dtype=np.float64)

@@ -42,7 +42,7 @@ class Structure:
 
     @staticmethod
     def of(structure: Any, friction: float | None, **opening: Any) -> Structure:
-        """The structure of a path, a scene, a block model or a step; μ replaced by ``friction``."""
+        """The structure, μ replaced by ``friction``; raises InvalidInput without any friction."""
         if isinstance(structure, str | Path):
             structure = open_structure(structure, **opening)
         checks.instance("structure", structure, Scene, BlockModel, Step)
@@ -64,7 +64,7 @@ class Structure:
         return Structure(structure)
 
     def live(self, load: Any) -> FloatArray:
-        """(nv,) a live load, given so, as a direction, or by bodies."""
+        """(nv,) N of a ``live`` as in ``limit_load``; raises InvalidInput if it is bad or zero."""
         if self.scene is None and self.model is None:
             result = checks.vector("live", load, self.step.nv, "N")
         else:
@@ -82,7 +82,7 @@ class Structure:
         return {name: self.live(way) for name, way in zip(_NAMES, ways, strict=False)}
 
     def strength(self, stated: Strength | None) -> JointStrength | ResistingCones:
-        """In N of each contact; only friction if none is stated."""
+        """In N of each contact; friction alone if none is stated; a TypeError without friction."""
         friction = self.step.friction
         if friction is None:
             raise TypeError("a step without friction")
@@ -118,7 +118,7 @@ class Structure:
         return np.array([] if self.model is None else [block.centre for block in self.model.blocks])
 
     def body(self, argument: str, body: Any) -> int:
-        """The number of a body given by name or number."""
+        """The number of a body given by name or number; raises InvalidInput if unknown."""
         names = self.names
         number = names.index(body) if body in names else body
         if isinstance(number, str | bool):
@@ -126,7 +126,7 @@ class Structure:
         return checks.index(argument, number, len(names))
 
     def _of_bodies(self, load: Any) -> FloatArray:
-        """(nv,) a direction of all weights, or loads by body."""
+        """(nv,) N of a direction (dim,) of all weights, of loads by body, or of a vector (nv,)."""
         dim = self.dim
         weight = _weights(self.scene, self.model)
         free = set(np.asarray(self.step.dof_body).tolist())

@@ -215,9 +215,9 @@ def certify_each(
 ) -> list[Certificate]:
     """The certificates of the independent problems of a stack, given its answer.
 
-    All scales are local, and residuals are those of each problem's entries: they equal those of
-    the single problem, up to the order of sums. ``motion``, ``forces`` and ``tol`` as in
-    ``certify``.
+    One for each of ``groups``, in order. All scales are local, and residuals are those of each
+    problem's entries: they equal those of the single problem, up to the order of sums. ``motion``,
+    ``forces``, ``tol`` and errors as in ``certify``.
     """
     checks.instance("data", data, ContactProblem)
     checks.instance("groups", groups, Groups)

@@ -159,7 +159,7 @@ class Cones(ABC):
 
     @property
     def rules(self) -> tuple[Rules, FloatArray]:
-        """Rules and coefficients (nc, d) by which compiled loops project (``cone_rules``)."""
+        """Rules and coefficients (nc, d) for compiled loops (``cone_rules``), else a TypeError."""
         raise TypeError(f"{self.name} have no rules for compiled loops")
 
     @abstractmethod
@@ -242,7 +242,7 @@ class Cones(ABC):
         """(nc,) distance of y (rows,) from the points at which ``project`` has no derivative."""
 
     def projection_by_mu(self, y: FloatArray) -> FloatArray:
-        """(rows,) derivative of ``project`` at y (rows,) with respect to the μ of each contact."""
+        """(rows,) derivative of ``project`` at y (rows,) by each μ, or a TypeError without μ."""
         raise TypeError(f"{self.name} have several coefficients")
 
     def shift_by_mu(self, g: FloatArray) -> FloatArray:
@@ -250,7 +250,7 @@ class Cones(ABC):
         return np.zeros(self.nc)
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
-        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
+        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,); N² for forces in N."""
         y, change = (checks.answer(n, a, self.rows) for n, a in (("y", y), ("change", change)))
         return float(self.project(y + checks.scalar("t", t) * change) @ change)
 

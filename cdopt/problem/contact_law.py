@@ -146,7 +146,7 @@ class Compliant:
 
     @property
     def elastic_law(self) -> PowerLaw:
-        """``compliance``, of elastic contacts."""
+        """``compliance``; raises InvalidInput for rigid contacts."""
         if self.compliance is None:
             raise InvalidInput("problem", "rigid contacts", "elastic ones, which have a law")
         return self.compliance

@@ -31,7 +31,7 @@ class ListedBodies(NamedTuple):
 
     @staticmethod
     def of(masses: Any, inertias: Any, centres: Any, fixed: Any, dim: int) -> ListedBodies:
-        """Bodies of these arguments, after their checks."""
+        """Bodies of arguments as of ``step_from_contacts``; raises InvalidInput if one is bad."""
         mass = checks.numbers("masses", masses, (None,), "kg")
         nb = mass.size
         if (mass <= 0.0).any():

@@ -270,7 +270,7 @@ def _unit_tangents(tangents: Any, nc: int, d: int) -> FloatArray | None:
 
 
 def check_directions(tangents: FloatArray, normals: FloatArray) -> None:
-    """Refuse tangents (nc, d − 1, d) that are not at right angles to the unit normals (nc, d)."""
+    """Raise InvalidInput if tangents (nc, d − 1, d) are not orthogonal to the normals (nc, d)."""
     if tangents.shape[2] != normals.shape[1]:
         found = f"vectors of {tangents.shape[2]} numbers, normals of {normals.shape[1]}"
         raise InvalidInput("tangents", found, "the same dimension")
@@ -278,7 +278,7 @@ def check_directions(tangents: FloatArray, normals: FloatArray) -> None:
 
 
 def _check_right_angles(tangents: FloatArray, others: FloatArray, name: str) -> None:
-    """Refuse unit vectors (nc, m, d) that are not at right angles to others (nc, d)."""
+    """Raise InvalidInput if unit vectors (nc, m, d) are not orthogonal to others (nc, d)."""
     along = np.einsum("ikx,ix->ik", tangents, others)
     if (bad := np.argwhere(np.abs(along) > _UNIT)).size:
         i, k = bad[0].tolist()

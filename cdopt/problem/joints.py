@@ -146,7 +146,7 @@ class JointedMotion(Frozen):
 
     @staticmethod
     def of(joints: Joints, unit: FloatArray) -> JointedMotion:
-        """The motions that satisfy joints, of degrees of freedom in these units (nv,)."""
+        """The motions of dofs in these units (nv,); raises SolveFailed if rates contradict."""
         J, nv = scaled(joints.J, None, unit), joints.J.shape[1]
         length = np.sqrt(np.asarray(J.multiply(J).sum(axis=1)).ravel())
         J = scaled(J, 1.0 / length)

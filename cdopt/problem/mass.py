@@ -26,7 +26,7 @@ _MOST_INVERTED = 1000  # rows of a matrix with large blocks whose inverse is com
 
 
 class MassMatrix:
-    """A symmetric positive definite M (nv, nv) in kg and kg·m², with M⁻¹ as an operator."""
+    """A symmetric positive definite M (nv, nv) in kg and kg·m², else InvalidInput; and M⁻¹."""
 
     __setstate__ = Frozen.__setstate__  # arrays of copies are read-only too
 

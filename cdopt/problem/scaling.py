@@ -39,11 +39,11 @@ class Parts:
     count: int  # number of parts
 
     def largest(self, label: IntArray, values: FloatArray) -> FloatArray:
-        """(count,) largest value in each part, zero for none; not-a-number spreads."""
+        """(count,) largest of values (n,) in each part, ``label`` (n,), or 0; NaN spreads."""
         return largest_by(label, values, self.count)
 
     def total(self, label: IntArray, values: FloatArray) -> FloatArray:
-        """(count,) sum of the values in each part."""
+        """(count,) sum of values (n,) in each part, ``label`` (n,)."""
         return total_by(label, values, self.count)
 
     def geometric_mean(self, values: FloatArray) -> FloatArray:

@@ -128,9 +128,9 @@ class StepSolution(Frozen):
     ----------
     f : (nc,) contact forces, N, compression positive; None if the solver reported failure and its
         ``iterate`` is not certified.
-    v_next : (nv,) velocity v⁺ at the end of the step, m/s; None for trusses and for steps
+    v_next : (nv,) velocity v⁺ at the end of the step, m/s and rad/s; None for trusses and for steps
         known only by N and p.
-    u : (nv,) micro-displacement of a truss, Δq of a variational step, m; None for classic
+    u : (nv,) micro-displacement of a truss, Δq of a variational step, m and rad; None for classic
         contact dynamics.
     f_t, slip : (nc, d − 1) tangential forces on body j in N, and sliding rates in m/s, of a step
         with friction, along its tangents; None for others.
@@ -143,9 +143,9 @@ class StepSolution(Frozen):
     gap : (nc,) residual of the contact constraints: B v⁺ + bias in m/s for a step (without
         restitution the gap at its end over Δt); B u in m for a truss, the gap at q_α in m for a
         variational step.
-    dual : (nc,) or (nv,) multipliers of the form that was solved. Force form: of f ≥ 0, the gap in
-        m/s. Velocity form: the impulses Δt f in N s. Complementary form: of Bᵀf = F̃, the
-        micro-displacement u. Potential form: the forces f.
+    dual : (rows,), normal first, or (nv,): multipliers of the form that was solved. Force form: of
+        f ≥ 0, the gap in m/s. Velocity form: the impulses Δt f in N s. Complementary form: of
+        Bᵀf = F̃, the micro-displacement u. Potential form: the forces f.
     certificate : residuals of the forces; ``ok`` is true when every certificate is.
     certificates : by name; compatible contact dynamics has one for each of its two problems.
     status : as the solver reported it.

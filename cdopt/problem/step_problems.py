@@ -68,7 +68,7 @@ def with_lines(data: ContactProblem, J: sp.csr_array, rate: FloatArray) -> Conta
     """The same step with bilateral rows after its contacts: J v⁺ + rate = 0.
 
     ``J`` is (n, nv), ``rate`` (n,) in m/s or rad/s. The rows count as contacts of one row each,
-    without names and points.
+    without names and points. Raises InvalidInput for a step without a mass matrix.
     """
     J = checks.matrix("J", J, None, data.nv)
     rate = checks.answer("rate", rate, J.shape[0])
@@ -96,7 +96,7 @@ def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
     """The rigid problem of a step that differs from that of ``data`` only in phi, v and F_ext.
 
     Results that depend only on B and M are taken from ``data``, also scaled matrices: the ratios of
-    the units of rigid contacts do not depend on the rates.
+    the units of rigid contacts do not depend on the rates; for others a TypeError is raised.
     """
     scales, friction, bias, rate = data.scales, step.friction, step.bias, step.gap_rate
     if not isinstance(scales, MatrixScales) or data.compliance is not None:
@@ -369,7 +369,7 @@ def _without_idle(B: sp.csr_array, mass: FloatArray) -> sp.csr_array:
 def loaded_by_sliders(data: ContactProblem, motion: FloatArray) -> ContactProblem:
     """The elastic step with the forces of its sliders at a ``motion`` (nv,) as loads.
 
-    Given the motion, these forces are those of the law of the sliders.
+    Given the motion, these forces follow from the law. Without sliders a TypeError is raised.
     """
     if data.sliders is None:
         raise TypeError("a problem without sliders")

@@ -93,7 +93,7 @@ class PairSystem:
         return in_threads(loop, True, *arguments)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
-        """x with its preconditioned residual reduced by ``tol``."""
+        """x (m,) for rhs (m,), preconditioned residual reduced by ``tol``; else ``gave_up``."""
         most = 20 * rhs.size if limit is None else limit
         count, size = self.root.shape[:2]
         room = np.zeros((5, count + 1, size))
@@ -129,7 +129,7 @@ class UnsymmetricPairSystem:
         _prepare_unsymmetric(pairs, *sides, self.inverse, self.shape)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int) -> FloatArray:
-        """x with its residual reduced by ``tol``."""
+        """x (m,) for rhs (m,), its residual reduced by ``tol``; else ``gave_up`` is set."""
         count, size = self.mass.shape[:2]
         x, r = np.zeros((count + 1, size)), np.zeros((count + 1, size))
         r[:count] = rhs.reshape(count, size)
@@ -158,7 +158,7 @@ def block_order(first: IntArray, second: IntArray, count: int) -> IntArray | Non
 def block_pairs(
     size: int, first: IntArray, second: IntArray, rows: FloatArray, count: int, d: int = 1
 ) -> BlockPairs:
-    """The layout, from blocks ``first`` < ``second`` of contacts and ``rows`` (nc d, 2 size)."""
+    """The layout of bodies ``first`` < ``second`` (nc,) of ``count``; rows (nc d, 2 size)."""
     inner = second < count
     degree = np.bincount(first, minlength=count) + np.bincount(second[inner], minlength=count)
     start = _chunk_starts(degree)

@@ -102,7 +102,7 @@ class BlockSystem:
         return self.factors.sign
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
-        """x with its residual reduced by ``tol``, in ``limit`` iterations or by factors."""
+        """x (m,) for rhs (m,), residual reduced by ``tol`` in ``limit`` iterations, or factors."""
         if self.factors is not None:
             return self.factors(rhs)
         if self.iterated is not None:

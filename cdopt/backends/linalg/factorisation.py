@@ -92,7 +92,7 @@ class IteratedSystem:
         self.most, self.growth, self.gave_up = most, growth, False
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
-        """The best x met, its preconditioned residual reduced by ``tol`` or as far as it goes.
+        """The best x (m,) for rhs (m,), preconditioned residual reduced by ``tol`` if possible.
 
         Ends early where the curvature along a direction is lost to round-off, or where rᵀz has
         grown by ``growth`` over its least value.
@@ -137,7 +137,7 @@ class DenseSystem:
         self._factor = None if failed else factor
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
-        """x, to round-off; an ArithmeticError for numbers beyond what a double holds."""
+        """x (m,) for rhs (m,), to round-off; an ArithmeticError if numbers overflow."""
         if not rhs.size:
             return np.zeros(0)
         if self._factor is not None:
@@ -295,7 +295,7 @@ class SuperLU:
             self.order = np.asarray(size * blocks[:, None] + np.arange(size)).ravel()
 
     def factorise(self, D: FloatArray, shift: float) -> Solve:
-        """The solution by factors; an ArithmeticError if the matrix is singular or indefinite."""
+        """Factors for D (nc,); an ArithmeticError if the matrix is singular or indefinite."""
         factors, order = self.factors(D, shift), self.order
 
         def solve(rhs: FloatArray) -> FloatArray:
@@ -306,7 +306,7 @@ class SuperLU:
         return solve
 
     def factors(self, D: FloatArray, shift: float) -> Any:
-        """SuperLU's factors in this ``order``, without contacts that do next to nothing."""
+        """SuperLU's factors for D (nc,) in this ``order``, without contacts of nearly no effect."""
         strong = D > 0.0 if self.mobility is None else D * self.mobility > _FAINT
         B, order = self.B[strong], self.order
         unit = shift * sp.eye_array(B.shape[1], format="csr")

@@ -69,7 +69,7 @@ class ContactSystem:
         self.dense = DenseSystem(N, net.statistics)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
-        """x, to round-off; an ArithmeticError for numbers beyond what a double holds."""
+        """x (m,) for rhs (m,), to round-off; an ArithmeticError if numbers overflow."""
         free, forces = self.net.motion(rhs), np.zeros(self.net.rows)
         forces[self.stiff] = self.dense.solve(self.net.gap(free)[self.stiff], tol)
         return free - self.net.motion(self.net.load(forces))
