@@ -285,7 +285,10 @@ class Cones(ABC):
     def largest_map(
         self, f: FloatArray, g: FloatArray, shift: FloatArray, mobility: FloatArray
     ) -> float:
-        """The largest size of ``natural_map`` with a ``shift`` (nc,) of the normal rates, m/s."""
+        """The largest size of ``natural_map`` of f and g, normal rates shifted by ``shift`` (nc,).
+
+        In m/s; ``mobility`` as in ``natural_map``.
+        """
         law = checks.answer("g", g, self.rows).copy()
         law[self.first] += shift
         return float(self.sizes(self.natural_map(f, law, mobility)).max(initial=0.0))
