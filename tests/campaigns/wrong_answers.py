@@ -337,6 +337,7 @@ def reach(B, mass, body, acts, gap, p) -> np.ndarray:
     """
     count = body[-1] + 1
     scale = np.sqrt(np.bincount(body, mass * acts**2, count))
+    idle = scale == 0.0
     share = np.stack([np.sqrt(np.bincount(body, row**2 / mass, count)) for row in B])
     alone = np.maximum(-p, 0.0)[:, None] * share / np.sum(share**2, axis=1, keepdims=True)
     scale = np.maximum(scale, IDLE * alone.max(axis=0))  # of what a closing contact by itself makes
@@ -347,7 +348,7 @@ def reach(B, mass, body, acts, gap, p) -> np.ndarray:
             lent = IDLE * speed / share[i, tied]
             closed = gap[i] <= NEARLY * speed
             lent = np.where(closed, speed / share[i, tied], lent)
-            takes = (scale[tied] == 0.0) | closed
+            takes = idle[tied] | closed
             scale[tied] = np.where(takes, np.maximum(scale[tied], lent), scale[tied])
     still = scale == 0.0
     speed = np.abs(p).max(initial=0.0) or 1.0
