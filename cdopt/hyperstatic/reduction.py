@@ -19,6 +19,7 @@ from cdopt.hyperstatic.cone_bounds import ConeSet
 from cdopt.hyperstatic.free_network import FreeNetwork, free_networks
 from cdopt.hyperstatic.network import loadable_of, looseness, rank_of
 
+_ROUND_OFF = 1e-9  # of the normal force of a ray: smaller entries are zero
 _CLEAR = 1e-4  # of the largest force: larger ones of the answer show a ray best
 
 
@@ -80,8 +81,9 @@ def _on_faces(part: ForcePart) -> list[ForcePart]:
     for k in np.flatnonzero(loaded).tolist():
         own = slice(first[k], first[k] + part.sizes[k])
         along = z[own] if z[first[k]] > _CLEAR else x[own]
+        ray = np.where(np.abs(along) > _ROUND_OFF * along[0], along, 0.0)
         whole = inside[k] or along.size == 1
-        blocks.append(np.eye(along.size) if whole else along[None] / along[0])
+        blocks.append(np.eye(along.size) if whole else ray[None] / along[0])
     used = np.flatnonzero(np.repeat(loaded, part.sizes))
     columns = sp.eye_array(part.z.size, format="csr")[used]
     E = sp.csr_array(sp.block_diag(blocks, format="csr") @ columns)

@@ -159,7 +159,7 @@ class Cones(ABC):
 
     @property
     def rules(self) -> tuple[Rules, FloatArray]:
-        """Rules and coefficients (nc, d) for compiled loops (``cone_rules``), else a TypeError."""
+        """Rules and coefficients (nc, d) by which compiled loops project (``cone_rules``)."""
         raise TypeError(f"{self.name} have no rules for compiled loops")
 
     @abstractmethod
@@ -242,7 +242,7 @@ class Cones(ABC):
         """(nc,) distance of y (rows,) from the points at which ``project`` has no derivative."""
 
     def projection_by_mu(self, y: FloatArray) -> FloatArray:
-        """(rows,) derivative of ``project`` at y (rows,) by each μ, or a TypeError without μ."""
+        """(rows,) derivative of ``project`` at y (rows,) with respect to the μ of each contact."""
         raise TypeError(f"{self.name} have several coefficients")
 
     def shift_by_mu(self, g: FloatArray) -> FloatArray:
@@ -250,7 +250,7 @@ class Cones(ABC):
         return np.zeros(self.nc)
 
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
-        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,); N² for forces in N."""
+        """Σ P_K(y + t change)ᵀ change, y and ``change`` (rows,)."""
         y, change = (checks.answer(n, a, self.rows) for n, a in (("y", y), ("change", change)))
         return float(self.project(y + checks.scalar("t", t) * change) @ change)
 
@@ -285,9 +285,9 @@ class Cones(ABC):
     def largest_map(
         self, f: FloatArray, g: FloatArray, shift: FloatArray, mobility: FloatArray
     ) -> float:
-        """The largest size of ``natural_map`` of f and g, normal rates shifted by ``shift`` (nc,).
+        """The largest size of ``natural_map`` with a shift of the normal rates, m/s.
 
-        In m/s; ``mobility`` as in ``natural_map``.
+        ``f`` and ``g`` (rows,) in N and m/s, ``shift`` (nc,) m/s, ``mobility`` (nc,) m/s per N.
         """
         law = checks.answer("g", g, self.rows).copy()
         law[self.first] += shift
