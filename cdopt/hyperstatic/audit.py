@@ -184,11 +184,12 @@ class Audit(Frozen):
             text += f": they balance, but are {short(self._size(self.forces - self.nearest))} N"
             text += " from the nearest admissible ones, most at contact "
             text += f"{self.step.contact_names[far]} ({short(self.distance[far])} N)."
-        if (choice := self.choice) is not None:
-            text += (
-                f" They differ from the forces of elastic contacts by {short(self._size(choice))}"
-            )
-            text += f" N{self._part}: a choice, which loads no body."
+        if (choice := self.choice) is not None and self._chosen:
+            size = f"{short(self._size(choice))} N{self._part}"
+            text += f" They differ from the forces of elastic contacts by {size}: a choice, which"
+            text += " loads no body."
+        elif choice is not None and self.ok:
+            text += " They are the forces of elastic contacts."
         return text
 
     @property
@@ -198,6 +199,11 @@ class Audit(Frozen):
         return (
             f"Compared with the motion {whose}; errors up to {self.tol:g} of the local load pass."
         )
+
+    @property
+    def _chosen(self) -> bool:
+        """Whether the choice is larger than the tolerance."""
+        return (self.choice_share or 0.0) > self.tol
 
     @property
     def _part(self) -> str:
@@ -230,7 +236,7 @@ class Audit(Frozen):
                 result += f", {count(self.outside.size, 'contact')} outside cone or bounds"
             lines.append(("3 distance from admissible forces", f"{short(far)} N", result))
         if (choice := self.choice) is not None:
-            note = f"no error{self._part}"
+            note = f"no error{self._part}" if self._chosen else "none"
             lines.append(("4 choice", f"{short(self._size(choice))} N", note))
         return lines
 

@@ -226,3 +226,12 @@ def test_as_tables_and_text() -> None:
     plain = found.as_dict()
     assert plain["verdict"] == OUTSIDE
     assert plain["outside"] == ["left", "middle", "right"]
+
+
+def test_forces_of_elastic_contacts_are_no_choice() -> None:
+    B = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [1.0, -1.0, -1.0]])
+    step = cdopt.ContactStep(np.eye(3), B, np.zeros(4), np.zeros(3), [-9.81, 0.0, 0.0], 1e-3)
+    state = np.array([1.0, -1.0, -1.0, 1.0])
+    elastic = cdopt.CompatibleCD(step).solve().f + 1e-12 * state
+    assert cdopt.audit(step, elastic).summary.endswith("They are the forces of elastic contacts.")
+    assert cdopt.audit(step, elastic + 0.1 * state).summary.endswith("which loads no body.")
