@@ -164,10 +164,10 @@ def _on_cones(
     most = first + settings.further
     root, factors = np.sqrt(problem.weight)[:, None], problem.factors
     factor = np.repeat(1.0 / root, f.shape[1])
-    if APGD.name not in problem.kept:
+    if APGD.name not in problem.cache:
         rows, spread = scaled(factors.rows, factor), scaled(factors.spread, factor)
-        problem.kept[APGD.name] = csr_parts(rows), csr_parts(spread.tocsc())
-    (pointers, columns, values), transposed = problem.kept[APGD.name]
+        problem.cache[APGD.name] = csr_parts(rows), csr_parts(spread.tocsc())
+    (pointers, columns, values), transposed = problem.cache[APGD.name]
     rules, coefficients = problem.rules_of_answers
     descent = ProximalGradient(
         Terms(

@@ -86,9 +86,9 @@ class BlockSweeps(Sweeps):
         self, settings: NSGS, problem: NetworkProblem, order: IntArray, f: FloatArray
     ) -> None:
         self.problem, self.order, self.f, self.memory = problem, order, f, settings.memory
-        if settings.name not in problem.kept:
-            problem.kept[settings.name] = Blocks.of(problem)
-        blocks: Blocks = problem.kept[settings.name]
+        if settings.name not in problem.cache:
+            problem.cache[settings.name] = Blocks.of(problem)
+        blocks: Blocks = problem.cache[settings.name]
         p = np.zeros(blocks.p.shape)
         p[:, : problem.d] = problem.table(problem.p)
         self.blocks = blocks._replace(p=p)

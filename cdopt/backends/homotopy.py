@@ -38,7 +38,7 @@ from cdopt.backends import proximal_newton
 from cdopt.backends.cone_algebra import SmoothProjection
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.interior_point import Units
-from cdopt.backends.linalg import ContactNetwork, Reactions
+from cdopt.backends.linalg import ContactNetwork, DelassusNetwork
 from cdopt.backends.linalg.block_systems import BlockSystem, diagonal_blocks
 from cdopt.backends.linalg.factorisation import MatrixFactors, Solve, sparse_solve
 from cdopt.backends.linalg.tied_blocks import TiedNetwork, TiedSystem
@@ -103,16 +103,16 @@ class Homotopy(NativeBackend):
         return proximal_newton.outcome(problem, f, path.history, self.accuracy, str(path), run)
 
 
-def network_of(problem: NetworkProblem) -> ContactNetwork | Reactions:
+def network_of(problem: NetworkProblem) -> ContactNetwork | DelassusNetwork:
     """The network whose systems are quickest: N itself where it is large and sparse."""
     operator = problem.operator if problem.has_cones else problem.net
-    return problem.net if isinstance(operator, Reactions) and operator.full else operator
+    return problem.net if isinstance(operator, DelassusNetwork) and operator.full else operator
 
 
 def work(problem: NetworkProblem) -> float:
     """About how many products a step along the curve needs for one of its systems."""
     net = network_of(problem)
-    if isinstance(net, Reactions):
+    if isinstance(net, DelassusNetwork):
         return float(net.m) * (0 if problem.N is None else problem.N.nnz)
     if net.B.nnz > _FULL * net.rows * net.m:
         return float(net.rows) * net.m**2

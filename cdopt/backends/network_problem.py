@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt.backends.linalg import ContactNetwork, Reactions, network
+from cdopt.backends.linalg import ContactNetwork, DelassusNetwork, network
 from cdopt.backends.linalg.factorisation import finite
 from cdopt.backends.linalg.sparse_rows import Rows, SparseOperator, csr_parts
 from cdopt.problem import Cones, ContactProblem, FrictionCones, HalfLines
@@ -126,7 +126,7 @@ class NetworkProblem(Compliant):
     index: IntArray | None = None
     force: FloatArray | float = 1.0  # (nc,) or (rows,) N, unit of the forces
     # (nv,) m/s and rad/s, or m and rad: motion of the problem's dofs at w = 0; None with N alone
-    at_rest: FloatArray | None = None
+    free_motion: FloatArray | None = None
     unit: FloatArray | float = 1.0  # (m,) m/s and rad/s, or m and rad, unit of w
     used: IntArray | None = None  # the problem's dofs that w has; None for all
     contact_ids: Any = None  # (nc,) names of the contacts, or None
@@ -142,7 +142,7 @@ class NetworkProblem(Compliant):
     # S⁻¹ X of a sparse X (m, k), of an inertia that is not diagonal
     solve_inertia: Callable[[sp.csr_array], sp.csr_array] = lambda X: X
     # what was made of G, S and N, by name; other problems on the same network have the same
-    kept: dict[Any, Any] = field(default_factory=dict)
+    cache: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -179,9 +179,9 @@ class NetworkProblem(Compliant):
     @cached_property
     def net(self) -> ContactNetwork:
         """The network, its dofs in the order of systems; known by N alone, that of a root of N."""
-        last = self.kept.get("net")
+        last = self.cache.get("net")
         net = self._network() if last is None else last.uncounted()
-        self.kept["net"] = net
+        self.cache["net"] = net
         return net
 
     def _network(self) -> ContactNetwork:
@@ -191,7 +191,7 @@ class NetworkProblem(Compliant):
         return network(self.G, self.body, self.S, self.index, self.d)
 
     @cached_property
-    def operator(self) -> ContactNetwork | Reactions:
+    def operator(self) -> ContactNetwork | DelassusNetwork:
         """``net``; for cones N itself, whose systems need no root, unless its rank is low."""
         if self.N is None or self.d == 1:
             return self.net
@@ -199,7 +199,7 @@ class NetworkProblem(Compliant):
             root = low_rank_root(self.N, _LOW_RANK, _RANK_TOL)
             if root is not None:
                 return network(root, None, sp.csr_array(sp.eye_array(root.shape[1])), d=self.d)
-        return Reactions(self.N, self.d)
+        return DelassusNetwork(self.N, self.d)
 
     @cached_property
     def load(self) -> FloatArray:
@@ -247,9 +247,9 @@ class NetworkProblem(Compliant):
     @cached_property
     def factors(self) -> Factors:
         """N = R Sᵀ; a ValueError for a truss."""
-        if "factors" not in self.kept:
-            self.kept["factors"] = self._factors()
-        factors: Factors = self.kept["factors"]
+        if "factors" not in self.cache:
+            self.cache["factors"] = self._factors()
+        factors: Factors = self.cache["factors"]
         return factors
 
     def _factors(self) -> Factors:
@@ -352,7 +352,7 @@ class NetworkProblem(Compliant):
         """The largest natural map of forces f (nc, d) with these ``rates``, or with a ``shift``."""
         if shift is None and self.steep:
             natural = self.K.coulomb_map(f.ravel(), rates.ravel(), self.weight)
-            return largest(self.K.sizes(natural))
+            return largest(self.K.norms(natural))
         if shift is None:
             shift = self.K.shift(rates.ravel()) if self.coulomb else np.zeros(self.nc)
         return self.K.largest_map(f.ravel(), rates.ravel(), shift, self.weight)
@@ -382,9 +382,9 @@ class NetworkProblem(Compliant):
     def given_motion(self, start: WarmStart | None) -> FloatArray | None:
         """Motion of an earlier solution as w of the given dofs; None where it does not fit."""
         u = None if start is None else start.motion
-        if u is None or self.at_rest is None or u.shape != self.at_rest.shape:
+        if u is None or self.free_motion is None or u.shape != self.free_motion.shape:
             return None
-        return np.asarray((u[self._used] - self.at_rest[self._used]) / self.unit)
+        return np.asarray((u[self._used] - self.free_motion[self._used]) / self.unit)
 
     def scaled_motion(self, start: WarmStart | None) -> FloatArray | None:
         """The same in the order of ``net`` (m,)."""
@@ -397,13 +397,13 @@ class NetworkProblem(Compliant):
 
     def iterate(self, w: FloatArray, f: FloatArray) -> Iterate:
         """The motion w in the order of ``net``, and the forces, in physical units."""
-        return self.iterate_of(w[self.net.position] if self.at_rest is not None else None, f)
+        return self.iterate_of(w[self.net.position] if self.free_motion is not None else None, f)
 
     def iterate_of(self, w: FloatArray | None, f: FloatArray) -> Iterate:
         """The motion w of the given dofs, and the forces, in physical units."""
         motion = None
-        if self.at_rest is not None and w is not None:
-            motion = np.array(self.at_rest)
+        if self.free_motion is not None and w is not None:
+            motion = np.array(self.free_motion)
             motion[self._used] += self.unit * w
         return Iterate(motion, self._forces(f))
 
@@ -423,14 +423,14 @@ class NetworkProblem(Compliant):
 
 def network_problem(data: ContactProblem) -> NetworkProblem:
     """The scaled problem of ``data``."""
-    force, d, kept = data.force, data.d, data.kept
-    if "mobility" not in kept:
+    force, d, cache = data.force, data.d, data.cache
+    if "mobility" not in cache:
         rigid = data.compliance is None
         unit = data.cones.on_rows(data.mobility) * force / data.speed if rigid else None
-        kept["mobility"] = np.ones(force.size) if unit is None else unit
-    mobility = kept["mobility"]
+        cache["mobility"] = np.ones(force.size) if unit is None else unit
+    mobility = cache["mobility"]
     common: dict[str, Any] = {"d": d, "force": force, "contact_ids": data.contact_ids}
-    common |= {"motion_under": data.velocity, "kept": kept}
+    common |= {"motion_under": data.velocity, "cache": cache}
     cones = data.scaled_cones
     if d > 1:
         common |= {"cones": cones, "coulomb": data.law == "coulomb"}
@@ -474,15 +474,15 @@ def rigid_problem(soft: NetworkProblem) -> NetworkProblem:
         lines=K.bilateral if K.d == 1 and K.bilateral.any() else None,
         compliance=None,
         body=None,
-        at_rest=None,
+        free_motion=None,
         unit=1.0,
         solve_inertia=solve_inertia,
-        kept={},
+        cache={},
     )
     mean = K.total(rigid.factors.diagonal) / np.diff(K.ends)
     rigid = dataclasses.replace(rigid, mobility=K.on_rows(mean))
     rows_apart = K.d == 1 or K.uniform
-    return rigid if rows_apart else _filled(dataclasses.replace(rigid, kept={}), Filled(K))
+    return rigid if rows_apart else _filled(dataclasses.replace(rigid, cache={}), Filled(K))
 
 
 def _filled(problem: NetworkProblem, cones: Filled) -> NetworkProblem:
@@ -516,7 +516,8 @@ def _with_rows_of(
         N = scaled(data.N, root, root)
         return NetworkProblem(data.p / data.speed, mobility, N=N, **common)
     problem, body = data.scaled(), data.dof_body
-    common |= {"at_rest": data.rest, "unit": problem.unit, "compliance": problem.compliance}
+    common |= {"free_motion": data.free_motion, "unit": problem.unit}
+    common |= {"compliance": problem.compliance}
     if data.is_static:
         body = None if body is None else body[problem.used]
         common |= {"F": problem.load, "index": problem.used, "used": problem.used}
@@ -553,14 +554,14 @@ def _with_sliders(
     B_t = scaled(sliders.sliders.B_t, unit.repeat(d - 1), problem.unit)
     B_t = sp.csr_array(B_t, copy=True)
     B_t.eliminate_zeros()
-    common |= {"d": d, "sliders": FrozenFriction(growth, cap), "at_rest": np.zeros(data.nv)}
-    common |= {"F": -(sp.csr_array(problem.S) @ (data.rest / problem.unit))}
+    common |= {"d": d, "sliders": FrozenFriction(growth, cap), "free_motion": np.zeros(data.nv)}
+    common |= {"F": -(sp.csr_array(problem.S) @ (data.free_motion / problem.unit))}
     return NetworkProblem(rates.ravel(), np.ones(nc), interleaved(problem.B, B_t), **common)
 
 
 def without_forces(data: ContactProblem) -> Iterate:
     """No forces on any contact, and the motion without them."""
-    return Iterate(data.free_motion, np.zeros(data.rows))
+    return Iterate(data.free_motion if data.N is None else None, np.zeros(data.rows))
 
 
 @dataclass

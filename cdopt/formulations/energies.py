@@ -55,7 +55,7 @@ def slider_energy(
     part = sliders.parts_of(data.parts)
     length = sliders.duration * data.part_speed[part]
     moved = scaled(sliders.B_t, np.repeat(-sliders.duration / length, m), data.dof_speed)
-    begin = sliders.tried(data.rest) / (sliders.growth * length)[:, None]
+    begin = sliders.tried(data.free_motion) / (sliders.growth * length)[:, None]
     stretch = cp.reshape(cp.Constant(moved, name="B_t") @ w, (n, m), order="C")
     stretch = stretch + cp.Constant(begin, name="t")
     stiff = energy[part] * sliders.growth * length**2

@@ -489,5 +489,5 @@ def with_loads(data: ContactProblem, on_motion: FloatArray) -> ContactProblem:
         load = checks.read_only(data.contact_load + on_motion)
         return dataclasses.replace(data, contact_load=load)
     moved = np.asarray(data.inertia.solve(on_motion))
-    rest, p = data.rest - moved, data.p - data.B @ moved
-    return dataclasses.replace(data, rest=checks.read_only(rest), p=checks.read_only(p))
+    rest, p = data.free_motion - moved, data.p - data.B @ moved
+    return dataclasses.replace(data, free_motion=checks.read_only(rest), p=checks.read_only(p))

@@ -68,7 +68,7 @@ def faces_of(data: ContactProblem, motion: FloatArray | None, f: FloatArray, tol
     cones, w, scales = data.cones, data.mobility, step_scales(data)
     local, mu, rows = scales.local(motion, f), cones.mu, data.gap(motion, f)
     forces, rates = cones.table(f), cones.table(rows)
-    small = tol * local.speed + cones.sizes(local.gap_round_off)
+    small = tol * local.speed + cones.norms(local.gap_round_off)
     inside = w * (mu * forces[:, 0] - np.linalg.norm(forces[:, 1:], axis=1)) > small
     closed = (scales.opening(rows) <= small) | (w * forces[:, 0] > small)
     speed = np.linalg.norm(rates[:, 1:], axis=1)

@@ -108,7 +108,7 @@ class NoTensionTruss(Formulation):
     def latex(self) -> str:
         """The problem as mathematics."""
         data = self.data
-        p, u = self._power, data.rest
+        p, u = self._power, data.free_motion
         boundary = "" if data.free is None else r", \qquad u = \bar u \text{ on } \Gamma_D"
         rows = r"(B^\mathsf{T} f)_j = \tilde F_j, \; j \in \Gamma_N"
         if not boundary:

@@ -69,7 +69,7 @@ class ReducedTruss(QuasiStatic):
         free = np.ones(nv, dtype=bool) if data.free is None else data.free
         if matrix[np.flatnonzero(~free)].count_nonzero():
             raise InvalidInput("P", "entries at prescribed dofs", "zero rows there")
-        start = np.array(data.rest)
+        start = np.array(data.free_motion)
         if offset is not None:
             start += np.where(free, checks.vector("offset", offset, nv, "m"), 0.0)
         given = np.ones(data.nc) if weights is None else weights

@@ -69,7 +69,7 @@ def rolling_faces(
     arm = np.broadcast_to(np.asarray(data.scales.lever), rates.shape)
     even = cones.in_units(arm)
     forces, speeds = cones.table(f / arm), cones.table(rates * arm)
-    small = tol * local.speed + cones.sizes(local.gap_round_off * arm)
+    small = tol * local.speed + cones.norms(local.gap_round_off * arm)
     closed = (scales.opening(rates) <= small) | (w * forces[:, 0] > small)
     limits, slope = cones.table(even.stretch), even.shift_gradient(rates * arm)
     groups = groups_of(cones.widths)

@@ -173,7 +173,7 @@ class Layout:
             motion_place=motion,
             motion_unit=known[motion],
             motion_dof=dof,
-            rest=np.array(statement.data.rest),
+            rest=np.array(statement.data.free_motion),
             objective_unit=self.energy / energy,
             name=name,
             physical=physical,

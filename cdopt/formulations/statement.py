@@ -121,7 +121,7 @@ class Statement(ABC):
         if self.scaled.S is None:
             return None
         unit = cp.Constant(self.scaled.unit, name="v₀")
-        return cp.multiply(unit, self.w) + cp.Constant(self.data.rest, name="v*")
+        return cp.multiply(unit, self.w) + cp.Constant(self.data.free_motion, name="v*")
 
     @property
     def displacement(self) -> cp.Expression | None:
@@ -314,22 +314,22 @@ class Statement(ABC):
 
     def _motion(self, w: FloatArray) -> FloatArray:
         """The motion (nv,) of values of the variable w."""
-        motion, n = np.array(self.data.rest), self.dofs
+        motion, n = np.array(self.data.free_motion), self.dofs
         motion[self.scaled.used] += self.scaled.unit * np.asarray(w, dtype=float).ravel()[:n]
         return motion
 
     def _displacement_of(self, start: WarmStart) -> FloatArray | None:
         """Values of u of a previous solution, if it has one of this length."""
         u, n = start.motion, self.scaled.load.size
-        if u is None or u.shape != self.data.rest.shape:
+        if u is None or u.shape != self.data.free_motion.shape:
             return None
         used = self.scaled.used
-        moved = (u[used] - self.data.rest[used]) / self.scaled.unit
+        moved = (u[used] - self.data.free_motion[used]) / self.scaled.unit
         return moved if self.dofs else np.zeros(n)
 
     def _caused(self, forces: FloatArray) -> FloatArray:
         """Values of w that forces (rows,) in N cause."""
-        moved = np.asarray(self.data.velocity(forces)) - self.data.rest
+        moved = np.asarray(self.data.velocity(forces)) - self.data.free_motion
         return np.asarray(moved / self.scaled.unit)
 
 
@@ -503,7 +503,7 @@ class InMotion(Statement):
         used = self.scaled.used
         place = (self.scaled.unit, (used, np.arange(used.size)))
         onto = cp.Constant(sp.csr_array(place, shape=(self.data.nv, self.w.size)), name="U₀")
-        return onto @ self.w + cp.Constant(self.data.rest, name="ū")
+        return onto @ self.w + cp.Constant(self.data.free_motion, name="ū")
 
     @property
     def own(self) -> dict[str, cp.Variable]:

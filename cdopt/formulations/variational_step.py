@@ -332,7 +332,7 @@ class VariationalStep(ElasticStep):
             return unknown
         k = np.where(bonds, self.law.stiffness, 0.0)
         reach = sp.csr_array(self.step.B * (self.alpha * self.step.dt * k)[:, None])
-        motion = cp.multiply(self.data.dof_speed, w) + self.data.rest
+        motion = cp.multiply(self.data.dof_speed, w) + self.data.free_motion
         motion = motion if self.joints is None else self._of_bodies(self.joints, motion)
         pull = -reach @ motion - k * self.gaps
         if index.size == 0:

@@ -28,7 +28,7 @@ from cdopt.gradients.parameters import StepParameters
 from cdopt.gradients.static import TrussDerivatives
 from cdopt.gradients.step_tangent import StepTangent
 from cdopt.hyperstatic.indeterminacy import resting_inside
-from cdopt.hyperstatic.sensitivity import certified
+from cdopt.hyperstatic.sensitivity import require_certified
 from cdopt.problem import (
     ContactProblem,
     ContactStep,
@@ -98,7 +98,7 @@ def of(
     tol = checks.scalar("tol", tol, above=0.0, at_most=1e-3)
     checks.instance("formulation", formulation, *_KINDS, NoTensionTruss)
     stated = formulation.problem if isinstance(formulation, CompatibleFriction) else formulation
-    answer = certified(stated.solve() if solution is None else solution)
+    answer = require_certified(stated.solve() if solution is None else solution)
     if isinstance(formulation, NoTensionTruss):
         return TrussDerivatives(formulation, answer, on_kink)
     with_matrices(stated.step, "derivatives")

@@ -27,7 +27,7 @@ from cdopt._util.linear_program import solved_program
 from cdopt.formulations import ClassicCD, CompliantCD
 from cdopt.gradients.step_tangent import Change, Result, StepTangent
 from cdopt.hyperstatic import network
-from cdopt.hyperstatic.sensitivity import certified
+from cdopt.hyperstatic.sensitivity import require_certified
 from cdopt.problem import ContactStep, Joints
 from cdopt.problem.contact_law import HOOKE
 
@@ -94,7 +94,7 @@ def _rigid(tangent: StepTangent, change: Change) -> Result:
     joints = Joints(tangent.G[held], rates[held]) if held.size else None
     q = tangent.loads_of(change, decided.forces)
     step = _step(tangent, q, free, rates, joints=joints)
-    answer = certified(ClassicCD(step).solve())
+    answer = require_certified(ClassicCD(step).solve())
     df[free] = answer.f
     if answer.joint_forces is not None:
         df[held] = answer.joint_forces
@@ -120,7 +120,7 @@ def _elastic(tangent: StepTangent, change: Change) -> Result:
     free, df = np.flatnonzero(touches), np.zeros(many)
     q = tangent.loads_of(change, tangent.forces)
     step = _step(tangent, q, free, rates, joints=joints, stiffness=law.stiffness[free])
-    answer = certified(CompliantCD(step, HOOKE).solve())
+    answer = require_certified(CompliantCD(step, HOOKE).solve())
     df[free] = answer.f
     if answer.joint_forces is not None:
         df[held] = answer.joint_forces

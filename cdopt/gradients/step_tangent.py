@@ -148,7 +148,7 @@ class StepTangent:
     @cached_property
     def _scaled_rates(self) -> FloatArray:
         scaled_data = self.data.scaled()
-        w = (self.motion - self.data.rest) / scaled_data.unit
+        w = (self.motion - self.data.free_motion) / scaled_data.unit
         return np.asarray(scaled_data.B @ w + scaled_data.p)
 
     @cached_property

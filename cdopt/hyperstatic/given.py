@@ -101,7 +101,7 @@ def missed_load(
     data: ContactProblem, motion: FloatArray, rows: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """(nv,) N, Bᵀf − M(v⁺ − v*)/Δt; (nv,) its size beyond round-off over the local load."""
-    missed = data.load(rows) - data.mass.times(motion - data.rest) / data.dt
+    missed = data.load(rows) - data.mass.times(motion - data.free_motion) / data.dt
     condition = data.scales.local(motion, rows).balance[0]
     error, floor = condition.error, _RESOLVED * condition.round_off
     with np.errstate(divide="ignore", invalid="ignore"):

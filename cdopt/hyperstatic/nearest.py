@@ -61,7 +61,8 @@ class AtMotion(NamedTuple):
             load = faces.load
         else:
             faces = faces_of(data, motion, known, max(_LEAST, tol))
-            load = data.inertia.times(motion - data.rest) / data.dt if data.inertia else faces.load
+            change = motion - data.free_motion
+            load = data.inertia.times(change) / data.dt if data.inertia else faces.load
             load = np.where(np.bincount(data.B.indices, minlength=load.size) > 0, load, 0.0)
         acting = step_scales(data).acting_force(data.scales.local(motion, known))
         return AtMotion(faces, load, acting)

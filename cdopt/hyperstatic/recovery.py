@@ -19,7 +19,7 @@ from cdopt._util.checks import FloatArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.frozen import Frozen
 from cdopt.formulations import NoTensionTruss
-from cdopt.hyperstatic.sensitivity import Sensitivity, certified
+from cdopt.hyperstatic.sensitivity import Sensitivity, require_certified
 from cdopt.hyperstatic.truss_tangent import TrussTangent
 from cdopt.problem import truss_data
 from cdopt.problem.contact_law import HOOKE, PowerLaw
@@ -215,5 +215,5 @@ class _Model:
     def _solved(self, load: FloatArray, law: PowerLaw) -> Sensitivity:
         nc = self.B.shape[0]
         truss = NoTensionTruss.of(truss_data(self.B, read_only(np.array(load)), law))
-        solution = certified(truss.solve("newton"))
+        solution = require_certified(truss.solve("newton"))
         return Sensitivity(TrussTangent(truss, solution, np.arange(nc), nc))

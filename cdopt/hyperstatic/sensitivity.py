@@ -356,7 +356,7 @@ def sensitivity(
         if power is not None:
             raise InvalidInput("power", checks.describe(power), "none: the truss has its own")
         every = np.arange(problem.data.nc)
-        solution = certified(problem.solve(backend))
+        solution = require_certified(problem.solve(backend))
         return Sensitivity(TrussTangent(problem, solution, every, every.size, near))
     if law is not None or isinstance(problem, FrictionNetwork):
         if exponent not in (None, HOOKE):
@@ -372,16 +372,16 @@ def sensitivity(
             "flow", checks.describe(flow), "a law with it: there is no micro-slip without one"
         )
     compatible = CompatibleCD(problem, exponent)
-    classic = certified(compatible.classic_cd.solve(backend))
+    classic = require_certified(compatible.classic_cd.solve(backend))
     closed, joints = compatible.network(classic), compatible.springs or compatible.joints
     truss, known = compatible.elastic_network(closed, classic), isinstance(problem, ContactStep)
     springs = truss.data.nc - closed.contacts.size
     rows = np.append(closed.contacts, problem.nc + np.arange(springs))
-    solution, many = certified(truss.solve(backend)), problem.nc + springs
+    solution, many = require_certified(truss.solve(backend)), problem.nc + springs
     return Sensitivity(TrussTangent(truss, solution, rows, many, near, known, springs), joints)
 
 
-def certified(solution: StepSolution) -> StepSolution:
+def require_certified(solution: StepSolution) -> StepSolution:
     """The same solution; raises SolveFailed if it is not certified."""
     if solution.ok:
         return solution

@@ -104,7 +104,7 @@ def resolved_along(
 
         answer = piece.along(forces[rows], directions, rates, on_faces, unit)
         forces[rows], uncertain[rows] = answer
-    return Resolved(forces, cones.sizes(uncertain / arm))
+    return Resolved(forces, cones.norms(uncertain / arm))
 
 
 def first_step(
@@ -225,10 +225,10 @@ class _PartRows:
     @classmethod
     def of(cls, data: ContactProblem, rows: IntArray, dofs: IntArray) -> _PartRows:
         """That of these rows, which is kept for each part."""
-        kept, name = data.kept, (cls.__name__, int(dofs[0]))
-        last: _PartRows | None = kept.get(name)
+        cache, name = data.cache, (cls.__name__, int(dofs[0]))
+        last: _PartRows | None = cache.get(name)
         if last is None or not np.array_equal(last.rows, rows):
-            last = kept[name] = cls(data, rows, dofs)
+            last = cache[name] = cls(data, rows, dofs)
         return last
 
     def closing(self, chosen: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -247,7 +247,7 @@ class PartStep:
 
     def __init__(self, data: ContactProblem, contacts: IntArray, dofs: IntArray) -> None:
         self.dt, self.bias = data.dt, data.bias[contacts]
-        rest: FloatArray = data.rest[dofs]
+        rest: FloatArray = data.free_motion[dofs]
         self.exactly, blur = False, _UNIT  # of the motion without contacts
         self.block = _PartRows.of(data, contacts, dofs)
         self.B, self.mass, self.factor = self.block.B, self.block.mass, self.block.factor

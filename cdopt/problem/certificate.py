@@ -272,7 +272,7 @@ def _motion_errors(
     why = dict[int, str]()
     gap, round_off = local.rates, local.gap_round_off
     of = np.zeros(data.nc, dtype=np.int64) if groups is None else groups.of_contact
-    outside = cones.dual_distance(gap) - cones.sensitivity * cones.sizes(round_off)
+    outside = cones.dual_distance(gap) - cones.sensitivity * cones.norms(round_off)
     if data.compliance is None and (outside > 0.0).any():
         at = np.array([outside.argmax()]) if groups is None else largest_places(outside, of)
         off = zip(of[at].tolist(), outside[at].tolist(), strict=True)
@@ -280,7 +280,7 @@ def _motion_errors(
         why = {k: text.format(x) for k, x in off if x > 0.0}
     pushes = cones.d == 1 and f.min(initial=0.0) >= 0.0  # which is in half-lines and in lines
     if not pushes:
-        bad = cones.distance(f) > EPS * cones.sizes(f)
+        bad = cones.distance(f) > EPS * cones.norms(f)
         why |= dict.fromkeys(of[bad].tolist(), "the forces are not feasible")
     if len(why) == count:
         return [(None, why[k]) for k in range(count)]
@@ -298,7 +298,7 @@ def _motion_bound(
     """(nv,) a bound of the error of each entry of v⁺, of an answer that is feasible."""
     mass, inverse = data.mass, np.asarray(data.mass.inverse_diagonal)
     gap, round_off = local.rates, local.gap_round_off
-    jump, push = motion - data.rest, data.dt * data.load(f)
+    jump, push = motion - data.free_motion, data.dt * data.load(f)
     missed = mass.times(jump) - push
     share = data.dt * f * gap
     size = data.dt * np.abs(f) * (np.abs(gap) + round_off)
@@ -306,7 +306,7 @@ def _motion_bound(
         stored = data.stored_energy(data.overlap(motion, f)) + data.compliance.conjugate(f)
         share, size = share + stored, size + stored
     parts, at = data.parts, data.row_part
-    noise = EPS * (mass.times_size(np.abs(motion) + np.abs(data.rest)) + np.abs(push))
+    noise = EPS * (mass.times_size(np.abs(motion) + np.abs(data.free_motion)) + np.abs(push))
     total = np.abs(parts.total(at, share)) + EPS * parts.total(at, size)
     total += parts.total(at, data.dt * np.abs(f) * round_off)
     if mass.is_diagonal:
@@ -411,7 +411,7 @@ def _with_friction(
     cones, slack, given = data.cones, local.gap_round_off, f
     if isinstance(arm, np.ndarray):
         cones, f, gap, slack = cones.in_units(arm), f / arm, arm * gap, arm * slack
-    coulomb, size, force = data.law == "coulomb", cones.sizes(slack), cones.sizes(f)
+    coulomb, size, force = data.law == "coulomb", cones.norms(slack), cones.norms(f)
     rates = cones.shifted(gap) if coulomb else gap
     if coulomb:
         outside, round_off = positive(-cones.opening(gap)), size
@@ -423,7 +423,7 @@ def _with_friction(
     same_size = EPS * (np.abs(push) + np.abs(gap))
     kept = np.abs(natural - gap) <= same_size
     taken = ~kept & (np.abs(natural - push) <= same_size)
-    off = cones.sizes(natural)
+    off = cones.norms(natural)
     work, noise = data.dt * cones.total(f * rates), data.dt * force * cones.sensitivity * size
     return (
         Condition("penetration", "m/s", outside, speed, round_off),
@@ -456,9 +456,9 @@ def _elastic(
         by_law = law_condition(law, f, c, slack, at)
         inside = Condition("tension", "N", cones.distance(f), at, np.zeros(f.size))
     else:
-        off = cones.sensitivity * cones.sizes(law.stiffness * slack) + EPS * cones.sizes(f)
-        by_law = Condition("law", "N", cones.sizes(f - data.contact_forces(c)), at, off, True)
-        inside = Condition("friction cone", "N", cones.distance(f), at, EPS * cones.sizes(f))
+        off = cones.sensitivity * cones.norms(law.stiffness * slack) + EPS * cones.norms(f)
+        by_law = Condition("law", "N", cones.norms(f - data.contact_forces(c)), at, off, True)
+        inside = Condition("friction cone", "N", cones.distance(f), at, EPS * cones.norms(f))
     order = (*local.balance, inside, by_law)
     if not data.is_static:
         order = (by_law, inside, *local.balance)

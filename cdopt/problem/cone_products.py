@@ -80,8 +80,8 @@ class Product(Cones):
     def normal(self, rows: FloatArray) -> FloatArray:
         return rows[self.ends[:-1]]
 
-    def sizes(self, rows: FloatArray) -> FloatArray:
-        return self._of_each("sizes", rows)
+    def norms(self, rows: FloatArray) -> FloatArray:
+        return self._of_each("norms", rows)
 
     def total(self, rows: FloatArray) -> FloatArray:
         return self._of_each("total", rows)

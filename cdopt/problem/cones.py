@@ -128,7 +128,7 @@ class Cones(ABC):
         rows = checks.answer("rows", rows, self.rows)
         return rows[:: self.d]
 
-    def sizes(self, rows: FloatArray) -> FloatArray:
+    def norms(self, rows: FloatArray) -> FloatArray:
         """(nc,) Euclidean norm of the rows of each contact."""
         rows = checks.answer("rows", rows, self.rows)
         return np.abs(rows) if self.d == 1 else cone.norms(self.table(rows))
@@ -257,12 +257,12 @@ class Cones(ABC):
     def distance(self, f: FloatArray) -> FloatArray:
         """(nc,) distance of forces f (rows,) from K."""
         f = checks.answer("f", f, self.rows)
-        return self.sizes(f - self.project(f))
+        return self.norms(f - self.project(f))
 
     def dual_distance(self, g: FloatArray) -> FloatArray:
         """(nc,) distance of rates g (rows,) from K*: the size of P_K(−g), by Moreau."""
         g = checks.answer("g", g, self.rows)
-        return self.sizes(self.project(-g))
+        return self.norms(self.project(-g))
 
     def natural_map(self, f: FloatArray, g: FloatArray, mobility: FloatArray) -> FloatArray:
         """(rows,) w f − P_K(w f − g) in m/s: zero exactly where K ∋ f ⟂ g ∈ K*.
@@ -291,7 +291,7 @@ class Cones(ABC):
         """
         law = checks.answer("g", g, self.rows).copy()
         law[self.first] += shift
-        return float(self.sizes(self.natural_map(f, law, mobility)).max(initial=0.0))
+        return float(self.norms(self.natural_map(f, law, mobility)).max(initial=0.0))
 
 
 class SingleRows(Cones):

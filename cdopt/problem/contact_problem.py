@@ -50,8 +50,8 @@ class ContactProblem(Compliant):
     p : (rows,) m/s, rates of the free motion.
     bias : (rows,) m/s, b of the rates B v⁺ + b; p where only N and p are known.
     contact_load : F̃ (nv,), N and N·m, zero of a step; not used on dofs that are not free.
-    rest : (nv,) the motion without contact forces, where w = 0: v* of a step, the prescribed
-        displacement of a static network, zero on its free dofs.
+    free_motion : (nv,) the motion without contact forces, where w = 0: v* of a step, the prescribed
+        displacement of a static network, zero on its free dofs; empty with N and p alone.
     scale_by : function for the units and local scales of the problem.
     dt : time step Δt, s; one for a static network.
     inertia : the mass matrix M; None of a static network, and with N and p alone.
@@ -60,7 +60,7 @@ class ContactProblem(Compliant):
     law : "associated", with g̃ = g, or "coulomb", with de Saxcé's shifted rates.
     free : (nv,) which dofs are free; None where all are.
     start : (nv,) m/s, the motion at the start of the step; None of a static network.
-    applied : (nv,) N and N·m, the loads of the step, from which ``rest`` follows; empty where they
+    applied : (nv,) N and N·m, the loads of the step, which cause ``free_motion``; empty where they
         are not known.
     free_rates : (rows,) m/s, B v* and the rates of moving walls, without gaps; p of a static
         network, and where only N and p are known. They do not depend on the frame.
@@ -79,7 +79,7 @@ class ContactProblem(Compliant):
     p: FloatArray
     bias: FloatArray
     contact_load: FloatArray
-    rest: FloatArray
+    free_motion: FloatArray
     scale_by: Callable[[ContactProblem], Scales] = field(repr=False)
     dt: float = 1.0
     inertia: MassMatrix | None = None
@@ -100,7 +100,7 @@ class ContactProblem(Compliant):
     expected: ClassVar[str] = "the data of a formulation, such as ClassicCD(step).data"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_kept"}
+        return {name: value for name, value in vars(self).items() if name != "_cache"}
 
     @property
     def nc(self) -> int:
@@ -121,11 +121,6 @@ class ContactProblem(Compliant):
     def nv(self) -> int:
         """Number of degrees of freedom; zero with N and p alone."""
         return int(self.B.shape[1])
-
-    @property
-    def free_motion(self) -> FloatArray | None:
-        """``rest``, the motion without contact forces; None with N and p alone."""
-        return self.rest if self.N is None else None
 
     @property
     def mass(self) -> MassMatrix:
@@ -177,8 +172,8 @@ class ContactProblem(Compliant):
         None with N and p alone.
         """
         if self.inertia is None:
-            return self.free_motion
-        return np.asarray(self.rest + self.dt * self.inertia.solve(self.load(f)))
+            return self.free_motion if self.N is None else None
+        return np.asarray(self.free_motion + self.dt * self.inertia.solve(self.load(f)))
 
     def gap(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
         """g without compliance (rows,), m/s: B v + b, or N f + p with N and p alone.
@@ -272,7 +267,7 @@ class ContactProblem(Compliant):
         motion = checks.answer("motion", moved, self.nv)
         energy = np.zeros(parts.count)
         if self.inertia is not None:
-            jump = motion - self.rest
+            jump = motion - self.free_motion
             energy += parts.total(parts.dof, 0.5 * jump * self.inertia.times(jump))
         else:
             work = self.contact_load * motion
@@ -350,16 +345,16 @@ class ContactProblem(Compliant):
         return self.scales.mobility
 
     @property
-    def kept(self) -> dict[Any, Any]:
+    def cache(self) -> dict[Any, Any]:
         """What was made of G, M and N in scaled units, by name, for all steps on this network.
 
         Of a large network nothing is kept: its matrices would fill the memory.
         """
         small = (self.B if self.N is None else self.N).nnz <= _KEPT and self.nv <= _KEPT_DOFS
-        return self._kept if small else {}
+        return self._cache if small else {}
 
     @cached_property
-    def _kept(self) -> dict[Any, Any]:
+    def _cache(self) -> dict[Any, Any]:
         return {}
 
     def scaled(self) -> ScaledProblem:
@@ -375,7 +370,7 @@ class ContactProblem(Compliant):
 class ScaledProblem(Compliant):
     """A problem in units of its parts: forces, rates and energies of order one, and Δt = 1.
 
-    A motion is ``rest`` plus ``unit`` times w on the dofs ``used``; forces are ``force``
+    A motion is ``free_motion`` plus ``unit`` times w on the dofs ``used``; forces are ``force``
     times f.
 
     Attributes

@@ -209,7 +209,7 @@ def attainment(
         return
     acts, at = step_scales(data).acting_energy(motion, f), data.parts.contact
     energy = data.dt * data.parts.total(
-        at, data.mobility * data.cones.sizes(f / data.scales.lever) ** 2
+        at, data.mobility * data.cones.norms(f / data.scales.lever) ** 2
     )
     size = np.sqrt(energy / np.where(acts > 0.0, acts, np.inf))
     of = np.zeros(size.size, dtype=np.int64) if groups is None else groups.of_part

@@ -163,7 +163,7 @@ class MatrixScales(StepScales):
 
     def __init__(self, problem: ContactProblem) -> None:
         super().__init__(problem)
-        self._mass, self._motion = problem.mass, problem.rest
+        self._mass, self._motion = problem.mass, problem.free_motion
         self._start = np.asarray(problem.start)
 
     def of(self, problem: ContactProblem) -> MatrixScales:
@@ -242,7 +242,7 @@ class MatrixScales(StepScales):
             law, cones = problem.compliance, problem.cones
             stiffest = PowerLaw(cones.largest(law.stiffness), law.power)
             if law.pulls:  # a contact presses in all its rows, and in both directions
-                speed = np.maximum(speed, cones.sizes(problem.entries.times_size(change)))
+                speed = np.maximum(speed, cones.norms(problem.entries.times_size(change)))
             closing = stiffest.force(dt * (positive(-self.opening(problem.p)) + speed))
             force = np.minimum(self._forces(acting, energy), closing)
         return LocalScales(

@@ -86,7 +86,7 @@ class StaticScales(Scales):
     @cached_property
     def _driven(self) -> FloatArray:
         """(nc,) N, forces due to gaps and prescribed displacements alone."""
-        return self.problem.cones.sizes(self._driven_rows)
+        return self.problem.cones.norms(self._driven_rows)
 
     @cached_property
     def _driven_rows(self) -> FloatArray:
@@ -97,7 +97,7 @@ class StaticScales(Scales):
 
     def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
         problem, parts, free, used = self.problem, self.parts, self._free, self.in_play
-        u = np.asarray(problem.rest if motion is None else motion)
+        u = np.asarray(problem.free_motion if motion is None else motion)
         acting, exchanged, force = self._loads(f, problem.contact_forces(problem.overlap(u, f)))
         load = problem.load(f)
         work = np.where(free, (problem.contact_load - load) * u, 0.0)
@@ -153,7 +153,7 @@ class StaticScales(Scales):
             fixed, least = np.full((2, problem.nc), np.inf)
             np.minimum.at(fixed, contact, exchanged[body])
             np.minimum.at(least, contact, floor[body])
-            own = problem.cones.sizes(size)
+            own = problem.cones.norms(size)
             fixed = np.where(own > least, own, np.where(fixed < np.inf, fixed, 0.0))
             force = np.where(force > 0.0, force, fixed)
         return acting, exchanged, force

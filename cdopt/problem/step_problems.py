@@ -79,9 +79,9 @@ def with_lines(data: ContactProblem, J: sp.csr_array, rate: FloatArray) -> Conta
         data,
         cones=Product(data.cones, Lines(J.shape[0])),
         B=freeze(B),
-        p=read_only(np.concatenate([data.p, J @ data.rest + rate])),
+        p=read_only(np.concatenate([data.p, J @ data.free_motion + rate])),
         bias=read_only(np.concatenate([data.bias, rate])),
-        free_rates=read_only(np.concatenate([data.free_rates, J @ data.rest + rate])),
+        free_rates=read_only(np.concatenate([data.free_rates, J @ data.free_motion + rate])),
         contact_ids=None,
         points=None,
     )
@@ -108,9 +108,9 @@ def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
     moved = data.entries.times(step.v_star)
     new_rates = {"p": moved + bias, "bias": bias, "free_rates": moved + rate}
     rates: dict[str, Any] = {name: read_only(x) for name, x in new_rates.items()}
-    motions = {"rest": step.v_star, "start": step.v, "applied": step.F_ext}
+    motions = {"free_motion": step.v_star, "start": step.v, "applied": step.F_ext}
     new = changed(data, **motions, **rates)
-    known = {name: getattr(data, name) for name in ("entries", "products", "row_part", "_kept")}
+    known = {name: getattr(data, name) for name in ("entries", "products", "row_part", "_cache")}
     vars(new).update(known, scales=scales.of(new))
     p = read_only(new.p / new.speed)
     vars(new)["_scaled"] = changed(data.scaled(), p=p, unit=new.dof_speed)
@@ -182,7 +182,7 @@ def soft_data(
         found = f"different values for the tangential rows of contact {uneven[0]}"
         raise InvalidInput("compliance", found, "equal ones, as its cone is round")
     bias = data.bias if bias is None else checks.vector("bias", bias, cones.rows, "m/s")
-    p = read_only(np.asarray(data.B @ data.rest + bias))
+    p = read_only(np.asarray(data.B @ data.free_motion + bias))
     soft = dataclasses.replace(data, kind="soft step", bias=bias, p=p)
     if springs is not None:
         springs = checks.instance("springs", springs, Joints)
@@ -373,11 +373,11 @@ def loaded_by_sliders(data: ContactProblem, motion: FloatArray) -> ContactProble
     """
     if data.sliders is None:
         raise TypeError("a problem without sliders")
-    rest = data.rest + data.dt * data.mass.solve(data.sliders.load(motion))
+    rest = data.free_motion + data.dt * data.mass.solve(data.sliders.load(motion))
     p = data.entries.times(rest) + data.bias
     rates = data.free_rates + (p - data.p)
     return dataclasses.replace(
-        data, kind="elastic step", sliders=None, rest=rest, p=p, free_rates=rates
+        data, kind="elastic step", sliders=None, free_motion=rest, p=p, free_rates=rates
     )
 
 

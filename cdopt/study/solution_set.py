@@ -404,7 +404,7 @@ class Comparison(SolutionSet):
         if self.law is not None:
             cones, iterates = self._data.cones, [s.iterate for s in answers if s.iterate]
             rows = np.mean(np.array([iterate.forces for iterate in iterates]), axis=0)
-            size = cones.sizes(rows)
+            size = cones.norms(rows)
             rows[cones.first] *= _INSIDE  # still in the cones where they are well inside
             loaded = (loaded & (cones.distance(rows) <= 1e-14 * size))[cones.contact]
         data = self._data

@@ -91,5 +91,5 @@ def test_runs_that_share_a_problem_count_their_own_work():
 def test_what_was_made_of_a_network_is_not_pickled() -> None:
     cd = cdopt.ClassicCD(bank.load("beam-uniform").step)
     cd.solve("newton")
-    assert cd.data.kept
-    assert not pickle.loads(pickle.dumps(cd.data)).kept
+    assert cd.data.cache
+    assert not pickle.loads(pickle.dumps(cd.data)).cache

@@ -150,7 +150,7 @@ class Indented:
 
     def energy(self, u: Any) -> float:
         data = self.truss.data
-        rest = data.motion_objective(data.rest, np.zeros(0)).sum()
+        rest = data.motion_objective(data.free_motion, np.zeros(0)).sum()
         return float(data.motion_objective(u, np.zeros(0)).sum() - rest)
 
     def error(self, model: cdopt.ReducedTruss, solution: StepSolution) -> float:
@@ -166,7 +166,7 @@ def test_every_particle_as_a_representative_is_the_whole_crystal() -> None:
     np.testing.assert_allclose(model.all_forces(solution), it.whole.f, atol=1e-12)
     assert it.minimum == pytest.approx(
         model.energy(solution)
-        - it.truss.data.motion_objective(it.truss.data.rest, np.zeros(0)).sum()
+        - it.truss.data.motion_objective(it.truss.data.free_motion, np.zeros(0)).sum()
     )
 
 

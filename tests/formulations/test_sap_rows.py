@@ -31,7 +31,7 @@ def errors(plant, seed: int) -> tuple[float, float, float]:
 
     def left(v: np.ndarray) -> float:
         f = data.contact_forces(data.overlap(v, np.zeros(data.rows)))
-        lacks = M @ (v - data.rest) - data.dt * data.load(f)
+        lacks = M @ (v - data.free_motion) - data.dt * data.load(f)
         return float(np.linalg.norm(lacks / root) / size)
 
     error = np.abs(solution.v_next - theirs).max() / np.abs(theirs - before).max()

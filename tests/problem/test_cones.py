@@ -58,7 +58,7 @@ def test_moreaus_decomposition(kind: str) -> None:
     assert cones.distance(inside).max() <= 1e-14
     assert cones.dual_distance(outside).max() <= 1e-14
     np.testing.assert_allclose(cones.project(3.0 * y), 3.0 * inside, atol=1e-14)
-    np.testing.assert_allclose(cones.distance(y), cones.sizes(y - inside))
+    np.testing.assert_allclose(cones.distance(y), cones.norms(y - inside))
 
 
 @every
@@ -79,9 +79,9 @@ def test_the_natural_map_vanishes_at_complementary_pairs_alone(kind: str) -> Non
     f, g = push / cones.on_rows(w), push - y
     assert np.abs(cones.natural_map(f, g, w)).max() <= 1e-14
     for other in (f + 0.1, f - 0.1) if kind != "lines" else ():
-        assert cones.sizes(cones.natural_map(other, g, w)).max() > 0.01
+        assert cones.norms(cones.natural_map(other, g, w)).max() > 0.01
         shift = cones.shift(g)
-        expected = cones.sizes(cones.natural_map(other, cones.shifted(g), w)).max()
+        expected = cones.norms(cones.natural_map(other, cones.shifted(g), w)).max()
         np.testing.assert_allclose(cones.largest_map(other, g, shift, w), expected, rtol=1e-13)
 
 
@@ -108,7 +108,7 @@ def test_the_map_of_coulombs_law_vanishes_at_its_pairs_alone(kind: str) -> None:
     g[cones.ends[:-1]] -= cones.shift(g)  # whose shifted rates are push − y
     assert np.abs(cones.coulomb_map(f, g, w)).max() <= 1e-13
     for other in (f + 0.1, f - 0.1) if kind != "lines" else ():
-        assert cones.sizes(cones.coulomb_map(other, g, w)).max() > 0.01
+        assert cones.norms(cones.coulomb_map(other, g, w)).max() > 0.01
 
 
 def test_the_cut_of_an_ellipse_is_the_nearest_point() -> None:

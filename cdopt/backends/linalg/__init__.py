@@ -4,7 +4,7 @@
 gradients in compiled, threaded loops or a factorisation solve it.
 """
 
-from cdopt.backends.linalg.block_systems import Reactions
+from cdopt.backends.linalg.block_systems import DelassusNetwork
 from cdopt.backends.linalg.network import ContactNetwork, network
 
-__all__ = ["ContactNetwork", "Reactions", "network"]
+__all__ = ["ContactNetwork", "DelassusNetwork", "network"]

@@ -1,8 +1,8 @@
 """Systems S + Gᵀ H G with a block of H for the d rows of each contact, symmetric or not.
 
-``ContactNetwork.block_system`` makes them of a network with matrices. ``Reactions`` is the network
-of a step known only by N and p, whose unknowns x are the forces themselves: its rates are N x, the
-forces that balance x are x, and its systems are I + H N.
+``ContactNetwork.block_system`` makes them of a network with matrices. ``DelassusNetwork`` is the
+network of a step known only by N and p, whose unknowns x are the forces themselves: its rates are
+N x, the forces that balance x are x, and its systems are I + H N.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class BlockSystem:
         return self.factors(rhs)
 
 
-class Reactions:
+class DelassusNetwork:
     """The network of a step known only by N (rows, rows), with the methods of a network.
 
     Attributes

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt.backends.linalg.block_systems import BlockSystem, Reactions
+from cdopt.backends.linalg.block_systems import BlockSystem, DelassusNetwork
 
 if TYPE_CHECKING:
     from cdopt.backends.linalg.network import ContactNetwork
@@ -39,7 +39,11 @@ class TiedNetwork:
     """
 
     def __init__(
-        self, base: ContactNetwork | Reactions, E: FloatArray, T: FloatArray, weight: FloatArray
+        self,
+        base: ContactNetwork | DelassusNetwork,
+        E: FloatArray,
+        T: FloatArray,
+        weight: FloatArray,
     ) -> None:
         self.base, self.E, self.T = base, E, T
         self.nc, self.copies = len(E), len(T) + 1

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from networks import MIXED, chain, contacts, energy_error, inertia, matrix, shuffled
 
 import cdopt
-from cdopt.backends.linalg import ContactNetwork, Reactions, network
+from cdopt.backends.linalg import ContactNetwork, DelassusNetwork, network
 from cdopt.backends.linalg.block_pairs import PairSystem, block_order
 from cdopt.backends.linalg.factorisation import DenseSystem, IteratedSystem
 
@@ -322,7 +322,7 @@ def test_contacts_by_their_reactions(nc: int) -> None:
     left[::5] = 0.0
     exact = rng.standard_normal(nc * d)
     blocks = sp.block_diag(list(left.transpose(0, 2, 1) @ right))
-    x = Reactions(N, d).block_system(left, right).solve(exact + blocks @ (N @ exact), 1e-12)
+    x = DelassusNetwork(N, d).block_system(left, right).solve(exact + blocks @ (N @ exact), 1e-12)
     np.testing.assert_allclose(x, exact, atol=1e-8)
 
 
