@@ -33,8 +33,8 @@ from cdopt.backends.linalg.factorisation import DenseFactors, factorised
 from cdopt.backends.native import NativeBackend, Outcome, Run, listed, outcome_of
 from cdopt.backends.network_problem import NetworkProblem
 
-_CHECKS = 10  # iterations between two looks at the natural map and the clock
-_BALANCES = 50  # iterations between two looks at ρ,
+_CHECKS = 10  # iterations between two checks of the natural map and the clock
+_BALANCES = 50  # iterations between two checks of ρ,
 _CHANGES = 12  # which changes so often at most, each time half as long after
 _RATIO = 5.0  # of both residuals, from which it changes
 _DENSE = 400  # unknowns up to which the system is dense; or if a quarter of it is filled

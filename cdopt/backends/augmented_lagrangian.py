@@ -44,7 +44,7 @@ from cdopt.problem.solution import WarmStart
 _MU_START, _MU_FACTOR, _MU_LEAST = 0.1, 0.1, 1e-6
 _ETA_START, _ETA_STEP = 0.1, 0.9  # the paper's α_η and β_η; α_ω = β_ω = 1
 _OMEGA_LEAST = 1e-15
-_INNER = 2000  # APGD steps at most between two looks at the multipliers
+_INNER = 2000  # APGD steps at most between two checks of the multipliers
 
 
 @listed

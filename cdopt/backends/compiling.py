@@ -42,7 +42,7 @@ class Compiled:
         )
 
     def places(self, count: tuple[int, int]) -> dict[int, tuple[IntArray, FloatArray]]:
-        """Of each variable in x and each constraint in y, by id: places, and signs.
+        """Places and signs of each variable in x and each constraint in y, by id.
 
         CVXPY itself shows it: an answer of 1, 2, 3 … comes back in the variables and multipliers.
         ``count`` are the rows and columns of A.

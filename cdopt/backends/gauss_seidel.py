@@ -344,7 +344,7 @@ def _visit(first: Any, last: Any, visits: Visits, f: FloatArray, y: FloatArray) 
 def _visit_apart(
     errors: FloatArray, first: int, last: int, visits: Visits, f: FloatArray, y: FloatArray
 ) -> None:
-    """Visits of contacts that share no body, in as many parts as there is room for errors."""
+    """Visits of contacts that share no body, in as many parts as ``errors`` has entries."""
     count = errors.shape[0]
     for c in prange(count):
         begin = np.uint32(first + (last - first) * c // count)

@@ -73,7 +73,7 @@ class Units:
             self.rate = lambda dw: np.asarray(a * self.net.gap(dw))
 
     def scaling(self, f: FloatArray, s: FloatArray) -> ConeScaling | HalfLineScaling:
-        """Of f̂ and ŝ (rows,)."""
+        """The scaling at f̂ and ŝ (rows,)."""
         if self.cones:
             return ConeScaling(f, s, self.problem.d, self.lines)
         return HalfLineScaling(f, s, self.lines)

@@ -40,7 +40,7 @@ NATIVE: dict[str, Callable[..., NativeBackend]] = {}  # the solvers of cdopt by 
 
 BREAKDOWN = (ArithmeticError, np.linalg.LinAlgError)  # of numbers beyond what a double holds
 _LIMITED_BY = "the clock, between iterations"
-_BETWEEN_LOOKS = 5_000_000  # entries of B passed over between two looks at the clock
+_BETWEEN_LOOKS = 5_000_000  # entries of B passed over between two checks of the clock
 
 
 @dataclass(frozen=True, eq=False)

@@ -208,7 +208,7 @@ class SlidingNewton(ElasticNewton):
         return f.ravel()
 
     def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
-        """The largest entry of the balance over the inertia there; round-off counts as nothing."""
+        """The largest entry of the balance over the inertia there; round-off is 0."""
         problem, net = self.problem, self.problem.net
         reach = problem.table(np.abs(problem.p) + abs(net.B) @ np.abs(w))
         reach[:, 0] *= capped_tangent(self.law, -problem.table(g)[:, 0])

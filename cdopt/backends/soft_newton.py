@@ -49,7 +49,7 @@ class SoftNewton(SemismoothNewton):
         return self.K.projection_derivative(-self.k * g)
 
     def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
-        """The largest entry of the balance over the inertia there; round-off counts as nothing."""
+        """The largest entry of the balance over the inertia there; round-off is 0."""
         net = self.problem.net
         reach = self.k * (np.abs(self.problem.p) + self.size_B @ np.abs(w))
         terms = net.mass_size @ np.abs(w) + self.size_B.T @ reach

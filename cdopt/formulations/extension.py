@@ -422,7 +422,7 @@ _SIGNED = (
 
 
 def _of_rows(a: _Argument, excess: FloatArray, y: FloatArray, equal: bool) -> list[Residual]:
-    """Of rows ``excess`` ≤ 0, or = 0, with multipliers y."""
+    """Residuals of rows ``excess`` ≤ 0, or = 0, with multipliers y."""
     scale = np.where(a.size > 0.0, a.size, 1.0)
     over, force = excess / scale, y * scale / a.energy
     if equal:
@@ -438,7 +438,7 @@ def _of_rows(a: _Argument, excess: FloatArray, y: FloatArray, equal: bool) -> li
 def _of_cone(
     constraint: cp.Constraint, arguments: Sequence[_Argument], y: Sequence[FloatArray]
 ) -> list[Residual]:
-    """Of a cone with these arguments and multipliers, as CVXPY measures the distances."""
+    """Residuals of a cone with these arguments and multipliers, by CVXPY's distances."""
     scale = max(float(a.size.max(initial=0.0)) for a in arguments) or 1.0
     energy = min(float(a.energy.min(initial=1.0)) for a in arguments)
     outside = np.max(np.atleast_1d(constraint.residual), initial=0.0) / scale

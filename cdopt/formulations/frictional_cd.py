@@ -218,7 +218,7 @@ class FrictionalCD(Formulation):
         return data.shift(data.gap(answer.motion, answer.forces))
 
     def _objectives(self, iterate: Iterate) -> FloatArray:
-        """Of the convex problem with the shift of the answer, in the form that is stated."""
+        """Objectives of the convex problem with the answer's shift, in the stated form."""
         objectives = super()._objectives(iterate)
         if self.form == "velocity":
             return objectives

@@ -171,7 +171,7 @@ class ConeSet:
 
     @cached_property
     def programs(self) -> ConePrograms | None:
-        """Of bounded sets with many columns, the programs of all bounds."""
+        """The programs of all bounds, for bounded sets with many columns; else None."""
         few = self.columns < _MANY or self.table.width > 3  # Clarabel takes cones of any size
         if few or self._interior is None:
             return None

@@ -104,7 +104,7 @@ class _Search:
             proofs[along] = np.minimum(proofs[along], residual / np.minimum(share[along], 1.0))
 
     def _values(self, x: FloatArray) -> FloatArray:
-        """Of the costs, at x (n,)."""
+        """(costs,) the value of each cost at x (n,)."""
         if self.costs.nnz == self.costs.shape[0]:  # of one coordinate each
             return self.costs.data * x[self.costs.indices]
         return np.asarray(self.costs @ x)

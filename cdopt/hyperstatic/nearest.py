@@ -51,7 +51,7 @@ class AtMotion(NamedTuple):
         faces: Faces | None,
         tol: float,
     ) -> AtMotion:
-        """Of the ``faces`` given, of a certified solution, or of a motion (nv,) alone."""
+        """From given ``faces``, from a certified solution, or from a motion (nv,) alone."""
         data, known = problem.data, np.zeros(problem.data.rows)
         if faces is not None:
             known, load = faces.forces.ravel(), faces.load

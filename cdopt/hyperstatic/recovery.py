@@ -203,7 +203,7 @@ class _Model:
         return (self.forces(theta) - self.measured)[self.known] / self.size
 
     def jacobian(self, theta: FloatArray) -> FloatArray:
-        """Of ``residual``, on the active set of each solution."""
+        """The derivative of ``residual``, on the active set of each solution."""
         return np.stack([at.on_active_set for at in self._at(theta)])[self.known] / self.size
 
     def _at(self, theta: FloatArray) -> list[Sensitivity]:

@@ -60,7 +60,7 @@ class Centre(Frozen):
 def minimum_norm(report: Indeterminacy) -> Centre | None:
     """min Σ ‖f‖² over the admissible forces of contacts; None when the solver failed.
 
-    Those of a ``report``: equal linear springs, without friction by the no-tension truss, with
+    For a ``report``: equal linear springs, without friction by the no-tension truss, with
     friction by the network of Haar & Kármán of equal springs both ways. Reactions of joints follow,
     also of those with finite stiffness.
     """
@@ -104,7 +104,7 @@ def _network_answer(
 def analytic_centre(report: Indeterminacy) -> Centre | None:
     """max Σ log x over the forces that are not unique; None if unbounded, or without a centre.
 
-    Those of a ``report``, by Newton's method on the optimality conditions, 1/f = B u and Bᵀf = F
+    For a ``report``, by Newton's method on the optimality conditions, 1/f = B u and Bᵀf = F
     without friction; with friction the barrier is that of the cones.
     """
     checks.instance("report", report, Indeterminacy)

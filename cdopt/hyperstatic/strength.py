@@ -75,7 +75,7 @@ class JointStrength(Frozen):
     compression: FloatArray
 
     def constraints(self, f: cp.Variable, unit: FloatArray) -> list[cp.Constraint]:
-        """Of forces (nc, d) in these units of N."""
+        """Constraints on forces f (nc, d) in units (nc,) of N."""
         most = cp.multiply(self.mu, f[:, 0]) + self.cohesion / unit
         result = [in_cones(most, f[:, 1:]), f[:, 0] >= -self.tension / unit]
         weak = np.flatnonzero(np.isfinite(self.compression))
@@ -128,12 +128,12 @@ class JointStrength(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class ResistingCones(Frozen):
-    """The same of contacts that resist turns, by friction alone: forces in ``cones``."""
+    """Strength by friction alone of contacts that resist turns: forces in ``cones``."""
 
     cones: Cones
 
     def constraints(self, f: cp.Variable, unit: FloatArray) -> list[cp.Constraint]:
-        """Of forces (nc, d) in these units of N; moments are in these times a metre."""
+        """Constraints on forces f (nc, d) in units (nc,) of N, moments in these times a metre."""
         stated = form_of(self.cones).holds(cp.vec(f, order="C"))
         return [term.object for term in stated]
 

@@ -105,7 +105,7 @@ class Structure:
 
     @property
     def names(self) -> list[str]:
-        """Of all bodies of a scene or a block model."""
+        """Names of all bodies of a scene or a block model."""
         if self.scene is not None:
             return list(self.scene.bodies.names)
         return [] if self.model is None else [block.name for block in self.model.blocks]

@@ -253,7 +253,7 @@ def _certificates(
 def _motion_errors(
     data: ContactProblem, motion: FloatArray | None, f: FloatArray, groups: Groups | None
 ) -> list[tuple[float | None, str]]:
-    """Of each problem a bound of the error of v⁺ in m/s or rad/s, or None and the reason.
+    """A bound of the error of v⁺ in m/s or rad/s, or None and the reason, for each problem.
 
     The primal energy P is strongly convex: of the exact motion v, ½ ‖v − v⁺‖²_M ≤ P(v⁺) − P(v), and
     P(v) ≥ −Δt D(f) of any feasible forces. So it is at most the duality gap G, round-off included,
@@ -323,7 +323,7 @@ def residuals(
 ) -> tuple[Residual, ...]:
     """The residuals of an answer, a motion (nv,) and forces f (rows,).
 
-    Those of the last answer are kept: a native solver computes them before its answer is
+    The last result is kept: a native solver computes them before its answer is
     certified.
     """
     kept: Any = data.__dict__.get("_residuals")

@@ -85,7 +85,7 @@ class TwoSidedLaw(PowerLaw):
         return np.where(self.both, np.sign(x) * law(np.abs(x)), law(x))
 
     def _even(self, law: Callable[[FloatArray], FloatArray], x: FloatArray) -> FloatArray:
-        """The same of an even function."""
+        """An even function, given where x is positive; as it is for one-sided contacts."""
         return np.where(self.both, law(np.abs(x)), law(x))
 
     def energy(self, c: FloatArray) -> FloatArray:

@@ -66,7 +66,7 @@ class Groups:
 
 
 def residuals_of(*conditions: Condition) -> tuple[Residual, ...]:
-    """Of each the largest error beyond round-off over its scale; not-a-number counts as largest.
+    """The largest error beyond round-off over its scale of each condition; NaN is largest.
 
     Where the scale itself is round-off, an error of that size counts as zero.
     """

@@ -381,7 +381,7 @@ class Entries:
         self.shape = A.shape
 
     def of_rows(self, rows: IntArray) -> Entries:
-        """Those of some of the ``rows`` (k,), which are in order."""
+        """The entries in ``rows`` (k,) alone, in ascending order."""
         place = np.full(self.shape[0], -1)
         place[rows] = np.arange(rows.size)
         row, result = place[self.row], copy.copy(self)
@@ -392,7 +392,7 @@ class Entries:
 
     @property
     def transposed(self) -> Entries:
-        """Those of Aᵀ."""
+        """The entries of Aᵀ."""
         result = copy.copy(self)
         result.row, result.column, result.shape = self.column, self.row, self.shape[::-1]
         return result

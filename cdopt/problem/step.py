@@ -334,7 +334,7 @@ class Step(_Declared):
         return rows if self.friction is None else {**rows, "friction": self.friction.rows(index)}
 
     def _arguments(self) -> dict[str, Any]:
-        """Of the constructor, by name."""
+        """The arguments of the constructor, by name."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
     def __getstate__(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class BlockPairs(NamedTuple):
     contact: Indices  # (entries,) the row of B of each entry
 
     def room(self) -> BlockPairs:
-        """The same layout with room for other entries, at most as many."""
+        """The same layout with workspace for other entries, at most as many."""
         names = ("begin", "middle", "end", "second", "rows")
         return self._replace(**{name: np.empty_like(getattr(self, name)) for name in names})
 

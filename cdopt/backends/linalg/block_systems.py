@@ -52,7 +52,7 @@ class BlockPattern:
         self.parts, self.shape = ((keys % m).astype(np.int32), pointers), (m, m)
 
     def factors(self, H: FloatArray) -> MatrixFactors:
-        """Those of the matrix."""
+        """Factors of the matrix for blocks H (nc, d, d)."""
         products = self.left.transpose(0, 2, 1) @ (H @ self.right)
         values = self.rest + np.bincount(self.places, products.ravel(), self.rest.size)
         J = sp.csc_array((values, *(part.copy() for part in self.parts)), shape=self.shape)

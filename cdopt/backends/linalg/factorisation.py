@@ -219,7 +219,7 @@ class MatrixFactors(ABC):
 
 
 class SparseFactors(MatrixFactors):
-    """Those of SuperLU."""
+    """Factors by SuperLU."""
 
     def __init__(self, factors: Any) -> None:
         self._factors = factors
@@ -235,7 +235,7 @@ class SparseFactors(MatrixFactors):
 
 
 class DenseFactors(MatrixFactors):
-    """Those of LAPACK; an ArithmeticError where J is singular."""
+    """Factors by LAPACK; an ArithmeticError if J is singular."""
 
     def __init__(self, J: FloatArray) -> None:
         self._factor, self._pivots, failed = dgetrf(finite(J))
