@@ -336,7 +336,8 @@ CdoptDrawing.listen(() => ({ load: state.load.slice(), angles: state.angles.slic
 });
 el('reset').addEventListener('click', () => { state = first(); ask(); });
 el('link').addEventListener('click', copy);
-window.addEventListener('hashchange', () => { state = read(window.location.hash); ask(); });
+// a frame that was asked for may have replaced the address since
+window.addEventListener('hashchange', (event) => { state = read(new URL(event.newURL).hash); ask(); });
 window.addEventListener('resize', ask);
 state = read(window.location.hash);
 show();
