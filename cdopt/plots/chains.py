@@ -266,6 +266,9 @@ def friction_forces(
     box = canvas.box_around(at, 0.3) if box is None else box
     top = max(float(np.linalg.norm(v, axis=1).max(initial=0.0)) for v in vectors) or 1.0
     scale = _VECTOR * float(np.ptp(box[:, 0])) / top
+    tips = np.concatenate([camera.project(points + scale * v)[0] for v in vectors])
+    tips = np.concatenate([box, canvas.box_around(tips, 0.03)])
+    box = np.stack([tips.min(axis=0), tips.max(axis=0)])
     figure, axes = canvas.panels_of(len(shown), box, foot=0.75, caption=0.5, ax=ax)
     colours: dict[str, Any] = {"cmap": force_colours(), "norm": Normalize(0.0, 1.0)}
     style: dict[str, Any] = {"linewidths": 2.2, "gid": "forces", "capstyle": "round", "zorder": 3}

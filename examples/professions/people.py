@@ -14,13 +14,13 @@ def run(out: Path) -> None:
     """Draw them side by side in a folder."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12.0, 3.4), facecolor="white")
+    figure = Figure(figsize=(12.0, 3.8), facecolor="white")
     feet, arch, grains = (
         figure.add_axes((x, y, wide, tall))
         for x, y, wide, tall in (
-            (0.05, 0.22, 0.24, 0.62),
-            (0.36, 0.05, 0.3, 0.8),
-            (0.7, 0.05, 0.29, 0.8),
+            (0.05, 0.28, 0.24, 0.58),
+            (0.36, 0.14, 0.3, 0.74),
+            (0.7, 0.14, 0.29, 0.74),
         )
     )
     quadruped = engines.judged(engines.quadruped())
@@ -42,4 +42,6 @@ def run(out: Path) -> None:
         for text in list(axes.texts):
             text.remove()
         axes.set_title(title, fontsize=10, loc="left")
+    for bar, label in zip(figure.axes[3:], ("mobilised friction", "normal force [N]"), strict=True):
+        bar.set_xlabel(label, fontsize=8)
     figure.savefig(out / "people.png", dpi=110)
