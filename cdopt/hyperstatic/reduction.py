@@ -86,6 +86,7 @@ def _on_faces(part: ForcePart) -> list[ForcePart]:
         blocks.append(np.eye(along.size) if whole else ray[None] / along[0])
     used = np.flatnonzero(np.repeat(loaded, part.sizes))
     columns = sp.eye_array(part.z.size, format="csr")[used]
-    E = sp.csr_array(sp.block_diag(blocks, format="csr") @ columns)
+    sparse = [sp.coo_array(block) for block in blocks]
+    E = sp.csr_array(sp.block_diag(sparse, format="csr") @ columns)
     new = (E @ part.z) / np.asarray(E.multiply(E).sum(axis=1)).ravel()
     return part.mapped(E, np.array([len(block) for block in blocks]), new)

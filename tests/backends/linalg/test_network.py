@@ -321,7 +321,7 @@ def test_contacts_by_their_reactions(nc: int) -> None:
     left, right = rng.standard_normal((2, nc, d, d))
     left[::5] = 0.0
     exact = rng.standard_normal(nc * d)
-    blocks = sp.block_diag(list(left.transpose(0, 2, 1) @ right))
+    blocks = sp.block_diag([sp.coo_array(b) for b in left.transpose(0, 2, 1) @ right])
     x = DelassusNetwork(N, d).block_system(left, right).solve(exact + blocks @ (N @ exact), 1e-12)
     np.testing.assert_allclose(x, exact, atol=1e-8)
 
