@@ -137,6 +137,7 @@ def command(words: str, **given) -> subprocess.CompletedProcess:
     return subprocess.run(line, text=True, timeout=300, check=False, env=variables, **given)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device")
 def test_a_full_disk_behind_the_output_is_one_line() -> None:
     with Path("/dev/full").open("w") as full:
@@ -147,6 +148,7 @@ def test_a_full_disk_behind_the_output_is_one_line() -> None:
         assert (done.stdout, done.returncode) == ("", 1)
 
 
+@pytest.mark.slow
 def test_a_terminal_of_ascii_and_a_backend_that_is_none(tmp_path: Path) -> None:
     variables = {"PYTHONIOENCODING": "ascii", "MPLBACKEND": "none such"}
     words = f"solve beam-uniform --solver pgs,newton --plot {tmp_path / 'a.png'}"
@@ -171,6 +173,7 @@ def test_a_folder_that_is_gone_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors are closed by a shell")
 def test_a_closed_output_is_no_traceback() -> None:
     line = f"exec {sys.executable} -m cdopt solve beam-uniform --solver pgs >&-"

@@ -71,6 +71,7 @@ def wedged(**more) -> cdopt.study.NamedProblem:
     return cdopt.study.NamedProblem("wedged", "wedged", 2.0, step)
 
 
+@pytest.mark.slow
 def test_a_step_without_a_scene_is_drawn_and_its_load_scales() -> None:
     posed = explore.of_friction(wedged())
     assert posed.pushes == (0.0,)
@@ -96,6 +97,7 @@ def test_what_has_no_slider() -> None:
     refuses("has friction", "explore", "rough-pile:n=3")
 
 
+@pytest.mark.slow
 def test_a_scene_that_states_friction_has_the_slider(tmp_path: Path) -> None:
     result = run("explore", "house-of-cards:storeys=1", "--out", tmp_path / "cards.html")
     assert "values of μ" in result.stdout, result.output
