@@ -290,7 +290,7 @@ class Cones(ABC):
         ``f`` and ``g`` (rows,) in N and m/s, ``shift`` (nc,) m/s, ``mobility`` (nc,) m/s per N.
         """
         law = checks.answer("g", g, self.rows).copy()
-        law[self.first] += shift
+        law[self.first] += checks.answer("shift", shift, self.nc)
         return float(self.norms(self.natural_map(f, law, mobility)).max(initial=0.0))
 
 
@@ -469,7 +469,9 @@ class FrictionCones(Frictional):
     def largest_map(
         self, f: FloatArray, g: FloatArray, shift: FloatArray, mobility: FloatArray
     ) -> float:
-        return cone.largest_map((self.table(f), self.table(g)), shift, self.mu, mobility)
+        shift = checks.answer("shift", shift, self.nc)
+        w = checks.answer("mobility", mobility, self.nc)
+        return cone.largest_map((self.table(f), self.table(g)), shift, self.mu, w)
 
     def shift(self, g: FloatArray) -> FloatArray:
         return cone.shift(self.table(g), self.mu)

@@ -105,8 +105,9 @@ class BlockModel(Frozen):
 
         Raises
         ------
-        InvalidInput : no density was given.
+        InvalidInput : no density was given, or ``what`` is no text.
         """
+        checks.instance("what", what, str)
         if not self.weighed:
             raise InvalidInput("density", f"none, for {what}", "the density in kg/m³")
 
