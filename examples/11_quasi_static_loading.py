@@ -1,16 +1,18 @@
 # %% [markdown]
-# # How much does it bear?
+# # How much load can a pile bear?
 #
-# Put a load on a pile, and more, and more. **When does it give way, and what decides?** With rigid
-# balls one could only ask whether *some* forces balance the load. Lesson 10 made the balls springs,
-# however stiff; now we squeeze them, slowly, until something gives.
+# Put a load on a pile and increase it step by step. **At which load does the pile collapse, and
+# what determines it?** With rigid balls one can only ask whether *some* forces balance the load.
+# Lesson 10 replaced the balls' contacts by stiff springs. Here we load such springs slowly until
+# the pile collapses.
 #
-# Slowly means: without inertia. At every load the balls sit where their energy is least: elastic
-# energy of all contacts, plus height times weight, minus what the load has gained. To find that
-# place is a convex problem as long as balls hardly move; where they do,
-# `cdopt.dynamics.equilibrium` states it again from the new places, until the true forces balance.
+# Slow loading means that inertia is negligible. At every load the balls are in the position of
+# least energy: the elastic energy of all contacts, plus the potential energy of the weights,
+# minus the work of the load. Finding this position is a convex problem as long as displacements
+# are small. Where they are not, `cdopt.dynamics.equilibrium` linearises the gaps again at the new
+# positions and repeats, until the forces of the exact gaps balance the load.
 #
-# You need lessons 7 and 10. All is in the plane and without friction.
+# You need lessons 7 and 10. This lesson is in the plane and without friction.
 
 # %%
 import loading
@@ -24,10 +26,12 @@ rows = 3  # of the pile, the fixed one included
 # %% [markdown]
 # ## One disc on two
 #
-# A disc lies in the notch between two fixed ones. At height h it is pushed up by the two contacts
-# with 2 k (d − ρ) h/ρ, where ρ is the distance of centres. That formula has a *largest* value,
-# 0.450 k d. Nothing heavier can lie there: the disc is pressed through. The experiment loads it
-# step by step and, when no rest is found, halves the last step until the limit is known.
+# A disc lies in the notch between two fixed ones. If its centre is at height h above the centres
+# of the fixed discs, the two contacts push it up with 2 k (d − ρ) h/ρ, where ρ is the distance
+# between the centres of two touching discs and d their diameter. This force has a *maximum* over
+# h, 0.450 k d. The notch bears no larger load: a heavier disc is pressed through. The experiment
+# increases the load step by step. When no equilibrium is found, it halves the last step, until
+# the limit is known accurately.
 
 # %%
 k, d = stiffness / 2.0, 0.02  # N/m, m
@@ -36,21 +40,21 @@ weight = notch.bodies.mass[-1] * 9.81  # N, of one disc
 rho = d * 0.25 ** (1 / 3)
 limit = 2 * k * (d / rho - 1) * np.sqrt(rho**2 - d**2 / 4) - weight
 one = loading.press(notch, np.linspace(0.4, 1.2, 5) * limit)
-print(f"one disc on two: held {one.collapse[0]:.0f} N, not {one.collapse[1]:.0f} N; "
+print(f"one disc on two: bears {one.collapse[0]:.0f} N, not {one.collapse[1]:.0f} N; "
       f"by the formula {limit:.0f} N")  # fmt: skip
 print(one.failure)
 
 # %% [markdown]
 # ## A pile of them
 #
-# Now three discs in a row, two on them, one on top, and the load on the top. Each disc lies in a
-# notch like that one, and each notch carries about half of the load. So the pile should bear about
-# as much?
+# Now place three discs in a row, two on them, and one on top, and load the top disc. Each disc
+# lies in a notch like the one above, and each notch carries about half of the load. Does the pile
+# then bear about as much as a single notch?
 
 
 # %%
 def collapse(half, rows=rows, density=2000.0):
-    """The record of a pile that is loaded until it falls."""
+    """The record of a pile that is loaded until it collapses."""
     pile = loading.disc_pile(rows, diameter=d, stiffness=half, density=density)
     w = pile.bodies.mass[-1] * 9.81
     scale = np.sqrt(w * half / 2 * d)
@@ -59,19 +63,20 @@ def collapse(half, rows=rows, density=2000.0):
 
 pile = collapse(stiffness)
 held = pile.collapse[0]  # N
-print(f"a pile of {rows:,} rows: held {held:.0f} N, a {limit / held:.0f}th of the notch alone")
+print(f"a pile of {rows:,} rows: bears {held:.0f} N, 1/{limit / held:.0f} of one notch")
 print(pile.failure)
 
 # %% [markdown]
-# Look at the picture. The load runs down along two straight lines of discs, from the top to the
-# ends of the base. A disc inside such a line is squeezed from both sides, like the joint of a
-# folding ruler that you push at its ends: the least bend, and the push itself bends it further.
-# No contact holds it straight, for outside there is none, but its own weight, which would have to
-# be lifted.
+# Look at the picture. The load is carried along two straight lines of discs, from the top to the
+# ends of the base. A disc inside such a line is compressed from both sides, like the joint of a
+# folding ruler that is pushed at its ends: as soon as the line bends slightly, the compression
+# bends it further. No contact supports the line from outside. Only the weight of the disc opposes
+# the motion, because the disc would have to rise.
 #
-# The bend comes from the squeeze: a load P shortens the line by P/k, and turns it by P/(k d). The
-# turned force drives the disc outwards with P · P/(k d), against a weight W. So the pile should
-# bear a load that grows as √(W k d): stiffer discs hold more, and so do heavier ones.
+# The compression itself causes the bend: a load P shortens the line by about P/k, and so turns it
+# by an angle of about P/(kd). The force P in the turned line has the outward component P²/(kd),
+# which the weight W must balance. So the pile should bear a load proportional to √(Wkd): it grows
+# with the stiffness and with the weight of the discs.
 
 # %%
 halves = stiffness * np.array([1.0, 100.0, 10_000.0])
@@ -83,55 +88,60 @@ for half, load in zip(halves, borne, strict=True):
 print(f"load ∝ stiffness to the power {exponent:.3f}")
 
 # %% [markdown]
-# Rigid discs, then, would bear *anything*: their forces, along straight lines, balance every load.
-# The rigid limit of the forces is real (lesson 10), but of this collapse it knows nothing.
+# It follows that rigid discs would bear *any* load: forces along straight lines balance every
+# load. The forces of elastic discs do tend to a rigid limit (lesson 10), but rigid discs do not
+# show this collapse.
 #
 # ## A box of grains
 #
-# Engineers put soil in a press: side walls under a constant stress, the top comes down. Here are
-# thirty discs of random sizes. The right wall is no fixed wall but one more unknown, its place; its
-# load is stress times area. So a step is again one minimisation, over discs and wall together.
+# In the biaxial test of soil mechanics the side walls apply a constant stress while the top wall
+# moves down. Here the sample is thirty discs of random sizes. The right wall is not fixed: its
+# position is one more unknown, and its load is stress times area. So each step is again a single
+# minimisation, over the positions of discs and wall together.
 
 # %%
 stress = 2e3  # Pa, on the side walls
 box = loading.disc_box(30, stiffness=stiffness, seed=0)
 test = loading.biaxial(box, stress, strain=0.04, steps=32)
 off = np.abs(test.lateral_stress / stress - 1).max()
-print(f"\nthe side stress is held to {off:.0e} of itself")
+print(f"\nlargest relative error of the side stress: {off:.0e}")
 for j in range(0, 33, 8):
     print(f"axial strain {test.axial_strain[j]:.1%}: deviator {test.deviator[j]:6.0f} Pa, "
-          f"{test.contacts[j]:,} contacts, {test.born[:j + 1].sum():2} born and "
-          f"{test.lost[:j + 1].sum():2} lost so far")  # fmt: skip
+          f"{test.contacts[j]:,} contacts, {test.born[:j + 1].sum():2} closed and "
+          f"{test.lost[:j + 1].sum():2} opened so far")  # fmt: skip
 
 # %% [markdown]
-# It is not a smooth curve. Between two changes of the network the box is a spring; then a contact
-# opens, some discs are held no more, and they slip to another rest. Is the energy of such a slip
-# gone? Take the work of all walls, and subtract what is still stored.
+# The curve is not smooth. Between two changes of the contact network the box responds like a
+# spring. Then a contact opens, some discs lose their support, and they move to another
+# equilibrium. Is the energy released by such a slip lost? Compute the work of all walls, and
+# subtract the energy that is still stored.
 
 # %%
 steps = np.diff(test.dissipated)
 slip = int(np.argmax(np.abs(np.diff(test.energy))))
 quiet = (test.born + test.lost)[1:] == 0
 idle = np.abs(steps[quiet]).max() / test.energy.mean()
-print(f"steps without a change of contacts: at most {idle:.1e} of the energy lost")
+print(f"steps without a change of contacts lose at most {idle:.1e} of the energy")
 print(f"the largest slip, step {slip + 1}: elastic energy {test.energy[slip]:.4f} J before, "
       f"{test.energy[slip + 1]:.4f} J after")  # fmt: skip
 
 # %% [markdown]
-# Without a change nothing is lost but the error of the trapezoidal rule for the work. What is lost,
-# is lost in slips, though discs have no friction: in truth they would rattle for a while, and that
-# while is left out here. And all the time there are about two contacts for each disc, as many as it
-# has ways to move: lesson 9 told why.
+# As long as the network does not change, no energy is lost, apart from the error of the
+# trapezoidal rule for the work. All losses occur in slips, although the discs have no friction:
+# real discs would vibrate until the energy is dissipated, and the quasi-static method leaves this
+# motion out. Throughout the test there are about two contacts for each disc, as many as it has
+# degrees of freedom, for the reason given in lesson 9.
 #
 # ## What happens if…
 #
-# 1. … the pile has more rows, `rows = 4`? It has more weight. Does it bear more?
-# 2. … the discs obey Hertz? Give `disc_pile` the argument `power=2.5` and a stiffness of 1e8 Pa.
-#    Which power of the stiffness do you expect?
-# 3. … you press the box and let it go again: `loading.compress(box, "top", [...])` takes a list of
-#    strains, there and back. How small must they be for the way back to be the way there?
+# 1. … the pile has more rows, `rows = 4`? It is heavier. Does it bear more?
+# 2. … the contacts follow Hertz's law? Give `disc_pile` the argument `power=2.5` and a stiffness
+#    of 1e8 Pa. To which power of the stiffness is the load proportional?
+# 3. … you compress the box and release it again? `loading.compress(box, "top", [...])` takes a
+#    list of strains, increasing and then decreasing. Up to which strain is the process
+#    reversible?
 #
-# Next: `12_intervals.py`, on what can be said for certain.
+# Next: `12_intervals.py`, on statements about forces that hold for every solver.
 
 
 # %%
@@ -140,7 +150,7 @@ def draw():
     return loading.loading_path(
         pile,
         title="A pile under a growing load",
-        subtitle="It bears its load along two straight lines, which weight alone keeps straight.",
+        subtitle="Two straight lines of discs carry the load; only weight keeps them straight.",
     )
 
 

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # How high can you climb?
+# # How high can you climb a ladder?
 #
-# A ladder of 5 m and 20 kg leans against a wall at 60° from the floor. You weigh 80 kg. **How high
-# can you climb before it slides?** All lessons before this one had smooth contacts; here friction
-# holds the ladder, and nothing else does.
+# A ladder of 5 m and 20 kg leans against a wall, at 60° to the floor. You weigh 80 kg. **How high
+# can you climb before it slides?** In the lessons so far contacts had no friction. Here only
+# friction holds the ladder.
 #
 # You need lesson 1 for the word *nullity*.
 
@@ -19,11 +19,12 @@ print(ladder.friction.mu)  # 0.4 at the foot, 0.2 at the wall
 # %% [markdown]
 # ## Count
 #
-# A contact with friction has two forces in the plane: normal, and along the surface. Two contacts
-# have four. A ladder can move sideways, up and turn: three equations. The nullity is 1: the ladder
-# may press against the wall more or less, as long as friction at both ends permits it.
+# A contact with friction in the plane has two force components, normal and tangential. Two
+# contacts have four. The ladder can move sideways, move up and turn: three equations of balance.
+# The nullity is 1: how hard the ladder presses against the wall is not determined, within the
+# limits of friction at both ends.
 #
-# Coulomb's law says what friction permits: at most μ times the normal force, and exactly that
+# By Coulomb's law the friction force is at most μ times the normal force, and equal to this limit
 # where the contact slides.
 
 # %%
@@ -34,12 +35,13 @@ for name, answer in answers.items():
     print(f"{name:>9}: floor {foot:.0f} N, wall {wall:.0f} N, friction used {used.round(2)}")
 
 # %% [markdown]
-# Every answer is certified, and every one says that the ladder stands. Yet they differ in how hard
-# it presses against the wall: nothing in the statement says how the two ends share the load.
+# Every answer is certified, and in every answer the ladder stays at rest. Yet the answers differ
+# in how hard it presses against the wall: the data do not determine how the two ends share the
+# load.
 #
 # ## Climb
 #
-# Now climb until it slides. Whether it does is unique, although the forces are not.
+# Now climb until the ladder slides. Whether it slides is unique, although the forces are not.
 
 
 # %%
@@ -66,8 +68,10 @@ print(f"you can climb {100 * limit:.1f} % of the ladder")
 # %% [markdown]
 # ## By hand
 #
-# Just before it slides, friction is used up at both ends, so that the forces are determined after
-# all: N floor, H wall, H = μ_f N and N + μ_w H = W. Moments about the foot give the height.
+# Just before the ladder slides, friction is at its limit at both ends, so that the forces are
+# determined. With N the normal force of the floor, H that of the wall and W the total weight: H =
+# μ_f N and N + μ_w H = W, with μ_f at the floor and μ_w at the wall. The balance of moments about
+# the foot gives the height.
 
 # %%
 floor, wall, slope = 0.4, 0.2, np.tan(np.radians(60.0))
@@ -76,9 +80,10 @@ by_hand = (pressed * (slope + wall) - 0.5 * 20.0) / 80.0
 print(f"by hand: {100 * by_hand:.1f} %")
 
 # %% [markdown]
-# That is a thin ladder. The one above is 2 cm thick: it touches floor and wall with its lower
-# edges, you stand on its upper side, 2 cm away, and its own weight is in its middle, 1 cm away.
-# Both act that much farther from the wall, and you may climb as much higher as makes up for it.
+# This is for a ladder without thickness. The one above is 2 cm thick: it touches floor and wall
+# with its lower edges. You stand on its upper side, 2 cm away, and its own weight acts at
+# mid-thickness, 1 cm away. Both weights therefore act further from the wall, which lets you climb
+# a little higher.
 
 # %%
 away = (80.0 * 0.02 + 20.0 * 0.01) / 80.0  # m across the ladder, both weights as one on you
@@ -88,7 +93,7 @@ print(f"by hand, 2 cm thick: {100 * thick:.1f} %")
 # %% [markdown]
 # ## What helps?
 #
-# A rough wall hardly helps; a rough floor does, and so does a steeper ladder.
+# A rougher wall helps little. A rougher floor or a steeper ladder helps much more.
 
 # %%
 cases = {
@@ -106,12 +111,12 @@ for name, height in heights.items():
 # ## What happens if…
 #
 # 1. … you weigh half or twice as much? Compare `highest(climber=40.0)` and
-#    `highest(climber=160.0)`: why does the lighter one get higher?
-# 2. … the floor is ice, `floor_friction=0.05`? Can any wall hold the ladder?
-# 3. … you ask for the associated law, `cdopt.FrictionalCD(step, "associated")`? Does it change when
-#    the ladder starts to slide, and what does it do to the sliding ladder?
+#    `highest(climber=160.0)`. Why can a lighter person climb higher?
+# 2. … the floor is ice, `floor_friction=0.05`? Is there any wall friction that holds the ladder?
+# 3. … you use the associated law, `cdopt.FrictionalCD(step, "associated")`? Does the height at
+#    which the ladder starts to slide change, and how does the sliding ladder move?
 #
-# Next: `16_quasicontinuum.py`, where a few hundred discs stand for ten thousand.
+# Next: `16_quasicontinuum.py`, where a few hundred discs represent ten thousand.
 
 
 # %%

@@ -1,18 +1,19 @@
 # %% [markdown]
-# # A hundred discs instead of ten thousand
+# # The quasicontinuum method: a few hundred discs instead of ten thousand
 #
-# A crystal of discs is pressed between walls, and something small pushes on its top. Far from it
-# all discs move nearly alike: a disc lies where the discs around it say, the same for its
-# neighbours, and so on for thousands. **Need we compute every one of them?**
+# A crystal of discs is pressed between walls, and an indenter pushes on its top. Far from the
+# indenter neighbouring discs move nearly alike, and the displacement of a disc is almost the mean
+# of those around it. This holds for thousands of discs. **Must every one of them be computed?**
 #
-# The *quasicontinuum method* says no (Tadmor, Ortiz and Phillips, 1996, for atoms). It picks
-# *representative* discs, computes those, and lets the others follow by linear interpolation. No law
-# for the material is invented: the energy is still that of every single contact. De Klerk and
-# others name this as the aim of their integrator for grains.
+# They need not be, by the *quasicontinuum method* (Tadmor, Ortiz and Phillips, 1996, for atoms).
+# It selects *representative* discs, computes their displacements, and interpolates those of the
+# others linearly. It assumes no material law: the energy is still the sum over every single
+# contact. De Klerk and others name this method as the aim of their integrator for grains.
 #
-# In symbols: the discs' displacements are u = P ū, where ū are the displacements of the
-# representatives. Equilibrium is the least energy, a convex problem; so is equilibrium *among the
-# motions P ū*, with fewer unknowns. You need lesson 10. All is in the plane, without friction.
+# In symbols: the displacements of all discs are u = P ū, where ū are those of the
+# representatives. Equilibrium is the minimum of the energy, a convex problem. So is the
+# equilibrium *among the motions P ū*, which has fewer unknowns. You need lesson 10. This lesson
+# is in the plane and without friction.
 
 # %%
 import numpy as np
@@ -29,10 +30,10 @@ load = 2.0  # on each disc under the indenter, in forces of a pressed contact
 # %% [markdown]
 # ## The crystal
 #
-# Rows of discs, each in the notches of the row below. `B` says how each contact's gap changes when
-# discs move: by their difference along the line of centres. Floor and side walls hold the outer
-# discs; the load that presses the crystal together is such that without the indenter nothing
-# moves.
+# Rows of discs lie in the notches of the row below. `B` gives the rate of each contact's gap: the
+# relative velocity of the two discs along the line of centres. Floor and side walls hold the
+# outer discs. The load that presses the crystal together is chosen such that without the indenter
+# nothing moves.
 
 # %%
 x = np.array([(i + 0.5 * (j % 2), j * np.sqrt(0.75))
@@ -59,26 +60,26 @@ truth = whole.solve("newton")
 print(f"{len(x)} discs, {len(pairs):,} contacts, {free.sum():,} unknowns: {truth.certificate.ok}")
 
 # %% [markdown]
-# ## Few discs for all
+# ## Representative discs
 #
-# `Representatives.spread` takes a disc next to each point of a coarse grid, and the corners. They
-# are the nodes of triangles; `matrix` is P. `cdopt.reduced` states the smaller problem, with the
-# same solvers and the same certificate.
+# `Representatives.spread` selects the disc nearest to each point of a coarse grid, and the
+# corners. These discs are the nodes of a triangulation, and `matrix` returns P. `cdopt.reduced`
+# states the smaller problem, for the same solvers and with the same certificate.
 #
-# How wrong is it? The energy that the indenter gives to the crystal is a fair measure. A reduced
-# crystal has fewer ways to give way, so it is always too stiff: its energy is above the least one,
-# whatever the mesh.
+# How large is the error? We measure it by the energy of indentation. A reduced crystal allows
+# fewer motions, so it is always too stiff: its energy is above the exact minimum, whatever the
+# mesh.
 
 
 # %%
 def energy(u):
-    """Of the whole crystal, beyond that of the pressed one."""
+    """The elastic energy beyond that of the pressed crystal, minus the work of the load."""
     c = np.maximum(pressed - B @ u, 0.0)
     return 0.5 * (c @ c - pressed @ pressed) - applied @ u
 
 
 def missing(model, solution):
-    """The share of the energy of indentation that a reduced crystal misses."""
+    """The relative error of the energy of indentation of a reduced crystal."""
     return 1.0 - energy(model.expanded(solution)) / energy(truth.u)
 
 
@@ -90,12 +91,13 @@ for spacing in (40.0, 20.0, 10.0, 5.0):
     print(f"a grid of {spacing:4.0f} diameters: {even[-1][0]:5d} unknowns, error {even[-1][1]:.1%}")
 
 # %% [markdown]
-# ## Where to look closer
+# ## Where to refine
 #
-# An even grid wastes its discs: far away the motion is *affine*, as if the crystal were a sheet of
-# rubber, and linear interpolation is exact. Near the indenter it is not. There the forces on the
-# interpolated discs do not balance, and each of them would gain energy if it alone could move.
-# `unbalanced_energy` is that gain. `refined` adds representatives where it is largest.
+# An even grid uses too many discs far from the indenter, where the motion is *affine*, as in a
+# stretched sheet of rubber, and linear interpolation is exact. Near the indenter it is not. There
+# the forces on the interpolated discs do not balance, and moving one such disc alone would reduce
+# the energy. `unbalanced_energy` computes this reduction. `refined` adds representatives where it
+# is largest.
 
 # %%
 mesh = cdopt.Representatives.spread(x, 15.0)
@@ -112,14 +114,14 @@ print(
 print(f"contacts in the sum: {model.data.nc} of {len(pairs)}")
 
 # %% [markdown]
-# The last line is a gift of the crystal. Within a triangle all contacts of one direction change
-# alike, so that one of them, with the stiffness of all, gives the same energy *exactly*. Only
-# contacts that cross an edge are counted one by one.
+# The last line uses a property of crystals. Within a triangle all contacts of one direction
+# change alike, so that one of them, with the stiffness of all, gives the same energy *exactly*.
+# Only contacts that cross an edge of the mesh are summed one by one.
 #
-# ## Asking a few contacts only
+# ## Summing over a few contacts only
 #
-# A random packing gives no such gift. There one sums over *clusters* of discs around the
-# representatives and multiplies: a summation rule, which is no longer exact.
+# A random packing does not have this property. There one sums over *clusters* of discs around the
+# representatives and multiplies by weights. This summation rule is not exact.
 
 # %%
 for radius in (1.01, 2.01, 3.01):
@@ -135,10 +137,10 @@ for radius in (1.01, 2.01, 3.01):
 # ## What happens if…
 #
 # 1. … the crystal is larger, `columns, rows = 400, 250`? How many unknowns do 2 % need now?
-# 2. … the indenter pushes ten times as hard, `load = 20.0`, and contacts open next to it?
-# 3. … the discs obey Hertz: `power=2.5` in `QuasiStatic`? (`energy` must be told, too.)
+# 2. … the indenter pushes ten times as hard, `load = 20.0`, and contacts near it open?
+# 3. … the contacts follow Hertz's law, `power=2.5` in `QuasiStatic`? (Change `energy` too.)
 #
-# Next: `17_grasp.py`, where two fingers hold a box and three hold it better.
+# Next: `17_grasp.py`, on a box held by two fingers and by three.
 
 
 # %%

@@ -1,11 +1,11 @@
 # %% [markdown]
-# # How hard must you squeeze?
+# # How hard must you squeeze to hold a box?
 #
 # You pick up a box of 6 N between finger and thumb. Friction alone holds it. **How hard must you
 # squeeze, and what does a third finger change?** The answer depends on whether your fingers push
-# with a force you choose, or are clamped like a vice.
+# with a given force, or are clamped at a given distance, as in a vice.
 #
-# You need lesson 15, and from lesson 6 how to write down the matrices of a structure.
+# You need lesson 15 for friction, and lesson 6 for the matrices of a structure.
 
 # %%
 import numpy as np
@@ -18,30 +18,31 @@ WEIGHT, PUSH, MU, RADIUS = 6.0, 10.0, 0.5, 0.03  # N, N, 1, m
 
 def hand(fingers, clamped=False):
     """A box between fingers on a horizontal circle; each pushes inward, or is clamped."""
-    moving = 0 if clamped else fingers
+    driven = 0 if clamped else fingers
     normal, tangential = [], []
     for k, angle in enumerate(2 * np.pi * np.arange(fingers) / fingers):
         c, s = np.cos(angle), np.sin(angle)
         inward, around = np.array([-c, -s, 0.0]), np.array([-s, c, 0.0])
         arm = -RADIUS * inward
         for rows, way in ((normal, inward), (tangential, around), (tangential, [0.0, 0.0, 1.0])):
-            finger = np.zeros(moving)
-            if rows is normal and moving:
+            finger = np.zeros(driven)
+            if rows is normal and driven:
                 finger[k] = -1.0  # the gap closes as the finger moves inward
             rows.append(np.concatenate([way, np.cross(arm, way), finger]))
-    M = np.diag([WEIGHT / 9.81] * 3 + [1e-4] * 3 + [0.1] * moving)
-    loads = [0.0, 0.0, -WEIGHT, 0.0, 0.0, 0.0, *[PUSH] * moving]
+    M = np.diag([WEIGHT / 9.81] * 3 + [1e-4] * 3 + [0.1] * driven)
+    loads = [0.0, 0.0, -WEIGHT, 0.0, 0.0, 0.0, *[PUSH] * driven]
     friction = cdopt.Friction(MU, tangential)
     return cdopt.ContactStep(
-        M, normal, np.zeros(fingers), np.zeros(6 + moving), loads, 1e-3, friction=friction
+        M, normal, np.zeros(fingers), np.zeros(6 + driven), loads, 1e-3, friction=friction
     )
 
 
 # %% [markdown]
 # ## Fingers that push
 #
-# Each finger pushes with 10 N, so every normal force is 10 N and friction carries at most 5 N a
-# finger. `limit_load` asks how much heavier the box may become: the live load is its weight again.
+# Each finger pushes with 10 N, so every normal force is 10 N, and the friction of each finger is
+# at most 5 N. `limit_load` computes how much heavier the box may become: the live load is its
+# weight again.
 
 # %%
 heaviest = {}
@@ -54,11 +55,11 @@ for fingers in (2, 3):
     print(f"{fingers} fingers hold {heaviest[fingers]:.3f} N, by hand {fingers * MU * PUSH:.0f} N")
 
 # %% [markdown]
-# ## What two fingers cannot do
+# ## Moments that two fingers cannot resist
 #
-# A live load may be a moment, too. Without the weight: how hard can you twist the box about an axis
-# before it turns? Two point fingers resist no moment about the line between them, however hard they
-# push. That is why you take a third one.
+# A live load may also be a moment. Remove the weight: which moment about an axis can the grasp
+# resist before the box turns? Two point fingers resist no moment about the line between them,
+# however hard they push. A third finger does.
 
 # %%
 twists = {}
@@ -79,15 +80,16 @@ print(f"by hand: 2 fingers 0, {2 * r:.1f}, {2 * r:.1f}")
 print(f"         3 fingers {np.sqrt(3) * r:.1f}, {1.5 * r:.1f}, {3 * r:.1f}")
 
 # %% [markdown]
-# Three fingers resist a moment about x with fingers 2 and 3 alone, √3 μ P r; about y finger 1
-# works against both others, 3/2 μ P r; about z all three, 3 μ P r.
+# With three fingers, fingers 2 and 3 alone resist a moment about x, up to √3 μ P r, where P is
+# the push and r the radius of the box. About y finger 1 works against the other two, up to 3/2 μ
+# P r. About z all three work together, up to 3 μ P r.
 #
 # ## Fingers that are clamped
 #
-# In a vice nobody chooses the force. The same box between clamped fingers: `indeterminacy` says how
-# far each force may range, if the box is held. (By Coulomb's law it may as well fall: fingers
-# that do not squeeze leave it alone, and that is an answer, too. The associated law has one motion,
-# and there the box stays.)
+# In a vice the normal force is not given. For the same box between clamped fingers
+# `indeterminacy` computes the range of each force if the box is held. (Under Coulomb's law the
+# box may also fall: fingers without normal force have no friction, and this is a solution too.
+# The associated law has a unique motion, in which the box stays at rest.)
 
 # %%
 reports = {}
@@ -100,19 +102,19 @@ for fingers in (2, 3):
         print(f"{kind}: dimension {report.dimension}, normal {low:.2f} to {high:.2f} N")
 
 # %% [markdown]
-# Pushing fingers leave nothing open: every force follows from balance. Two clamped ones carry at
-# least W / 2μ = 6 N each, three W / 3μ = 4 N, and any more: fingers that squeeze each other are in
-# balance without the box. A simulation that clamps an object prints *some* squeeze; only stiffness,
-# or the force of the gripper, can say which.
+# With pushing fingers every force follows from balance. Two clamped fingers carry at least W / 2μ
+# = 6 N each, three at least W / 3μ = 4 N, and there is no upper bound: fingers that press against
+# each other through the box are in balance without its weight. A simulation that clamps an object
+# returns *some* normal force; only stiffness, or the force of the gripper, determines which one.
 #
 # ## What happens if…
 #
-# 1. … the box is icy, `MU = 0.1`? How hard must pushing fingers push?
-# 2. … two fingers are not opposite each other? Move one by 20°, and find the friction at which the
-#    grasp fails.
-# 3. … there are four fingers? Which of the numbers above grow, and by hand, to what?
+# 1. … the box is slippery, `MU = 0.1`? How hard must the fingers push?
+# 2. … two fingers are not opposite each other? Move one by 20°, and find the friction coefficient
+#    below which the grasp fails.
+# 3. … there are four fingers? Which of the numbers above grow? Compute them by hand.
 #
-# Next: `18_arch.py`, where the line of thrust runs through ten stones.
+# Next: `18_arch.py`, on the thrust line of an arch of ten stones.
 
 
 # %%

@@ -1,9 +1,10 @@
 # %% [markdown]
-# # Where does the thrust of an arch pass?
+# # Where does the thrust of an arch act?
 #
-# Ten stones, no mortar, two abutments. The stones push each other and the abutments apart. **How
-# large is this thrust, where in the joints does it pass, and when does the arch fall?** Engineers
-# have drawn *thrust lines* since 1675. You will draw six.
+# An arch of ten stones without mortar stands between two abutments. The stones press against each
+# other and push the abutments apart. **How large is this thrust, where in the joints does it act,
+# and when does the arch collapse?** Engineers have drawn *thrust lines* since 1675. This lesson
+# draws six.
 #
 # You need lesson 15 for friction.
 
@@ -31,23 +32,25 @@ step = cdopt.collision.step(arch, arch.initial, touching, dt=1e-3, friction=True
 # %% [markdown]
 # ## Count
 #
-# A joint has two corners, each with a normal and a tangential force: eleven joints, 44 numbers. Ten
-# stones have 30 equations. Of the 14 free numbers, eleven only move friction from one corner of a
-# joint to the other. Three are the arch's own: clamp a beam at both ends and you free the same
-# three. Once you know thrust, height and moment in one joint, you know the resultant in each.
+# A joint has two corners, each with a normal and a tangential force: eleven joints have 44 force
+# components. Ten stones have 30 equations. Of the 14 undetermined numbers eleven only move
+# friction from one corner of a joint to the other. The other three are the same as in a beam
+# clamped at both ends: once you know thrust, height and moment in one joint, you know the
+# resultant in each.
 
 # %%
 report = cdopt.indeterminacy(step, law="associated", contacts=[])
 print(f"{2 * step.nc} forces, {step.nv} equations, nullity {report.nullity}")
-print(f"{report.nullity - step.nc // 2} of them are free numbers of the arch")
+print(f"{report.nullity - step.nc // 2} of them change the resultants of the joints")
 
 # %% [markdown]
-# ## A line for every answer
+# ## A thrust line for every solution
 #
-# Add the forces of the two corners: that is the force of a joint. It passes where it would balance
-# on the corners, at the *centre of pressure*. The line through these points is the thrust line; it
-# cannot leave the stones, because corners only push. The horizontal part of the force is the
-# thrust, the same in all joints, as the stones weigh only downwards.
+# The sum of the forces at the two corners is the force of a joint. It acts at the *centre of
+# pressure*, the point where it has the same moment as the two forces. The line through these
+# points is the thrust line. It stays within the stones, because the corners can only push. The
+# horizontal component of the force is the thrust. It is the same in all joints, because the
+# weights are vertical.
 
 
 # %%
@@ -68,20 +71,21 @@ for name, thrust in thrusts.items():
     print(f"{name:>9}: thrust {thrust:.0f} N")
 
 # %% [markdown]
-# Certified, all of them, and each with another line. *Elastic* is the one that equally stiff
-# joints would carry between abutments that never move. Real abutments move.
+# All solutions are certified, and each has a different thrust line. *Elastic* is the solution for
+# equally stiff joints between abutments that do not move. Real abutments move a little.
 #
 # ## The least and the greatest thrust
 #
-# Let the right abutment slide, and push it inwards with a force. The smallest force that still
-# holds the arch is the least thrust; the largest that it resists is the greatest. Both are limit
-# loads. A new coordinate is a new column of the matrices: if everything moved to the right
-# together, the abutment too, no gap would change. So the column is minus the sum of the others.
+# Let the right abutment slide, and push it inwards with a force. The smallest force that holds
+# the arch is the least thrust; the largest force that the arch resists is the greatest. Both are
+# limit loads. The position of the abutment is a new coordinate, and adds a column to the
+# matrices: if all stones and the abutment moved to the right together, no gap would change. So
+# the column is minus the sum of the other columns for motion to the right.
 
 
 # %%
 def with_sliding_abutment(step):
-    """The step with one coordinate more: the right abutment's way to the right."""
+    """The step with one more coordinate: the motion of the right abutment to the right."""
     everything = np.tile([1.0, 0.0, 0.0], step.nv // 3)
     last = np.arange(step.nc) >= step.nc - 2  # the two corners of the last joint
     rows = [(matrix @ everything) * last for matrix in (step.B, step.friction.B_t)]
@@ -103,11 +107,12 @@ for name, live, sign in (("least", outward, -1.0), ("greatest", -outward, 1.0)):
 # %% [markdown]
 # ## By hand
 #
-# Coulomb found both in 1773. Cut the arch at its crown, and take the part from there to a joint. It
-# has a weight, which wants to turn it inwards, and the thrust at the crown holds it. For the least
-# thrust, let it act at the highest point of the crown and turn about the joint's inner corner; the
-# joint that needs most decides. For the greatest, the lowest point, the outer corners, and the
-# joint that bears least.
+# Coulomb found both in 1773. Cut the arch at its crown, and consider the part from there to a
+# joint. Its weight tends to turn it inwards; the thrust at the crown prevents this. For the least
+# thrust, assume that it acts at the highest point of the crown, take moments about the inner
+# corner of the joint, and use the joint that requires the largest thrust. For the greatest
+# thrust, use the lowest point of the crown, the outer corners, and the joint that resists the
+# smallest thrust.
 
 # %%
 joints = np.linspace(0.0, ANGLE, STONES // 2 + 1)[1:]  # right of the crown
@@ -124,11 +129,11 @@ print(f"by hand: {by_hand[0]:.1f} and {by_hand[1]:.1f} N")
 # %% [markdown]
 # ## How thin may it be?
 #
-# If one line fits into the arch, the same line fits when all stones weigh twice as much. So the
-# stones' strength is not the question, their *shape* is. (Heyman made this the heart of the theory
-# of masonry in 1966.) Take the weight itself as the live load: either the arch bears any multiple
-# of it, or none. A half circle stands if it is thicker than 10.75 % of its mean radius, as
-# Milankovitch showed in 1907 for infinitely many joints.
+# If a thrust line fits into the arch, the same line fits when all stones weigh twice as much. So
+# not strength but *shape* determines whether an arch stands. (In 1966 Heyman made this the basis
+# of the theory of masonry.) Take the weight itself as the live load: the arch bears either any
+# multiple of it, or none. A half circle stands if it is thicker than 10.75 % of its mean radius,
+# as Milankovitch showed in 1907 for infinitely many joints.
 
 
 # %%
@@ -145,8 +150,9 @@ for share, upright in thin.items():
 # %% [markdown]
 # ## A load on one stone
 #
-# Now load the third stone. The line moves towards the load until it touches the edge in four
-# joints, in turn above and below. Each becomes a hinge; with four hinges an arch is a mechanism.
+# Now load the third stone. As the load grows, the thrust line moves towards it until it touches
+# the edge of the arch in four joints, alternately above and below. Each of these joints becomes a
+# hinge. An arch with four hinges is a mechanism.
 
 # %%
 stone = 2  # counted from 0
@@ -157,8 +163,9 @@ hinges = np.flatnonzero(opening) ^ 1  # where one corner opens, the other one is
 print("hinges:", [step.contact_names[i] for i in hinges])
 
 # %% [markdown]
-# By hand: call the force of the left abutment (H, V), and its moment M about the origin. What is to
-# the left of a hinge has no moment about it: four hinges are four equations for H, V, M and λ.
+# By hand: let (H, V) be the force of the left abutment, and M its moment about the origin. The
+# forces on the part to the left of a hinge have no moment about that hinge. Four hinges give four
+# equations for H, V, M and λ.
 
 # %%
 x, y = step.points[hinges].T
@@ -172,12 +179,12 @@ if hinges.size == 4:  # else something slides
 # %% [markdown]
 # ## What happens if…
 #
-# 1. … the joints are smoother, `MU = 0.3`? What does the arch still bear, and where does it slide?
-#    (Look at `loaded.rates[:, 1]`.)
+# 1. … the friction coefficient is smaller, `MU = 0.3`? Which load does the arch bear then, and
+#    where does it slide? (Look at `loaded.rates[:, 1]`.)
 # 2. … the arch is thicker, `OUTER = 1.3`? Which of the two thrusts changes more?
 # 3. … the load is next to the crown, `stone = 4`? Is the arch stronger there?
 #
-# Next: `19_four_legs_with_friction.py`, where the table of lesson 3 is pushed.
+# Next: `19_four_legs_with_friction.py`, on the table of lesson 3 with a horizontal force.
 
 
 # %%

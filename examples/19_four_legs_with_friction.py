@@ -1,11 +1,11 @@
 # %% [markdown]
-# # Push the table
+# # A table pushed over a rough floor
 #
-# The table of lesson 3 again: 10 N, four legs, and nobody knows what each leg carries. Now the
-# floor is rough and you push the table from behind. **How much of your push does each leg take?**
-# In lesson 3 one number was free. Friction adds five.
+# Consider the table of lesson 3 again: 10 N on four legs, whose forces are not determined. Now
+# the floor is rough, and you push the table from behind. **How much of the push does each leg
+# resist?** In lesson 3 one number was undetermined. Friction adds five.
 #
-# You need lesson 3, and from lesson 15 what a law of friction says.
+# You need lesson 3, and Coulomb's law from lesson 15.
 
 # %%
 import numpy as np
@@ -40,9 +40,10 @@ def pushed(push, **friction):
 # %% [markdown]
 # ## Count
 #
-# Four normal and eight tangential forces, six equations. Three of these concern normal forces, as
-# in lesson 3: nullity 1. The other three (push, sideways, turning on the spot) concern friction:
-# eight minus three is five. Two feet may, for example, pull the floor towards each other.
+# There are four normal and eight tangential forces, and six equations. Three equations concern
+# the normal forces, as in lesson 3: nullity 1. The other three (forces along x and y, moment
+# about the vertical) concern friction: eight forces minus three equations leave five free
+# numbers. Two feet may, for example, push the floor in opposite directions.
 
 # %%
 smooth = cdopt.indeterminacy(pushed(0.0).without_friction())
@@ -53,13 +54,15 @@ for i, name in enumerate(LEGS):
     print(f"along x {rough.lower_t[i, 0]:.2f} to {rough.upper_t[i, 0]:.2f} N")
 
 # %% [markdown]
-# Nobody pushes, and still each foot may drag at the floor with up to 1.83 N. A table that was
-# pushed and let go, or whose legs were spread while it was set down, does exactly that.
+# Without any push each foot may already exert a horizontal force of up to 1.83 N on the floor.
+# This happens if a table was pushed and released, or if its legs were spread while it was set
+# down.
 #
 # ## Push
 #
-# The push tips the table forward: the two front legs carry W/2 + P h / a together, a = 1 m between
-# them. How far each force may range, with three solvers' answers to a push of 2 N:
+# The push tends to tip the table forward: the two front legs carry W/2 + P h / a together, with a
+# = 1 m the distance between front and back legs. The next lines list the range of each force
+# under a push of 2 N, with the answers of three solvers:
 
 # %%
 PUSH = 2.0
@@ -77,14 +80,15 @@ by_hand = np.array([[0.0, pair]] * 2 + [[0.5 * WEIGHT - pair, 0.5 * WEIGHT]] * 2
 print(f"by hand: a back leg 0 to {pair:.2f} N, a front leg {by_hand[2, 0]:.2f} to 5.00 N")
 
 # %% [markdown]
-# Friction does not change what is left open for normal forces: on a level floor it has no part in
-# their three equations. Friction itself ranges from pushing to pulling, and the answers use it:
-# some of them let feet work against each other, and are certified.
+# Friction does not change the ranges of the normal forces: on a level floor it does not appear in
+# their three equations. A friction force may have either sign. In some certified answers the feet
+# push against each other.
 #
-# ## What is certain
+# ## The push at which it slides
 #
-# Push until it slides. That moment is determined: all friction is used, and it all points the same
-# way, so that nothing can work against anything else. Of six free numbers one is left.
+# Push until the table slides. At that moment friction is at its limit at every foot and has the
+# same direction everywhere, so that no friction forces can cancel each other. Of six free numbers
+# one is left.
 
 # %%
 limit = cdopt.limit_load(pushed(0.0), [1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
@@ -95,18 +99,18 @@ for push, one in zip(pushes, reports, strict=True):
     print(f"push {push} N: dimension {one.dimension} of nullity {one.nullity}")
 
 # %% [markdown]
-# The nullity counts equations and does not see this. The *dimension* counts what the cones of
-# friction still permit.
+# The nullity only counts equations, and does not change. The *dimension* is that of the set of
+# admissible forces, including the limits of friction.
 #
 # ## Four equal feet
 #
-# Elastic feet share the push equally, a quarter each, as long as they can. A back leg can up to
-# P/4 = μ (W/4 − P h / 2a). Then it slips by a trifle, far less than you would see, and the front
-# legs take what it cannot.
+# Elastic feet of equal stiffness share the push equally, P/4 each, as long as no foot slips. A
+# back leg can resist this up to P/4 = μ (W/4 − P h / 2a). Beyond, it slips by a microscopic
+# amount, and the front legs resist the rest.
 
 # %%
-trifle = MU * WEIGHT / 4 / (1 / 4 + MU * HEIGHT / 2)
-print(f"by hand, the back feet slip from {trifle:.3f} N on")
+slip_push = MU * WEIGHT / 4 / (1 / 4 + MU * HEIGHT / 2)
+print(f"by hand, the back feet slip from {slip_push:.3f} N on")
 elastic = np.array(
     [cdopt.CompatibleFriction(pushed(push)).solve().f_t[[0, 2], 0] for push in pushes[:-1]]
 )
@@ -114,9 +118,10 @@ for push, (back, front) in zip(pushes, elastic, strict=False):
     print(f"push {push} N: {abs(back):.3f} N at a back leg, {abs(front):.3f} N at a front leg")
 
 # %% [markdown]
-# You did not say how stiff the feet are sideways, and for equal feet it makes no difference: four
-# feet at 0.1 or at 10 times their normal stiffness share in the same way. Unequal ones do not. Put
-# rubber under the front left leg, soft along the floor:
+# We did not choose the tangential stiffness of the feet, and for equal feet it makes no
+# difference: with 0.1 or 10 times the normal stiffness four feet share the push in the same way.
+# Feet of different stiffness do not. Put a rubber pad under the front left leg, which is soft in
+# the tangential directions:
 
 # %%
 shares = {}
@@ -127,25 +132,25 @@ for name, ratio in (("all soft", 0.1), ("all stiff", 10.0), ("one rubber", rubbe
     print(f"{name:>12}: along x {network.f_t[:, 0].round(3)}, along y {network.f_t[:, 1].round(3)}")
 
 # %% [markdown]
-# The rubber foot takes a tenth of what its neighbour behind takes. The right side now holds more
-# than the left, so that the table turns a trifle on the spot, and feet push *across* as well. So
-# it takes the stiffness of every foot, along and across, to say what one leg does. No law of
-# friction can replace it.
+# The rubber foot resists a tenth of what the foot behind it does. The right side now resists more
+# than the left, so that the table turns by a microscopic angle about the vertical, and the feet
+# also exert forces *across* the push. So the force of a single leg depends on the stiffness of
+# every foot, along and across. A law of friction alone does not determine it.
 #
 # ## What happens if…
 #
 # 1. … the floor is rougher, `MU = 0.7`? Does the table slide or tip, and at which push?
 # 2. … you push lower, `HEIGHT = 0.2`? When do the back feet slip now, and which of the intervals
 #    change?
-# 3. … you leave one leg out of `LEGS`? How many numbers are free, and are the normal forces among
-#    them?
+# 3. … you remove one leg from `LEGS`? How many numbers are free, and are the normal forces
+#    determined?
 #
-# Next: `20_bolted_leg.py`, where a leg may also pull.
+# Next: `20_bolted_leg.py`, where a bolt can also pull.
 
 
 # %%
 def draw():
-    """What friction may do at a back and at a front leg while the push grows."""
+    """The range of friction at a back and at a front leg as the push grows."""
     from matplotlib.figure import Figure
 
     from cdopt.plots.palette import look
@@ -155,7 +160,7 @@ def draw():
     for k, (panel, leg) in enumerate(zip(panels, ("back", "front"), strict=True)):
         i = 2 * k
         low, high = np.array([[-r.upper_t[i, 0], -r.lower_t[i, 0]] for r in reports]).T
-        panel.fill_between(pushes, low, high, color="#cfe0f0", label="what friction permits")
+        panel.fill_between(pushes, low, high, color="#cfe0f0", label="admissible friction")
         panel.plot(pushes[:-1], -elastic[:, k], color="#1a1a1a", label="equal elastic feet")
         for name, answer in answers.items():
             house = look(name)

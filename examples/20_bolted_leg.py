@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A table with a bolted leg
 #
-# The table of lesson 3 weighs 10 N and stands on four legs that only push. Now the load stands on a
-# shelf that sticks out beyond one leg. **The table tips. Can a bolt hold it, and how hard must the
+# The table of lesson 3 weighs 10 N and stands on four legs that can only push. Now its load is on
+# a shelf that extends beyond one leg. **The table tips. Can a bolt hold it, and how hard must the
 # bolt pull?**
 #
 # You need lesson 3 for the table, and lesson 1 for the words *nullity*, *interval* and
@@ -23,8 +23,8 @@ loaded = table.replace(F_ext=[-weight, -weight * y, weight * x])
 # %% [markdown]
 # ## Without a bolt
 #
-# Legs that only push cannot hold a weight beyond them. Contact dynamics says so by a motion: after
-# one millisecond the table turns.
+# Legs that can only push cannot balance a weight outside their base. Contact dynamics returns a
+# motion: after one millisecond the table turns.
 
 # %%
 tips = cdopt.ClassicCD(loaded).solve("newton")
@@ -34,11 +34,12 @@ print("gaps open at", dict(zip(legs, (tips.gap.round(4) + 0.0).tolist(), strict=
 # %% [markdown]
 # The back right leg alone stays on the floor.
 #
-# ## A bolt is a row without a sign
+# ## A bolt is an equation
 #
-# Bolt the front left leg to the floor and to the top. Where a contact says that the gap may not
-# close further, $B v \ge 0$ with a force $f \ge 0$, the bolt says that it may not change at all:
-# $J v = 0$, with a force of either sign. The row is the same; what it may do is not.
+# Bolt the front left leg to the floor and to the top. A contact has the inequality $B v \ge 0$
+# and a force $f \ge 0$: its gap may open but not close further. The bolt has the equation $J v =
+# 0$ and a force of either sign: its gap may not change. The row of the matrix is the same in both
+# cases.
 
 # %%
 bolt = cdopt.Joints(table.B[[0]], names=["bolt"])
@@ -53,16 +54,17 @@ print(
 )
 
 # %% [markdown]
-# The table stands. Negative forces of the bolt are pulls: it **must** pull with 1 N at least. Then
-# the leg under the weight carries 11 N. It may pull with 12 N, if that leg carries nothing and the
-# two legs of the other diagonal 11 N each. Four numbers, three equations: the bolt changed the sign
-# that a force may have, and left the count as it was.
+# The table stays at rest. Negative forces of the bolt are tension: the bolt **must** pull with at
+# least 1 N. Then the leg under the weight carries 11 N. The bolt pulls with at most 12 N; then
+# that leg carries nothing, and the two legs of the other diagonal carry 11 N each. There are four
+# forces and three equations, as without the bolt: a bolt changes the admissible sign of a force,
+# not the nullity.
 #
 # ## Two contacts are no bolt
 #
-# A bolt could be faked by two contacts, one that pushes up and one that pushes down. The motion is
-# right. The forces are not: those two can press against each other as hard as they like, which is
-# one more way for forces to cancel.
+# One could model a bolt by two contacts, one that pushes up and one that pushes down. The motion
+# is right. The forces are not: these two contacts can press against each other with any force,
+# which adds a self-stress state.
 
 # %%
 pair = [0, 0, 1, 2, 3]
@@ -78,8 +80,8 @@ print(dict(zip(fake.names, fake.upper.round(3).tolist(), strict=True)))
 # %% [markdown]
 # ## How hard does it really pull?
 #
-# Balance leaves 1 to 12 N. As in lesson 4 stiffness decides. A bolt is a stiff thing: perhaps so
-# stiff that it does not stretch at all while the legs give way, perhaps as soft as a leg.
+# Balance permits any pull from 1 to 12 N. As in lesson 4 stiffness determines the force. A bolt
+# may be so stiff that it does not stretch while the legs deform, or as soft as a leg.
 
 # %%
 stiffness = np.array([0.1, 0.3, 1.0, 3.0, 10.0, 100.0, np.inf])  # over that of a leg
@@ -91,12 +93,12 @@ for k in stiffness:
     print(f"bolt {k:5g} times as stiff as a leg: {pulls[-1]:8.4f} N, legs {solution.f.round(4)}")
 
 # %% [markdown]
-# As stiff as a leg the bolt pulls 3.5 N; without any give 14/3 N. The softer it is, the less it
-# pulls, down to the 1 N that balance asks for.
+# A bolt as stiff as a leg pulls with 3.5 N, a rigid bolt with 14/3 N. The softer the bolt, the
+# less it pulls, down to the 1 N that balance requires.
 #
-# ## One bolt too many
+# ## Two bolts at one place
 #
-# To be safe, a second bolt goes in next to the first.
+# For safety a second bolt is added next to the first.
 
 # %%
 two = bolted.replace(joints=cdopt.Joints(table.B[[0, 0]], names=["bolt", "second bolt"]))
@@ -109,26 +111,26 @@ both = safe.quantity("together")
 print(f"together: {both.lower[0]:.4g} to {both.upper[0]:.4g} N")
 
 # %% [markdown]
-# Two rigid bolts at one place may pull against each other without bound: nobody can say what one
-# of them carries. What both carry together is what the one carried. That is why a mechanic tightens
-# bolts with a torque wrench: the tension of each is *chosen*.
+# Two rigid bolts at one place may pull against each other without bound, so that the force of a
+# single bolt is not determined. Their sum is the force of the single bolt above. This is why a
+# mechanic tightens bolts with a torque wrench: it sets the tension of each bolt.
 #
 # ## What happens if…
 #
-# 1. … the weight stands on the edge, `x = y = 0.5`, right above the back right leg? Must the bolt
+# 1. … the weight is on the edge, `x = y = 0.5`, right above the back right leg? Must the bolt
 #    pull at all?
-# 2. … it stands in the middle, `x = y = 0.0`? Compare the intervals with those of lesson 3. Which
-#    force may now be negative, and is it?
+# 2. … it is in the middle, `x = y = 0.0`? Compare the intervals with those of lesson 3. Which
+#    force may now be negative? Is it?
 # 3. … the back right leg, under the load, is bolted instead of the front left one?
 #
-# The page on joints in the guide has pins, hinges and welds between moving bodies.
+# The page *Joints* of the guide describes pins, hinges and welds between moving bodies.
 #
 # Next: `21_wheel_on_a_slope.py`, where a contact also resists rolling.
 
 
 # %%
 def draw():
-    """The pull of the bolt by its stiffness, over what balance permits."""
+    """The pull of the bolt over its stiffness, with the range that balance permits."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.2), layout="constrained")

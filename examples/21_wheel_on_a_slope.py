@@ -1,8 +1,9 @@
 # %% [markdown]
 # # A wheel on a slope that holds by rolling friction
 #
-# A box stays on a slope as long as friction holds it. A wheel rolls, however rough the slope is.
-# And yet a cart left on a gentle slope stands still. **What holds a wheel, and up to which slope?**
+# A box stays at rest on a slope as long as friction holds it. A wheel rolls down, however rough
+# the slope is. And yet a cart left on a gentle slope stays at rest. **What holds a wheel, and up
+# to which slope?**
 #
 # You need lesson 15 for friction.
 
@@ -18,8 +19,9 @@ dt = 1e-3  # s
 # %% [markdown]
 # ## A wheel without rolling friction
 #
-# The degrees of freedom are along the slope (down), off it, and the angle, positive as it rolls
-# down. The row of sliding is the speed of the wheel's lowest point down the slope, $v - r\omega$.
+# The degrees of freedom are the displacement down the slope, that normal to the slope, and the
+# angle, positive when the wheel rolls down. The tangential row is the velocity of the wheel's
+# lowest point down the slope, $v - r\omega$.
 
 
 # %%
@@ -44,35 +46,37 @@ print(f"it starts with {free.v_next[0] / dt:.4f} m/s²; by hand 2/3 g sin θ = "
 print(f"friction {-free.f_t[0, 0]:.4f} N, of {0.8 * free.f[0]:.1f} N that it could have")
 
 # %% [markdown]
-# Friction is far from its limit, and more of it would not help: it acts at the point that does not
-# move. It only makes the wheel turn.
+# Friction is far from its limit, and a larger limit would not help: friction acts at a point that
+# does not slide. It only makes the wheel turn.
 #
 # ## A moment that resists
 #
-# A real wheel and its ground are pressed flat. When the wheel rolls, the ground presses more in
-# front than behind, so that the normal force acts ahead of the centre, by at most a length
-# $\mu_r$. That is a moment $m_r$ against rolling, with a limit like that of friction:
+# A real wheel and its ground are flattened at the contact. When the wheel rolls, the ground
+# presses more in front of the centre than behind it, so that the normal force acts ahead of the
+# centre, by at most a length $\mu_r$. Its moment $m_r$ opposes rolling, with a limit like that of
+# friction:
 #
 # $$ |m_r| \le \mu_r f_n , $$
 #
-# $\mu_r$ in metres: `Friction(..., rolling=0.009, B_r=...)`, where the row `B_r` is the speed at
-# which the wheel turns. (Acary & Bourrier, European Journal of Mechanics A/Solids 85, 2021.)
+# Here $\mu_r$ is in metres: `Friction(..., rolling=0.009, B_r=...)`, where the row `B_r` is the
+# angular velocity of the wheel. (Acary & Bourrier, European Journal of Mechanics A/Solids 85,
+# 2021.)
 
 # %%
 mu_r = 0.009  # m: 9 mm, so that μ_r / r = 0.03
 held = cdopt.FrictionalCD(wheel(slope, mu_r)).solve("newton")
 print(f"speed after a millisecond: {abs(held.v_next[0]):.1e} m/s")
 print(f"moment {held.f_r[0, 0]:.4f} N·m of at most {mu_r * held.f[0]:.4f} N·m")
-print(f"friction {held.f_t[0, 0]:.4f} N, all of the weight along the slope")
+print(f"friction {held.f_t[0, 0]:.4f} N, the weight's component along the slope")
 
 # %% [markdown]
-# It stands. Two things hold it: friction keeps its lowest point, and the moment $f_T r$ of friction
-# is what rolling friction must resist. So it holds as long as $m g \sin\theta\, r \le \mu_r m g
-# \cos\theta$, or
+# The wheel stays at rest. Friction prevents its lowest point from sliding. The moment $f_T r$ of
+# friction tends to turn the wheel, and rolling friction must balance it. So the wheel stays at
+# rest as long as $m g \sin\theta\, r \le \mu_r m g \cos\theta$, or
 #
 # $$ \tan\theta \le \mu_r / r . $$
 #
-# A larger wheel rolls more easily, a heavier one as easily.
+# A larger wheel rolls more easily. The mass makes no difference.
 #
 # ## Steeper and steeper
 
@@ -88,13 +92,13 @@ for k in (4, 6, 8, 20):
     print(f"tan θ = {falls[k]:.3f}: {accelerations[k]:.6f} m/s², by hand {by_hand[k]:.6f}")
 
 # %% [markdown]
-# Up to $\tan\theta = 0.03$ it holds, and beyond it starts slowly, as less than all of its weight
-# along the slope is left over.
+# Up to $\tan\theta = 0.03$ the wheel stays at rest. Beyond, it accelerates slowly, because
+# rolling friction balances most of the weight along the slope.
 #
 # ## Where the energy goes
 #
-# On level ground the wheel rolls at 1 m/s. Its moment is at the limit, against the turning, and
-# takes the power $\mu_r\, \omega f_n$. How far does it come?
+# On level ground the wheel rolls at 1 m/s. The moment is at its limit, opposes the rotation, and
+# dissipates the power $\mu_r\, \omega f_n$. How far does the wheel roll?
 
 # %%
 rolling = cdopt.FrictionalCD(wheel(0.0, mu_r, speed=1.0)).solve("newton")
@@ -106,14 +110,14 @@ print(f"it brakes with {brake:.4f} m/s², and comes to rest after {0.5 / brake:.
 print(f"by energy: {energy:.1f} J / {mu_r / r * m * g:.3f} N = {energy / (mu_r / r * m * g):.3f} m")
 
 # %% [markdown]
-# The ground brakes it as a force $\mu_r / r$ times the weight would. That ratio, 0.03 here, is what
-# tables give: 0.001 for a railway, 0.01 for a car, 0.3 for loose sand.
+# The wheel slows down as if a force of $\mu_r / r$ times its weight braked it. Tables list this
+# ratio, 0.03 here: 0.001 for a railway, 0.01 for a car, 0.3 for loose sand.
 #
-# ## How well is the moment known?
+# ## Is the moment determined?
 #
-# One wheel has one contact, and its three forces follow from balance. A cart on two wheels has six
-# forces and, with a body and two axles, too few equations for them. Lesson 19 shows what that means
-# for friction, and it is the same for moments.
+# One wheel has one contact, whose three forces follow from balance. A cart on two wheels has six
+# forces and, with a body and two axles, fewer equations for them. Its moments are not determined,
+# like the friction forces in lesson 19.
 #
 # ## What happens if…
 #
@@ -121,19 +125,19 @@ print(f"by energy: {energy:.1f} J / {mu_r / r * m * g:.3f} N = {energy / (mu_r /
 # 2. … the wheel has twice the radius, `r = 0.6`? Twice the mass, `m = 20.0`?
 # 3. … it is a hoop, whose inertia is $m r^2$? Which of the numbers above change?
 #
-# The page on cones in the guide has rolling and spinning in space, and the page on laws shows which
-# engines hold a wheel. You have come to the last lesson. The first is `00_counting.py`.
+# The page *Cones* of the guide describes rolling and spinning friction in space, the page *Which
+# law* the rolling friction of engines. This is the last lesson. The first is `00_counting.py`.
 
 
 # %%
 def draw():
-    """How a wheel starts, by the slope, with rolling friction and without."""
+    """The acceleration of a wheel over the slope, with rolling friction and without."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.subplots()
     axes.axvspan(0.0, mu_r / r, color="#cfe0f0")
-    axes.text(0.5 * mu_r / r, 0.4, "the wheel\nstands", ha="center")
+    axes.text(0.5 * mu_r / r, 0.4, "the wheel\nrests", ha="center")
     axes.plot(falls, 2.0 / 3.0 * g * np.sin(angle), "--", color="#777777",
               label="without rolling friction")  # fmt: skip
     axes.plot(falls, by_hand, color="#1a1a1a", label="with rolling friction, by hand")

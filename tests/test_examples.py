@@ -536,7 +536,7 @@ def test_four_legs_with_friction_what_if() -> None:
     rougher = what_if(19, "0.8, 0.5  # N", "0.8, 0.7  # N")
     near(rougher["limit"].value, 6.25)  # it tips
     lower = what_if(19, "HEIGHT, MU = 10.0, 0.8", "HEIGHT, MU = 10.0, 0.2")
-    near(lower["trifle"], 25 / 6)
+    near(lower["slip_push"], 25 / 6)
     stool = what_if(19, '    "back left": (-0.5, 0.5),\n', "")
     assert (stool["smooth"].nullity, stool["rough"].nullity) == (0, 3)
 
