@@ -10,14 +10,13 @@ import pytest
 
 import cdopt
 from cdopt.backends import registry
+from cdopt.backends.base import RunResult
 from cdopt.backends.native import (
     NATIVE,
     NativeBackend,
-    Outcome,
     Run,
     listed,
     natural_residual,
-    outcome_of,
 )
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.formulations.base import FORMS
@@ -55,7 +54,7 @@ class Jacobi(NativeBackend):
     max_sweeps: int = 100_000
     accuracy: float = 1e-8
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         diagonal, N = problem.factors.diagonal, problem.factors.dense()
         f, met, sweeps = problem.acting_start(run.start), False, 0
         most = np.maximum(np.abs(N).sum(axis=1), np.finfo(float).tiny)
@@ -64,7 +63,7 @@ class Jacobi(NativeBackend):
                 f = np.maximum(f - (N @ f + problem.p) / most, 0.0)
                 met = natural_residual(diagonal, N @ f + problem.p, f) <= self.accuracy
                 sweeps += 1
-        return outcome_of(problem, f, met, sweeps)
+        return run.ended(problem.caused(f), met, sweeps)
 
 
 class BoxCones(RollingCones):

@@ -28,9 +28,10 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
+from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.factorisation import DenseFactors, factorised
-from cdopt.backends.native import NativeBackend, Outcome, Run, listed, outcome_of
+from cdopt.backends.native import NativeBackend, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
 
 _CHECKS = 10  # iterations between two checks of the natural map and the clock
@@ -77,7 +78,7 @@ class ADMM(NativeBackend):
         if self.relaxation >= _RELAXED:
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         split = Splitting(problem, self.penalty, self.relaxation)
         f, limits = problem.acting_start(run.start), (self.accuracy, self.max_iterations)
         with run.iterating(problem.rows):
@@ -86,7 +87,7 @@ class ADMM(NativeBackend):
         how = f"{split.factorisations} factorisations, last ρ {split.penalty:.2g}"
         run.report(f"{iterations:,} iterations, {how}, natural map {least:.1e}")
         met = least <= self.accuracy
-        return outcome_of(problem, f, met, iterations, [np.array(residuals)], how)
+        return run.ended(problem.caused(f), met, iterations, residuals, how)
 
 
 class Splitting:

@@ -43,16 +43,15 @@ from numba import prange
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, in_threads, part
+from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger, multiply_rows
 from cdopt.backends.native import (
     NativeBackend,
-    Outcome,
     Run,
     in_pieces,
     listed,
     natural_residual,
-    outcome_of,
 )
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.threads import several
@@ -120,7 +119,7 @@ class APGD(NativeBackend):
         super().__post_init__()
         self._set(further=checks.whole("further", self.further, 0))
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         f, factors = problem.acting_start(run.start), problem.factors
         if problem.has_cones:
             return self._with_friction(problem, f, run)
@@ -141,16 +140,16 @@ class APGD(NativeBackend):
             )
         status = "solved" if met else "stopped"
         run.report(f"{status} after {descent.steps}: residual {descent.residual:.2e}")
-        return outcome_of(problem, descent.forces, met, descent.steps, descent.residuals)
+        return run.ended(problem.caused(descent.forces), met, descent.steps, descent.residuals)
 
-    def _with_friction(self, problem: NetworkProblem, f: FloatArray, run: Run) -> Outcome:
+    def _with_friction(self, problem: NetworkProblem, f: FloatArray, run: Run) -> RunResult:
         """One run on the cones of friction."""
         with run.iterating(problem.rows, problem.factors.spread.shape[1]):
             f, steps, residuals = _on_cones(problem, f, self, run.deadline)
         least = min(residuals, default=0.0)
         run.report(f"{steps:,} steps, natural map {least:.1e}")
         met = least <= self.accuracy
-        return outcome_of(problem, f, met, steps, [np.array(residuals)])
+        return run.ended(problem.caused(f), met, steps, residuals)
 
 
 def _on_cones(

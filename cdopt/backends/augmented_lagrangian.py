@@ -34,9 +34,10 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import Unsupported
 from cdopt.backends import proximal_newton
 from cdopt.backends.apgd import ProximalGradient, Terms
+from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import csr_parts
-from cdopt.backends.native import NativeBackend, Outcome, Run, listed
+from cdopt.backends.native import NativeBackend, Run, listed
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.newton import solve_network
 from cdopt.problem.solution import WarmStart
@@ -81,7 +82,7 @@ class AugmentedLagrangian(NativeBackend):
         super().__post_init__()
         self._set(max_outer=checks.count("max_outer", self.max_outer))
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         if problem.compliance is None:
             return solve_network(problem, run, self._rigid)
         return self._truss(problem, run)
@@ -92,7 +93,7 @@ class AugmentedLagrangian(NativeBackend):
         limits = self.accuracy, self.max_outer, run.deadline
         return proximal_newton.solve_rigid(problem, forces, *limits)
 
-    def _truss(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _truss(self, problem: NetworkProblem, run: Run) -> RunResult:
         if problem.lines is not None:
             raise Unsupported(self.name, "members that also pull", ("newton", "clarabel"))
         f, law, inner = problem.starting_forces(run.start), problem.elastic_law, _Inner(problem)
@@ -118,7 +119,7 @@ class AugmentedLagrangian(NativeBackend):
                 else:
                     mu = max(mu * _MU_FACTOR, _MU_LEAST)
                     omega, eta = mu, mu**_ETA_START
-        return Outcome(problem.iterate_of(moved, f), met, steps, [np.array(residuals)])
+        return run.ended(problem.iterate_of(moved, f), met, steps, residuals)
 
 
 class _Inner:

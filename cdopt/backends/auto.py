@@ -18,13 +18,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from cdopt._util.checks import FloatArray
 from cdopt.backends import homotopy
 from cdopt.backends.admm import ADMM
 from cdopt.backends.apgd import APGD
+from cdopt.backends.base import Claim, RunResult
 from cdopt.backends.block_gauss_seidel import NSGS
 from cdopt.backends.homotopy import Homotopy
-from cdopt.backends.native import BREAKDOWN, NativeBackend, Outcome, Run, listed
+from cdopt.backends.native import BREAKDOWN, NativeBackend, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.problem.solution import WarmStart
@@ -64,16 +64,16 @@ class Auto(Newton):
 
     name: ClassVar[str] = "auto"
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         if not problem.has_cones or problem.compliance is not None:
             return super()._solve(problem, run)
         return self._in_turn(problem, run)
 
-    def _in_turn(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _in_turn(self, problem: NetworkProblem, run: Run) -> RunResult:
         """The best answer of the methods, each started from the best so far."""
-        best: Outcome | None = None
+        best: RunResult | None = None
         least, spent, start = np.inf, 0, run.start
-        story, history, trouble = list[str](), list[FloatArray](), list[Exception]()
+        story, trouble = list[str](), list[Exception]()
         goal, enough = max(self.accuracy, _REACHABLE), max(self.accuracy, _ENOUGH)
         prepared: float | None = None
         for method in self._methods(problem):
@@ -85,20 +85,20 @@ class Auto(Newton):
             cold = method.name == InteriorPoint.name and best is not None
             turn = replace(run, start=None if cold else start)
             try:
-                outcome = method._solve(problem, turn)
+                result = method._solve(problem, turn)
             except BREAKDOWN as error:
                 story.append(f"{method.name}: {type(error).__name__}")
                 trouble.append(error)
                 continue
             prepared = turn.prepared if prepared is None else prepared
             run.threads, run.solved = max(run.threads, turn.threads), turn.solved
-            worst = problem.worst_residual(outcome.iterate.forces)
-            spent, history = spent + outcome.iterations, history + outcome.residuals
-            story.append(f"{method.name}: {outcome.how or f'{outcome.iterations:,} iterations'}")
+            worst, steps = problem.worst_residual(result.forces), result.iterations or 0
+            spent += steps
+            story.append(f"{method.name}: {result.how or f'{steps:,} iterations'}")
             run.report(f"{story[-1]}, residual {worst:.1e}")
             if best is None or worst < least:
-                best, least = outcome, worst
-                start = WarmStart(outcome.iterate.forces, None, problem.contact_ids)
+                best, least = result, worst
+                start = WarmStart(result.forces, None, problem.contact_ids)
             if least <= (goal if len(story) == 1 else enough) or run.deadline.passed:
                 break
         if best is None:
@@ -107,7 +107,9 @@ class Auto(Newton):
         doubt = problem.doubt() if least > enough and not run.deadline.passed else ""
         status = f"stopped at residual {least:.1e}" + (f"; {doubt}" if doubt else "")
         how = " → ".join(story)
-        return Outcome(best.iterate, bool(least <= goal), spent, history, how, status)
+        claim: Claim = "solved" if least <= goal else "inaccurate"
+        status = claim if least <= goal else status
+        return replace(best, status=status, claim=claim, iterations=spent, how=how)
 
     def _methods(self, problem: NetworkProblem) -> Iterator[NativeBackend]:
         """The methods in their order, with their budgets."""

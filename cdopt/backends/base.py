@@ -16,6 +16,7 @@ import cvxpy as cp
 
 from cdopt._util import checks
 from cdopt._util.cached import cached_property
+from cdopt._util.checks import FloatArray
 from cdopt._util.forking import in_child
 from cdopt.problem import Cones, ContactProblem
 from cdopt.problem.certificate import Certificate
@@ -143,7 +144,7 @@ class RunResult:
     status: str
     claim: Claim
     iterate: Iterate | None
-    timings: Mapping[str, float]
+    timings: Mapping[str, float] = field(default_factory=dict)
     iterations: int | None = None
     raw: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -152,6 +153,13 @@ class RunResult:
     out_of_time: bool = False
     limited: str = ""
     certificate: Certificate | None = None
+
+    @property
+    def forces(self) -> FloatArray:
+        """(rows,) N, of the iterate, which there must be."""
+        if self.iterate is None:
+            raise ValueError(f"no iterate: {self.status}")
+        return self.iterate.forces
 
 
 def check_run(

@@ -24,8 +24,9 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled, part
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.anderson import AndersonAcceleration
+from cdopt.backends.base import RunResult
 from cdopt.backends.gauss_seidel import PGS, Sweeps
-from cdopt.backends.native import Outcome, Run, listed, outcome_of
+from cdopt.backends.native import Run, listed
 from cdopt.backends.network_problem import STEEP, NetworkProblem
 from cdopt.problem.cone_rules import FREE, Rules, project_rows, shift_of_rows
 from cdopt.problem.cones import RULED
@@ -68,13 +69,13 @@ class NSGS(PGS):
         if self.relaxation != 1.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "1: blocks are not relaxed")
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         order = np.asarray(self._visits(problem.nc), dtype=np.int64)
         sweeps = BlockSweeps(self, problem, order, problem.acting_start(run.start))
         dofs = max(problem.factors.spread.shape[1], self.memory)  # entries of products by BLAS
         with run.iterating(problem.rows, dofs):
             met, count, residuals = self._swept(sweeps, run)
-        return outcome_of(problem, sweeps.f, met, count, residuals)
+        return run.ended(problem.caused(sweeps.f), met, count, residuals)
 
 
 class BlockSweeps(Sweeps):

@@ -46,15 +46,14 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import compiled, in_threads, part
 from cdopt._util.errors import InvalidInput
+from cdopt.backends.base import RunResult
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger
 from cdopt.backends.native import (
     NativeBackend,
-    Outcome,
     Run,
     in_pieces,
     listed,
     natural_residual,
-    outcome_of,
 )
 from cdopt.backends.network_problem import Factors, NetworkProblem
 from cdopt.backends.threads import several
@@ -114,7 +113,7 @@ class PGS(NativeBackend):
         if self.relaxation >= 2.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         f, factors = problem.acting_start(run.start), problem.factors
         p, order, edges = problem.p, None, np.zeros(1, dtype=np.uint32)
         floor = problem.floor
@@ -134,7 +133,7 @@ class PGS(NativeBackend):
         if order is not None:
             forces = np.zeros(problem.nc)
             forces[order] = sweeps.f
-        return outcome_of(problem, forces, met, count, residuals)
+        return run.ended(problem.caused(forces), met, count, residuals)
 
     def _swept(self, sweeps: Sweeps, run: Run) -> tuple[bool, int, list[FloatArray]]:
         """Whether the test was met, the number of sweeps and the residuals."""

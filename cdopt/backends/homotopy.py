@@ -35,6 +35,7 @@ import scipy.sparse as sp
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
 from cdopt.backends import proximal_newton
+from cdopt.backends.base import RunResult
 from cdopt.backends.cone_algebra import SmoothProjection
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.interior_point import Units
@@ -42,7 +43,7 @@ from cdopt.backends.linalg import ContactNetwork, DelassusNetwork
 from cdopt.backends.linalg.block_systems import BlockSystem, diagonal_blocks
 from cdopt.backends.linalg.factorisation import MatrixFactors, Solve, sparse_solve
 from cdopt.backends.linalg.tied_blocks import TiedNetwork, TiedSystem
-from cdopt.backends.native import NativeBackend, Outcome, Run, listed
+from cdopt.backends.native import NativeBackend, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.tied_cones import tied
 from cdopt.problem.cones import SYMMETRIC
@@ -96,7 +97,7 @@ class Homotopy(NativeBackend):
     max_steps: int = 3_000
     history: bool = False
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         path = Path(problem, self.accuracy, run.deadline)
         with run.iterating(problem.rows, path.net.m):
             f = path.follow(self.max_steps)

@@ -24,9 +24,9 @@ from scipy.linalg.blas import dger
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import Unsupported
-from cdopt.backends.base import Claim
+from cdopt.backends.base import Claim, RunResult
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
-from cdopt.backends.native import NativeBackend, Outcome, Run, listed, natural_residual, outcome_of
+from cdopt.backends.native import NativeBackend, Run, listed, natural_residual
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.problem import HalfLines
 
@@ -68,7 +68,7 @@ class LCP(NativeBackend):
         self._set(max_contacts=checks.count("max_contacts", self.max_contacts))
         self._set(max_pivots=checks.count("max_pivots", self.max_pivots))
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         if problem.nc > self.max_contacts:
             raise Unsupported(
                 f"lcp for {problem.nc:,} contacts",
@@ -85,7 +85,7 @@ class LCP(NativeBackend):
             status = _TROUBLE
         claim: Claim = "infeasible" if status == _INFEASIBLE else "inaccurate"
         run.report(f"{status} after {pivots} pivots: residual {residual:.2e}")
-        return outcome_of(problem, forces, met, pivots, status=status, claim=claim)
+        return run.ended(problem.caused(forces), met, pivots, status=status, claim=claim)
 
     def _pivot(
         self, N: FloatArray, p: FloatArray, acting: IntArray, deadline: Deadline

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
@@ -31,7 +31,6 @@ from cdopt.backends.network_problem import (
 )
 from cdopt.backends.registry import SOLVERS, Solver
 from cdopt.backends.threads import threads_for
-from cdopt.problem import ContactProblem
 from cdopt.problem.solution import Iterate, WarmStart
 
 Self = TypeVar("Self", bound="NativeBackend")
@@ -62,6 +61,7 @@ class Run:
     prepared: float
     solved: float
     threads: int = 1  # that the compiled loops had
+    residuals: list[Any] = field(default_factory=list)  # of the stopping test, in pieces
 
     @contextlib.contextmanager
     def iterating(self, contacts: int, dofs: int | None = None) -> Iterator[None]:
@@ -73,26 +73,24 @@ class Run:
         finally:
             self.solved = clock()
 
+    def ended(
+        self,
+        iterate: Iterate,
+        met: bool,
+        iterations: int,
+        residuals: Sequence[Any] = (),
+        how: str = "",
+        status: str = "iteration limit",
+        claim: Claim = "inaccurate",
+    ) -> RunResult:
+        """The result at an ``iterate``; ``status`` and ``claim`` where the test was not ``met``.
 
-@dataclass
-class Outcome:
-    """Where a native solver stopped."""
-
-    iterate: Iterate  # motion and forces in physical units
-    met: bool  # whether its stopping test was met
-    iterations: int  # spent
-    residuals: list[FloatArray] = field(default_factory=list)  # of the stopping test, in pieces
-    how: str = ""  # the methods used and what they cost
-    # status, claim: where the test was not met
-    status: str = "iteration limit"
-    claim: Claim = "inaccurate"
-
-
-def outcome_of(
-    problem: NetworkProblem, f: FloatArray, met: bool, iterations: int, *details: Any, **more: Any
-) -> Outcome:
-    """An outcome with these scaled forces, and the motion that they cause."""
-    return Outcome(problem.caused(f), met, iterations, *details, **more)
+        ``residuals`` are those of the stopping test, as arrays or numbers.
+        """
+        self.residuals += residuals
+        if met:
+            status, claim = "solved", "solved"
+        return RunResult(status, claim, iterate, iterations=iterations, how=how)
 
 
 class NativeBackend(ABC):
@@ -171,50 +169,48 @@ class NativeBackend(ABC):
         started = clock()
         run = Run(warm_start, deadline, report, started, started)
         raw: Any = None
+        result, status = None, TIME_LIMIT
         with np.errstate(all="ignore"):
-            if deadline.passed:
-                outcome = _failed(data, TIME_LIMIT, "inaccurate")
-            else:
+            if not deadline.passed:
                 try:
-                    outcome = self._solved(network_problem(data), run)
+                    result = self._solved(network_problem(data), run)
                 except BREAKDOWN as error:
-                    status = f"numerical breakdown: {type(error).__name__}: {error}"
-                    outcome, raw = _failed(data, status, "failed"), error
+                    raw, status = error, f"numerical breakdown: {type(error).__name__}: {error}"
                 except MemoryError as error:
-                    status = f"out of memory: {error or 'size not reported'}"
-                    outcome, raw = _failed(data, status, "failed"), error
-        late = not outcome.met and raw is None and deadline.passed
+                    raw, status = error, f"out of memory: {error or 'size not reported'}"
+        if result is None:
+            claim: Claim = "inaccurate" if raw is None else "failed"
+            result = run.ended(without_forces(data), False, 0, status=status, claim=claim)
+        late = result.claim != "solved" and raw is None and deadline.passed
         if getattr(self, "history", False) and raw is None:
-            raw = History(read_only(np.concatenate([np.zeros(0), *outcome.residuals])))
-        return RunResult(
-            status="solved" if outcome.met else TIME_LIMIT if late else outcome.status,
-            claim="solved" if outcome.met else outcome.claim,
-            iterate=outcome.iterate,
+            pieces = (np.atleast_1d(piece) for piece in run.residuals)
+            raw = History(read_only(np.concatenate([np.zeros(0), *pieces])))
+        return dataclasses.replace(
+            result,
+            status=TIME_LIMIT if late else result.status,
             timings={
                 "compile": run.prepared - started,
                 "solve": run.solved - run.prepared,
                 "read": clock() - run.solved,
             },
-            iterations=outcome.iterations,
             raw=raw,
             settings=self.settings,
-            how=outcome.how,
             threads=run.threads,
             out_of_time=late,
             limited="" if deadline == NEVER else _LIMITED_BY,
         )
 
-    def _solved(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solved(self, problem: NetworkProblem, run: Run) -> RunResult:
         """One run, of a soft step on the rigid one where the solver has no springs."""
         if self.springs or not problem.is_soft:
             return self._solve(problem, run)
-        outcome = self._solve(rigid_problem(problem), run)
-        forces = outcome.iterate.forces
-        outcome.iterate = Iterate(problem.motion_under(forces), forces)
-        return outcome
+        result = self._solve(rigid_problem(problem), run)
+        forces = result.forces
+        iterate = Iterate(problem.motion_under(forces), forces)
+        return dataclasses.replace(result, iterate=iterate)
 
     @abstractmethod
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         """One run on the scaled problem."""
 
 
@@ -223,10 +219,6 @@ def listed(kind: type[Self]) -> type[Self]:
     NATIVE[kind.name] = kind
     SOLVERS.setdefault(kind.name, Solver(kind.name, (kind.__doc__ or "").partition("\n")[0]))
     return kind
-
-
-def _failed(data: ContactProblem, status: str, claim: Claim) -> Outcome:
-    return Outcome(without_forces(data), False, 0, status=status, claim=claim)
 
 
 def in_pieces(trace: FloatArray, entries: int, deadline: Deadline) -> list[FloatArray]:

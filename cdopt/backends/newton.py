@@ -15,8 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt.backends import (
@@ -26,8 +24,9 @@ from cdopt.backends import (
     soft_newton,
     spring_newton,
 )
+from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.native import NativeBackend, Outcome, Run, listed
+from cdopt.backends.native import NativeBackend, Run, listed
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.tied_cones import copied, tied
 from cdopt.problem.cones import SYMMETRIC
@@ -75,7 +74,7 @@ class SecondOrder(NativeBackend):
         super().__post_init__()
         self._set(newton_steps=checks.count("newton_steps", self.newton_steps))
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         return solve_network(problem, run, self._iterate)
 
     @abstractmethod
@@ -87,7 +86,7 @@ class SecondOrder(NativeBackend):
 
 def solve_network(
     problem: NetworkProblem, run: Run, iterate: Callable[..., IterationResult]
-) -> Outcome:
+) -> RunResult:
     """``iterate`` on a problem without cones, and return to physical units."""
     net, law = problem.net, problem.compliance
     forces = None
@@ -97,11 +96,11 @@ def solve_network(
         last = iterate(problem, forces, run)
     least = min(last.history, default=0.0)
     run.report(f"{last.steps:,} steps, {net.statistics}, residual {least:.1e}")
-    return Outcome(
+    return run.ended(
         problem.iterate(last.w, last.f),
         last.converged,
         last.steps,
-        [np.array(last.history)],
+        last.history,
         str(net.statistics),
         f"stopped at residual {least:.1e}",
     )
@@ -122,7 +121,7 @@ class InteriorPoint(SecondOrder):
     kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {"frictional step", "soft step"}
     cones: ClassVar[frozenset[str]] = frozenset({SYMMETRIC, RollingCones.name})
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         if not problem.has_cones:
             return super()._solve(problem, run)
         given = None if run.start is None else problem.starting_forces(run.start)
@@ -176,7 +175,7 @@ class Newton(SecondOrder):
     }
     springs: ClassVar[bool] = True
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         if problem.has_cones and problem.compliance is not None:
             return spring_newton.solve_springs(problem, run, self.accuracy, self.max_steps)
         if problem.has_cones:

@@ -30,10 +30,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray
+from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg import ContactNetwork
 from cdopt.backends.linalg.network import System
-from cdopt.backends.native import Outcome, Run, outcome_of
+from cdopt.backends.native import Run
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.semismooth import Point, SemismoothNewton, loosened
 from cdopt.problem.residual import EPS
@@ -217,7 +218,7 @@ _REDUCTION = 8.0  # of r, where round-off has been reached
 
 def solve_cones(
     problem: NetworkProblem, run: Run, accuracy: float, max_steps: int, newton_steps: int
-) -> Outcome:
+) -> RunResult:
     """Solve a step with friction; ``max_steps`` bounds the outer steps."""
     f = problem.starting_forces(run.start)
     with run.iterating(problem.rows, problem.operator.m):
@@ -234,14 +235,14 @@ def outcome(
     how: str,
     run: Run,
     left: float | None = None,
-) -> Outcome:
+) -> RunResult:
     """The outcome of forces f (nc, d) after these natural maps; ``left`` is their own, if known."""
     least = min(residuals, default=0.0) if left is None else left
     push = float(np.abs(problem.weight[:, None] * f).max(initial=0.0))
     met = least <= max(accuracy, REACHABLE, _ROUND_OFF * EPS * push)
     run.report(f"{how}, natural map {least:.1e}")
     status = f"stopped at natural map {least:.1e}"
-    return outcome_of(problem, f, met, len(residuals), [np.array(residuals)], how, status)
+    return run.ended(problem.caused(f), met, len(residuals), residuals, how, status)
 
 
 class ConeNewton(SemismoothNewton):

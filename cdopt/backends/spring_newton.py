@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
+from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.native import Outcome, Run
+from cdopt.backends.native import Run
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.semismooth import Point
 from cdopt.backends.soft_newton import SoftNewton
@@ -24,7 +25,7 @@ _MULTIPLES = (1.2, 2.0)  # of coefficients of friction, whose solutions may lead
 _SMALL = 1e-9  # an imbalance of the largest load, which round-off may keep
 
 
-def solve_springs(problem: NetworkProblem, run: Run, accuracy: float, limit: int) -> Outcome:
+def solve_springs(problem: NetworkProblem, run: Run, accuracy: float, limit: int) -> RunResult:
     """Motion and forces of a network of springs with friction.
 
     Where Coulomb's micro-slip is not found from associated forces, it is sought from its solution
@@ -54,11 +55,11 @@ def solve_springs(problem: NetworkProblem, run: Run, accuracy: float, limit: int
                 steeper = reached(start, True, multiple)
                 if steeper.error <= accuracy:
                     last = reached(steeper.w, True)
-    return Outcome(
+    return run.ended(
         problem.iterate(last.w, last.f),
         last.error <= accuracy,
         steps,
-        [np.array(history)],
+        history,
         "Newton's method on the micro-displacement",
         f"stopped at residual {last.error:.1e}",
     )

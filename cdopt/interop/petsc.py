@@ -27,8 +27,9 @@ from cdopt._util import checks, files
 from cdopt._util.checks import IntArray
 from cdopt._util.errors import BackendUnavailable
 from cdopt._util.processes import python_for
+from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import TIME_LIMIT
-from cdopt.backends.native import NativeBackend, Outcome, Run
+from cdopt.backends.native import NativeBackend, Run
 from cdopt.backends.network_problem import NetworkProblem, network_problem
 from cdopt.formulations import NoTensionTruss
 from cdopt.problem import ContactProblem
@@ -178,7 +179,7 @@ class PETSc(NativeBackend):
         if missing is not None:
             raise BackendUnavailable("petsc", missing)
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> Outcome:
+    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
         with tempfile.TemporaryDirectory(prefix="cdopt-petsc-") as name:
             folder = Path(name)
             order = _write(problem, folder, self.accuracy, self.max_steps)
@@ -186,7 +187,7 @@ class PETSc(NativeBackend):
                 status = solve_folder(folder, self.processes, run.deadline.left)
             if status is not None:
                 nothing = problem.iterate_of(np.zeros(order.dof.size), np.zeros(problem.nc))
-                return Outcome(nothing, False, 0, status=status, claim="failed")
+                return run.ended(nothing, False, 0, status=status, claim="failed")
             answer = json.loads((folder / "answer.json").read_text())
             f, u = np.zeros(problem.nc), np.zeros(order.dof.size)
             f[order.contact] = np.load(folder / "f.npy")
@@ -197,7 +198,8 @@ class PETSc(NativeBackend):
             f"{max(answer['residuals'].values()):.1e}"
         )
         run.report(how)
-        return Outcome(problem.iterate_of(u, f), bool(answer["met"]), int(answer["steps"]), how=how)
+        met, steps = bool(answer["met"]), int(answer["steps"])
+        return run.ended(problem.iterate_of(u, f), met, steps, how=how)
 
 
 def solve_folder(folder: str | Path, processes: int, time_limit: float = np.inf) -> str | None:
