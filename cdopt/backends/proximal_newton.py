@@ -29,10 +29,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.checks import FloatArray
 from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import NEVER, Deadline
-from cdopt.backends.linalg import ContactNetwork
 from cdopt.backends.linalg.network import System
 from cdopt.backends.native import Run
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
@@ -72,13 +71,12 @@ def solve_rigid(
     least = _SIGMA_SMALL if small else _SIGMA_START
     rest, sigma = np.zeros(problem.net.m), least if start is None else _SIGMA_WARM
     w, inertia, g = rest, rest, problem.p
-    last, history, steps = _LastSystem(problem.net), [np.inf], 0
+    history, steps, newton = [np.inf], 0, _Pushes(problem, tol, deadline)
     best = IterationResult(rest, f, np.inf, 0, history, False)
     for _ in range(limit):
         if deadline.passed:
             break
-        inner = max(0.05 * min(history[-1], 1.0), 0.1 * tol)
-        newton = _Pushes(problem, inner, deadline, f, sigma, last)
+        newton.begin(max(0.05 * min(history[-1], 1.0), 0.1 * tol), f, sigma)
         try:
             at = newton.run(newton.point(w, inertia, g), _MOST)
         except ArithmeticError as reason:
@@ -125,43 +123,21 @@ def _growth(spent: int) -> float:
     return _SIGMA_GROWTH if spent <= _HARD else _SIGMA_GROWTH_HARD if spent <= _TOO_HARD else 1.0
 
 
-class _LastSystem:
-    """The last system S + σ Gᵀ G of contacts that push: a full step leaves it as it is."""
-
-    def __init__(self, net: ContactNetwork) -> None:
-        self.net, self.key = net, (0.0, b"")
-        self.system: System
-
-    def of(self, sigma: float, pushing: BoolArray) -> System:
-        """That of the contacts ``pushing`` (nc,)."""
-        key = sigma, pushing.tobytes()
-        if key != self.key:
-            net, D = self.net, np.where(pushing, sigma, 0.0)
-            direct = net.factored if sigma >= _DIRECT_FROM else net.system
-            self.system, self.key = net.of_forces(D) if net.few else direct(D), key
-        return self.system
-
-
 class _Pushes(SemismoothNewton):
     """Compliant contacts (f_k − σ g)₊.
 
     Where the same contacts push before and after a full step, the energy is quadratic along it,
-    and its end is the minimum.
+    and its end is the minimum; the system S + σ Gᵀ G of these contacts is kept.
     """
 
     whole, share = 1e-6, 1e-3
+    system: System  # the last one
+    key = 0.0, b""  # σ and the contacts that push there
 
-    def __init__(
-        self,
-        problem: NetworkProblem,
-        tol: float,
-        deadline: Deadline,
-        f: FloatArray,
-        sigma: float,
-        last: _LastSystem,
-    ) -> None:
-        super().__init__(problem, tol, deadline)
-        self.f, self.sigma, self.last, self.full = f, sigma, last, False
+    def begin(self, tol: float, f: FloatArray, sigma: float) -> None:
+        """Begin a minimisation at f (nc,) and σ."""
+        self.tol, self.f, self.sigma, self.full = tol, f, sigma, False
+        self.steps, self.history = 0, []
 
     def force(self, g: FloatArray) -> FloatArray:
         return np.maximum(self.f - self.sigma * g, self.problem.floor)
@@ -175,7 +151,13 @@ class _Pushes(SemismoothNewton):
 
     def direction(self, at: Point) -> FloatArray:
         tol = 1e-12 if self.sigma >= _DIRECT_FROM else 1e-3
-        return self.last.of(self.sigma, at.f > self.problem.floor).solve(-at.balance, tol)
+        pushing = at.f > self.problem.floor
+        key = self.sigma, pushing.tobytes()
+        if key != self.key:
+            net, D = self.problem.net, np.where(pushing, self.sigma, 0.0)
+            direct = net.factored if self.sigma >= _DIRECT_FROM else net.system
+            self.system, self.key = net.of_forces(D) if net.few else direct(D), key
+        return self.system.solve(-at.balance, tol)
 
     def step(self, at: Point, d: FloatArray) -> tuple[float, Point]:
         """A full step where there is one."""

@@ -362,7 +362,7 @@ class CompatibleCD:
         gap_tol = tol * local.speed + step_scales(data).position_round_off
         moving = np.bincount(products.column, minlength=data.nc) > 0  # others stay unloaded
         closed: BoolArray = ((gap <= gap_tol) | (f > gap_tol / data.mobility)) & moving
-        again = resolved(data, f, gap, closed, local)
+        again, uncertain = resolved(data, f, gap, closed, local)
         forces = np.where(closed, np.maximum(f, 0.0), 0.0)
         spread = float(products.times_size(np.maximum(np.abs(f), data.force)).max(initial=0.0))
         lost = float(np.abs(products.times(f - forces)).max(initial=0.0))
@@ -370,11 +370,11 @@ class CompatibleCD:
             np.flatnonzero(closed),
             float(np.max(tol, initial=0.0)),
             gap_tol,
-            again.forces,
-            products.times(again.forces),
+            again,
+            products.times(again),
             local.acting / data.dt,
             lost / spread if spread > 0.0 else 0.0,
-            again.uncertain,
+            uncertain,
         )
 
     def truss(self, network: ClosedNetwork) -> NoTensionTruss:

@@ -58,9 +58,9 @@ class Faces(Frozen):
             return self.nearest(cones, cones.table(forces)).ravel()
 
         columns = self.generators(data.law)
-        again = resolved_along(data, self.forces.ravel(), *columns, nearest, local)
-        load, forces = np.asarray(data.products @ again.forces), cones.table(again.forces)
-        return replace(self, forces=forces, load=load, uncertain=again.uncertain)
+        f, uncertain = resolved_along(data, self.forces.ravel(), *columns, nearest, local)
+        load = np.asarray(data.products @ f)
+        return replace(self, forces=cones.table(f), load=load, uncertain=uncertain)
 
     @property
     def free_rows(self) -> BoolArray:

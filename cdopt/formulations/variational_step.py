@@ -135,15 +135,15 @@ def _damping_matrix(name: str, value: Any, nv: int | None) -> sp.csr_array:
     C = checks.symmetric(name, checks.matrix(name, value, nv, nv), _SYMMETRY_TOL)
     diagonal = C.diagonal()
     free = diagonal == 0.0
-    refused = InvalidInput(name, "a negative eigenvalue", "a positive semidefinite matrix")
-    if np.any(diagonal < 0.0) or np.any(free[C.indices]):
-        raise refused
-    unit = 1.0 / np.sqrt(np.where(free, 1.0, diagonal))
-    shift = sp.diags_array(np.where(free, 1.0, _SEMIDEFINITE_TOL))
     try:
+        if np.any(diagonal < 0.0) or np.any(free[C.indices]):
+            raise InvalidInput(name, "a diagonal entry that is too small", "")
+        unit = 1.0 / np.sqrt(np.where(free, 1.0, diagonal))
+        shift = sp.diags_array(np.where(free, 1.0, _SEMIDEFINITE_TOL))
         MassMatrix(sp.csr_array(scaled(C, unit, unit) + shift))
     except InvalidInput:
-        raise refused from None
+        expected = "a positive semidefinite matrix"
+        raise InvalidInput(name, "a negative eigenvalue", expected) from None
     return C
 
 

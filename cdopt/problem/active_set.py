@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -39,23 +39,17 @@ _KNOWN, _EXACT = 1e-7, 1000
 _FINER = float(np.finfo(np.longdouble).eps)
 
 
-class Resolved(NamedTuple):
-    """Forces of a rigid step, solved again."""
-
-    # (nc,) N, zero on open contacts; those given where they were not solved again
-    forces: FloatArray
-    # (nc,) N, effect on them of errors of the gaps and round-off of the data; zero where it was not
-    # computed
-    uncertain: FloatArray
-
-
 def resolved(
     data: ContactProblem, f: FloatArray, gap: FloatArray, closed: BoolArray, local: LocalScales
-) -> Resolved:
-    """Forces f (nc,) of a rigid step, with rates ``gap`` (nc,), solved again part by part."""
+) -> tuple[FloatArray, FloatArray]:
+    """Forces f (nc,) of a rigid step, with rates ``gap`` (nc,), solved again part by part.
+
+    Also the effect (nc,) on them of errors of the gaps and round-off of the data, N; zero where
+    they were not solved again.
+    """
     forces, uncertain = np.where(closed, np.maximum(f, 0.0), 0.0), np.zeros(f.size)
     if data.inertia is None or not closed.any():
-        return Resolved(forces, uncertain)
+        return forces, uncertain
     part = data.parts.contact
     many = np.bincount(part[closed], minlength=data.parts.count)
     for k in np.flatnonzero((many > 1) & (many <= MOST)):
@@ -67,7 +61,7 @@ def resolved(
         scales = local.speed[contacts], local.speed[contacts] / data.mobility[contacts]
         answer = PartStep(data, contacts, dofs).solved(forces[contacts], presses, *scales)
         forces[contacts], uncertain[contacts] = answer
-    return Resolved(forces, uncertain)
+    return forces, uncertain
 
 
 def resolved_along(
@@ -77,14 +71,14 @@ def resolved_along(
     R: sp.csr_array,
     nearest: Callable[[FloatArray], FloatArray],
     local: LocalScales,
-) -> Resolved:
+) -> tuple[FloatArray, FloatArray]:
     """Forces f (rows,) of a step with friction solved again along G (rows, k), where R g (k,) is 0.
 
-    ``nearest`` gives the nearest forces (rows,) on the faces of cones.
+    ``nearest`` gives the nearest forces (rows,) on the faces of cones. Also their errors (nc,), N.
     """
     forces, uncertain, cones = f.copy(), np.zeros(f.size), data.cones
     if data.inertia is None or not G.nnz:
-        return Resolved(forces, np.zeros(data.nc))
+        return forces, np.zeros(data.nc)
     columns = sp.csc_array(G)
     contact = cones.contact[columns.indices[columns.indptr[:-1]]]
     part, arm = data.parts.contact[contact], np.broadcast_to(data.scales.lever, f.shape)
@@ -104,7 +98,7 @@ def resolved_along(
 
         answer = piece.along(forces[rows], directions, rates, on_faces, unit)
         forces[rows], uncertain[rows] = answer
-    return Resolved(forces, cones.norms(uncertain / arm))
+    return forces, cones.norms(uncertain / arm)
 
 
 def first_step(

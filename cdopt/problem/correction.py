@@ -6,7 +6,8 @@ body on a light one. No residual of a single contact shows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,13 +73,14 @@ def motion_condition(
             continue
         own = rows.of(here)
         if by_bodies:
-            settled = _settled(_Bodies(data, here, dofs), own, kept[here], taken[here])
-            error[dofs] = 0.0 if settled is None else np.abs(settled.moved)
+            bodies, ignored = PartStep(data, here, dofs), partial(_ignored, own)
+            settled = _settled(bodies, own, kept[here], taken[here], ignored)
+            error[dofs] = 0.0 if settled is None else np.abs(settled[1])
             continue
         piece = _Coupled(data.products[here][:, here].toarray(), own)
-        settled = _settled(piece, own, kept[here], taken[here])
+        settled = _settled(piece, own, kept[here], taken[here], piece.slack)
         if settled is not None:
-            at, error[at], scale[at] = piece.worst(settled)
+            at, error[at], scale[at] = piece.worst(settled[0], settled[2])
     if not error.any():
         return ()
     of = data.parts.dof if by_bodies else data.parts.contact
@@ -118,26 +120,27 @@ def _rows(data: ContactProblem, f: FloatArray, local: LocalScales, off: FloatArr
     return _PartAnswer(f, gap, beyond, round_off, one_sided, contact, speed, force, error)
 
 
-class _Settled(NamedTuple):
-    """A corrected answer: which rows close, and the changes that this makes."""
-
-    closed: BoolArray  # (n,) rows whose rates are made zero
-    moved: FloatArray  # √m δv (m,) in m/s √kg; without entries where bodies are not known
-    pushed: FloatArray  # (n,) N, changes of forces
-
-
 def _settled(
-    piece: _Bodies | _Coupled, rows: _PartAnswer, some: BoolArray, gone: BoolArray
-) -> _Settled | None:
-    """The answer with rows ``some`` closed and ``gone`` without force; None where it never ends."""
+    piece: PartStep | _Coupled,
+    rows: _PartAnswer,
+    some: BoolArray,
+    gone: BoolArray,
+    slack: Callable[[BoolArray], tuple[FloatArray, FloatArray]],
+) -> tuple[BoolArray, FloatArray, FloatArray] | None:
+    """The answer with rows ``some`` closed and ``gone`` without force; None where it never ends.
+
+    Returns the rows (n,) whose rates are made zero, √m δv (m,) in m/s √kg, without entries where
+    bodies are not known, and the changes of forces (n,), N. ``slack`` of the closed rows are (n,) N
+    and m/s: smaller pulling forces and closing gaps are ignored.
+    """
     for tried in range(2 * CHANGES):
         moved, pushed, rates = piece.closed(some, rows.beyond, np.where(gone, rows.f, 0.0))
-        force, speed = piece.slack(rows, some)
+        force, speed = slack(some)
         pull, close = rows.f + pushed + force, rows.gap + rates + speed
         excess = np.where(some, pull / rows.force, close / rows.speed)
         wrong = rows.one_sided & (np.where(some, pull, close) < 0.0)
         if not wrong.any():
-            return _Settled(some, moved, pushed)
+            return some, moved, pushed
         if tried >= CHANGES // 2:  # one at a time, where all at once would come back
             wrong &= excess == excess[wrong].min()
         opens = np.isin(rows.contact, rows.contact[wrong & some])
@@ -146,12 +149,9 @@ def _settled(
     return None
 
 
-class _Bodies(PartStep):
-    """The rows of one part whose bodies are known."""
-
-    def slack(self, rows: _PartAnswer, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """(n,) N and m/s: smaller pulling forces and closing gaps are ignored."""
-        return _SIGN * rows.force, _SIGN * rows.speed
+def _ignored(rows: _PartAnswer, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """The ``slack`` of rows whose bodies are known."""
+    return _SIGN * rows.force, _SIGN * rows.speed
 
 
 class _Coupled:
@@ -186,25 +186,28 @@ class _Coupled:
             change[closed] -= inverse @ (left / root) / root
         return np.zeros(0), change, self.N @ change
 
-    def slack(self, rows: _PartAnswer, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
+    def slack(self, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
         """(n,) N and m/s, round-off of forces and gaps; more for dependent forces."""
-        inverse, null = self._inverse(closed)
+        rows, (inverse, null) = self.rows, self._inverse(closed)
         root, force = self.root[closed], _SIGN * rows.force
         least = np.abs(inverse) @ (rows.round_off[closed] / root) / root
         force[closed] = np.where(null.diagonal() > _TIED, force[closed], least)
         return force, _CERTAIN * rows.round_off
 
-    def worst(self, settled: _Settled) -> tuple[int, float, float]:
-        """The contact of the worst cluster; its error and the scale of that, m/s √kg."""
-        rows, gap = self.rows, self.rows.gap + self.N @ settled.pushed
+    def worst(self, closed: BoolArray, pushed: FloatArray) -> tuple[int, float, float]:
+        """The contact of the worst cluster; its error and the scale of that, m/s √kg.
+
+        ``closed`` and ``pushed`` (n,) are those of ``_settled``.
+        """
+        rows, gap = self.rows, self.rows.gap + self.N @ pushed
         share = max(_SIGN, float((rows.error / rows.force).max()))
-        closed = settled.closed | (rows.one_sided & (gap <= share * rows.speed))
+        closed = closed | (rows.one_sided & (gap <= share * rows.speed))
         inverse, null = self._inverse(closed)
         root, contact = self.root[closed], rows.contact[closed]
-        left = ~closed & (rows.f + settled.pushed != 0.0)
+        left = ~closed & (rows.f + pushed != 0.0)
         doubt = rows.round_off + np.abs(self.N[:, left]) @ rows.error[left]
         blur = np.abs(inverse) @ (doubt[closed] / root)
-        change = root * settled.pushed[closed]
+        change = root * pushed[closed]
         force, speed = root * rows.f[closed] + change, rows.speed[closed] / root
         row, other = np.nonzero((np.abs(null) > _TIED) | (contact[:, None] == contact))
         label, _ = components(row, other, root.size)
