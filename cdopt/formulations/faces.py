@@ -14,6 +14,8 @@ from cdopt.problem import ContactProblem
 from cdopt.problem.active_set import resolved_along
 from cdopt.problem.cones import OPEN, RESTING, Cones
 
+EVERY = slice(None)  # contact
+
 
 @dataclass(frozen=True, eq=False)
 class Faces(Frozen):
@@ -54,8 +56,9 @@ class Faces(Frozen):
         """The same, the forces of an answer v⁺ (nv,) and f (rows,) as accurate as the data."""
         cones, local = data.cones, data.scales.local(motion, f)
 
-        def nearest(forces: FloatArray) -> FloatArray:
-            return self.nearest(cones, cones.table(forces)).ravel()
+        def nearest(contacts: IntArray, forces: FloatArray) -> FloatArray:
+            laws = cones.take(contacts)
+            return self.nearest(laws, laws.table(forces), contacts).ravel()
 
         columns = self.generators(data.law)
         f, uncertain = resolved_along(data, self.forces.ravel(), *columns, nearest, local)
@@ -67,12 +70,17 @@ class Faces(Frozen):
         """(nc, d − 1) rows after the normal one whose forces are not tied to the normal force."""
         return np.repeat((self.status == RESTING)[:, None], self.ray.shape[1] - 1, axis=1)
 
-    def nearest(self, cones: Cones, forces: FloatArray) -> FloatArray:
-        """(nc, d) N, the forces on the faces nearest to ``forces`` (nc, d)."""
-        rests = (self.status == RESTING)[:, None]
+    def nearest(
+        self, cones: Cones, forces: FloatArray, contacts: IntArray | slice = EVERY
+    ) -> FloatArray:
+        """(n, d) N, the forces on the faces nearest to ``forces`` (n, d) of n ``contacts``.
+
+        ``cones`` are those of these contacts, by default of all.
+        """
+        rests, ray = (self.status[contacts] == RESTING)[:, None], self.ray[contacts]
         result = np.where(rests, cones.table(cones.project(forces.ravel())), 0.0)
-        along = np.sum(forces * self.ray, axis=1) / np.maximum(np.sum(self.ray**2, axis=1), 1.0)
-        return np.where(rests, result, np.maximum(along, 0.0)[:, None] * self.ray)
+        along = np.sum(forces * ray, axis=1) / np.maximum(np.sum(ray**2, axis=1), 1.0)
+        return np.where(rests, result, np.maximum(along, 0.0)[:, None] * ray)
 
     def generators(self, law: str) -> tuple[sp.csr_array, sp.csr_array]:
         """G (nc d, k) and R (k, nc d): forces are G z, and the rates R g (k,) are zero.

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from cdopt._util.checks import BoolArray, FloatArray
-from cdopt.formulations.faces import Faces
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt.formulations.faces import EVERY, Faces
 from cdopt.problem import ContactProblem
 from cdopt.problem.cones import OPEN, RESTING, SLIDING, Cones
 from cdopt.problem.scales import step_scales
@@ -44,13 +44,16 @@ class RollingFaces(Faces):
         """The rows of each group; the normal row comes first."""
         return groups_of(self.widths)
 
-    def nearest(self, cones: Cones, forces: FloatArray) -> FloatArray:
-        """(nc, d) N, forces on the faces, near ``forces`` projected onto ``cones``."""
+    def nearest(
+        self, cones: Cones, forces: FloatArray, contacts: IntArray | slice = EVERY
+    ) -> FloatArray:
+        """(n, d) N, forces on the faces, near ``forces`` projected onto ``cones``."""
         result = cones.table(cones.project(np.asarray(forces).ravel()))
         for k, group in enumerate(self.groups):
-            fixed = (result[:, :1] * self.ray)[:, group]
-            result[:, group] = np.where(self.free[:, k : k + 1], result[:, group], fixed)
-        result[self.status == OPEN] = 0.0
+            fixed = (result[:, :1] * self.ray[contacts])[:, group]
+            free = self.free[contacts, k : k + 1]
+            result[:, group] = np.where(free, result[:, group], fixed)
+        result[self.status[contacts] == OPEN] = 0.0
         return result
 
 

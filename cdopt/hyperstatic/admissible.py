@@ -37,7 +37,7 @@ from cdopt.problem.cones import OPEN, RESTING, SLIDING
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.joint_elimination import Eliminated
 from cdopt.problem.scales import step_scales
-from cdopt.problem.scaling import network_parts, rows_of, total_by
+from cdopt.problem.scaling import by_label, network_parts, rows_of, total_by
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step import Step
 
@@ -225,20 +225,14 @@ def _split(
         tied = sp.csr_array((np.ones(z.size), (cone, np.arange(z.size))), (sizes.size, z.size))
         of_cone = sp.csr_array(tied @ abs(gradient))
     label = network_parts(of_cone).contact
+    count = int(label.max(initial=-1)) + 1
     columns, result = sp.csc_array(G), []
-    for rows, cones in zip(_by_label(label[cone]), _by_label(label), strict=True):
+    for rows, cones in zip(by_label(label[cone], count), by_label(label, count), strict=True):
         block = sp.csr_array(gradient[rows])
         B, length = equilibrated(sp.csr_array(block[:, np.unique(block.indices)]))
         own = index[rows], sp.csr_array(columns[:, rows]), sizes[cones], freeze(B), length
         result.append(ForcePart(*own, z[rows], acting[rows], floor[rows]))
     return result
-
-
-def _by_label(label: IntArray) -> list[IntArray]:
-    """The places of each label, ascending."""
-    order = np.argsort(label, kind="stable")
-    ends = np.flatnonzero(np.diff(label[order])) + 1
-    return list(np.split(order, ends)) if order.size else []
 
 
 # --- reading a step --------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.residual import Condition
+from cdopt.problem.scaling import by_label
 
 MOST = 300  # contacts of one part, or rows with friction, and three times as many dofs
 _DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
@@ -50,12 +52,11 @@ def resolved(
     forces, uncertain = np.where(closed, np.maximum(f, 0.0), 0.0), np.zeros(f.size)
     if data.inertia is None or not closed.any():
         return forces, uncertain
-    part = data.parts.contact
-    many = np.bincount(part[closed], minlength=data.parts.count)
-    for k in np.flatnonzero((many > 1) & (many <= MOST)):
-        contacts = np.flatnonzero(closed & (part == k))
-        dofs = np.flatnonzero(data.parts.dof == k)
-        if dofs.size > 3 * MOST:
+    shut, count = np.flatnonzero(closed), data.parts.count
+    own = by_label(data.parts.contact[shut], count), by_label(data.parts.dof, count)
+    for places, dofs in zip(*own, strict=True):
+        contacts = shut[places]
+        if not 1 < contacts.size <= MOST or dofs.size > 3 * MOST:
             continue
         presses = data.mobility[contacts] * f[contacts] > gap[contacts]
         scales = local.speed[contacts], local.speed[contacts] / data.mobility[contacts]
@@ -69,34 +70,30 @@ def resolved_along(
     f: FloatArray,
     G: sp.csr_array,
     R: sp.csr_array,
-    nearest: Callable[[FloatArray], FloatArray],
+    nearest: Callable[[IntArray, FloatArray], FloatArray],
     local: LocalScales,
 ) -> tuple[FloatArray, FloatArray]:
     """Forces f (rows,) of a step with friction solved again along G (rows, k), where R g (k,) is 0.
 
-    ``nearest`` gives the nearest forces (rows,) on the faces of cones. Also their errors (nc,), N.
+    ``nearest`` gives the nearest forces on the faces of cones, of contacts (n,) and their rows.
+    Also their errors (nc,), N.
     """
     forces, uncertain, cones = f.copy(), np.zeros(f.size), data.cones
     if data.inertia is None or not G.nnz:
         return forces, np.zeros(data.nc)
-    columns = sp.csc_array(G)
+    columns, R = sp.csr_array(G.T), sp.csr_array(R)
     contact = cones.contact[columns.indices[columns.indptr[:-1]]]
     part, arm = data.parts.contact[contact], np.broadcast_to(data.scales.lever, f.shape)
     force = cones.on_rows(local.speed / data.mobility) * arm
-    for k in np.unique(part):
-        mine = np.flatnonzero(part == k)
-        rows, dofs = cones.rows_of(np.unique(contact[mine])), np.flatnonzero(data.parts.dof == k)
+    own = by_label(part, data.parts.count), by_label(data.parts.dof, data.parts.count)
+    for mine, dofs in zip(*own, strict=True):
+        contacts = np.unique(contact[mine])
+        rows = cones.rows_of(contacts)
         if mine.size < 2 or rows.size > MOST or not 0 < dofs.size <= 3 * MOST:
             continue
-        piece, unit = PartStep(data, rows, dofs), force[rows]
-        directions, rates = columns[:, mine][rows].toarray(), R[mine][:, rows].toarray()
-
-        def on_faces(some: FloatArray, rows: IntArray = rows) -> FloatArray:
-            moved = forces.copy()
-            moved[rows] = some
-            return nearest(moved)[rows]
-
-        answer = piece.along(forces[rows], directions, rates, on_faces, unit)
+        directions, rates = (dense_block(A, mine, rows)[1] for A in (columns, R))
+        piece, on_faces = PartStep(data, rows, dofs), partial(nearest, contacts)
+        answer = piece.along(forces[rows], directions.T, rates, on_faces, force[rows])
         forces[rows], uncertain[rows] = answer
     return forces, cones.norms(uncertain / arm)
 
@@ -164,7 +161,7 @@ def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
     pressing = np.flatnonzero(f > 0.0)
     if not 0 < pressing.size <= MOST:
         return f
-    used, rows = _block(B, pressing)
+    used, rows = dense_block(B, pressing)
     if used.size > 3 * MOST:
         return f
     length = np.linalg.norm(rows, axis=1)
@@ -177,7 +174,7 @@ def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
     return better if better.min(initial=0.0) >= 0.0 else f
 
 
-def _block(
+def dense_block(
     B: sp.csr_array, rows: IntArray, columns: IntArray | None = None
 ) -> tuple[IntArray, FloatArray]:
     """The ``rows`` (n,) of B with all entries in the ``columns`` (m,), and these; default all."""
@@ -203,7 +200,7 @@ class _PartRows:
     """
 
     def __init__(self, data: ContactProblem, rows: IntArray, dofs: IntArray) -> None:
-        self.rows, self.B = rows, _block(data.B, rows, dofs)[1]
+        self.rows, self.B = rows, dense_block(data.B, rows, dofs)[1]
         self.mass, root = data.mass.diagonal[dofs], np.sqrt(data.mass.diagonal[dofs])
         self.factor: FloatArray | None = None
         self.turn: FloatArray | None = None

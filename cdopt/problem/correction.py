@@ -14,11 +14,12 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt.problem.active_set import CHANGES, PartStep
+from cdopt.problem.active_set import CHANGES, PartStep, dense_block
+from cdopt.problem.cones import Cones
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.residual import Condition
 from cdopt.problem.scales import NEIGHBOUR
-from cdopt.problem.scaling import components
+from cdopt.problem.scaling import by_label, components
 
 _SIGN = 1e-6  # of the local load or speed: smaller pulling forces and closing gaps are ignored
 _MAGNIFIED, _MAGNIFIED_BY_N = 1e3, 5e2  # loads in the scale of errors; where N alone is known
@@ -49,16 +50,19 @@ def motion_condition(
 
     The scale has the factor 10³ because closely spaced supports amplify gap errors that are within
     tolerance. Contacts that would then pull are opened, and those whose gaps would close are
-    closed, a few times. The error is set to 0 in parts where this does not settle, in large parts,
-    in parts of one body, where an error ``off`` (nc,) in m/s is not small, and for round-off. If
-    only N is known, forces are compared instead of motions: see ``_Coupled``.
+    closed, a few times. Contacts with friction whose rates are within the errors of the answer
+    stick, except those whose forces would then be outside their cones: such rates do not tell
+    whether a contact sticks, slides or opens. The error is set to 0 in parts where this does not
+    settle, in large parts, in parts of one body, where an error ``off`` (nc,) in m/s is not small,
+    and for round-off. If only N is known, forces are compared instead of motions: see ``_Coupled``.
     """
     by_bodies, part, count = data.inertia is not None, data.row_part, data.parts.count
     if by_bodies and local.body_energy.size < 2:
         return ()
-    rows = _rows(data, f, local, off)
-    wrong = np.where(kept, rows.beyond, np.where(taken, f, 0.0)) != 0.0
-    many, errors = (np.bincount(part[some], minlength=count) for some in (kept, wrong))
+    rows = _rows(data, f, local, kept, taken, off)
+    some, gone = rows.first
+    wrong = np.where(some, rows.beyond, np.where(gone, f, 0.0)) != 0.0
+    many, errors = (np.bincount(part[chosen], minlength=count) for chosen in (some, wrong))
     errors[data.parts.contact[~(off <= _DOUBT * local.speed)]] = 0
     if by_bodies:
         _, first = np.unique(data.bodies.label, return_index=True)
@@ -67,18 +71,23 @@ def motion_condition(
     if by_bodies:
         scale = _MAGNIFIED * np.sqrt(local.body_energy)[data.bodies.label]
     most = _MOST if by_bodies else _MOST_BY_N
-    for k in np.flatnonzero((many > 1) & (many <= most) & (errors > 0)):
-        here, dofs = np.flatnonzero(part == k), np.flatnonzero(data.parts.dof == k)
+    inexact = np.flatnonzero((many > 1) & (many <= most) & (errors > 0))
+    if not inexact.size:
+        return ()
+    cones = data.cones.in_units(np.broadcast_to(np.asarray(data.scales.lever), f.shape))
+    places = [by_label(of, count) for of in (part, data.parts.dof, data.parts.contact)]
+    for k in inexact.tolist():
+        here, dofs, contacts = (each[k] for each in places)
         if dofs.size > 3 * most:
             continue
-        own = rows.of(here)
+        own, laws = rows.of(here), cones.take(contacts)
         if by_bodies:
             bodies, ignored = PartStep(data, here, dofs), partial(_ignored, own)
-            settled = _settled(bodies, own, kept[here], taken[here], ignored)
+            settled = _settled(bodies, own, laws, ignored)
             error[dofs] = 0.0 if settled is None else np.abs(settled[1])
             continue
-        piece = _Coupled(data.products[here][:, here].toarray(), own)
-        settled = _settled(piece, own, kept[here], taken[here], piece.slack)
+        piece = _Coupled(dense_block(data.products, here, here)[1], own)
+        settled = _settled(piece, own, laws, piece.slack)
         if settled is not None:
             at, error[at], scale[at] = piece.worst(settled[0], settled[2])
     if not error.any():
@@ -96,11 +105,21 @@ class _PartAnswer(NamedTuple):
     beyond: FloatArray
     round_off: FloatArray
     one_sided: BoolArray  # normal rows of contacts that cannot pull
+    # kept, taken: rows that press and rows that push across open gaps, by the natural map
+    kept: BoolArray
+    taken: BoolArray
+    sticks: BoolArray  # rows of contacts with friction whose rates are within the answer's errors
     contact: IntArray  # of each row
     # speed, force: the local scales, m/s and N
     speed: FloatArray
     force: FloatArray
     error: FloatArray  # N, of the forces, estimated from the residuals of their contacts
+    arm: FloatArray  # m, of moments; 1 for forces
+
+    @property
+    def first(self) -> tuple[BoolArray, BoolArray]:
+        """The rows that close and those that lose their forces at first."""
+        return self.kept | self.sticks, self.taken & ~self.sticks
 
     def of(self, rows: IntArray) -> _PartAnswer:
         """The same in ``rows`` (k,) alone."""
@@ -108,35 +127,55 @@ class _PartAnswer(NamedTuple):
         return _PartAnswer(*some)
 
 
-def _rows(data: ContactProblem, f: FloatArray, local: LocalScales, off: FloatArray) -> _PartAnswer:
+def _rows(
+    data: ContactProblem,
+    f: FloatArray,
+    local: LocalScales,
+    kept: BoolArray,
+    taken: BoolArray,
+    off: FloatArray,
+) -> _PartAnswer:
     """An answer in all rows; ``off`` (nc,) m/s are the errors of its contacts."""
-    gap, round_off, cones = local.rates, local.gap_round_off, data.cones
+    gap, round_off, cones, parts = local.rates, local.gap_round_off, data.cones, data.parts
     beyond = np.sign(gap) * np.maximum(np.abs(gap) - round_off, 0.0)
     one_sided = np.zeros(data.rows, dtype=bool)
     one_sided[cones.ends[:-1]] = ~cones.bilateral
     speed, mobility = cones.on_rows(local.speed), cones.on_rows(data.mobility)
-    error = cones.on_rows(off) * data.scales.lever / mobility
-    contact, force = cones.contact, speed / mobility
-    return _PartAnswer(f, gap, beyond, round_off, one_sided, contact, speed, force, error)
+    arm = np.broadcast_to(np.asarray(data.scales.lever), f.shape)
+    share = np.maximum(parts.largest(parts.contact, off / local.speed), _SIGN)[parts.contact]
+    within = cones.norms(arm * gap) <= _CERTAIN * share * local.speed
+    sticks = (within & (np.diff(cones.ends) > 1))[cones.contact]
+    sizes = speed, speed / mobility, cones.on_rows(off) * arm / mobility, arm
+    chosen = one_sided, kept, taken, sticks
+    return _PartAnswer(f, gap, beyond, round_off, *chosen, cones.contact, *sizes)
 
 
 def _settled(
     piece: PartStep | _Coupled,
     rows: _PartAnswer,
-    some: BoolArray,
-    gone: BoolArray,
+    cones: Cones,
     slack: Callable[[BoolArray], tuple[FloatArray, FloatArray]],
 ) -> tuple[BoolArray, FloatArray, FloatArray] | None:
-    """The answer with rows ``some`` closed and ``gone`` without force; None where it never ends.
+    """The answer corrected; None where it does not settle. ``cones`` are those of forces over arms.
 
     Returns the rows (n,) whose rates are made zero, √m δv (m,) in m/s √kg, without entries where
     bodies are not known, and the changes of forces (n,), N. ``slack`` of the closed rows are (n,) N
-    and m/s: smaller pulling forces and closing gaps are ignored.
+    and m/s: smaller pulling forces and closing gaps are ignored. Contacts that stick outside their
+    cones are returned to what they were.
     """
+    (some, gone), sticks = rows.first, rows.sticks
+    several, slid = (np.diff(cones.ends) > 1)[cones.contact], np.zeros(some.size, dtype=bool)
     for tried in range(2 * CHANGES):
         moved, pushed, rates = piece.closed(some, rows.beyond, np.where(gone, rows.f, 0.0))
         force, speed = slack(some)
         pull, close = rows.f + pushed + force, rows.gap + rates + speed
+        if sticks.any():
+            off = cones.distance((rows.f + pushed) / rows.arm) > cones.norms(force / rows.arm)
+            slides = sticks & off[cones.contact]
+            if slides.any():
+                some, gone = np.where(slides, (rows.kept, rows.taken), (some, gone))
+                sticks, slid = sticks & ~slides, slid | slides
+                continue
         excess = np.where(some, pull / rows.force, close / rows.speed)
         wrong = rows.one_sided & (np.where(some, pull, close) < 0.0)
         if not wrong.any():
@@ -145,6 +184,8 @@ def _settled(
             wrong &= excess == excess[wrong].min()
         opens = np.isin(rows.contact, rows.contact[wrong & some])
         closes = wrong & ~some
+        stick = several & ~slid & np.isin(rows.contact, rows.contact[closes])
+        sticks, closes = (sticks & ~opens) | stick, closes | stick
         some, gone = (some & ~opens) | closes, (gone | opens) & ~closes
     return None
 

@@ -419,6 +419,12 @@ def column_scale(B: sp.csr_array) -> FloatArray:
     return largest_by(B.indices, np.abs(B.data), B.shape[1])
 
 
+def by_label(label: IntArray, count: int) -> list[IntArray]:
+    """The places of each of ``count`` labels, ascending."""
+    order, ends = np.argsort(label, kind="stable"), np.bincount(label, minlength=count).cumsum()
+    return list(np.split(order, ends[:-1])) if count else []
+
+
 def total_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
     """(count,) sum of the values under each label."""
     sums: Any = np.bincount(label, values, count)

@@ -132,6 +132,29 @@ def test_friction_that_is_missing_on_a_slow_body_is_seen_where_n_alone_is_known(
     assert not cdopt.certify(data, None, [f[0] - 2e3, f[1] + 2.6e3, 5.0 - 1.5e-6, 4.7e-7]).ok
 
 
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+def test_whether_a_contact_sticks_is_not_read_from_rates_within_the_errors(law) -> None:
+    """One body stopped by a ledge holds another: errors of its speed exceed the other's load."""
+    dt, B = 2.0**-19, np.kron([[1.0, 0.0], [-1.0, 1.0]], np.eye(2))
+    B[0, 0] = -1.0
+
+    def certificate(mass, moves, change):
+        f = np.linalg.solve(B.T, -np.repeat(mass, 2) * moves / dt)
+        N, friction = dt * (B / np.repeat(mass, 2)) @ B.T, cdopt.Friction([0.75, 0.75])
+        step = cdopt.ContactStep.from_delassus(N, B @ moves, dt, friction=friction)
+        return f, cdopt.certify(cdopt.FrictionalCD(step, law).data, None, f + change)
+
+    moves = np.array([512.0, -64.0, -10.0 * dt, -0.625 * dt])
+    f, right = certificate([2.0, 1.0], moves, [92.7, 21.2, -2.4e-6, 3.3e-7])
+    np.testing.assert_allclose(f[2:], [10.0, 0.625], rtol=1e-6)
+    assert right.ok
+    moves = np.array([128.0, 16.0, -10.0 * dt, 1.25 * dt])
+    for off, ok in ((0.0, True), (1e-3, True), (0.1, False), (1.86, False)):
+        f, judged = certificate([0.5, 2.0], moves, [32.4, 0.9, 4.5e-6, off])
+        assert judged.ok == ok
+    np.testing.assert_allclose(f[2:], [20.0, -2.5], rtol=1e-6)
+
+
 @pytest.mark.parametrize("law", [None, "coulomb", "associated"])
 @pytest.mark.parametrize("ratio", [2.0**10, 2.0**15, 2.0**20])
 def test_a_light_body_between_heavy_ones_counts_where_n_alone_is_known(law, ratio) -> None:
