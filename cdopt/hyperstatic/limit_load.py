@@ -99,7 +99,8 @@ class LimitLoad(Certified):
         F_live alone.
     mechanism : (nv,) m/s and rad/s of the collapse, with F_liveᵀv = 1 W; None if λ is infinite.
     residuals : relative errors by name: "balance" of the forces on any degree of freedom,
-        "mechanism" of the rates B v, their distance from K*_μ, and "gap" between bound and value.
+        "mechanism" of the rates B v, their distance from K*_μ, also times the forces there, and
+        "gap" between bound and value.
     tol : tolerance of ``ok``.
     dead_alone : whether admissible forces balance the dead load alone.
     bodies : the scene and its state, where it was given one. model : the blocks of a block model.
@@ -349,9 +350,18 @@ class BalanceProgram:
                     f"{self.solver} reports {status} for the live load alone", status
                 )
             return np.inf, self.strength.nearest(f / self.multiple), None
-        motion = velocity / self.length
         value = float(load.value) * self.multiple
-        return value, self.strength.nearest(f), motion / float(self.live @ motion)
+        return value, self.strength.nearest(f), self.of_one_part(velocity / self.length)
+
+    def of_one_part(self, motion: FloatArray) -> FloatArray:
+        """The motion (nv,) of the independent part on which the live load has most power, 1 W.
+
+        The others rest: each collapses by itself, and solvers leave errors in those that bear more.
+        """
+        parts, power = self.data.parts, self.live * motion
+        driven = parts.total(parts.dof, power).argmax()
+        motion, power = np.where(parts.dof == driven, (motion, power), 0.0)
+        return motion / float(power.sum())
 
     def judged(self) -> Judged:
         """``solved``, with the bound of the mechanism, and the residuals last."""
@@ -451,9 +461,11 @@ class BalanceProgram:
             rates = (self.rows @ (motion * self.length)).reshape(f.shape)
             outside = self.strength.violation(rates)
             size = float(self.strength.speed(rates).max(initial=0.0)) or 1.0
-            errors["mechanism"] = float(outside.max(initial=0.0)) / size
             power = float(np.abs(self.dead) @ np.abs(motion))  # W, at one of the live load
-            errors["gap"] = abs(bound - value) / (max(abs(value), power) or 1.0)
+            unit = max(abs(value), min(power, self.multiple)) or 1.0
+            lost = float(outside @ np.maximum(f[:, 0], self.unit))  # W, missing in the bound
+            errors["mechanism"] = max(float(outside.max(initial=0.0)) / size, lost / unit)
+            errors["gap"] = abs(bound - value) / unit
         return errors
 
     def _proof(self) -> SolveFailed:

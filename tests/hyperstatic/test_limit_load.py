@@ -11,6 +11,8 @@ from command_line import refuses, run, run_json
 
 import cdopt
 from cdopt import scene
+from cdopt.hyperstatic.limit_load import BalanceProgram
+from cdopt.hyperstatic.strength import friction_alone
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scene"))
 from masonry_models import facade, write_obj
@@ -174,6 +176,31 @@ def test_a_heavy_block_does_not_hold_a_tile_in_mid_air(heavy: float) -> None:
         limit = cdopt.limit_load(tiles([heavy, 1.0], 2), live)
         assert limit.ok
         assert limit.value == pytest.approx(0.5 * 9.81, rel=1e-6)
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_a_heavy_block_that_sinks_makes_no_bound_of_a_tile(connected: bool) -> None:
+    """It sinks by 1e-10 of the tile's speed: the power of its weight is a part of the bound."""
+    heavy, live = 1e8, np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+    step = tiles([heavy, 1.0], 2)
+    if connected:  # the tile lies on the block
+        B, B_t = step.B.toarray(), step.friction.B_t.toarray()
+        B[3:, :3], B_t[3:, :3] = -B[3:, 3:], -B_t[3:, 3:]
+        step = step.replace(B=B, friction=cdopt.Friction(0.5, B_t))
+    limit = cdopt.limit_load(step, live)
+    assert limit.ok
+    assert limit.value == pytest.approx(4.905, rel=1e-9)
+    moving = np.abs(limit.mechanism) > 1e-9
+    np.testing.assert_array_equal(moving[:3], False)
+    strength = friction_alone(step.friction.mu)
+    program = BalanceProgram(step, "associated", live, None, False, strength)
+    sinks = limit.mechanism - np.array([0.0, 1e-10, 0.0, 0.0, connected * 1e-10, 0.0])
+    bound = program.power(sinks)
+    assert bound < 4.82
+    forces = np.column_stack([limit.f, limit.f_t * bound / limit.value])
+    errors = program.residuals(bound, bound, forces, sinks)
+    assert errors["balance"] < 1e-6
+    assert errors["mechanism"] > 1e-3
 
 
 @pytest.mark.parametrize("size", [1e-8, 1.0, 1e6])
