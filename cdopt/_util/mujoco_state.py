@@ -39,7 +39,7 @@ def current(model: Any, data: Any) -> tuple[Any, Any, Any]:
     if model.signature != data.signature:
         raise InvalidInput("data", "data of another model", "mujoco.MjData(model)")
     if model.nv == 0:
-        raise InvalidInput("model", "no degrees of freedom", "a model in which something moves")
+        raise InvalidInput("model", "no degrees of freedom", "a model with degrees of freedom")
     for name in _STATE:
         checks.vector(f"data.{name}", np.ravel(getattr(data, name)), None)
     now, plain = copy.copy(data), model
@@ -52,7 +52,7 @@ def current(model: Any, data: Any) -> tuple[Any, Any, Any]:
     try:
         engine.mj_forward(plain, now)
     except engine.FatalError as error:
-        raise InvalidInput("data", f"MuJoCo: {error}", "a state that it can take") from error
+        raise InvalidInput("data", f"MuJoCo: {error}", "a state that MuJoCo accepts") from error
     if _lost(engine, now) > full:
         raise InvalidInput("model", "more contacts than fit", "a larger <size memory=.../>")
     return engine, plain, now

@@ -134,7 +134,9 @@ def supported(step: Step, f: FloatArray) -> float:
 def _movable(step: Step, count: int) -> BoolArray:
     """(count,) whether each body has degrees of freedom."""
     if step.dof_body is None:
-        raise Unsupported("the reactions", "the step does not say which body moves")
+        raise Unsupported(
+            "the reactions", "the step has no dof_body, which tells the bodies that can move"
+        )
     return np.isin(np.arange(count), step.dof_body)
 
 

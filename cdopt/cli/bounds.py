@@ -71,7 +71,7 @@ def bounds(
             cdopt.study.bounds.check_csv(to_csv)
     for name, value in {"--solver": solver, "--plot": plot, "--csv": to_csv}.items():
         if law is not None and value is not None:
-            raise cdopt.InvalidInput(name, repr(value), "nothing with --law")
+            raise cdopt.InvalidInput(name, repr(value), "no such option together with --law")
     chosen = output.split(solver)
     for name in chosen:  # misspelt names are refused here, missing solvers reported later
         with contextlib.suppress(cdopt.BackendUnavailable):

@@ -113,7 +113,7 @@ def compare(
     if mine is not None:
         if problems or solver or plugin or to_certificate:
             expected = "no problems, --solver, --plugin or tolerances: the stored study has them"
-            raise cdopt.InvalidInput("--mine", "others with it", expected)
+            raise cdopt.InvalidInput("--mine", "other options", expected)
         _compare_with_stored(mine, out, limits, dask, as_json, quiet)
         return
     limits["time_limit"] = 60.0 if time_limit is None else time_limit

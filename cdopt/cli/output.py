@@ -329,7 +329,7 @@ def open_problem(
 ) -> NamedProblem:
     """A problem for a command with ``--law``; ``what`` with friction requires a law."""
     if law is not None and frictionless:
-        raise cdopt.InvalidInput("--frictionless", "given", "nothing with --law")
+        raise cdopt.InvalidInput("--frictionless", "both --frictionless and --law", "one of them")
     named = cdopt.open_problem(problem, power, frictionless=frictionless)
     if law is None:
         named.require_frictionless(what)

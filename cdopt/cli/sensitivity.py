@@ -34,7 +34,7 @@ def sensitivity(
     is bad or derivatives are one-sided, 2 if the problem is proven infeasible.
     """
     if law is not None and plot is not None:
-        raise cdopt.InvalidInput("--plot", plot, "nothing with --law")
+        raise cdopt.InvalidInput("--plot", plot, "no such option together with --law")
     named = output.open_problem(problem, "sensitivities", frictionless, law, None if law else power)
     result: Any
     if law is not None:

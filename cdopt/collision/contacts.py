@@ -424,7 +424,7 @@ class VerletList:
         each = checks.real("margin", margin, "one number, or one for each body").ndim > 0
         shares = checks.vector("margin", margin, b.nb, "m") if each else np.empty(0)
         if each and shares.min() < 0.0:
-            raise InvalidInput("margin", "a share below 0", "shares of at least 0 m")
+            raise InvalidInput("margin", f"{shares.min():g} m", "at least 0 m for each body")
         widest = 2.0 * shares.max() if each else checks.scalar("margin", margin, at_least=0.0)
         position = state.position[self._bounded]
         near = self._near

@@ -156,7 +156,7 @@ def restitution(run: History, pair: tuple[int, int] = (0, 1)) -> float:
     still = _STILL * abs(float(closing[0]))
     if not (closing[0] < 0.0 and closing[-1] >= -still):
         found = f"d|r|²/dt of {2 * closing[0]:.3g} at first and {2 * closing[-1]:.3g} m²/s at last"
-        raise InvalidInput("run", found, "bodies that meet, and part or stay together")
+        raise InvalidInput("run", found, "bodies that collide during the run")
     after = int(np.argmax(closing >= -still))
     share = closing[after - 1] / (closing[after - 1] - max(float(closing[after]), 0.0))
     normal = (1.0 - share) * arm[after - 1] + share * arm[after]

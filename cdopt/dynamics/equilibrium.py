@@ -396,7 +396,7 @@ class _Rest:
             work = self.load * error.proof.vector[: self.load.size]
             driven = np.unique(self.unknowns.body[work > 1e-6 * work.max()])
             return SolveFailed(
-                f"the energy has no minimum: nothing holds {named(scene, driven)} against loads",
+                f"the energy has no minimum: no contacts hold {named(scene, driven)} against loads",
                 backend=error.backend,
                 status=error.status,
                 problem=error.problem,
@@ -404,9 +404,9 @@ class _Rest:
                 raw=error.raw,
             )
         left = gone(scene, self.start, rest.state, self.settings.travel)
-        why = f"{named(scene, left)} left their places" if left else "forces stay out of balance"
+        why = f"{named(scene, left)} moved too far" if left else "the forces do not balance"
         return SolveFailed(
-            f"no rest within {rest.passes} passes, residual {rest.residual:.1e}: {why}",
+            f"no equilibrium after {rest.passes} passes, residual {rest.residual:.1e}: {why}",
             backend=self.settings.backend.name,
             status=solved.status,
             problem=static.data,

@@ -161,11 +161,10 @@ class _Increment:
 
     def _failure(self, here: _Place, left: list[int]) -> SolveFailed:
         work, passes = self._work, self._passes
-        why = (
-            f"{named(work.scene, left)} left their places" if left else "forces stay out of balance"
-        )
+        why = f"{named(work.scene, left)} moved too far" if left else "the forces do not balance"
         return SolveFailed(
-            f"no rest with friction within {passes} passes, residual {here.residual:.1e}: {why}",
+            f"no equilibrium with friction after {passes} passes, residual "
+            f"{here.residual:.1e}: {why}",
             backend=work.settings.backend.name,
             status="no rest",
             problem=None,

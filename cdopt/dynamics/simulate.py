@@ -268,5 +268,7 @@ def closed(step_at_rest: Step) -> tuple[StepSolution, ClosedNetwork]:
     except CdoptError as error:
         raise InvalidInput("scene", str(error), "a contact step with a classic answer") from error
     if classic.f is None:
-        raise InvalidInput("scene", "a step that newton cannot solve", "one that it can")
+        raise InvalidInput(
+            "scene", "a step without a classic answer by newton", "a step that newton can solve"
+        )
     return classic, problem.network(classic)

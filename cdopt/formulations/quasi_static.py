@@ -98,7 +98,7 @@ class QuasiStatic(NoTensionTruss):
             body, what = np.arange(work.size), "dofs"
         driven = np.flatnonzero(np.bincount(body, work) > 0.0)  # others only follow
         names = ", ".join(map(str, driven[:10])) + (", …" if driven.size > 10 else "")
-        why = f"nothing holds {what} {names} against their loads"
+        why = f"no contacts hold {what} {names} against their loads"
         return f"the energy has no minimum: {why}; {proof}"
 
     def latex(self) -> str:

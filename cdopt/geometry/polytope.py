@@ -174,7 +174,7 @@ def _hull_loops(x: FloatArray, name: str) -> tuple[tuple[int, ...], ...]:
     hidden = np.setdiff1d(np.arange(len(x)), [k for loop in loops for k in loop])
     if hidden.size:
         found = f"corner {hidden[0]} inside the hull of the others or on its surface"
-        raise InvalidInput(name, found, "corners that all stick out")
+        raise InvalidInput(name, found, "vertices of the convex hull only")
     return loops
 
 

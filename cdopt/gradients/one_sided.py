@@ -78,7 +78,7 @@ def _rough(tangent: StepTangent, change: Change) -> Result:
         held = sides.held.copy()
         held[np.argmax(wrong)] ^= True
         sides = sides._replace(held=held)
-    raise _at_kink(tangent, "contacts of which no sides fit")
+    raise _at_kink(tangent, "contacts without a consistent one-sided state")
 
 
 def _rigid(tangent: StepTangent, change: Change) -> Result:

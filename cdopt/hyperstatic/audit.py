@@ -187,7 +187,7 @@ class Audit(Frozen):
         if (choice := self.choice) is not None and self._chosen:
             size = f"{short(self._size(choice))} N{self._part}"
             text += f" They differ from the forces of elastic contacts by {size}: a choice, which"
-            text += " loads no body."
+            text += " is self-balanced and no error."
         elif choice is not None and self.ok:
             text += " They are the forces of elastic contacts."
         return text
@@ -196,9 +196,7 @@ class Audit(Frozen):
     def basis(self) -> str:
         """One sentence: the motion used for the comparison, and the tolerance."""
         whose = self.source.replace("given", "that was given")
-        return (
-            f"Compared with the motion {whose}; errors up to {self.tol:g} of the local load pass."
-        )
+        return f"Compared with the motion {whose}; the tolerance is {self.tol:g} of the local load."
 
     @property
     def _chosen(self) -> bool:
@@ -506,7 +504,7 @@ def _reference(
         message = f"neither these forces ({own.shown}) nor those of cdopt"
         message += f" ({solution.certificate and solution.certificate.shown}) are certified"
         raise SolveFailed(
-            f"{message}: there is no motion to judge by; state v_next",
+            f"{message}: there is no motion to compare with; pass v_next",
             backend=solution.backend,
             status=solution.status,
             problem=problem.data,

@@ -86,7 +86,9 @@ class FrictionTangent(Tangent):
             scaled = load / self.network.reach
             missed = scaled - self.network.scaled_B.T @ result
             if np.abs(missed).max() > LEFT * np.abs(scaled).max():
-                raise Unsupported("the derivative by load", "the contacts do not bear the change")
+                raise Unsupported(
+                    "the derivative by load", "the contacts cannot balance the change"
+                )
         return result
 
     @cached_property

@@ -189,8 +189,8 @@ class _Model:
             raise InvalidInput("forces", f"shape {measured.shape}", expected)
         self.measured, self.known = measured, np.isfinite(measured)
         if not self.known.any() or np.isinf(measured).any():
-            expected = "finite forces, or not-a-number"
-            raise InvalidInput("forces", "infinite, or none measured", expected)
+            expected = "finite forces, or NaN where none was measured"
+            raise InvalidInput("forces", "infinite, or NaN only", expected)
         self.size = float(np.sqrt(np.mean(measured[self.known] ** 2))) or 1.0
         self._last: tuple[bytes, list[Sensitivity]] = (b"", [])
 

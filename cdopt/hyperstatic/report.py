@@ -391,7 +391,9 @@ class Indeterminacy(Frozen):
             self.free, sp.csr_array(C), self.determined, 1, lambda *_: None, NEVER, True
         )
         if self.unbounded.any() or bounds.rays:
-            raise InvalidInput("contact", "forces without upper bound", "bounded ones")
+            raise InvalidInput(
+                "contact", f"{i}: forces without an upper bound", "a report of bounded forces"
+            )
         corners = bounds.witnesses[:, 1, [i * self.d, i * self.d + 1]]
         return np.asarray(corners)
 

@@ -209,5 +209,7 @@ def _moved(structure: Structure, moves: Mapping[Any, Any]) -> tuple[FloatArray, 
     rows = contact_rows(step, structure.centres, step.bodies)
     shift = np.asarray(rows @ table.ravel()).reshape(step.nc, dim)
     if not shift.any():
-        raise InvalidInput("moves", "no motion of a support that touches", "one that is not zero")
+        raise InvalidInput(
+            "moves", "no motion of a support in contact", "a motion that is not zero"
+        )
     return table, shift

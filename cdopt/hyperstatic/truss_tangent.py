@@ -256,7 +256,7 @@ class TrussTangent(Tangent):
         rates, gap = B[idle] @ free, np.maximum(-self.overlap[idle], 0.0)
         answer = linprog(load @ free, A_ub=-rates, b_ub=gap, bounds=(None, None))
         if answer.x is None or answer.status != 0:
-            raise Unsupported("this derivative", "no contact bears that change of load")
+            raise Unsupported("this derivative", "no contacts can balance that change of load")
         touching = np.zeros(idle.size, dtype=bool)
         touching[idle] = self.overlap[idle] - rates @ answer.x >= -TOUCHING
         return touching
@@ -279,7 +279,7 @@ class TrussTangent(Tangent):
         B = self._scaled.B[rows].toarray()
         start = scipy.linalg.lstsq(B.T, load / size)[0]
         if np.abs(B.T @ start - load / size).max(initial=0.0) > LEFT:
-            raise Unsupported("this derivative", "no contact bears that change of load")
+            raise Unsupported("this derivative", "no contacts can balance that change of load")
         states = scipy.linalg.null_space(B.T)
         Q, R = np.linalg.qr(soft[:, None] * states)
         states = scipy.linalg.solve_triangular(R, states.T, trans="T").T

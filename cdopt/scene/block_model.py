@@ -214,7 +214,7 @@ def load_blocks(
         fixed = _supports(supports, names)
     if not fixed.any():
         some = listed(names, 20)
-        raise InvalidInput("supports", "no block that does not move", f"some of: {some}")
+        raise InvalidInput("supports", "no fixed block", f"some of: {some}")
     polygons = [(solid.name, solid.faces) for solid in read.solids]
     blocks, tol, moved = blocks_of(polygons, read.digit, unit, tol)
     heavy = [1.0 if s.density is None else s.density for s in read.solids]

@@ -119,7 +119,7 @@ def _obj(text: str, place: Path) -> Meshes:
                 corners = [int(word.split("/")[0]) for word in words]
                 loop = [k - 1 if k > 0 else len(vertices) + k for k in corners]
                 if len(loop) < 3 or not all(0 <= k < len(vertices) for k in loop):
-                    raise ValueError("corners that are not there")
+                    raise ValueError("a face with numbers of missing vertices")
                 groups.setdefault(name, []).append(loop)
                 triangles += len(loop) - 2
         except ValueError as error:

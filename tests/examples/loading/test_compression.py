@@ -168,12 +168,14 @@ def test_a_picture_can_be_made_of_each_equilibrium():
 
 def test_what_was_done_is_kept():
     scene = box([[0.1, 0.1]], 0.2, 0.21)  # the lid meets the disc in the third step
-    with pytest.raises(LoadingFailed, match="loading step 3 of 4: no rest within 0") as caught:
+    with pytest.raises(
+        LoadingFailed, match="loading step 3 of 4: no equilibrium after 0"
+    ) as caught:
         compress(scene, "top", 0.08, 4, limit=0)
     assert len(caught.value.record) == 3
     assert not caught.value.record.ok
     kept = compress(scene, "top", 0.08, 4, limit=0, on_failure="keep")
-    assert kept.failure.startswith("no rest")
+    assert kept.failure.startswith("no equilibrium")
     np.testing.assert_allclose(kept.strain, [0.0, 0.02, 0.04])
 
 
