@@ -111,6 +111,6 @@ def test_sparse_members_are_frozen_and_the_callers_are_not() -> None:
     mine[0, 1] = 3.0
     assert mine[0, 1] == 3.0
     forces = np.ones(2)
-    place = cdopt.hyperstatic.Centre("mine", forces, 0.0)
+    place = cdopt.hyperstatic.ReferenceForces("mine", forces, 0.0)
     forces[0] = 2.0
     assert place.f[0] == 1.0

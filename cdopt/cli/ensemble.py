@@ -15,7 +15,7 @@ from cdopt.cli.output import option
 if TYPE_CHECKING:
     from cdopt import StepSolution
     from cdopt._util.checks import FloatArray
-    from cdopt.hyperstatic import Centre, Ensemble, Place
+    from cdopt.hyperstatic import Ensemble, Place, ReferenceForces
     from cdopt.study import NamedProblem
 
 ROWS = 40  # contacts that are all listed; of more, those with the largest numbers
@@ -60,7 +60,7 @@ def ensemble(
 
 def _answers(
     named: NamedProblem, samples: Ensemble, law: str | None, solvers: Sequence[str]
-) -> dict[str, StepSolution | Centre]:
+) -> dict[str, StepSolution | ReferenceForces]:
     """The compatible forces and those of solvers, by name; answers without forces are left out."""
     asked = [(name, law or "classic", name) for name in solvers]
     answers: dict[str, Any] = {}

@@ -92,7 +92,7 @@ def trifling(contacts: Contacts, power: float, width: float) -> FloatArray:
 class Unknowns:
     """Degrees of freedom, then for each wall that gives way its displacement along its normal, m.
 
-    ``dofs`` are by default the scene's. ``push`` (n,) are the forces on the ``walls`` (n,) along
+    ``dofs`` are by default the scene's. ``wall_forces`` (n,) are those on the ``walls`` (n,) along
     their normals, towards the bodies, N; ``lever`` and ``body`` (nv,) the lever and the body of
     each degree of freedom.
     """
@@ -109,7 +109,7 @@ class Unknowns:
             checks.scalar(f"pushed[{wall}]", force)
         self.scene, self.dofs = scene, scene.dofs if dofs is None else dofs
         self.walls = np.array([int(w) for w in forces], dtype=np.int64)
-        self.push = np.array(list(forces.values()), dtype=np.float64)
+        self.wall_forces = np.array(list(forces.values()), dtype=np.float64)
         self.lever = np.append(levers(scene, self.dofs), np.ones(self.walls.size))
         self.body = np.append(self.dofs.body, self.walls)
 
@@ -148,7 +148,7 @@ class Unknowns:
 class Configuration:
     """A state with its contacts of gaps up to ``margin`` m, and their elastic forces and energy.
 
-    ``forces`` (nc,) are w′(−Φ), N, and ``pull`` (nv,) is Bᵀ w′, N and N·m.
+    ``forces`` (nc,) are w′(−Φ), N, and ``contact_load`` (nv,) is Bᵀ w′, N and N·m.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Configuration:
         self.forces, energies = elastic_forces(self.contacts, unknowns.scene.power)
         self.energy = float(energies.sum())
         self.B = unknowns.gradient(state, self.contacts)
-        self.pull = self.B.T @ self.forces
+        self.contact_load = self.B.T @ self.forces
 
     @cached_property
     def slope(self) -> FloatArray:

@@ -186,7 +186,7 @@ class _Rest:
         start: State,
     ) -> None:
         self.unknowns, self.scene, self.near = unknowns, unknowns.scene, near
-        self.applied, self.load = load, np.append(load, unknowns.push)
+        self.applied, self.load = load, np.append(load, unknowns.wall_forces)
         self.settings, self.start = settings, start
         self._core = half_width(self.scene)
         self._inertia, self._before, self._stuck = 0.0, np.inf, False
@@ -244,7 +244,7 @@ class _Rest:
         return self._at(self.unknowns.moved(here.state, u))
 
     def _residual(self, here: Configuration) -> float:
-        unbalanced = np.abs(here.pull + self.load) / self.unknowns.lever
+        unbalanced = np.abs(here.contact_load + self.load) / self.unknowns.lever
         return float(unbalanced.max(initial=0.0)) / self._largest(here)
 
     def _round_off(self, here: Configuration) -> float:
@@ -337,7 +337,7 @@ class _Rest:
             if residual <= self.settings.tol:
                 break
             bent = now.curvature()
-            u = None if bent is None else bent.step(now.pull + self.load)
+            u = None if bent is None else bent.step(now.contact_load + self.load)
             if u is None or not self._near(way + u):
                 return here
             now, way = self._moved(now, u), way + u

@@ -77,12 +77,12 @@ class _Place:
         moment = still, there, dt
         self.frozen = frozen(scene, work.law, moment, here.contacts, old, damped=False)
         self.sliders = self.frozen.sliders(scene, there, here.contacts, dofs)
-        pull = here.pull + work.load
-        pull = pull + self.sliders.B_t.T @ self.sliders.forces(u, 1.0, dt).ravel()
+        imbalance = here.contact_load + work.load
+        imbalance = imbalance + self.sliders.B_t.T @ self.sliders.forces(u, 1.0, dt).ravel()
         heaviest = float(np.abs(work.load / lever).max(initial=0.0))
         self.largest = max(heaviest, float(np.abs(here.forces).max(initial=0.0))) or 1.0
         self.steepest = float(here.slope.max(initial=0.0))
-        self.residual = float(np.abs(pull / lever).max(initial=0.0)) / self.largest
+        self.residual = float(np.abs(imbalance / lever).max(initial=0.0)) / self.largest
         place = float(np.abs(there.position).max())
         self.round_off = ROUND_OFF * place * self.steepest / self.largest
 

@@ -197,8 +197,8 @@ def vjp(
 
     >>> import cdopt
     >>> ball = cdopt.ContactStep([[2.0]], [[1.0]], [0.0], [0.0], [-20.0], 0.01)
-    >>> pull = cdopt.gradients.vjp(cdopt.ClassicCD(ball), load=[1.0])
-    >>> pull["F_ext"], pull["v"].round(6)  # the floor bears the weight, and stops the ball
+    >>> gradient = cdopt.gradients.vjp(cdopt.ClassicCD(ball), load=[1.0])
+    >>> gradient["F_ext"], gradient["v"].round(6)  # the floor bears the weight, and stops the ball
     (array([-1.]), array([-200.]))
     """
     return of(formulation, solution).vjp(**cotangents)

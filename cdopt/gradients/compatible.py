@@ -135,11 +135,11 @@ class CompatibleDerivatives(Derivatives):
     def _pushed(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
         known, of_step = self._of_network, self.motion.parameters.known
         change = self.motion.change({k: v for k, v in directions.items() if k in of_step})
-        result = self.motion.push_change(change)
+        result = self.motion.jvp_of(change)
         e, load = np.zeros(self._rows.size), self.B.T @ result.forces[self._rows]
         for name, value in directions.items():
             if name in known:
-                e = e + np.asarray(known[name].push(value).forces)[self._rows]
+                e = e + np.asarray(known[name].jvp(value).forces)[self._rows]
         if self.turning is not None:
             core = self.motion.tangent
             rates = core.G @ result.v_next + core.rates_of(change)
@@ -157,7 +157,7 @@ class CompatibleDerivatives(Derivatives):
         if self.kinks:
             df = self.network.along(e, load if load.any() else None)
         else:
-            df = self.network.push(e, load)
+            df = self.network.jvp(e, load)
         table = np.asarray(df).reshape(self.step.nc, self.network.d)
         found = {"v_next": result.v_next, "load": result.load, "f": table[:, 0]}
         return found if self.network.d == 1 else {**found, "f_t": table[:, 1:]}
@@ -167,7 +167,7 @@ class CompatibleDerivatives(Derivatives):
         weights, many = np.zeros(shape), core.G.shape[0]
         weights[:, 0] = cotangents.get("f", 0.0)
         weights[:, 1:] = cotangents.get("f_t", 0.0)
-        e, load = self.network.pull(weights.ravel())
+        e, load = self.network.vjp(weights.ravel())
         if self.joints is not None:
             load = np.asarray(self.joints.motions.Z @ load)
         sprung, nothing = np.zeros(many), np.zeros(nv)
@@ -177,19 +177,19 @@ class CompatibleDerivatives(Derivatives):
         if self.turning is not None:
             turned[self._rows] = self.turning.by_rates.T @ e
             speed = speed + core.G.T @ turned
-        pull = core.pull(Result(speed, loads, np.zeros(many)))
-        pull.bias = pull.bias + turned
-        pull.G.add(turned, core.motion)
-        pull.G.add(self._differs - core.forces, load)
+        cotangent = core.vjp(Result(speed, loads, np.zeros(many)))
+        cotangent.bias = cotangent.bias + turned
+        cotangent.G.add(turned, core.motion)
+        cotangent.G.add(self._differs - core.forces, load)
         sprung[self._rows] = -(self.network.springs.T @ e)
         if self.joints is not None:
             lifted = self.joints.motions.lift @ (self.B.T @ sprung[self._rows])
             sprung[self._rows.size :] = -lifted
-        pull.G.add(sprung, self.u)
-        found = {name: p.pull(pull) for name, p in self.motion.parameters.known.items()}
-        pull.forces = self.motion.parameters.on_rows(self._rows, e)
+        cotangent.G.add(sprung, self.u)
+        found = {name: p.vjp(cotangent) for name, p in self.motion.parameters.known.items()}
+        cotangent.forces = self.motion.parameters.on_rows(self._rows, e)
         for name, parameter in self._of_network.items():
-            found[name] = found.get(name, 0.0) + parameter.pull(pull)
+            found[name] = found.get(name, 0.0) + parameter.vjp(cotangent)
         return found
 
 

@@ -229,25 +229,25 @@ class StepDerivatives(Derivatives):
         """What checked ``directions`` change in the equations."""
         total = Change()
         for name, value in directions.items():
-            total = total + self.parameters.known[name].push(value)
+            total = total + self.parameters.known[name].jvp(value)
         return total
 
-    def push_change(self, change: Change) -> Result:
+    def jvp_of(self, change: Change) -> Result:
         """The change of results for one of the equations, one-sided where need be."""
         if self.on_kink == "refuse":
-            return self.tangent.push(change)
+            return self.tangent.jvp(change)
         if self._rebounds.size:
             why = f"contact {self._rebounds[0]} is at the onset of restitution"
             raise Unsupported("the one-sided derivative", why, ("v_min above zero",))
         if self.tangent.kinks.size:
             return one_sided.pushed(self.tangent, change)
         try:
-            return self.tangent.push(change)
+            return self.tangent.jvp(change)
         except NotTogether:
             return one_sided.pushed(self.tangent, change)
 
     def _pushed(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
-        result = self.push_change(self.change(directions))
+        result = self.jvp_of(self.change(directions))
         outputs = {"v_next": result.v_next, "load": result.load}
         for name, (rows, shape) in self._determined.items():
             outputs[name] = result.forces[rows].reshape(shape)
@@ -278,5 +278,5 @@ class StepDerivatives(Derivatives):
                 forces[rows] = cotangents[name].ravel()
         nothing = np.zeros(nv)
         weights = Result(cotangents.get("v_next", nothing), cotangents.get("load", nothing), forces)
-        pull = self.tangent.pull(weights)
-        return {name: p.pull(pull) for name, p in self.parameters.known.items()}
+        cotangent = self.tangent.vjp(weights)
+        return {name: p.vjp(cotangent) for name, p in self.parameters.known.items()}

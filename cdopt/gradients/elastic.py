@@ -68,7 +68,7 @@ def soft(formulation: SoftCD, answer: StepSolution, on_kink: str, tol: float) ->
             "compliance",
             (data.rows,),
             lambda d: Change(bias=parameters.on_rows(every, forces[every] * d)),
-            lambda pull: forces[every] * pull.bias[every],
+            lambda cotangent: forces[every] * cotangent.bias[every],
         )
     )
     if formulation.own_bias:
@@ -144,7 +144,7 @@ class VariationalDerivatives(Derivatives):
         if known is not None:
             return known.checked(value)
         shape = self.inputs[name]
-        return Parameter(name, shape, Change, lambda pull: None, len(shape) == 2).checked(value)
+        return Parameter(name, shape, Change, lambda _: None, len(shape) == 2).checked(value)
 
     # --- both directions -----------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class VariationalDerivatives(Derivatives):
         change, mom, dh = Change(), np.zeros(mean.size), float(directions.get("dt", 0.0))
         for name, value in directions.items():
             if name in self.parameters.known:
-                change += self.parameters.known[name].push(value)
+                change += self.parameters.known[name].jvp(value)
         M, C = (
             _symmetric(directions[k]) if k in directions else None for k in ("M", "damping_matrix")
         )
@@ -176,7 +176,7 @@ class VariationalDerivatives(Derivatives):
             impulse, bias, forces = (dh * x for x in by_dt)
             change += Change(impulse=impulse, bias=bias, forces=forces)
             mom += 0.5 * dh * (w - 1.0) * (self.C @ mean - self.drive)
-        result = self.tangent.push(change)
+        result = self.tangent.jvp(change)
         mom = mom + self._end(result.v_next)
         turned = mom if M is None else mom - M @ self.v_next
         f = result.forces[: self.step.nc]
@@ -190,18 +190,18 @@ class VariationalDerivatives(Derivatives):
         mom, u = cotangents.get("mom", nothing) + turned, cotangents.get("u", nothing)
         forces = np.zeros(self.tangent.G.shape[0])
         forces[: step.nc] = cotangents.get("f", np.zeros(step.nc))
-        pull = self.tangent.pull(Result(h * u + self._end(mom), nothing, forces))
+        cotangent = self.tangent.vjp(Result(h * u + self._end(mom), nothing, forces))
         M, C = Outer(), Outer()
-        M.add((1.0 + w) * mom - w * pull.impulse, mean)
+        M.add((1.0 + w) * mom - w * cotangent.impulse, mean)
         M.add(-turned, self.v_next)
-        C.add(0.5 * h * ((w - 1.0) * mom - w * pull.impulse), mean)
+        C.add(0.5 * h * ((w - 1.0) * mom - w * cotangent.impulse), mean)
         by_dt = u @ mean + 0.5 * (w - 1.0) * (mom @ (self.C @ mean - self.drive))
-        by_dt += pull.impulse @ self._impulse_by_dt + pull.bias @ self._bias_by_dt
-        by_dt += pull.forces @ self._forces_by_dt
-        found = {name: p.pull(pull) for name, p in self.parameters.known.items()}
+        by_dt += cotangent.impulse @ self._impulse_by_dt + cotangent.bias @ self._bias_by_dt
+        by_dt += cotangent.forces @ self._forces_by_dt
+        found = {name: p.vjp(cotangent) for name, p in self.parameters.known.items()}
         pattern = self.C if self.C.nnz else sp.csr_array(step.M)
         return {
-            "mom": w * (pull.impulse - mom),
+            "mom": w * (cotangent.impulse - mom),
             "M": _symmetric(M.on(step.M)),
             "damping_matrix": _symmetric(C.on(pattern)),
             "dt": float(by_dt),

@@ -127,7 +127,7 @@ class _Host:
             name: np.asarray(w).reshape(-1, *own)
             for (name, own), w in zip(of_results.items(), cotangents, strict=True)
         }
-        pulled = solved.pull(given, names)
+        pulled = solved.vjp(given, names)
         return tuple(pulled[name].reshape(axes + self.function.shapes[name]) for name in names)
 
 

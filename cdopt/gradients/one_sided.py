@@ -70,7 +70,7 @@ def _rough(tangent: StepTangent, change: Change) -> Result:
         there = tangent.on(sides)
         if there.loose.any():
             raise _at_kink(tangent, "contacts whose forces are not determined")
-        result = there.push(change)
+        result = there.jvp(change)
         force, rate = there.along_kinks(sides, change, result)
         wrong = np.where(sides.held, force, rate) < -_SLACK
         if not wrong.any():

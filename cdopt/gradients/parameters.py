@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt.gradients.step_tangent import Change, Pull, StepTangent
+from cdopt.gradients.step_tangent import Change, Cotangent, StepTangent
 from cdopt.problem import ContactStep
 from cdopt.problem.contact_law import PowerLaw
 
@@ -23,8 +23,8 @@ class Parameter:
     # name, shape: of it
     name: str
     shape: tuple[int, ...]
-    push: Callable[[Any], Change]  # the change of the equations for one of the parameter
-    pull: Callable[[Pull], Any]  # its cotangent from those of the equations
+    jvp: Callable[[Any], Change]  # the change of the equations for one of the parameter
+    vjp: Callable[[Cotangent], Any]  # its cotangent from those of the equations
     # whether it is a matrix, whose changes may have entries anywhere and whose cotangents have
     # those of the matrix
     sparse: bool = False
@@ -87,7 +87,7 @@ class StepParameters:
             name,
             shape,
             lambda d: Change(bias=self.on_rows(rows, d)),
-            lambda pull: pull.bias[rows].reshape(shape),
+            lambda cotangent: cotangent.bias[rows].reshape(shape),
         )
 
     def of_matrix(self, name: str, matrix: sp.csr_array, rows: IntArray) -> Parameter:
@@ -99,7 +99,7 @@ class StepParameters:
             name,
             matrix.shape,
             lambda d: Change(G=sp.csr_array(onto @ d)),
-            lambda pull: pull.G.on(matrix, rows),
+            lambda cotangent: cotangent.G.on(matrix, rows),
             sparse=True,
         )
 
@@ -112,49 +112,49 @@ class StepParameters:
         rests = ~hits / step.dt
         B = self.of_matrix("B", step.B, normal)
 
-        def push_B(d: sp.csr_array) -> Change:
-            return B.push(d) + Change(bias=self.on_rows(normal, rebound * (d @ step.v)))
+        def jvp_B(d: sp.csr_array) -> Change:
+            return B.jvp(d) + Change(bias=self.on_rows(normal, rebound * (d @ step.v)))
 
-        def pull_B(pull: Pull) -> sp.csr_array:
-            matrix = B.pull(pull)
+        def vjp_B(cotangent: Cotangent) -> sp.csr_array:
+            matrix = B.vjp(cotangent)
             if not hits.any():
                 return matrix
             row = np.repeat(np.arange(step.nc), np.diff(step.B.indptr))
-            matrix.data += (rebound * pull.bias[normal])[row] * step.v[step.B.indices]
+            matrix.data += (rebound * cotangent.bias[normal])[row] * step.v[step.B.indices]
             return matrix
 
         def push_v(d: FloatArray) -> Change:
             return Change(v=d, bias=self.on_rows(normal, rebound * (step.B @ d)))
 
-        def push_M(d: sp.csr_array) -> Change:
+        def jvp_M(d: sp.csr_array) -> Change:
             return Change(M=sp.csr_array(0.5 * (d + d.T)))
 
-        def pull_M(pull: Pull) -> sp.csr_array:
-            matrix = pull.M.on(step.M)
+        def vjp_M(cotangent: Cotangent) -> sp.csr_array:
+            matrix = cotangent.M.on(step.M)
             return sp.csr_array(0.5 * (matrix + matrix.T))
 
         return [
-            Parameter("M", step.M.shape, push_M, pull_M, sparse=True),
-            Parameter("B", step.B.shape, push_B, pull_B, sparse=True),
+            Parameter("M", step.M.shape, jvp_M, vjp_M, sparse=True),
+            Parameter("B", step.B.shape, jvp_B, vjp_B, sparse=True),
             Parameter(
                 "phi",
                 nc,
                 lambda d: Change(bias=self.on_rows(normal, rests * d)),
-                lambda pull: rests * pull.bias[normal],
+                lambda cotangent: rests * cotangent.bias[normal],
             ),
             Parameter("v", nv, push_v, lambda p: p.v + step.B.T @ (rebound * p.bias[normal])),
-            Parameter("F_ext", nv, lambda d: Change(F=d), lambda pull: pull.F),
+            Parameter("F_ext", nv, lambda d: Change(F=d), lambda cotangent: cotangent.F),
             Parameter(
                 "gap_rate",
                 nc,
                 lambda d: Change(bias=self.on_rows(normal, (1.0 + rebound) * d)),
-                lambda pull: (1.0 + rebound) * pull.bias[normal],
+                lambda cotangent: (1.0 + rebound) * cotangent.bias[normal],
             ),
             Parameter(
                 "restitution",
                 nc,
                 lambda d: Change(bias=self.on_rows(normal, hits * approach * d)),
-                lambda pull: hits * approach * pull.bias[normal],
+                lambda cotangent: hits * approach * cotangent.bias[normal],
             ),
             self.of_time(-step.phi * rests / step.dt),
         ]
@@ -176,7 +176,9 @@ class StepParameters:
             "dt",
             (),
             lambda d: Change(dt=float(d), bias=d * bias, forces=d * springs),
-            lambda pull: float(pull.dt + pull.bias @ bias + pull.forces @ springs),
+            lambda cotangent: float(
+                cotangent.dt + cotangent.bias @ bias + cotangent.forces @ springs
+            ),
         )
 
     def _of_friction(self) -> list[Parameter]:
@@ -196,7 +198,10 @@ class StepParameters:
             ]
             return parameters
         nc = (self.step.nc,)
-        return [*parameters, Parameter("mu", nc, lambda d: Change(mu=d), lambda pull: pull.mu)]
+        return [
+            *parameters,
+            Parameter("mu", nc, lambda d: Change(mu=d), lambda cotangent: cotangent.mu),
+        ]
 
     def _of_joints(self) -> list[Parameter]:
         joints = self.step.joints
@@ -225,21 +230,21 @@ class StepParameters:
         """A number of each contact that changes its rows by ``each`` (nc, d), rates as they are."""
         shape = each.shape
 
-        def pull(cotangent: Pull) -> FloatArray:
+        def vjp(cotangent: Cotangent) -> FloatArray:
             return np.asarray(np.sum(each * cotangent.forces[rows].reshape(shape), axis=1))
 
-        def push(d: FloatArray) -> Change:
+        def jvp(d: FloatArray) -> Change:
             return Change(forces=self.on_rows(rows, each * d[:, None]))
 
-        return Parameter(name, (shape[0],), push, pull)
+        return Parameter(name, (shape[0],), jvp, vjp)
 
     def of_forces(
         self, name: str, shape: tuple[int, ...], rows: IntArray, each: FloatArray
     ) -> Parameter:
         """A parameter that changes forces on these rows by ``each`` (n,), at rates as they are."""
 
-        def pull(cotangent: Pull) -> Any:
+        def vjp(cotangent: Cotangent) -> Any:
             product = each * cotangent.forces[rows]
             return product if shape else float(product.sum())
 
-        return Parameter(name, shape, lambda d: Change(forces=self.on_rows(rows, each * d)), pull)
+        return Parameter(name, shape, lambda d: Change(forces=self.on_rows(rows, each * d)), vjp)

@@ -64,7 +64,7 @@ class TrajectoryGradients(ABC):
         """Cotangents of a state for those ``after`` it; those of the data are added."""
 
     @abstractmethod
-    def _of_scenes(self, state: State, pair: tuple[Scene, Scene], pull: Any) -> float:
+    def _of_scenes(self, state: State, pair: tuple[Scene, Scene], cotangent: Any) -> float:
         """The gradient of a step by t, of the scenes at t = ``NEAR`` and at its opposite."""
 
     # --- motion --------------------------------------------------------------------------------
@@ -135,9 +135,9 @@ class TrajectoryGradients(ABC):
                 state = following
             while steps:
                 state, taken = steps.pop()
-                x, v, pull = self._back(state, taken, x, v, total)
+                x, v, cotangent = self._back(state, taken, x, v, total)
                 for name, pair in sides.items():
-                    by_t[name] += self._of_scenes(state, pair, pull)
+                    by_t[name] += self._of_scenes(state, pair, cotangent)
             last = first
         return {"x": x, "v": v, **total, **by_t}
 

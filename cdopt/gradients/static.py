@@ -61,7 +61,7 @@ class TrussDerivatives(Derivatives):
 
     def _checked(self, name: str, value: Any) -> Any:
         shape = self.inputs[name]
-        return Parameter(name, shape, Change, lambda pull: None, name == "B").checked(value)
+        return Parameter(name, shape, Change, lambda _: None, name == "B").checked(value)
 
     def _pushed(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
         e, load = np.zeros(self.B.shape[0]), np.zeros(self.B.shape[1])
@@ -78,10 +78,10 @@ class TrussDerivatives(Derivatives):
         load = self.free * load
         if self.kinks:
             return {"f": np.asarray(self.tangent.along(e, load if load.any() else None))}
-        return {"f": np.asarray(self.tangent.push(e, load))}
+        return {"f": np.asarray(self.tangent.jvp(e, load))}
 
     def _pulled(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
-        e, load = self.tangent.pull(cotangents.get("f", np.zeros(self.B.shape[0])))
+        e, load = self.tangent.vjp(cotangents.get("f", np.zeros(self.B.shape[0])))
         load = self.free * load
         B = Outer()
         B.add(-self.tangent.forces, load)

@@ -198,7 +198,7 @@ class SolvedSteps:
         step = self.steps[k]
         return step.mass.times(np.asarray(solution.v_next) - step.v) / step.dt - step.F_ext
 
-    def pull(
+    def vjp(
         self, cotangents: Mapping[str, FloatArray], names: Sequence[str]
     ) -> dict[str, FloatArray]:
         """(n, …) cotangents of the data of these names, for those of the results (n, …)."""

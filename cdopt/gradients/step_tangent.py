@@ -97,7 +97,7 @@ class Result:
 
 
 @dataclass
-class Pull:
+class Cotangent:
     """Cotangents of the data of a step; ``M`` and ``G`` of any of their entries."""
 
     M: Outer
@@ -350,7 +350,7 @@ class StepTangent:
         load = self.G.T @ df
         return Result(motion, load if change.G is None else load + change.G.T @ forces, df)
 
-    def push(self, change: Change) -> Result:
+    def jvp(self, change: Change) -> Result:
         """The change of results for one of data."""
         self._require_isolated()
         dt, G = self.data.dt, self.G
@@ -432,7 +432,7 @@ class StepTangent:
 
     # --- cotangents --------------------------------------------------------------------------
 
-    def pull(self, weights: Result) -> Pull:
+    def vjp(self, weights: Result) -> Cotangent:
         """The cotangents of the data for those of results."""
         self._require_isolated()
         dt, saddle, law = self.data.dt, self.adjoint, self._whole_law
@@ -452,7 +452,7 @@ class StepTangent:
         if self.law.forces_by_mu is not None and self.law.rates_by_mu is not None:
             n = self.law.rates_by_mu.shape[0]
             mu = self.law.forces_by_mu.T @ e[: self.rows] - self.law.rates_by_mu.T @ answer.a[:n]
-        return Pull(
+        return Cotangent(
             M,
             G,
             rates,

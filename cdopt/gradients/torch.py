@@ -101,7 +101,7 @@ def _differentiable() -> Any:
             wanted = [
                 n for n, used in zip(ctx.names, ctx.needs_input_grad[2:], strict=True) if used
             ]
-            pulled = ctx.solved.pull(given, wanted)
+            pulled = ctx.solved.vjp(given, wanted)
             gradients: list[Any] = [None, None]
             for name, shape in zip(ctx.names, ctx.shapes, strict=True):
                 if name not in pulled:

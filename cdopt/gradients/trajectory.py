@@ -29,7 +29,7 @@ from cdopt.formulations import ClassicCD, FrictionalCD
 from cdopt.gradients.at import of
 from cdopt.gradients.derivatives import StepDerivatives
 from cdopt.gradients.run import NEAR, TrajectoryGradients
-from cdopt.gradients.step_tangent import Pull, Result
+from cdopt.gradients.step_tangent import Cotangent, Result
 from cdopt.gradients.variational_run import VariationalRun
 from cdopt.problem import LAWS, ContactStep, StepSolution
 from cdopt.problem.step_problems import interleaved
@@ -115,23 +115,25 @@ class ContactRun(TrajectoryGradients):
         there = collision.advance(self.scene, state, v_next, self.dt, dofs=self.dofs)
         return there, (problem, answer)
 
-    def _of_scenes(self, state: State, pair: tuple[Scene, Scene], pull: Pull) -> float:
+    def _of_scenes(self, state: State, pair: tuple[Scene, Scene], cotangent: Cotangent) -> float:
         base = _Rows.of(self._step(state))
         steps: list[Any] = [self._step(state, 0.0, scene) for scene in pair]
         ahead, behind = steps
         (G, bias, _), (before, rates, _) = (_Rows.of(step).like(base) for step in steps)
         G, bias = (G - before) / (2.0 * NEAR), (bias - rates) / (2.0 * NEAR)
         M = sp.csr_array(ahead.M - behind.M) / (2.0 * NEAR)
-        value = pull.G.along(G) + float(pull.bias @ bias) + pull.M.along(M)
-        value += float(pull.F @ (ahead.F_ext - behind.F_ext)) / (2.0 * NEAR)
-        if pull.mu is not None:
+        value = cotangent.G.along(G) + float(cotangent.bias @ bias) + cotangent.M.along(M)
+        value += float(cotangent.F @ (ahead.F_ext - behind.F_ext)) / (2.0 * NEAR)
+        if cotangent.mu is not None:
             of = [dict(zip(s.contact_ids, s.friction.mu, strict=True)) for s in steps]
-            names = base.names[:: self.scene.dim][: pull.mu.size] // self.scene.dim
+            names = base.names[:: self.scene.dim][: cotangent.mu.size] // self.scene.dim
             change = [of[0].get(i, 0.0) - of[1].get(i, 0.0) for i in names.tolist()]
-            value += float(pull.mu @ np.array(change)) / (2.0 * NEAR)
+            value += float(cotangent.mu @ np.array(change)) / (2.0 * NEAR)
         return value
 
-    def _back(self, state: State, taken: Any, *after: Any) -> tuple[FloatArray, FloatArray, Pull]:
+    def _back(
+        self, state: State, taken: Any, *after: Any
+    ) -> tuple[FloatArray, FloatArray, Cotangent]:
         (problem, answer), (x, v, total) = taken, after
         derivatives = of(problem, answer)
         if not isinstance(derivatives, StepDerivatives):
@@ -140,21 +142,21 @@ class ContactRun(TrajectoryGradients):
         before, speed = self._turned(x, np.asarray(answer.v_next))
         tangent, nothing = derivatives.tangent, np.zeros(x.size)
         weights = Result(v + self.dt * speed, nothing, np.zeros(tangent.G.shape[0]))
-        pull = tangent.pull(weights)
+        cotangent = tangent.vjp(weights)
         known = derivatives.parameters.known
         for name in total:
-            gradient = known[name].pull(pull)
+            gradient = known[name].vjp(cotangent)
             total[name] = total[name] + (
                 gradient if np.shape(total[name]) or name == "M" else gradient.sum()
             )
-        places = self._of_places(state, derivatives.step, pull)
-        return np.asarray(before + places), np.asarray(known["v"].pull(pull)), pull
+        places = self._of_places(state, derivatives.step, cotangent)
+        return np.asarray(before + places), np.asarray(known["v"].vjp(cotangent)), cotangent
 
-    def _of_places(self, state: State, step: ContactStep, pull: Any) -> FloatArray:
+    def _of_places(self, state: State, step: ContactStep, cotangent: Any) -> FloatArray:
         """(nv,) the cotangent of positions that rows and gaps have."""
         result, base = np.zeros(self.dofs.nv), _Rows.of(step)
-        acts = np.abs(pull.bias) > 0.0
-        for left, _ in pull.G.terms:
+        acts = np.abs(cotangent.bias) > 0.0
+        for left, _ in cotangent.G.terms:
             acts |= left != 0.0
         rows = np.flatnonzero(acts)
         if not rows.size:
@@ -174,7 +176,7 @@ class ContactRun(TrajectoryGradients):
                     raise Unsupported("gradients of this run", why)
                 sides.append((G, bias))
             dG, db = (sides[0][0] - sides[1][0]) / (2 * h), (sides[0][1] - sides[1][1]) / (2 * h)
-            result[k] = float(pull.bias[rows] @ db[rows]) + pull.G.along(dG)
+            result[k] = float(cotangent.bias[rows] @ db[rows]) + cotangent.G.along(dG)
         return result
 
 

@@ -45,7 +45,7 @@ class _Middle(NamedTuple):
     margin: float
 
 
-class _Pull(NamedTuple):
+class _Cotangent(NamedTuple):
     """Cotangents of loads (nv,) times s, of the damping impulse (nv,), and of M."""
 
     middle: _Middle
@@ -188,10 +188,10 @@ class VariationalRun(TrajectoryGradients):
         total["M"] = total["M"] + by_M.on(sp.csr_array(M))
         total["stiffness"] += float((B @ load) @ (f / contacts.stiffness))
         places = before + H.T @ load + E.T @ damped
-        return np.asarray(places), np.asarray(M @ both), _Pull(middle, load, damped, by_M)
+        return np.asarray(places), np.asarray(M @ both), _Cotangent(middle, load, damped, by_M)
 
-    def _of_scenes(self, state: State, pair: tuple[Scene, Scene], pull: _Pull) -> float:
-        total, middle = 0.0, pull.middle
+    def _of_scenes(self, state: State, pair: tuple[Scene, Scene], cotangent: _Cotangent) -> float:
+        total, middle = 0.0, cotangent.middle
         for scene, sign in zip(pair, (1.0, -1.0), strict=True):
             contacts = self._contacts(middle, middle.state, scene)
             B = collision.gap_gradient(scene, middle.state, contacts, self.dofs)
@@ -199,5 +199,7 @@ class VariationalRun(TrajectoryGradients):
             load = load + collision.applied_loads(scene, self.dofs)
             damped = self._impulse(middle, middle.state, contacts, scene)[1]
             M = sp.csr_array(collision.mass_matrix(scene, state, self.dofs))
-            total += sign * float(pull.load @ load + pull.damped @ damped + pull.M.along(M))
+            total += sign * float(
+                cotangent.load @ load + cotangent.damped @ damped + cotangent.M.along(M)
+            )
         return total / (2.0 * NEAR)

@@ -9,18 +9,18 @@ from cdopt.hyperstatic.ensemble import Ensemble, Place, ensemble
 from cdopt.hyperstatic.given import same_answer
 from cdopt.hyperstatic.indeterminacy import indeterminacy
 from cdopt.hyperstatic.limit_load import LimitLoad, limit_load
-from cdopt.hyperstatic.polytope import UnboundedForces
-from cdopt.hyperstatic.quantities import Quantity, wrench
-from cdopt.hyperstatic.recovery import RecoveredStiffness, recover_stiffness
-from cdopt.hyperstatic.report import Indeterminacy
-from cdopt.hyperstatic.selection import (
-    Centre,
-    Selected,
-    Selection,
+from cdopt.hyperstatic.placement import (
+    Placement,
+    PlacementRow,
+    ReferenceForces,
     analytic_centre,
     minimum_norm,
     place_solutions,
 )
+from cdopt.hyperstatic.polytope import UnboundedForces
+from cdopt.hyperstatic.quantities import Quantity, wrench
+from cdopt.hyperstatic.recovery import RecoveredStiffness, recover_stiffness
+from cdopt.hyperstatic.report import Indeterminacy
 from cdopt.hyperstatic.sensitivity import Gradient, Sensitivity, sensitivity
 from cdopt.hyperstatic.settlement import Settlement, settlement
 from cdopt.hyperstatic.stability import StabilityVerdict, stability
@@ -30,16 +30,16 @@ from cdopt.hyperstatic.thrusts import Thrusts, thrusts
 
 __all__ = [
     "Audit",
-    "Centre",
     "Ensemble",
     "Gradient",
     "Indeterminacy",
     "LimitLoad",
     "Place",
+    "Placement",
+    "PlacementRow",
     "Quantity",
     "RecoveredStiffness",
-    "Selected",
-    "Selection",
+    "ReferenceForces",
     "Sensitivity",
     "Settlement",
     "StabilityVerdict",

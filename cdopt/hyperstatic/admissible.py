@@ -59,7 +59,7 @@ class Admissible(Frozen):
     # (nc, d) N, admissible: as many contacts as can be are loaded, as far as is known
     force: FloatArray
     balance: sp.csr_array  # (nc d, m) whose transpose maps forces to loads, in some units
-    acting: FloatArray  # (nc,) N, the local load of each contact, or the largest force of all
+    local_load: FloatArray  # (nc,) N, the local load of each contact, or the largest force of all
     floor: FloatArray  # (nc,) N, below which a force is zero
     joints: Eliminated | None  # eliminated from the step; None without any
     # (nc,) N, what errors of the answer may do to the forces that are determined; zero where that
@@ -79,8 +79,8 @@ class ForcePart(Frozen):
     # (n,) what the rows were divided by; an entry of null(Bᵀ) over it is a change of z
     length: FloatArray
     z: FloatArray  # (n,) N, admissible
-    # acting, floor: (n,) N, as in ``Admissible``
-    acting: FloatArray
+    # local_load, floor: (n,) N, as in ``Admissible``
+    local_load: FloatArray
     floor: FloatArray
 
     @property
@@ -97,7 +97,7 @@ class ForcePart(Frozen):
             freeze(sp.csr_array(self.B[rows])),
             self.length[rows],
             self.z[rows],
-            self.acting[rows],
+            self.local_load[rows],
             self.floor[rows],
         )
 
@@ -105,7 +105,7 @@ class ForcePart(Frozen):
         """The parts of Eᵀy: other coordinates y, ``z`` at present, in cones of ``sizes``."""
         gradient = sp.csr_array(E @ sp.csr_array(self.B * self.length[:, None]))
         first = E.indices[E.indptr[:-1]]
-        own = self.index[first], z, self.acting[first], self.floor[first]
+        own = self.index[first], z, self.local_load[first], self.floor[first]
         return _split(sp.csr_array(self.G @ E.T), sizes, gradient, *own)
 
 
@@ -121,9 +121,9 @@ def parts_of(admissible: Admissible) -> list[ForcePart]:
     if ties.shape[0]:
         gradient = sp.csr_array(sp.hstack([gradient, ties.T]))
     z = coordinates_of(G, admissible.force.ravel(), ties)
-    floor, acting = admissible.floor[contact], admissible.acting[contact]
+    floor, local_load = admissible.floor[contact], admissible.local_load[contact]
     z = np.where((z > floor) | (np.repeat(sizes, sizes) > 1), z, 0.0)
-    return _split(G, sizes, gradient, np.arange(z.size), z, acting, floor)
+    return _split(G, sizes, gradient, np.arange(z.size), z, local_load, floor)
 
 
 def coordinates(faces: Faces) -> tuple[sp.csr_array, IntArray, sp.csr_array]:
@@ -216,7 +216,7 @@ def _split(
     gradient: sp.csr_array,
     index: IntArray,
     z: FloatArray,
-    acting: FloatArray,
+    local_load: FloatArray,
     floor: FloatArray,
 ) -> list[ForcePart]:
     """The independent parts of coordinates with this ``gradient`` (n, m) of the balance."""
@@ -231,7 +231,7 @@ def _split(
         block = sp.csr_array(gradient[rows])
         B, length = equilibrated(sp.csr_array(block[:, np.unique(block.indices)]))
         own = index[rows], sp.csr_array(columns[:, rows]), sizes[cones], freeze(B), length
-        result.append(ForcePart(*own, z[rows], acting[rows], floor[rows]))
+        result.append(ForcePart(*own, z[rows], local_load[rows], floor[rows]))
     return result
 
 
@@ -273,16 +273,16 @@ def _with_friction(
     data, iterate = problem.data, answer.iterate
     balance = sp.csr_array(data.products.T)
     largest = float(np.linalg.norm(faces.forces, axis=1).max(initial=0.0)) or 1.0
-    acting = np.full(step.nc, largest)
+    local_load = np.full(step.nc, largest)
     if iterate is not None:
         local = data.scales.local(iterate.motion, iterate.forces)
         here = step_scales(data).acting_force(local)
-        acting = np.where(here > 0.0, np.minimum(here, largest), largest)
+        local_load = np.where(here > 0.0, np.minimum(here, largest), largest)
     worst = answer.certificate.worst if answer.certificate else 0.0
-    floor = max(tol, _BLUR * worst) * acting
-    magnified = np.where(faces.uncertain > _KNOWN * acting, faces.uncertain, 0.0)
+    floor = max(tol, _BLUR * worst) * local_load
+    magnified = np.where(faces.uncertain > _KNOWN * local_load, faces.uncertain, 0.0)
     of_step = problem.joints, magnified
-    return Admissible(step, law, answer, faces, faces.forces, balance, acting, floor, *of_step)
+    return Admissible(step, law, answer, faces, faces.forces, balance, local_load, floor, *of_step)
 
 
 def _certified(
@@ -335,11 +335,11 @@ def _compatible(
     if not isinstance(step, ContactStep) or f is None or after is None:
         return forces
     data, mass, v, load = problem.classic_cd.data, step.mass, step.v, step.F_ext
-    acting = data.entries.load_size(f) + np.abs(load) + mass.times_size(v) / step.dt
+    local_load = data.entries.load_size(f) + np.abs(load) + mass.times_size(v) / step.dt
     imbalance = mass.times(after - v) / step.dt - load - data.load(f)
-    acting = np.maximum(acting, _NOISE * np.abs(imbalance))
+    local_load = np.maximum(local_load, _NOISE * np.abs(imbalance))
     missed = np.abs(data.load(forces) - network.contact_load)
-    if not np.all(missed <= _DELIVERED * acting):
+    if not np.all(missed <= _DELIVERED * local_load):
         return network.forces
     return delivering(data.B, forces, network.contact_load)
 
@@ -365,8 +365,8 @@ def _without_friction(
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))
     largest[stuck] = data.force[stuck]
     local = data.scales.local(problem.classic_cd.motion_of(first), np.asarray(first.f))
-    acting = step_scales(data).acting_force(local)
-    unit = np.where(acting > 0.0, np.minimum(acting, largest), largest)
+    local_load = step_scales(data).acting_force(local)
+    unit = np.where(local_load > 0.0, np.minimum(local_load, largest), largest)
     uncertain = _BLUR * worst * np.minimum(local.speed / data.mobility, largest)
     floor = np.maximum(max(tol, _BLUR * worst) * unit, uncertain)
     places = sp.csr_array((np.ones(index.size), (index, np.arange(index.size))), (nc, index.size))

@@ -72,7 +72,7 @@ class Audit(Frozen):
     distance : (nc,) N, of the forces from these.
     beyond : (nc,) N, distance of the force from its cone, from the face of the cone that the motion
         selects, or from its certified bounds, if known.
-    acting : (nc,) N, the local load of each contact.
+    local_load : (nc,) N, the local load of each contact.
     compatible : (nc, d) N, the admissible forces of elastic contacts; None if unknown.
     report : bounds of the requested contacts or of those far from admissible; or None.
     failure : why there are no nearest forces; empty if there are.
@@ -92,7 +92,7 @@ class Audit(Frozen):
     nearest: FloatArray | None
     distance: FloatArray
     beyond: FloatArray
-    acting: FloatArray
+    local_load: FloatArray
     compatible: FloatArray | None
     report: Indeterminacy | None
     failure: str
@@ -146,7 +146,7 @@ class Audit(Frozen):
     @property
     def distance_share(self) -> FloatArray:
         """(nc,) ``distance`` over the local load."""
-        return self.distance / self.acting
+        return self.distance / self.local_load
 
     @property
     def outside(self) -> IntArray:
@@ -156,7 +156,7 @@ class Audit(Frozen):
         """
         if self.ok:
             return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero(self.beyond > self.tol * self.acting)
+        return np.flatnonzero(self.beyond > self.tol * self.local_load)
 
     @property
     def summary(self) -> str:
@@ -432,12 +432,14 @@ def audit(
     sound = bool((share <= tol).all())
     faces = report.faces if report is not None and solution is report.solution else None
     left = AtMotion.of(problem, at, solution, faces, tol)
-    acting = left.acting
-    acting = np.where(acting > 0.0, acting, float(np.abs(forces).max(initial=0.0)) or 1.0)
-    near = nearest_forces(problem, left, forces, tol * acting if sound else None)
+    local_load = left.local_load
+    local_load = np.where(
+        local_load > 0.0, local_load, float(np.abs(forces).max(initial=0.0)) or 1.0
+    )
+    near = nearest_forces(problem, left, forces, tol * local_load if sound else None)
     names = step.names.body_names
     called = [names[b] if b < len(names) and names[b] else str(b) for b in bodies.tolist()]
-    far, bounds, beyond = near.distance / acting, known, near.beyond
+    far, bounds, beyond = near.distance / local_load, known, near.beyond
     if known is None and near.nearest is not None:
         if solution is None or not solution.ok:
             solution = problem._given(Iterate(at, near.nearest.ravel()))
@@ -465,7 +467,7 @@ def audit(
         near.nearest,
         read_only(near.distance),
         read_only(beyond),
-        read_only(acting),
+        read_only(local_load),
         near.compatible,
         bounds,
         near.failure,

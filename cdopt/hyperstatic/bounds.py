@@ -39,7 +39,7 @@ class Bounds(Frozen):
     lower: FloatArray
     upper: FloatArray
     residual: FloatArray  # (q,) certificate of the bounds, in units of the network's forces
-    pull: FloatArray  # (q,) how far the bounds move, at most, with one unit of load on every dof
+    load_sensitivity: FloatArray  # (q,) largest change of the bounds per unit of load on every dof
     scale: FloatArray  # (q,) what a change of all forces by their units may change at most
     failures: dict[int, str]  # quantities whose bounds are not certified, and why
     # forces (rows,) that load nothing, along which the admissible ones grow
@@ -75,7 +75,7 @@ def bounds_of(
     """
     many, rows = C.shape
     lower = np.asarray(C @ determined)
-    upper, residual, pull, scale = lower.copy(), *np.zeros((3, many))
+    upper, residual, slope, scale = lower.copy(), *np.zeros((3, many))
     attained = np.full((many if witnesses else 0, 2, rows), np.nan)
     attained[:] = determined + sum(network.forces(network.force) for network in networks)
     rays: list[FloatArray] = []
@@ -106,7 +106,8 @@ def bounds_of(
                 lower[q] += factor * low.value
                 upper[q] += factor * high.value
                 residual[q] = max(residual[q], low.residual, high.residual)
-                pull[q], scale[q] = max(pull[q], low.pull, high.pull), scale[q] + abs(factor)
+                slope[q] = max(slope[q], low.load_sensitivity, high.load_sensitivity)
+                scale[q] += abs(factor)
                 if low.failure or high.failure:
                     failures[q] = low.failure or high.failure
                 for side, end in enumerate((low, high) if witnesses else ()):
@@ -114,7 +115,7 @@ def bounds_of(
     lost = [q for q in failures if np.isnan(lower[q] + upper[q])]
     lower[lost] = upper[lost] = np.nan
     rays = [read_only(ray / np.abs(ray).max()) for ray in rays]
-    return Bounds(lower, upper, residual, pull, scale, failures, tuple(rays), programs, attained)
+    return Bounds(lower, upper, residual, slope, scale, failures, tuple(rays), programs, attained)
 
 
 def _costs(C: sp.csr_array, network: FreeNetwork) -> _Costs:

@@ -182,7 +182,7 @@ class Ensemble(Frozen):
         """(nc,) contacts whose force is not unique."""
         mask = np.zeros(self.nc, dtype=bool)
         for part in self.parts:
-            mask[part.moving // self.components.shape[3]] = True
+            mask[part.varying // self.components.shape[3]] = True
         return read_only(mask)
 
     @property
@@ -459,7 +459,7 @@ def _diagnosed(
     rhat = np.ones(nc)
     bulk, tail = np.full((2, nc), np.inf)
     for part in parts:
-        for row in part.moving.tolist():
+        for row in part.varying.tolist():
             one, contact = mixing(samples[:, :, row]), row // d
             rhat[contact] = max(rhat[contact], one.rhat) if bulk[contact] < np.inf else one.rhat
             bulk[contact] = min(bulk[contact], one.bulk)

@@ -18,7 +18,7 @@ class Extreme(NamedTuple):
     failure: str = ""  # why it is not certified; empty where it is
     # Σ|u| over the dual's motion u: how far the bound moves, at most, with one unit of load on
     # every dof
-    pull: float = 0.0
+    load_sensitivity: float = 0.0
     at: FloatArray | None = None  # (n,) coordinates that attain it, or None
 
 

@@ -64,7 +64,7 @@ def _scaled(
     part: ForcePart, rows: IntArray, gradient: sp.csr_array, ratio: FloatArray
 ) -> FreeNetwork:
     """Coordinates ``rows`` of a part with these equations, in their units times ``ratio``."""
-    force, most, plain = part.z[rows], part.acting[rows], ratio == 1.0
+    force, most, plain = part.z[rows], part.local_load[rows], ratio == 1.0
     top = float(force[plain].max(initial=0.0))  # the other rows have a unit already
     unit = np.minimum(most, top) if top > 0.0 else most
     if not part.polyhedral:  # the components of a cone have one unit

@@ -64,7 +64,7 @@ class FrictionTangent(Tangent):
         of_joints = sp.diags_array(network.k[network.nc * network.d :])
         return sp.csr_array(sp.block_diag([blocks, of_joints], format="csr"))
 
-    def push(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:
+    def jvp(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """df (rows, …) N; of loads that the contacts do not bear, the nearest that they do."""
         B, bent, inverse = self._linear
         flat = e.reshape(e.shape[0], -1)
@@ -72,7 +72,7 @@ class FrictionTangent(Tangent):
         change = flat - bent @ (inverse @ (B.T @ flat - scaled))
         return np.asarray(change.reshape(e.shape))
 
-    def pull(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def vjp(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         B, bent, inverse = self._linear
         flat = weights.reshape(weights.shape[0], -1)
         motion = inverse.T @ (bent.T @ flat)
@@ -81,7 +81,7 @@ class FrictionTangent(Tangent):
         return np.asarray(flat - B @ motion).reshape(weights.shape), by_load.reshape(shape)
 
     def along(self, e: FloatArray, load: FloatArray | None) -> FloatArray:
-        result = self.push(e, load)
+        result = self.jvp(e, load)
         if load is not None:
             scaled = load / self.network.reach
             missed = scaled - self.network.scaled_B.T @ result

@@ -202,7 +202,7 @@ def _forces(
         table = rows.reshape(shape)
         result[name] = read_only(table[:, 0].copy())
         result[f"{name}_t"] = read_only(table[:, 1:].copy()) if shape[1] > 1 else None
-    for name in ("residual", "pull"):
+    for name in ("residual", "load_sensitivity"):
         rows = np.zeros(shape)
         rows[asked] = getattr(bounds, name).reshape(-1, shape[1])
         result[name] = read_only(rows.ravel())

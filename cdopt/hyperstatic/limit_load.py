@@ -161,7 +161,7 @@ class LimitLoad(Certified):
         return f"{text} on {listed([self.step.names.body(k) for k in bodies], 3)}"
 
     @property
-    def moving(self) -> int:
+    def moving_count(self) -> int:
         """Number of bodies that the mechanism moves; of degrees of freedom without bodies."""
         if self.mechanism is None:
             return 0
@@ -182,7 +182,8 @@ class LimitLoad(Certified):
         elif not self.stands:
             text += " and stands only with a part of it applied"
         what = "body" if self.step.dof_body is not None else "coordinate"
-        text += f"; a mechanism that moves {count(self.moving, what)} bounds it by {self.bound:.8g}"
+        moved = count(self.moving_count, what)
+        text += f"; a mechanism that moves {moved} bounds it by {self.bound:.8g}"
         text += f". {self._certificate()}"
         if self.law == "coulomb":
             text += " For Coulomb's law it is an upper estimate: sliding that does not open"

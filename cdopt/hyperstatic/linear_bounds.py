@@ -191,7 +191,7 @@ class _Search:
             self._remember(x, worst)
         value = max(value, 0.0) if self._positive[k] else value
         return _failed(worst, status)._replace(
-            value=value, pull=float(np.abs(y).sum()), at=x if self.witnesses else None
+            value=value, load_sensitivity=float(np.abs(y).sum()), at=x if self.witnesses else None
         )
 
     def _ray(self, k: int, sense: float, ray: FloatArray, status: str) -> Extreme:

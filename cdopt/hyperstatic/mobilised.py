@@ -48,9 +48,9 @@ def mobilised(
     right = np.append(0.0 * load, 1.0)
     program = ConeProgram(np.zeros(n), equal, right, cones, shift, kinds, accuracy=_ACCURACY)
 
-    def most(*push: float) -> float:
-        """max push · (t, f_T/μ)."""
-        cost = -(push[0] * np.eye(n)[n - 1] + np.array(push[1:]) @ friction)
+    def most(*direction: float) -> float:
+        """max direction · (t, f_T/μ)."""
+        cost = -(direction[0] * np.eye(n)[n - 1] + np.array(direction[1:]) @ friction)
         answer = program.solve(cost)
         if not answer.useful:
             message = f"mobilised friction of contact {contact}: {answer.status}"

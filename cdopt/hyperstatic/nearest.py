@@ -41,7 +41,7 @@ class AtMotion(NamedTuple):
 
     faces: Faces
     load: FloatArray
-    acting: FloatArray
+    local_load: FloatArray
 
     @staticmethod
     def of(
@@ -64,8 +64,8 @@ class AtMotion(NamedTuple):
             change = motion - data.free_motion
             load = data.inertia.times(change) / data.dt if data.inertia else faces.load
             load = np.where(np.bincount(data.B.indices, minlength=load.size) > 0, load, 0.0)
-        acting = step_scales(data).acting_force(data.scales.local(motion, known))
-        return AtMotion(faces, load, acting)
+        local_load = step_scales(data).acting_force(data.scales.local(motion, known))
+        return AtMotion(faces, load, local_load)
 
 
 class Nearest(NamedTuple):

@@ -104,7 +104,7 @@ class ForcePolytope(Frozen):
         return np.asarray((self.G @ (self.unit * x).T).T)
 
     @cached_property
-    def moving(self) -> IntArray:
+    def varying(self) -> IntArray:
         """The components of forces that the states change."""
         moves = np.abs(self.states).max(axis=1)
         columns = sp.csc_array(self.G)[:, np.flatnonzero(moves > STILL * moves.max())]
@@ -150,13 +150,13 @@ class ForcePolytope(Frozen):
 
     def corner(self, rng: np.random.Generator) -> FloatArray:
         """z (k,) of a vertex in a random direction; of cones the end of a chord from the centre."""
-        push, s = rng.standard_normal(self.dimension), self.slack(self.centre)
+        direction, s = rng.standard_normal(self.dimension), self.slack(self.centre)
         if self.lines < s.size:
-            push = self.rounding @ push
-            along = self.slack(self.states @ push)
-            return push / float(fall(self._table(s).T, self._table(along).T))
+            direction = self.rounding @ direction
+            along = self.slack(self.states @ direction)
+            return direction / float(fall(self._table(s).T, self._table(along).T))
         return solved_program(
-            push,
+            direction,
             "a corner of the admissible forces",
             A_ub=-self.slack(self.states),
             b_ub=s,

@@ -69,7 +69,7 @@ def _reduced(part: ForcePart, full: int, rank_tol: float) -> list[tuple[ForcePar
 
 def _on_faces(part: ForcePart) -> list[ForcePart]:
     """The part after reduction: a cone with no force inside becomes a ray, or is dropped."""
-    unit = float(part.z.max(initial=0.0)) or float(part.acting.max())
+    unit = float(part.z.max(initial=0.0)) or float(part.local_load.max())
     B = sp.csr_array(part.B * part.length[:, None])
     z = part.z / unit
     x, inside, loaded = ConeSet(B, B.T @ z, part.sizes, z).inside()

@@ -68,7 +68,7 @@ class Indeterminacy(Frozen):
     lower_t, upper_t : (nc, d − 1) N, the same of the tangential components, then N·m of moments of
         contacts that resist rolling and spinning; d includes these.
     residual : (nc d,) certificate of the bounds, in units of their network's local loads.
-    pull : (nc d,) largest change of the bounds, N per N or N·m of load on every dof.
+    load_sensitivity : (nc d,) largest change of the bounds, N per N or N·m of load on every dof.
     rays : self-balanced forces (nc d,), Bᵀf = 0, largest entry one, along which admissible forces
         grow without bound. Without requested bounds, those of half-lines are not computed.
     failures : contacts whose requested bounds are not certified, and why.
@@ -110,7 +110,7 @@ class Indeterminacy(Frozen):
     lower_t: FloatArray | None
     upper_t: FloatArray | None
     residual: FloatArray
-    pull: FloatArray
+    load_sensitivity: FloatArray
     rays: tuple[FloatArray, ...]
     failures: Mapping[int, str]
     quantities: Mapping[str, Quantity]
@@ -166,12 +166,7 @@ class Indeterminacy(Frozen):
         return read_only(self.reduced != OPEN)
 
     @property
-    def tight(self) -> BoolArray:
-        """(nc,) contacts whose force is the same in every admissible answer, at least nearly."""
-        return read_only(self.looseness <= STIFF)
-
-    @property
-    def moving(self) -> BoolArray:
+    def in_self_stress(self) -> BoolArray:
         """(nc,) contacts with a nonzero entry in a self-stress state."""
         return read_only(self.looseness > SILENT)
 
@@ -185,7 +180,7 @@ class Indeterminacy(Frozen):
         """
         with np.errstate(invalid="ignore"):
             narrow = (self._width <= self._narrow[:, None]).all(axis=1)
-        same = np.where(self.bounded & self.moving, narrow, self.tight)
+        same = np.where(self.bounded & self.in_self_stress, narrow, self.looseness <= STIFF)
         return read_only(same & (self.uncertain == 0.0))
 
     @property
@@ -307,7 +302,7 @@ class Indeterminacy(Frozen):
             scaled = forces[contact] / network.unit
             missed = float(np.abs(network.B.T @ scaled - network.load).max(initial=0.0))
             missed += float(np.maximum(-scaled, 0.0).sum())
-            result[contact] = missed * (self.pull[contact] + 1.0) * network.unit
+            result[contact] = missed * (self.load_sensitivity[contact] + 1.0) * network.unit
         return result
 
     # --- on demand ---------------------------------------------------------------------

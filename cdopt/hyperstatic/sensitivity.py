@@ -150,7 +150,7 @@ class Sensitivity(Frozen):
     @property
     def on_active_set(self) -> FloatArray:
         """(rows, n) N: ∂f_i/∂log k_j, loaded contacts staying loaded."""
-        return self.tangent.push(self._each("log_stiffness"))
+        return self.tangent.jvp(self._each("log_stiffness"))
 
     @cached_property
     def load(self) -> FloatArray:
@@ -162,7 +162,7 @@ class Sensitivity(Frozen):
         """
         self.tangent.require_smooth()
         self.tangent.require("load")
-        return read_only(self._of_bodies(self.tangent.pull(np.eye(self._rows))[1]).T)
+        return read_only(self._of_bodies(self.tangent.vjp(np.eye(self._rows))[1]).T)
 
     @cached_property
     def power(self) -> FloatArray:
@@ -175,7 +175,7 @@ class Sensitivity(Frozen):
         self.tangent.require_smooth()
         if self.tangent.power is None:
             raise Unsupported("the derivative by power", "with friction it is 2")
-        return read_only(self.tangent.push(self.tangent.power))
+        return read_only(self.tangent.jvp(self.tangent.power))
 
     # --- products ----------------------------------------------------------------------
 
@@ -216,10 +216,10 @@ class Sensitivity(Frozen):
         if load is None:
             return read_only(self.tangent.along(change, None))
         nv = self.tangent.nv if self.joints is None else self.joints.given.nv
-        push = checks.vector("load", load, nv, "N")
+        dF = checks.vector("load", load, nv, "N")
         if self.joints is not None:
-            push = np.asarray(self.joints.motions.Z.T @ push)
-        return read_only(self.tangent.along(change, push))
+            dF = np.asarray(self.joints.motions.Z.T @ dF)
+        return read_only(self.tangent.along(change, dF))
 
     def reactions(self, change: Any, load: Any = None) -> FloatArray:
         """(nj,) N, the change of the joints' reactions for a change of the contact forces.
@@ -238,9 +238,9 @@ class Sensitivity(Frozen):
         change, many = checks.vector("change", change, self._rows, "N"), self.nc * self.d
         rows = change[:many].reshape(self.nc, self.d)
         nv = self.joints.given.nv
-        push = np.zeros(nv) if load is None else checks.vector("load", load, nv, "N")
+        dF = np.zeros(nv) if load is None else checks.vector("load", load, nv, "N")
         f_t = rows[:, 1:] if self.d > 1 else None
-        return self.joints.bearing(push - self.joints.load(rows[:, 0], f_t), change[many:])
+        return self.joints.bearing(dF - self.joints.load(rows[:, 0], f_t), change[many:])
 
     def gradient(self, weights: Any) -> Gradient:
         """Derivatives of Σ weights f by one adjoint solve.
@@ -256,7 +256,7 @@ class Sensitivity(Frozen):
         """
         factors, many = checks.vector("weights", weights, self._rows), self.tangent.nc
         self.tangent.require_smooth()
-        rows, load = self.tangent.pull(factors)
+        rows, load = self.tangent.vjp(factors)
         by = {
             name: total_by(self.tangent.contact, rows * e, many)
             for name, e in self.tangent.parameters.items()
@@ -291,7 +291,7 @@ class Sensitivity(Frozen):
 
     def _matrix(self, name: str) -> FloatArray:
         self.tangent.require_smooth()
-        return read_only(self.tangent.push(self._each(name)))
+        return read_only(self.tangent.jvp(self._each(name)))
 
     def __repr__(self) -> str:
         kind = "two-sided" if self.two_sided else f"one-sided at {self.touching.size:,} contacts"

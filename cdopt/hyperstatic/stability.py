@@ -81,7 +81,7 @@ class StabilityVerdict(Frozen):
         """Whether admissible forces balance the loads; None if that is not certified."""
         if self.bears is not None:
             return self.bears.value >= 1.0 - self.bears.tol if self.bears.ok else None
-        return not self.moving.any() if self.associated.ok else None
+        return not self.falling.any() if self.associated.ok else None
 
     @property
     def forces(self) -> tuple[FloatArray, FloatArray] | None:
@@ -119,7 +119,7 @@ class StabilityVerdict(Frozen):
         return STANDS if self.finds else PRESSED
 
     @property
-    def moving(self) -> FloatArray:
+    def falling(self) -> FloatArray:
         """(nb,) bodies that fall, of those that can move: where no admissible forces exist."""
         if self.bears is not None:
             body = np.unique(np.asarray(self.step.dof_body), return_inverse=True)[1]
@@ -137,7 +137,7 @@ class StabilityVerdict(Frozen):
     @property
     def summary(self) -> str:
         """The verdict in a few sentences."""
-        bodies = count(self.moving.size, "body") if self.moving.size != 1 else "one body"
+        bodies = count(self.falling.size, "body") if self.falling.size != 1 else "one body"
         text = f"The structure {self.verdict}" if self.verdict != UNKNOWN else "Not decided"
         text += f" ({bodies} that can move, {count(self.step.nc, 'contact')})."
         if self.bears is not None and self.bears.ok and np.isfinite(self.bears.value):
@@ -147,7 +147,7 @@ class StabilityVerdict(Frozen):
         elif self.admissible:
             text += " Admissible forces exist."
         else:
-            numbers = np.unique(np.asarray(self.step.dof_body))[self.moving]
+            numbers = np.unique(np.asarray(self.step.dof_body))[self.falling]
             fall = "falls" if numbers.size == 1 else "fall"
             text += f" No admissible forces exist: {self._named(numbers.tolist())} {fall}."
         if self.admissible and self.finds:
@@ -198,7 +198,7 @@ class StabilityVerdict(Frozen):
             text = f" No multiple of {what} is too large for admissible forces."
             return text + self._uncertified_in_words()
         text = f" The structure bears {short(limit.value, 5)} times {what}; beyond that a mechanism"
-        return f"{text} of {count(limit.moving, 'body')} moves.{self._uncertified_in_words()}"
+        return f"{text} of {count(limit.moving_count, 'body')} moves.{self._uncertified_in_words()}"
 
     @property
     def uncertified(self) -> list[str]:

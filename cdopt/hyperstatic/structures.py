@@ -157,8 +157,8 @@ class Structure:
 def _weights(scene: Scene | None, model: BlockModel | None) -> FloatArray:
     """(nb,) N, weights of the bodies, none of fixed ones."""
     if scene is not None:
-        pull = float(np.linalg.norm(scene.gravity))
-        return np.where(scene.bodies.fixed, 0.0, scene.bodies.mass) * pull
+        g = float(np.linalg.norm(scene.gravity))
+        return np.where(scene.bodies.fixed, 0.0, scene.bodies.mass) * g
     if model is None:
         raise TypeError("neither a scene nor a block model")
     return model.weights

@@ -87,11 +87,11 @@ class Tangent(ABC):
         """S D (rows, rows), N per unit of B u: by how much forces fall with it."""
 
     @abstractmethod
-    def push(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:
+    def jvp(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """df (rows, …) N of changes e (rows, …) and of loads dF̃ (nv, …)."""
 
     @abstractmethod
-    def pull(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def vjp(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The adjoint: derivatives of weightsᵀf by e (rows, …) and by F̃ (nv, …)."""
 
     @abstractmethod

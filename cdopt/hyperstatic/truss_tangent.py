@@ -94,7 +94,7 @@ class TrussTangent(Tangent):
         slope[self.contacts] = np.where(self._loaded, self._law.tangent(c), 0.0)
         return sp.csr_array(sp.diags_array(slope))
 
-    def push(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:
+    def jvp(self, e: FloatArray, load: FloatArray | None = None) -> FloatArray:
         unit = self.truss.data.force
         source = (e[self.contacts].T / unit).T
         scaled = 0.0 if load is None else (load[self._scaled.used].T / self._load_unit).T
@@ -102,7 +102,7 @@ class TrussTangent(Tangent):
         result[self.contacts] = (self._push(source, scaled).T * unit).T
         return result
 
-    def pull(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def vjp(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """By e (nc, …) and by F̃ (nv, …); not-a-number by a load that is not known."""
         unit, scaled = self.truss.data.force, self._scaled
         weight = (weights[self.contacts].T * unit).T

@@ -126,10 +126,10 @@ def read(
     mu = table.get("mu", friction)
     if mu is None:
         raise InvalidInput("friction", "None", "a coefficient, or a column mu")
-    pull = np.append(np.zeros(len(axes) - 1), -9.81) if gravity is None else gravity
+    g = np.append(np.zeros(len(axes) - 1), -9.81) if gravity is None else gravity
     still = np.flatnonzero(np.isin(ids, np.atleast_1d(np.asarray(fixed, dtype=np.int64))))
     step = ContactStep.from_contacts(
-        points, normals, pairs, masses, moments, centres, friction=mu, gravity=pull, fixed=still,
+        points, normals, pairs, masses, moments, centres, friction=mu, gravity=g, fixed=still,
         contact_ids=_names(table, pairs), body_names=ids,
     )  # fmt: skip
     forces = -forces if turned else forces

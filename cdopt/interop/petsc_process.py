@@ -175,8 +175,8 @@ class DistributedTruss:
         absolute = self._matrix(self.indptr, self.indices, np.abs(self.data))
         self.row.array[:] = f
         absolute.multTranspose(self.row, g)
-        acting = np.maximum(g.array, np.abs(self.load)).reshape(-1, self.block)
-        self.of_bodies.array[:] = acting.max(axis=1)
+        local_load = np.maximum(g.array, np.abs(self.load)).reshape(-1, self.block)
+        self.of_bodies.array[:] = local_load.max(axis=1)
         least = self._least_of_bodies()
         self.gradient(f, g)
         work = float(g.dot(self.u))

@@ -186,6 +186,6 @@ def _draw_contacts(axes: Axes, audit: Audit) -> None:
 
 def _chosen(audit: Audit) -> IntArray:
     """The contacts that have a place in the lower panel."""
-    far = audit.distance_share if audit.nearest is not None else audit.beyond / audit.acting
+    far = audit.distance_share if audit.nearest is not None else audit.beyond / audit.local_load
     order = np.argsort(-np.nan_to_num(far), kind="stable")[:_SHOWN]
     return np.sort(order)

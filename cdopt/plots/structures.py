@@ -61,7 +61,7 @@ def structure(
     box = canvas.box_around(camera.project(corners)[0], _ROOM)
     figure, (axes,) = canvas.panels_of(1, box, foot=0.2, caption=0.1)
     numbers = np.unique(np.asarray(verdict.step.dof_body))
-    _draw_blocks(axes, model, camera, falls=set(numbers[verdict.moving].tolist()))
+    _draw_blocks(axes, model, camera, falls=set(numbers[verdict.falling].tolist()))
     text = verdict.summary
     if verdict.forces is not None:
         drawn = thrusts(verdict.step, *verdict.forces)

@@ -141,7 +141,7 @@ class BlockModel(Frozen):
         if not many:
             found = f"no faces that lie on each other within {self.tol:.3g} m"
             raise InvalidInput(self.name, found, "blocks in contact")
-        pull = self.gravity if gravity is None else gravity
+        g = self.gravity if gravity is None else gravity
         names = [block.name for block in self.blocks]
         between = ["–".join(names[k] for k in face.bodies) for face in self.interfaces]
         return ContactStep.from_contacts(
@@ -151,7 +151,7 @@ class BlockModel(Frozen):
             self.masses,
             self.density[:, None, None] * [block.inertia for block in self.blocks],
             [block.centre for block in self.blocks],
-            gravity=pull,
+            gravity=g,
             fixed=self.fixed,
             friction=friction,
             dt=dt,

@@ -154,7 +154,7 @@ def test_curvature_against_finite_differences(seed, power, dim):
     assert bent is not None
     way, h = random.normal(size=here.B.shape[1]), 1e-7
     ahead, behind = (
-        Configuration(unknowns, unknowns.moved(here.state, step * way), 0.05).pull
+        Configuration(unknowns, unknowns.moved(here.state, step * way), 0.05).contact_load
         for step in (h, -h)
     )
     close = np.abs(here.contacts.phi) < 1e-6  # contacts that open or close on the way have no slope

@@ -71,7 +71,7 @@ def test_a_batch_has_results_and_cotangents_of_each_step(name: str) -> None:
     function, values = StepFunction(make, step, outputs), values_of(name)
     solved, rng = function.solve(values), np.random.default_rng(2)
     weights = {key: rng.standard_normal(rows.shape) for key, rows in solved.results.items()}
-    pulled = solved.pull(weights, names)
+    pulled = solved.vjp(weights, names)
     for k in range(3):
         posed = make(function._at({key: rows[k] for key, rows in values.items()}))
         alone = cdopt.gradients.of(posed)
@@ -207,7 +207,7 @@ def test_random_steps_side_by_side() -> None:
     }
     solved = function.solve(values)
     weights = {key: rng.standard_normal(rows.shape) for key, rows in solved.results.items()}
-    pulled = solved.pull(weights, names)
+    pulled = solved.vjp(weights, names)
     size = 1e-6
     for key in names:
         way = rng.standard_normal(values[key].shape)

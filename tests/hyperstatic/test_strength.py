@@ -54,7 +54,7 @@ def test_crushing_moves_the_edge_inward(block, strong) -> None:
     assert found.bears.value == pytest.approx(strong, rel=1e-7)
     assert found.verdict == (STANDS if strong >= 1.0 else FALLS)
     if strong < 1.0:
-        assert found.moving.tolist() == [True]
+        assert found.falling.tolist() == [True]
         assert found.forces is None
         return
     expected = WIDTH / HEIGHT * min(strong - 1.0, 1.0)

@@ -31,7 +31,7 @@ def test_forces_in_the_joints_of_a_structure_that_stands() -> None:
 def test_blocks_that_fall_are_red_and_no_forces_are_drawn() -> None:
     found = cdopt.stability(FOLDER / "shelf-s1.json", friction=0.84, supports=0, limits=False)
     axes = plots.structure(found).axes[0]
-    assert len(all_by_gid(axes, "falls")) == int(found.moving.sum()) >= 1
+    assert len(all_by_gid(axes, "falls")) == int(found.falling.sum()) >= 1
     assert not all_by_gid(axes, "forces")
     arch = cdopt.stability(cdopt.scene.arch(5, density=2000.0), friction=0.6, limits=False)
     with pytest.raises(cdopt.InvalidInput, match="block model"):
@@ -56,7 +56,7 @@ def test_the_mechanism_of_a_block_model_moves_the_blocks_that_it_moves() -> None
     path = FOLDER / "type-c.json"
     limit = cdopt.limit_load(f"{path}:fixed=0+1", [0, 1, 0], friction=0.84)
     axes = plots.collapse(limit).axes
-    assert len(all_by_gid(axes[1], "falls")) == limit.moving
+    assert len(all_by_gid(axes[1], "falls")) == limit.moving_count
     assert not all_by_gid(axes[0], "falls")
 
 

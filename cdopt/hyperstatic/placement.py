@@ -37,8 +37,8 @@ TOL = 1e-6  # largest residual of a centre's optimality conditions
 
 
 @dataclass(frozen=True, eq=False)
-class Centre(Frozen):
-    """A distinguished admissible force vector.
+class ReferenceForces(Frozen):
+    """Admissible forces with which solutions are compared.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Centre(Frozen):
         return self.residual <= TOL
 
 
-def minimum_norm(report: Indeterminacy) -> Centre | None:
+def minimum_norm(report: Indeterminacy) -> ReferenceForces | None:
     """min Σ ‖f‖² over the admissible forces of contacts; None when the solver failed.
 
     For a ``report``: equal linear springs, without friction by the no-tension truss, with
@@ -76,12 +76,12 @@ def minimum_norm(report: Indeterminacy) -> Centre | None:
 
 def _truss_answer(
     name: str, report: Indeterminacy, step: Step, power: float | None
-) -> Centre | None:
+) -> ReferenceForces | None:
     problem = CompatibleCD(step, power, closed_tol=report.faces.tol)
     solution = problem.solve("newton", classic=report.solution, check=False)
     if solution.f is None or solution.certificate is None:
         return None
-    return Centre(name, solution.f, solution.certificate.worst)
+    return ReferenceForces(name, solution.f, solution.certificate.worst)
 
 
 def _network_answer(
@@ -90,7 +90,7 @@ def _network_answer(
     flow: str,
     problem: FrictionalCD | None = None,
     equal: bool = False,
-) -> Centre | None:
+) -> ReferenceForces | None:
     """Forces of an elastic network on the report's faces; None if they are refused or fail."""
     problem = problem or FrictionalCD(report.step, report.law or "")
     try:
@@ -98,10 +98,10 @@ def _network_answer(
         forces = network_on(problem, report.faces, flow, equal=equal).solve()
     except (SolveFailed, Unsupported):
         return None
-    return Centre(name, forces.f, forces.residual, forces.f_t)
+    return ReferenceForces(name, forces.f, forces.residual, forces.f_t)
 
 
-def analytic_centre(report: Indeterminacy) -> Centre | None:
+def analytic_centre(report: Indeterminacy) -> ReferenceForces | None:
     """max Σ log x over the forces that are not unique; None if unbounded, or without a centre.
 
     For a ``report``, by Newton's method on the optimality conditions, 1/f = B u and Bᵀf = F
@@ -119,14 +119,14 @@ def analytic_centre(report: Indeterminacy) -> Centre | None:
         worst = max(worst, residual)
     table = forces.reshape(report.nc, report.d)
     f_t = None if report.law is None else table[:, 1:].copy()
-    return Centre("analytic centre", table[:, 0].copy(), worst, f_t)
+    return ReferenceForces("analytic centre", table[:, 0].copy(), worst, f_t)
 
 
 # --- solutions among the admissible forces ---------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Selected:
+class PlacementRow:
     """Position of one solution.
 
     Attributes
@@ -156,13 +156,13 @@ class Selected:
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class Placement:
     """Several solutions of one step among the admissible forces.
 
     Attributes
     ----------
     report : the bounds. solutions : those with forces. labels : a name for each.
-    compatible, minimum_norm, analytic_centre : distinguished answers, or None.
+    compatible, minimum_norm, analytic_centre : reference forces, or None.
     haar_karman : with friction, the compatible forces of the associated micro-slip; those of
         Coulomb's are ``compatible``, None where contacts slide.
     """
@@ -170,10 +170,10 @@ class Selection:
     report: Indeterminacy
     solutions: tuple[StepSolution, ...]
     labels: tuple[str, ...]
-    compatible: Centre | None
-    minimum_norm: Centre | None
-    analytic_centre: Centre | None
-    haar_karman: Centre | None = None
+    compatible: ReferenceForces | None
+    minimum_norm: ReferenceForces | None
+    analytic_centre: ReferenceForces | None
+    haar_karman: ReferenceForces | None = None
 
     @property
     def forces(self) -> FloatArray:
@@ -192,8 +192,8 @@ class Selection:
         certified = self.forces[[s.ok for s in self.solutions]]
         return np.ptp(certified, axis=0) if len(certified) else np.full(self.report.nc, np.nan)
 
-    def rows(self) -> list[Selected]:
-        """A record for each solution, then one for each distinguished answer."""
+    def rows(self) -> list[PlacementRow]:
+        """A record for each solution, then one for each of the reference forces."""
         rows = [
             self._row(label, s.ok, _components(s))
             for label, s in zip(self.labels, self.solutions, strict=True)
@@ -201,10 +201,10 @@ class Selection:
         centres = (self.compatible, self.haar_karman, self.minimum_norm, self.analytic_centre)
         return rows + [self._row(c.name, c.ok, _components(c)) for c in centres if c is not None]
 
-    def _row(self, label: str, ok: bool, forces: tuple[FloatArray, ...]) -> Selected:
+    def _row(self, label: str, ok: bool, forces: tuple[FloatArray, ...]) -> PlacementRow:
         position, outside = self.report.position(*forces), self.report.outside(*forces)
         inside = position[~np.isnan(position)]
-        return Selected(
+        return PlacementRow(
             label,
             ok,
             largest=float(forces[0].max(initial=0.0)),
@@ -236,7 +236,7 @@ class Selection:
 
 def place_solutions(
     report: Indeterminacy, solutions: Sequence[StepSolution], power: float | None = None
-) -> Selection:
+) -> Placement:
     """Compare solutions with the set of all admissible forces.
 
     Parameters
@@ -246,6 +246,10 @@ def place_solutions(
     power : p > 1 of the contact energy for the compatible forces; default the step's. With friction
         it is 2.
 
+    Returns
+    -------
+    A ``Placement``; print it, or read ``rows()``.
+
     Raises
     ------
     InvalidInput : a solution of another size or without tangential forces, or a bad power.
@@ -253,8 +257,8 @@ def place_solutions(
     >>> import cdopt
     >>> beam = cdopt.bank.load("beam-uniform").step
     >>> solutions = cdopt.compare(beam, ["pgs"])
-    >>> selection = cdopt.hyperstatic.place_solutions(cdopt.indeterminacy(beam), solutions)
-    >>> selection.compatible.f.round(6)
+    >>> placement = cdopt.hyperstatic.place_solutions(cdopt.indeterminacy(beam), solutions)
+    >>> placement.compatible.f.round(6)
     array([3.333333, 3.333333, 3.333333])
     """
     checks.instance("report", report, Indeterminacy)
@@ -274,7 +278,7 @@ def place_solutions(
         haar_karman = _network_answer("Haar–Kármán", report, "associated")
     else:
         compatible = _truss_answer("compatible", report, report.step, power)
-    return Selection(
+    return Placement(
         report=report,
         solutions=answers,
         labels=tuple(
@@ -288,13 +292,13 @@ def place_solutions(
     )
 
 
-def _components(answer: StepSolution | Centre) -> tuple[FloatArray, ...]:
+def _components(answer: StepSolution | ReferenceForces) -> tuple[FloatArray, ...]:
     """Normal forces, and tangential ones with friction."""
     f, f_t = np.asarray(answer.f), answer.f_t
     return (f,) if f_t is None else (f, f_t)
 
 
-def _distance(forces: tuple[FloatArray, ...], centre: Centre | None) -> float:
+def _distance(forces: tuple[FloatArray, ...], centre: ReferenceForces | None) -> float:
     if centre is None:
         return float("nan")
     at, reference = (np.concatenate([x.ravel() for x in y]) for y in (forces, _components(centre)))
