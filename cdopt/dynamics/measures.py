@@ -425,6 +425,10 @@ def measures(step: ContactStep, f: Any) -> Measures:
     f : a solution of the step, with tangential forces where it has friction; or (nc,) normal
         forces, N.
 
+    Returns
+    -------
+    Measures : methods ``stress``, ``fabric``, ``coordination`` and others.
+
     Raises
     ------
     InvalidInput : a step made from matrices, a solution without forces, or forces of another shape.
@@ -455,7 +459,8 @@ def stress(
 ) -> FloatArray:
     """Mean stress (dim, dim) of the contacts of a step, Pa; ``Measures.stress`` has the formula.
 
-    ``step`` and ``f`` (nc,) are as in ``measures``, ``region`` (2, dim) and ``volume`` as there.
+    ``step`` and ``f`` (nc,) are as in ``measures``, ``region`` (2, dim) m and ``volume`` as in
+    ``Measures.stress``, and so are the errors raised: InvalidInput and Unsupported.
     """
     return measures(step, f).stress(region, volume)
 

@@ -37,6 +37,10 @@ def same_answer(
     tol : of the certificates; motions may differ by ten times ``tol``, relative to local loads (to
         local speeds with N and p alone).
 
+    Returns
+    -------
+    bool : True if both are certified and cause the same motion.
+
     Raises
     ------
     InvalidInput : a bad argument.

@@ -234,6 +234,11 @@ def limit_load(
     solver : of CVXPY; by default HiGHS in the plane, where the cones are polyhedral, and Clarabel.
     tol : tolerance of the certificate.
 
+    Returns
+    -------
+    LimitLoad : ``value`` and ``bound``, certified bounds from below and above on the multiple
+        λ, the forces, and the collapse mechanism.
+
     Raises
     ------
     InvalidInput : a step or a scene without friction, a load of another shape or of unknown

@@ -114,6 +114,11 @@ def recover_stiffness(
     power : p > 1 of the contact energy.
     start : one number or (nc,), positive: relative stiffness to start from.
 
+    Returns
+    -------
+    RecoveredStiffness : ``stiffness`` (nc,), with geometric mean one; ``determined``, the
+        combinations that the forces determine.
+
     Raises
     ------
     InvalidInput : a bad argument, or no force measured at all.

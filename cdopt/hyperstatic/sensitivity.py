@@ -325,6 +325,11 @@ def sensitivity(
         those of the forces of ``CompatibleFriction``.
     flow : of the micro-slip, "coulomb" or "associated".
 
+    Returns
+    -------
+    Sensitivity : the forces, and derivatives such as ``log_stiffness`` (nc, nc), ∂f_i/∂log k_j
+        in N.
+
     Raises
     ------
     InvalidInput : a bad argument.

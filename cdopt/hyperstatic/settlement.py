@@ -112,16 +112,22 @@ def settlement(
     Parameters
     ----------
     structure : a scene, a block model, or the path of one, as in ``limit_load``.
-    moves : by name or number of a fixed body, its small displacement (dim,) m, or with its turn
-        about its centre, (3,) in the plane and (6,) in space, rad.
+    moves : by name or number of a fixed body, its small displacement (dim,) m; with a rotation
+        about its centre in rad, (3,) in the plane and (6,) in space.
     friction : μ of all contacts, if the structure has none.
     solver : of CVXPY, as in ``limit_load``. tol : tolerance of the certificate.
+
+    Returns
+    -------
+    Settlement : the gaps and slips of the joints, ``rates`` (nc, d) m, the forces, and the
+        released energy, J.
 
     Raises
     ------
     InvalidInput : no friction, bodies that are unknown or not fixed, no motion of a support.
     Unsupported : joints.
-    SolveFailed : no forces balance the loads, or rigid blocks block this motion of the supports.
+    SolveFailed : no forces balance the loads, or no motion of the rigid blocks is compatible with
+        this motion of the supports.
 
     >>> import cdopt
     >>> arch = cdopt.scene.arch(9, density=2000.0).with_friction(10.0)

@@ -274,6 +274,11 @@ def stability(
         the strength, or there are none, this question is not decided.
     limits : whether to compute limit loads.
 
+    Returns
+    -------
+    StabilityVerdict : ``verdict`` is "stands", "stands only if pressed beforehand", "falls" or
+        "not decided"; ``limit`` is the smallest limit load.
+
     Raises
     ------
     InvalidInput : a bad argument, no friction, no supports, or a file that is not of its kind.

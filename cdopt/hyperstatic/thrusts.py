@@ -86,6 +86,11 @@ def thrusts(step: ContactStep, f: FloatArray, f_t: FloatArray) -> Thrusts:
     step : with bodies, points and normals, as scenes, block models and contact lists give it.
     f, f_t : (nc,) and (nc, dim − 1) N, contact forces: of a limit load, of a solution.
 
+    Returns
+    -------
+    Thrusts : force and centre of pressure of each joint; ``lines()`` returns the thrust lines,
+        m.
+
     Raises
     ------
     InvalidInput : a step without bodies or points, or forces of another shape.

@@ -139,6 +139,10 @@ def check(
         tangential forces.
     tol : tolerance of the residuals: 1e-3 for forces in three digits.
 
+    Returns
+    -------
+    Certificate : of the forces and of the motion v⁺ that they cause.
+
     Raises
     ------
     InvalidInput : forces of another shape, a law without friction, or no such law.
@@ -189,6 +193,10 @@ def certify(
         ``check`` takes the motion that the forces cause.
     forces : f (rows,), N; with friction d rows a contact, the normal one first.
     tol : tolerance of the residuals.
+
+    Returns
+    -------
+    Certificate : residuals by name, and ``ok``, whether all are at most ``tol``.
 
     Raises
     ------

@@ -77,6 +77,11 @@ def compare(
     finished : called with the label of each backend that ran, and its solution or failure.
     time_limit : seconds for each solve, as in ``Formulation.solve``; None for no limit.
 
+    Returns
+    -------
+    Comparison : one solution for each backend, in their order, the compatible solution, with
+        the spread of motions and forces; ``to_frame()`` makes a table.
+
     Raises
     ------
     InvalidInput : a bad argument, such as an unknown backend, or a law without friction.

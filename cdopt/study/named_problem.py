@@ -169,6 +169,10 @@ def open_problem(
     power : p of the contact energy; None for that of the problem, 2 for FCLib files.
     frictionless : use only the normal rows; a scene comes to rest without friction.
 
+    Returns
+    -------
+    NamedProblem : with a ``step``, or ``truss`` data.
+
     Raises
     ------
     InvalidInput : no such problem, parameter, file or step; a damaged file; or a scene that does

@@ -232,7 +232,7 @@ def test_what_touches_and_what_cannot_be_borne() -> None:
     assert beside_one.touching.size == 0
     np.testing.assert_allclose(beside_one.load @ [0.0, 1.0], [1, 0])
     for B, start, power, load, words in (
-        (TWO, [10.0, 5.0], 2.0, [0.0, 1.0], "no contact bears"),
+        (TWO, [10.0, 5.0], 2.0, [0.0, 1.0], "no contacts can balance"),
         (WALLS, [0.0, 10.0], 2.5, [1.0, 0.0], "contacts 1, 2 must take up load"),
         (WALLS, [0.0, 10.0], 1.5, [1.0, 0.0], "contacts 1, 2 are rigid"),
     ):
