@@ -34,8 +34,13 @@ def changed(record: Record, **values: Any) -> Record:
     As by ``dataclasses.replace``, without the constructor, and with what ``values`` has beyond
     fields.
     """
-    same: Any = record
-    known = {part.name: getattr(record, part.name) for part in dataclasses.fields(same)}
-    other = object.__new__(type(record))
-    other.__dict__.update(known | values)
+    kind: Any = type(record)
+    other: Record = object.__new__(kind)
+    known = {name: getattr(record, name) for name in _fields_of(kind)}
+    other.__dict__.update(known, **values)
     return other
+
+
+@functools.cache
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    return tuple(part.name for part in dataclasses.fields(kind))

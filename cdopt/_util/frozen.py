@@ -67,7 +67,10 @@ def freeze(result: sp.csr_array) -> sp.csr_array:
     if isinstance(result, FrozenMatrix) and result.sealed:
         return result
     result.sum_duplicates()
-    result.eliminate_zeros()
+    if np.count_nonzero(result.data) < result.data.size or result.data.size > result.nnz:
+        if not result.indices.flags.writeable:  # they belong to another matrix
+            result = result.copy()
+        result.eliminate_zeros()
     result.sort_indices()
     frozen = FrozenMatrix.__new__(FrozenMatrix)  # the checks of a constructor take longer
     frozen.__dict__.update(result.__dict__)

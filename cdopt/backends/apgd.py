@@ -161,28 +161,12 @@ def _on_cones(
     """
     accuracy, first = settings.accuracy, settings.max_iterations
     most = first + settings.further
-    root, factors = np.sqrt(problem.weight)[:, None], problem.factors
-    factor = np.repeat(1.0 / root, f.shape[1])
-    if APGD.name not in problem.cache:
-        rows, spread = scaled(factors.rows, factor), scaled(factors.spread, factor)
-        problem.cache[APGD.name] = csr_parts(rows), csr_parts(spread.tocsc())
-    (pointers, columns, values), transposed = problem.cache[APGD.name]
-    rules, coefficients = problem.rules_of_answers
-    descent = ProximalGradient(
-        Terms(
-            pointers,
-            columns,
-            values,
-            factor**2 * factors.diagonal,
-            factor * problem.p,
-            mu=problem.mu,
-            rules=rules,
-            coefficients=coefficients,
-            shift=np.zeros(problem.nc),
-        ),
-        transposed,
-        (root * f).ravel(),
-    )
+    name = APGD.name, problem.steep
+    if name not in problem.cache:
+        problem.cache[name] = _in_root_units(problem)
+    root, factor, terms, transposed = problem.cache[name]
+    terms = terms._replace(h=factor * problem.p, shift=np.zeros(problem.nc))
+    descent = ProximalGradient(terms, transposed, (root * f).ravel())
     descent.scalars[_BEST] = -np.inf  # the forces of least natural map are kept here
     shift = descent.terms.shift
     best, best_forces, residuals, certify_at = np.inf, f, list[float](), 0
@@ -231,6 +215,22 @@ def _on_cones(
         _, share, momentum = phases[0] if phases else _CONVEX
         descent.advance(np.zeros(min(_CHECKS, most - done)), -1.0, share, momentum)
     return best_forces, done, residuals
+
+
+def _in_root_units(problem: NetworkProblem) -> tuple[FloatArray, FloatArray, Terms, Rows]:
+    """√w (nc, 1) and 1/√w (rows,), the terms of forces times √w, and the rows of Sᵀ for them."""
+    root, factors = np.sqrt(problem.weight)[:, None], problem.factors
+    factor = (1.0 / root).repeat(problem.d)
+    rules, coefficients = problem.rules_of_answers
+    terms = Terms(
+        *csr_parts(scaled(factors.rows, factor)),
+        factor**2 * factors.diagonal,
+        _NONE,
+        mu=problem.mu,
+        rules=rules,
+        coefficients=coefficients,
+    )
+    return root, factor, terms, csr_parts(scaled(factors.spread, factor).tocsc())
 
 
 def _promising(least: list[float], accuracy: float, looks: int) -> bool:
@@ -383,6 +383,7 @@ class ProximalGradient:
 # --- compiled loops ----------------------------------------------------------------------
 
 
+@functools.lru_cache
 def chunks(n: int) -> Indices:
     """(chunks + 1,) where each chunk of a loop over n entries begins, and n; at least one chunk."""
     count = max(1, min(_CHUNKS, n // _LEAST_CHUNK))

@@ -96,11 +96,13 @@ class Auto(Newton):
             spent += steps
             story.append(f"{method.name}: {result.how or f'{steps:,} iterations'}")
             run.report(f"{story[-1]}, residual {worst:.1e}")
-            if best is None or worst < least:
+            better = best is None or worst < least
+            if better:
                 best, least = result, worst
-                start = WarmStart(result.forces, None, problem.contact_ids)
             if least <= (goal if len(story) == 1 else enough) or run.deadline.passed:
                 break
+            if better:
+                start = WarmStart(result.forces, None, problem.contact_ids)
         if best is None:
             raise trouble[-1]
         run.prepared = run.prepared if prepared is None else prepared
@@ -114,7 +116,7 @@ class Auto(Newton):
     def _methods(self, problem: NetworkProblem) -> Iterator[NativeBackend]:
         """The methods in their order, with their budgets."""
         entries = max(problem.factors.rows.nnz, 1)
-        many = int(np.clip(_WORK / entries, _LEAST, _MOST))
+        many = int(min(max(_WORK / entries, _LEAST), _MOST))
         accuracy, most = self.accuracy, self.max_steps
         loose = max(accuracy, _REACHABLE)
         first = max(_GRADIENTS, int(_GRADIENTS_GROW * np.cbrt(problem.nc)))

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.frozen import Frozen
@@ -37,7 +38,16 @@ from cdopt.problem.cones import OPEN, RESTING, SLIDING
 from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.joint_elimination import Eliminated
 from cdopt.problem.scales import step_scales
-from cdopt.problem.scaling import by_label, network_parts, rows_of, total_by
+from cdopt.problem.scaling import (
+    by_label,
+    chosen_columns,
+    chosen_rows,
+    network_parts,
+    product,
+    rows_of,
+    total_by,
+    used_columns,
+)
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step import Step
 
@@ -65,6 +75,11 @@ class Admissible(Frozen):
     # (nc,) N, what errors of the answer may do to the forces that are determined; zero where that
     # is a small share of the local load, or not known
     uncertain: FloatArray
+
+    @cached_property
+    def coordinates(self) -> tuple[sp.csr_array, IntArray, sp.csr_array]:
+        """The coordinates of its forces, as of the function of this name."""
+        return coordinates(self.faces)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +129,10 @@ class ForcePart(Frozen):
 
 def parts_of(admissible: Admissible) -> list[ForcePart]:
     """The independent parts of a set, before any reduction."""
-    G, sizes, ties = coordinates(admissible.faces)
+    G, sizes, ties = admissible.coordinates
     d = admissible.faces.ray.shape[1]
     contact = contacts_of(G, d)
-    gradient = sp.csr_array(G.T @ admissible.balance)
+    gradient = product(G.T, admissible.balance)
     if ties.shape[0]:
         gradient = sp.csr_array(sp.hstack([gradient, ties.T]))
     z = coordinates_of(G, admissible.force.ravel(), ties)
@@ -226,11 +241,10 @@ def _split(
         of_cone = sp.csr_array(tied @ abs(gradient))
     label = network_parts(of_cone).contact
     count = int(label.max(initial=-1)) + 1
-    columns, result = sp.csc_array(G), []
+    columns, result = G if count == 1 else sp.csc_array(G), []
     for rows, cones in zip(by_label(label[cone], count), by_label(label, count), strict=True):
-        block = sp.csr_array(gradient[rows])
-        B, length = equilibrated(sp.csr_array(block[:, np.unique(block.indices)]))
-        own = index[rows], sp.csr_array(columns[:, rows]), sizes[cones], freeze(B), length
+        B, length = equilibrated(used_columns(chosen_rows(gradient, rows)))
+        own = index[rows], chosen_columns(columns, rows), sizes[cones], freeze(B), length
         result.append(ForcePart(*own, z[rows], local_load[rows], floor[rows]))
     return result
 
@@ -383,7 +397,7 @@ def _without_friction(
         network.uncertain,
     )
     force = np.where(forces > floor, forces, 0.0)[:, None]
-    balance = sp.csr_array(places @ gradient)
+    balance = product(places, gradient)
     magnified = np.where(network.uncertain > _KNOWN * unit, network.uncertain, 0.0)
     return Admissible(
         problem.step, None, first, faces, force, balance, unit, floor, problem.joints, magnified

@@ -18,14 +18,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.checks import FloatArray, IntArray, read_only
+from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
 from cdopt._util.frozen import Frozen
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.threads import threads_for
 from cdopt.hyperstatic import cone_bounds, linear_bounds
 from cdopt.hyperstatic.extremes import Extreme, Extremes
 from cdopt.hyperstatic.free_network import FreeNetwork
-from cdopt.problem.scaling import scaled
+from cdopt.problem.scaling import product, scaled
 
 _CHUNK = 200  # costs of one task of a thread
 _BATCH = 4000  # the same of cone programs, times their cones
@@ -120,9 +120,7 @@ def bounds_of(
 
 def _costs(C: sp.csr_array, network: FreeNetwork) -> _Costs:
     """What the quantities are of the coordinates of a network; each different cost once."""
-    own = scaled(sp.csr_array(C @ network.G), None, network.unit)
-    own.sum_duplicates()
-    own.eliminate_zeros()
+    own = scaled(freeze(product(C, network.G)), None, network.unit)
     entries = np.diff(own.indptr)
     used = np.flatnonzero(entries)
     if entries.max(initial=0) <= 1:  # of one coordinate each

@@ -17,7 +17,13 @@ from cdopt._util.checks import FloatArray, IntArray, freeze
 from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.admissible import ForcePart
 from cdopt.hyperstatic.network import SILENT, STIFF, null_states
-from cdopt.problem.scaling import column_scale, network_parts, scaled
+from cdopt.problem.scaling import (
+    chosen_rows,
+    column_scale,
+    network_parts,
+    scaled,
+    used_columns,
+)
 
 _FAR = 1e6  # a tight contact farther from zero than this many times its reach is left out
 
@@ -57,7 +63,7 @@ def free_networks(part: ForcePart, loose: FloatArray, rank_tol: float) -> list[F
     rows, gradient, ratio = _equations(part, rows, loose, rank_tol)
     label = network_parts(gradient).contact
     pieces = [np.flatnonzero(label == k) for k in np.unique(label)]
-    return [_scaled(part, rows[i], sp.csr_array(gradient[i]), ratio[i]) for i in pieces]
+    return [_scaled(part, rows[i], chosen_rows(gradient, i), ratio[i]) for i in pieces]
 
 
 def _scaled(
@@ -70,7 +76,7 @@ def _scaled(
     if not part.polyhedral:  # the components of a cone have one unit
         unit = np.full(rows.size, top or float(most.max()))
     unit = np.where(plain, unit, top or float(most.max()))
-    B = scaled(sp.csr_array(gradient[:, np.unique(gradient.indices)]), unit)
+    B = scaled(used_columns(gradient), unit)
     B = scaled(B, None, 1.0 / column_scale(B))
     unit = unit * ratio
     forces = force / unit
@@ -91,7 +97,7 @@ def _equations(
     tight = looseness[rows] <= STIFF
     basis = null_states(part.B, rank_tol) if tight.any() else None
     if basis is None or tight.all():
-        return rows, scaled(sp.csr_array(part.B[rows]), part.length[rows]), np.ones(rows.size)
+        return rows, scaled(chosen_rows(part.B, rows), part.length[rows]), np.ones(rows.size)
     loose, stiff = rows[~tight], rows[tight]
     of_loose, of_stiff = basis[loose], basis[stiff]
     follow = of_stiff @ np.linalg.pinv(of_loose)

@@ -15,7 +15,7 @@ from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
-from cdopt.hyperstatic.admissible import admissible_forces, contacts_of, coordinates, parts_of
+from cdopt.hyperstatic.admissible import admissible_forces, contacts_of, parts_of
 from cdopt.hyperstatic.bounds import Bounds, bounds_of
 from cdopt.hyperstatic.free_network import FreeNetwork
 from cdopt.hyperstatic.joint_reactions import JointReactions
@@ -134,7 +134,7 @@ def indeterminacy(
 
     named = {name: bounded(name, rows) for name, rows in matrices.items()}
     of_joints, idle = None, 0
-    ties = coordinates(admissible.faces)[2].shape[0]  # which count in the rank of coordinates
+    ties = admissible.coordinates[2].shape[0]  # which count in the rank of coordinates
     if reactions is not None:
         many, idle = reactions.count, reactions.idle.shape[1]
         alone = sp.hstack([sp.csr_array((many, nc * d)), sp.eye_array(many)])

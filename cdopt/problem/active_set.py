@@ -112,10 +112,11 @@ def first_step(
     ``uncertain`` (nc,) in N over F_i. Both grow where contacts are nearly redundant. The residual
     is 0 in parts with more than ``MOST`` columns.
     """
-    columns, error, cones = sp.csc_array(G), np.zeros(data.nc), data.cones
-    contact = cones.contact[columns.indices[columns.indptr[:-1]]]
-    missed, part = data.load(f) - data.contact_load, data.parts.contact[contact]
-    if missed.any() and contact.size:
+    error, missed = np.zeros(data.nc), data.load(f) - data.contact_load
+    if missed.any() and G.shape[1]:
+        columns = sp.csc_array(G)
+        contact = data.cones.contact[columns.indices[columns.indptr[:-1]]]
+        part = data.parts.contact[contact]
         few = np.flatnonzero(np.bincount(part)[part] <= MOST)
         rows = sp.csr_array(columns[:, few].T @ data.B)
         for some, used, block in _blocks_of(rows, np.arange(few.size), part[few]):

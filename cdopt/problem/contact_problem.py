@@ -506,4 +506,4 @@ def same(kept: FloatArray | None, value: FloatArray | None) -> bool:
     """Whether both are the same vector, or None."""
     if kept is None or value is None:
         return kept is value
-    return kept.shape == np.shape(value) and bool((kept == value).all())
+    return kept is value or kept.tobytes() == value.tobytes()

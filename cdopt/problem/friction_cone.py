@@ -161,4 +161,4 @@ def shift_gradient(g: FloatArray, mu: FloatArray) -> FloatArray:
 
 def norms(rows: FloatArray) -> FloatArray:
     """(n,) Euclidean norm of each of the ``rows`` (n, k)."""
-    return np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.sqrt(np.vecdot(rows, rows))

@@ -22,6 +22,7 @@ from cdopt.problem.scaling import (
     BodyBlocks,
     ContactBodies,
     Entries,
+    Moved,
     Parts,
     column_scale,
     contact_rows,
@@ -40,7 +41,10 @@ _MEETS = 1e-6  # meeting speeds below this share of the neighbours' gap speeds a
 BACKGROUND = 1e-6  # least gap speed over that of the part, where no neighbour has a load
 _RESOLVED = 1e7  # least gap speed over its round-off, in parts without load
 # of B and M alone
-_OF_NETWORK = ("parts", "bodies", "mobility", "_reach", "_contact_bodies", "_normal")
+_OF_NETWORK = (
+    *("parts", "bodies", "mobility", "_reach", "_contact_bodies", "_normal", "_moved_by_normal"),
+    *("_root_mass", "_part_mobility", "_largest_entry"),
+)
 
 
 class StepScales(Scales):
@@ -150,7 +154,12 @@ class StepScales(Scales):
     @cached_property
     def part_force(self) -> FloatArray:
         """(parts,) N: the force that stops the part's speed at a contact of mean mobility."""
-        return read_only(self.part_speed / self.parts.geometric_mean(self.mobility))
+        return read_only(self.part_speed / self._part_mobility)
+
+    @cached_property
+    def _part_mobility(self) -> FloatArray:
+        """(parts,) m/(s·N), mean of the contacts' mobilities."""
+        return self.parts.geometric_mean(self.mobility)
 
 
 class MatrixScales(StepScales):
@@ -216,7 +225,7 @@ class MatrixScales(StepScales):
     @np.errstate(all="ignore")  # what is not a number fails its residual
     def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
         problem, dt, parts, bodies = self.problem, self.problem.dt, self.parts, self.bodies
-        mass, root, blocks = self._mass.diagonal, np.sqrt(self._mass.diagonal), bodies.label
+        mass, root, blocks = self._mass.diagonal, self._root_mass, bodies.label
         v_next = np.asarray(problem.velocity(f) if motion is None else motion)
         jump = v_next - self._motion
         change = np.maximum(np.abs(jump), np.abs(self._motion - self._start))
@@ -264,7 +273,7 @@ class MatrixScales(StepScales):
 
     def _forces(self, acting: FloatArray, energy: FloatArray) -> FloatArray:
         """(nc,) N, of the loads ``acting`` (nv,) in N s and body energies (bodies,) kg m²/s²."""
-        momenta = acting / np.sqrt(self._mass.diagonal)
+        momenta = acting / self._root_mass
         exchanged = np.maximum(self.bodies.total(momenta**2), energy)
         return self._contact_bodies.impulses(exchanged) / self.problem.dt
 
@@ -295,9 +304,10 @@ class MatrixScales(StepScales):
         is round-off and whose meeting speeds are 0 has at least a small share of the gap speeds of
         its neighbours; in a part of such bodies alone, of the part's speed.
         """
-        idle, speed = self.idle_parts[self.parts.contact], self.part_speed[self.parts.contact]
+        speed = self.part_speed[self.parts.contact]
         most, background = speed, BACKGROUND * speed
-        if idle.any():
+        if self.idle_parts.any():
+            idle = self.idle_parts[self.parts.contact]
             noise, largest = _RESOLVED * self.lever * gap_round_off, self.problem.cones.largest
             most = np.where(idle, np.maximum(speed, largest(noise)), speed)
             background = np.where(idle, np.maximum(speed, -largest(-noise)), background)
@@ -305,17 +315,18 @@ class MatrixScales(StepScales):
         acts = np.sqrt(pairs.mobility * energy[pairs.body])
         loads = np.sqrt(pairs.mobility * self._load_energy[pairs.body])
         busy = loads > NEGLIGIBLE * acts.max(initial=0.0)  # most often all of them
+        idle_bodies = pairs.untouched
         if not busy.all():
             others = pairs.largest_elsewhere(acts)
             busy = (meeting > _MEETS * others) | (loads > NEGLIGIBLE * others)
-        idle_bodies = np.bincount(pairs.body[busy], minlength=count) == 0
+            idle_bodies = np.bincount(pairs.body[busy], minlength=count) == 0
         rigid = self.problem.compliance is None  # elastic contacts stop little of it in a step
         shares = _STOPPED if rigid else NEIGHBOUR, NEIGHBOUR
         energy = pairs.least_energies(energy, idle_bodies, meeting, shares, background)
         speeds = pairs.speeds(energy)
         if self.problem.compliance is None:
             push = self.mobility * self.problem.cones.normal(f)
-            speeds = pairs.slowest_near(speeds, push, opening, self._normal_mobility)
+            speeds = pairs.slowest_near(speeds, push, opening, self._moved_by_normal)
         return np.minimum(speeds, most), energy
 
     def _meeting_speeds(
@@ -345,11 +356,17 @@ class MatrixScales(StepScales):
         return entries, self._contact_bodies.places(entries.row, body)
 
     @cached_property
-    def _normal_mobility(self) -> FloatArray:
-        """(n,) 1/kg, w² of each body at each contact, of the normal rows."""
+    def _moved_by_normal(self) -> Moved:
+        """The bodies at each contact, with w² of the normal rows."""
         normal, at = self._normal
         share = normal.value**2 / self._mass.diagonal[normal.column]
-        return total_by(at, share, self._contact_bodies.body.size)
+        pairs = self._contact_bodies
+        return pairs.moved_by(total_by(at, share, pairs.body.size))
+
+    @cached_property
+    def _root_mass(self) -> FloatArray:
+        """(nv,) √M_jj."""
+        return np.sqrt(self._mass.diagonal)
 
     @cached_property
     def _closing_rate(self) -> FloatArray:
@@ -406,7 +423,7 @@ class MatrixScales(StepScales):
         For elastic contacts, if that is less, the force of the stiffest one at the overlap that
         closes in one step: contacts may deform before they stop it.
         """
-        stopping = self.part_speed / self.parts.geometric_mean(self.mobility)
+        stopping = self.part_speed / self._part_mobility
         law = self.problem.compliance
         if law is None:
             return read_only(stopping)
@@ -436,9 +453,14 @@ class MatrixScales(StepScales):
         """
         part = self.parts.dof
         with np.errstate(divide="ignore"):  # a dof without contact has the speed of its energy
-            moving = self.part_speed[part] / column_scale(self._levered)
+            moving = self.part_speed[part] / self._largest_entry
         kinetic = np.sqrt(self.part_energy[part] / self._mass.diagonal)
         return read_only(np.minimum(moving, kinetic))
+
+    @cached_property
+    def _largest_entry(self) -> FloatArray:
+        """(nv,) the largest change of a gap per unit of each dof."""
+        return column_scale(self._levered)
 
     def scaled(self) -> ScaledProblem:
         problem, s, law = self.problem, self.dof_speed, self.problem.compliance

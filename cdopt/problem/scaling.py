@@ -18,9 +18,11 @@ from scipy.sparse.csgraph import connected_components
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt._util.frozen import from_dense
 
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
 _NOT_THE_SAME = 10.0  # times what is left out, of each entry: it has negative eigenvalues
+_SMALL = 2_000  # entries, zeros included, up to which products of matrices are dense
 _FEW = 300  # ties or values up to which plain Python takes less time than SciPy or NumPy
 _HOPS = 3  # repetitions of scales from neighbours of idle bodies
 _TOUCHES = 1e-6  # a contact that opens at less than this share of the local speed touches
@@ -160,6 +162,27 @@ class BodyBlocks:
 
 
 @dataclass(frozen=True, eq=False)
+class Moved:
+    """Those of the bodies of contacts which forces move: one of m entries for each."""
+
+    used: BoolArray  # (n,) which of the entries they are
+    contact: IntArray
+    body: IntArray
+    mobility: FloatArray  # (m,) 1/kg, w²
+    nc: int  # number of contacts
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """(m,) 1/√kg, w."""
+        return np.sqrt(self.mobility)
+
+    @cached_property
+    def total(self) -> FloatArray:
+        """(m,) 1/kg, of all bodies of the contact."""
+        return total_by(self.contact, self.mobility, self.nc)[self.contact]
+
+
+@dataclass(frozen=True, eq=False)
 class ContactBodies:
     """The bodies of each contact, one of n entries for each body of each contact."""
 
@@ -175,10 +198,19 @@ class ContactBodies:
         return total_by(self.contact, self.mobility, self.nc)
 
     @cached_property
-    def _moved(self) -> tuple[BoolArray, IntArray, IntArray, FloatArray]:
-        """Which entries (n,) have a mobility, their contacts, bodies and mobilities."""
-        used = self.mobility > 0.0
-        return used, self.contact[used], self.body[used], self.mobility[used]
+    def moved(self) -> Moved:
+        """The entries that have a mobility."""
+        return self.moved_by(self.mobility)
+
+    def moved_by(self, mobility: FloatArray) -> Moved:
+        """The entries with this ``mobility`` (n,), w², where it is positive."""
+        used = mobility > 0.0
+        return Moved(used, self.contact[used], self.body[used], mobility[used], self.nc)
+
+    @cached_property
+    def untouched(self) -> BoolArray:
+        """(count,) bodies without contacts."""
+        return np.bincount(self.body, minlength=self.count) == 0
 
     def places(self, contact: IntArray, body: IntArray) -> IntArray:
         """(m,) which of the entries has each ``contact`` (m,) and the one of its bodies (m,)."""
@@ -196,27 +228,25 @@ class ContactBodies:
 
     def impulses(self, energy: FloatArray) -> FloatArray:
         """(nc,) N s, √energy / w, the smallest of the contact's bodies, of (count,) kg m²/s²."""
-        _, i, b, w2 = self._moved
-        return smallest_by(i, np.sqrt(energy[b] / w2), self.nc)
+        moved = self.moved
+        return smallest_by(moved.contact, np.sqrt(energy[moved.body] / moved.mobility), self.nc)
 
     def slowest_near(
-        self, speed: FloatArray, push: FloatArray, gap: FloatArray, normal: FloatArray
+        self, speed: FloatArray, push: FloatArray, gap: FloatArray, normal: Moved
     ) -> FloatArray:
         """(nc,) the least ``speed`` (nc,) of a contact and of those that its errors reach.
 
         An error at a contact moves its bodies, and with them their other contacts: those that
         press, their ``push`` (nc,) above their ``gap`` (nc,), both in m/s, or whose gap is a small
         share of the fastest of the body. A gap error of one at contact i changes that of contact k
-        by w_ib w_kb / Σ_b w_ib² through body b, with the w² (n,) of the ``normal`` rows.
+        by w_ib w_kb / Σ_b w_ib² through body b, with the w² of the ``normal`` rows.
         """
-        used = normal > 0.0
-        i, b, w = self.contact[used], self.body[used], np.sqrt(normal[used])
-        total = total_by(i, normal[used], self.nc)
+        i, b, there = normal.contact, normal.body, speed[normal.contact]
+        small = _TOUCHES * largest_by(b, there, self.count)
+        near = (push > gap)[i] | (gap[i] <= small[b])
         of_body, least = np.full(self.count, np.inf), speed.copy()
-        small = _TOUCHES * largest_by(b, speed[i], self.count)
-        near = (push[i] > gap[i]) | (gap[i] <= small[b])
-        np.minimum.at(of_body, b[near], speed[i[near]] / w[near])
-        np.minimum.at(least, i, of_body[b] * total[i] / w)
+        np.minimum.at(of_body, b[near], (there / normal.root)[near])
+        np.minimum.at(least, i, of_body[b] * normal.total / normal.root)
         return least
 
     def touched(self, chosen: BoolArray) -> BoolArray:
@@ -238,9 +268,9 @@ class ContactBodies:
         speed of its neighbours, the smallest over its contacts. This is repeated a few times for
         neighbours of idle bodies; for those left the speed is the ``background`` (nc,) in m/s.
         """
-        used, i, b, w2 = self._moved
-        met, share = shares
-        pushed = largest_by(b, (met * closing[used] / self.total[i]) ** 2 * w2, self.count)
+        moved, (met, share) = self.moved, shares
+        i, b, w2 = moved.contact, moved.body, moved.mobility
+        pushed = largest_by(b, (met * closing[moved.used] / moved.total) ** 2 * w2, self.count)
         result, left = np.maximum(energy, pushed), idle.copy()
         if not left.any():
             return result
@@ -283,6 +313,29 @@ def scaled(
     result = copy.copy(A)  # the checks of a constructor take longer than the products
     result.data = values
     return result
+
+
+def product(A: sp.csr_array, B: sp.csr_array) -> sp.csr_array:
+    """A B, of small matrices by dense ones: a sparse product takes longer to begin."""
+    if A.shape[0] * A.shape[1] + B.shape[0] * B.shape[1] > _SMALL:
+        return sp.csr_array(A @ B)
+    return from_dense(A.toarray() @ B.toarray())
+
+
+def chosen_rows(A: sp.csr_array, rows: IntArray) -> sp.csr_array:
+    """The ``rows`` (k,) of A, ascending; A itself where these are all."""
+    return A if rows.size == A.shape[0] else sp.csr_array(A[rows])
+
+
+def chosen_columns(A: sp.csr_array, columns: IntArray) -> sp.csr_array:
+    """The ``columns`` (k,) of A, ascending; A itself where these are all."""
+    return A if columns.size == A.shape[1] else sp.csr_array(A[:, columns])
+
+
+def used_columns(A: sp.csr_array) -> sp.csr_array:
+    """The columns of A with entries; A itself where these are all."""
+    used = np.flatnonzero(np.bincount(A.indices, minlength=A.shape[1]))
+    return chosen_columns(A, used)
 
 
 def delassus_root(N: sp.csr_array, rank_tol: float) -> sp.csr_array:
@@ -443,4 +496,5 @@ def smallest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
     result = np.empty(count)
     result.fill(np.inf)
     np.minimum.at(result, label, values)
-    return np.where(result < np.inf, result, 0.0)
+    result[~(result < np.inf)] = 0.0
+    return result

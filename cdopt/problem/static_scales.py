@@ -14,6 +14,7 @@ from cdopt.problem.residual import EPS, Condition, positive
 from cdopt.problem.scaling import (
     BodyBlocks,
     Parts,
+    chosen_columns,
     column_scale,
     contact_rows,
     largest_by,
@@ -231,7 +232,7 @@ class StaticScales(Scales):
             rows = np.asarray(self.row_unit)
             law, cones = RowSprings(np.ones(problem.rows)), problem.cones.in_units(rows)
         return ScaledProblem(
-            B=scaled(problem.B[:, used], rows, 1.0 / lever),
+            B=scaled(chosen_columns(problem.B, used), rows, 1.0 / lever),
             load=problem.contact_load[used] / (lever * self.part_force[part]),
             p=problem.p / problem.speed,
             compliance=law,

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import cdopt
+from cdopt._util.checks import freeze
 from cdopt.problem import scaling
 from cdopt.problem.residual import Condition, residuals_of
 
@@ -25,6 +26,31 @@ def test_few_contact_rows_are_those_of_a_product(matrix, monkeypatch):
     many = scaling.contact_rows(matrix, ends)
     assert few.nnz == many.nnz
     assert np.array_equal(few.toarray(), many.toarray())
+
+
+def test_all_rows_or_columns_are_the_matrix_and_some_are_those_of_scipy(matrix):
+    assert scaling.chosen_rows(matrix, np.arange(12)) is matrix
+    assert scaling.chosen_columns(matrix, np.arange(7)) is matrix
+    some = np.array([1, 4, 5])
+    assert np.array_equal(scaling.chosen_rows(matrix, some).toarray(), matrix.toarray()[some])
+    assert np.array_equal(scaling.chosen_columns(matrix, some).toarray(), matrix.toarray()[:, some])
+    gaps = sp.csr_array(np.insert(matrix.toarray(), 3, 0.0, axis=1))
+    assert np.array_equal(scaling.used_columns(gaps).toarray(), matrix.toarray())
+
+
+def test_products_of_small_matrices_are_those_of_large_ones(matrix, monkeypatch):
+    few = scaling.product(matrix.T, matrix)
+    monkeypatch.setattr(scaling, "_SMALL", 0)
+    assert np.allclose(few.toarray(), scaling.product(matrix.T, matrix).toarray(), 1e-14, 1e-14)
+
+
+def test_a_zero_in_a_matrix_on_the_indices_of_a_frozen_one_leaves_that_as_it_is(matrix):
+    first = freeze(matrix.copy())
+    second = scaling.scaled(first, np.where(np.arange(12) == 3, 0.0, 1.0))
+    frozen = freeze(second)
+    assert frozen.nnz == first.nnz - np.diff(first.indptr)[3]
+    assert np.array_equal(first.toarray(), matrix.toarray())
+    assert np.array_equal(frozen.toarray()[4:], matrix.toarray()[4:])
 
 
 def test_few_components_and_values_are_numbered_as_many(monkeypatch):
