@@ -132,7 +132,7 @@ def count(name: str, value: object, at_most: int | None = None) -> int:
 
 
 def seed(name: str, value: object) -> int:
-    """One integer that random numbers start from."""
+    """One integer as the seed of random numbers."""
     return whole(name, value, 0, 2**32 - 1)
 
 

@@ -158,7 +158,7 @@ _PROOFS = {
 class SolveFailed(CdoptError):
     """No answer: the solver returned no iterate, or the problem is proven infeasible.
 
-    Its message names it.
+    The message states which of the two.
 
     Attributes
     ----------

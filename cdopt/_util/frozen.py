@@ -43,7 +43,7 @@ class FrozenMatrix(sp.csr_array):  # type: ignore[misc]  # scipy has no types
             raise ValueError("the matrix is read-only; change a copy of it")
 
     def __copy__(self) -> FrozenMatrix:
-        """One that shares the arrays and can be given others."""
+        """A matrix that shares the arrays and can be given others."""
         result = FrozenMatrix.__new__(FrozenMatrix)
         result.__dict__.update(self.__dict__)
         result.__dict__.pop("_sealed", None)

@@ -71,7 +71,7 @@ class Worker:
             self._started = self.receive(seconds)
 
     def receive(self, seconds: float) -> Any:
-        """Its next answer."""
+        """The next answer of the process."""
         late = threading.Event()
 
         def stop() -> None:
@@ -163,7 +163,7 @@ class _Copy:
         return self._read(0.0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, when it has ended; TimeoutExpired if it runs on."""
+        """Exit code of the process when it has ended; raises TimeoutExpired if it still runs."""
         code = self._read(timeout)
         if code is None:
             raise subprocess.TimeoutExpired("a process", timeout or 0.0)

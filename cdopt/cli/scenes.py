@@ -56,7 +56,7 @@ def scenes(
 
 
 def scene_record(scene: cdopt.scene.Scene) -> dict[str, Any]:
-    """What a scene is, as plain values."""
+    """Description of a scene as plain values."""
     return {
         "name": scene.name,
         "title": scene.title,

@@ -174,7 +174,7 @@ def _describe_frame(run: Trajectory, number: int) -> str:
 
 
 def _kind(run: Trajectory, name: str) -> str:
-    """What a force is called: "compatible", "classic", "elastic" or "tangential"."""
+    """Name of a kind of force: "compatible", "classic", "elastic" or "tangential"."""
     if "f_t" in run.header.forces:
         return {"f": "normal", "f_t": "tangential"}.get(name, name)
     if "elastic" in run.diagnostics:

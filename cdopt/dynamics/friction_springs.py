@@ -46,7 +46,7 @@ class SlidingSprings:
 
     @classmethod
     def restored(cls, arrays: Arrays) -> SlidingSprings:
-        """What was stored."""
+        """The springs of a saved run."""
         return cls(*(arrays[f"spring_{field.name}"] for field in fields(cls)))
 
     @property
@@ -116,7 +116,7 @@ def frozen(
     springs: SlidingSprings,
     damped: bool = True,
 ) -> FrozenForces:
-    """Of the step from a state; ``moment`` is that state, its predictor and h.
+    """Springs of the step from a state; ``moment`` is that state, its predictor and h.
 
     ``contacts`` are those of the predictor; without ``damped`` dashpots do not count.
     """

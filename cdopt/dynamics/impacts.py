@@ -42,7 +42,7 @@ class Slip:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Slip | None:
-        """What was stored; None if nothing was."""
+        """The saved impacts; None if there are none."""
         return cls(*(arrays[name] for name in _SLIP)) if _SLIP[0] in arrays else None
 
 

@@ -120,7 +120,7 @@ class Measures(Frozen):
     def of_frame(
         cls, scene: Scene, frame: Frame, name: str = "f", friction: float | None = None
     ) -> Measures:
-        """Of a ``frame`` of a run of the ``scene``; ``name`` is that of its normal forces.
+        """Measures of a ``frame`` of a run of the ``scene``; ``name`` is that of its normal forces.
 
         ``friction`` is the coefficient μ of a run if it differs from the scene's, such as
         ``run.friction``. Without any, all but ``mobilised`` is known.
@@ -146,7 +146,7 @@ class Measures(Frozen):
 
     @classmethod
     def of_rest(cls, scene: Scene, rest: Equilibrium) -> Measures:
-        """Of an equilibrium ``rest`` of the ``scene``."""
+        """Measures of an equilibrium ``rest`` of the ``scene``."""
         checks.instance("scene", scene, Scene)
         c = checks.instance("rest", rest, Equilibrium).contacts
         vectors = rest.forces[:, None] * c.normals
@@ -163,7 +163,7 @@ class Measures(Frozen):
         vectors: FloatArray,
         mu: FloatArray | None,
     ) -> Measures:
-        """Of contacts of a scene in a state."""
+        """Measures of the contacts of a scene in a state."""
         b = scene.bodies
         loaded = bool(np.any(scene.gravity) or np.any(b.force[~b.fixed]))
         x, reach = scene.check_state(state).position, b.reach

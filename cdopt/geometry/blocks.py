@@ -178,7 +178,7 @@ def near_faces(blocks: Sequence[Block], tol: float, parallel: float) -> Iterator
 def _all_faces(
     blocks: Sequence[Block],
 ) -> tuple[IntArray, FloatArray, FloatArray, list[FloatArray]]:
-    """Of all faces of all blocks: the block, unit normal, a point, and the corners (n, 3)."""
+    """For each face of all blocks: the block, unit normal, a point, and the corners (n, 3)."""
     owner = np.repeat(np.arange(len(blocks)), [len(block.faces) for block in blocks])
     normals, centres = np.zeros((0, 3)), np.zeros((0, 3))
     if blocks:

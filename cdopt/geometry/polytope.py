@@ -278,7 +278,7 @@ def _edges(loops: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
 
 
 def _require_solid(x: FloatArray, loops: Sequence[Sequence[int]], normals: FloatArray) -> None:
-    """Nothing lies outside a face, and nothing is inverted."""
+    """Check that no vertex lies outside a face, and that no face is inverted."""
     size = _size(x)
     a, b, c = (x[fans(loops)[:, k]] - x[0] for k in range(3))
     volume = float((cross(b, c) * a).sum()) / 6.0
@@ -383,7 +383,7 @@ def principal_axes(inertia: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _of_simplices(
     origin: FloatArray, volume: FloatArray, edges: tuple[FloatArray, ...]
 ) -> MassProperties:
-    """Of simplices with volumes (n,) and with edges (n, dim) each from a common ``origin``."""
+    """Mass properties of simplices with volumes (n,) and edges (n, dim) from an ``origin``."""
     dim, total, s = len(edges), volume.sum(), sum(edges)
     arm = (volume[:, None] * s).sum(axis=0) / ((dim + 1) * total)
     second = sum(np.einsum("k,ki,kj->ij", volume, y, y) for y in (*edges, s))

@@ -40,7 +40,7 @@ class Turning(NamedTuple):
 
     @staticmethod
     def of(network: FrictionNetwork, forces: NetworkForces, slip: FloatArray) -> Turning:
-        """Of f = r (rᵀD⁻¹y)/(rᵀD⁻¹r), r = (1, −μ ĝ_T), at rates g_T = ``slip`` (nc, d − 1)."""
+        """Derivatives of f = r (rᵀD⁻¹y)/(rᵀD⁻¹r), r = (1, −μ ĝ_T), g_T = ``slip`` (nc, d − 1)."""
         y, (nc, d) = network.linearised(forces)[0], (network.nc, network.d)
         speed = np.linalg.norm(slip, axis=1)
         turns = network.slides & (network.mu > 0.0) & (forces.f > 0.0) & (speed > 0.0)
@@ -59,7 +59,7 @@ class Turning(NamedTuple):
 
 
 class CompatibleDerivatives(Derivatives):
-    """Those of the motion, the loads and the compatible forces of a step.
+    """Derivatives of the motion, the loads and the compatible forces of a step.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class CompatibleDerivatives(Derivatives):
 def frictionless(
     formulation: CompatibleCD, answer: StepSolution, motion: StepDerivatives
 ) -> CompatibleDerivatives:
-    """Those of ``CompatibleCD``, whose motion is that of its classic step."""
+    """Derivatives of ``CompatibleCD``, whose motion is that of its classic step."""
 
     joints, first = formulation.joints, answer.classic
     if first is None or answer.f is None or answer.u is None:
@@ -213,7 +213,7 @@ def frictionless(
 def with_friction(
     formulation: CompatibleFriction, answer: StepSolution, motion: StepDerivatives, tol: float
 ) -> CompatibleDerivatives:
-    """Those of ``CompatibleFriction``, whose motion is the ``answer``."""
+    """Derivatives of ``CompatibleFriction``, whose motion is the ``answer``."""
     network = formulation.network(answer)
     joints, forces = formulation.problem.joints, network.solve()
     reactions, u = np.zeros(0), forces.u

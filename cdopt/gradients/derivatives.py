@@ -141,7 +141,7 @@ class Derivatives(ABC):
 
 
 class StepDerivatives(Derivatives):
-    """Those of the motion of a step, of its loads, and of forces where they are determined.
+    """Derivatives of the motion of a step, of its loads, and of forces where they are determined.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class StepDerivatives(Derivatives):
         return self.parameters.known[name].checked(value)
 
     def change(self, directions: dict[str, Any]) -> Change:
-        """What checked ``directions`` change in the equations."""
+        """Change of the equations for checked ``directions`` of the data."""
         total = Change()
         for name, value in directions.items():
             total = total + self.parameters.known[name].jvp(value)

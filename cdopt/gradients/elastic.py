@@ -22,7 +22,7 @@ from cdopt.problem.mass import MassMatrix
 def compliant(
     formulation: CompliantCD, answer: StepSolution, on_kink: str, tol: float
 ) -> StepDerivatives:
-    """Those of compliant contact dynamics, whose contact forces are determined."""
+    """Derivatives of compliant contact dynamics, whose contact forces are determined."""
     joints = formulation.joints
     step = formulation.step if joints is None else joints.given
     law, kappa = formulation.data.elastic_law, formulation.kappa
@@ -45,7 +45,7 @@ def compliant(
 
 
 def soft(formulation: SoftCD, answer: StepSolution, on_kink: str, tol: float) -> StepDerivatives:
-    """Those of the regularised law of engines."""
+    """Derivatives under the regularised law of engines."""
     joints, data, J = formulation.joints, formulation.data, None
     step = formulation.step if joints is None else joints.given
     if not isinstance(step, ContactStep):
@@ -79,7 +79,7 @@ def soft(formulation: SoftCD, answer: StepSolution, on_kink: str, tol: float) ->
 
 
 class VariationalDerivatives(Derivatives):
-    """Those of one step of the variational integrator.
+    """Derivatives of one step of the variational integrator.
 
     In the mean velocity v̄ = Δq/h it is a step of bodies of mass w (M + hC/2) over αh, on contacts
     and bonds of finite stiffness, w = α/(1−α) (``formulations.variational_step``):

@@ -70,7 +70,7 @@ class Sides(NamedTuple):
 
     @staticmethod
     def of(data: ContactProblem, f: FloatArray, g: FloatArray, contacts: IntArray) -> Sides:
-        """Those of ``contacts`` at forces f and rates g (rows,), both scaled; none held."""
+        """Sides of ``contacts`` at scaled forces f and rates g (rows,); none held."""
         cones = data.scaled_cones
         forces, rates, mu = (x[contacts] for x in (cones.table(f), cones.table(g), cones.mu))
         presses = forces[:, 0] > _PRESSES * (np.abs(forces[:, 0]) + np.abs(rates).max(axis=1))

@@ -149,7 +149,7 @@ class _Decided(NamedTuple):
 
 
 def _decided(tangent: StepTangent, contacts: IntArray, rates: FloatArray) -> _Decided:
-    """What the change of rates decides for, among the forces of these contacts (n,)."""
+    """The admissible forces of these contacts (n,) with the least Σ f · rates."""
     own, n = tangent.forces[contacts], contacts.size
     unit = float(np.abs(own).max(initial=0.0)) or 1.0
     if not tangent.loose.any():
@@ -162,7 +162,7 @@ def _decided(tangent: StepTangent, contacts: IntArray, rates: FloatArray) -> _De
     bounds: Any = [(0.0, None)] * n + [(None, None)] * (rows.size - n)
     cost = rates[rows] / length
     cost = cost / (float(np.abs(cost).max(initial=0.0)) or 1.0)
-    what = "the forces that a change decides for"
+    what = "the forces of a one-sided derivative"
     least = solved_program(cost, what, A_eq=balance, b_eq=load, bounds=bounds)
     value = float(cost @ least)
     seen, none = sp.eye_array(n, rows.size), sp.csr_array((1, n))

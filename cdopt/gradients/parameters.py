@@ -18,7 +18,7 @@ from cdopt.problem.contact_law import PowerLaw
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """One of the data."""
+    """One of the data, with its derivatives of the equations."""
 
     # name, shape: of it
     name: str

@@ -88,7 +88,7 @@ class TrajectoryGradients(ABC):
 
     @property
     def _size(self) -> float:
-        """That of the smallest body, m."""
+        """Radius of the smallest body, m."""
         reach = self.scene.bodies.reach
         return float(np.min(reach[np.isfinite(reach)]))
 

@@ -18,7 +18,7 @@ from cdopt.problem import StepSolution
 
 
 class TrussDerivatives(Derivatives):
-    """Those of the forces of a truss, f = w′(−B u − gaps), Bᵀf = F̃.
+    """Derivatives of the forces of a truss, f = w′(−B u − gaps), Bᵀf = F̃.
 
     Parameters
     ----------

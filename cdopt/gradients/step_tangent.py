@@ -159,7 +159,7 @@ class StepTangent:
 
     @cached_property
     def _local_speed(self) -> FloatArray:
-        """The same in the units of rates."""
+        """``local_speed`` in the units of rates."""
         return np.asarray(self.local_speed / self.data.speed[self.data.cones.first])
 
     @property
@@ -273,7 +273,7 @@ class StepTangent:
 
     @cached_property
     def adjoint(self) -> Saddle:
-        """That of cotangents."""
+        """The linear system of cotangents."""
         law = self._whole_law.transposed
         return self.saddle if law is self._whole_law else self._saddle(law)
 

@@ -91,7 +91,7 @@ def _differentiable() -> Any:
         @staticmethod
         @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
         def backward(ctx: Any, *cotangents: Any) -> Any:
-            """Those of the data, summed over axes that were broadcast."""
+            """Cotangents of the data, summed over axes that were broadcast."""
             function = ctx.solved.function
             given = {
                 name: np.asarray(w.detach().cpu().numpy()).reshape(-1, *function.results[name])

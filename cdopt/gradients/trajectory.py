@@ -48,7 +48,7 @@ class _Rows:
 
     @staticmethod
     def of(step: ContactStep) -> _Rows:
-        """Of all rows of a step."""
+        """Rows of the contacts and joints of a step."""
         G, bias, d = step.B, step.bias[:, None], 1
         if step.friction is not None:
             G = interleaved(step.B, step.friction.B_t)

@@ -60,7 +60,7 @@ _SOLVER = "auto"  # Newton's method; with friction several methods in turn
 
 @dataclass(frozen=True, eq=False)
 class Admissible(Frozen):
-    """What the set of admissible forces is made of; rows are the components of forces."""
+    """Data of the set of admissible forces; rows are the components of forces."""
 
     step: Step
     law: str | None  # of its friction, "coulomb" or "associated"; None without friction

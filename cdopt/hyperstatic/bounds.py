@@ -119,7 +119,7 @@ def bounds_of(
 
 
 def _costs(C: sp.csr_array, network: FreeNetwork) -> _Costs:
-    """What the quantities are of the coordinates of a network; each different cost once."""
+    """Quantities as functions of the coordinates of a network; each different cost once."""
     own = scaled(freeze(product(C, network.G)), None, network.unit)
     entries = np.diff(own.indptr)
     used = np.flatnonzero(entries)
@@ -151,7 +151,7 @@ def _costs(C: sp.csr_array, network: FreeNetwork) -> _Costs:
 def _solver(
     network: FreeNetwork, witnesses: bool, deadline: Deadline
 ) -> Callable[[sp.csr_array], Extremes]:
-    """What finds the extremes of costs (k, n) over a network."""
+    """The solver of the extremes of costs (k, n) over a network."""
     if network.polyhedral:
         half_lines = linear_bounds.LinearSet(network)
         return lambda costs: half_lines.extremes(costs, deadline, witnesses)

@@ -216,7 +216,7 @@ class ConeSet:
         return self._inside(self.b)
 
     def _inside(self, b: FloatArray) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """The same of A x = b.
+        """``inside`` of the set A x = b.
 
         It maximises Σ min(slack, cap) + Σ min(x_n, cap), again over the cones whose terms stayed
         zero until none of them grows; the mean of all maximisers is inside where any point is.

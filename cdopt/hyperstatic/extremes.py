@@ -1,4 +1,4 @@
-"""What the programs of bounds answer: extremes of costs over one network, in its units."""
+"""Results of the programs of bounds: extremes of costs over one network, in its units."""
 
 from __future__ import annotations
 

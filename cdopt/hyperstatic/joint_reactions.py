@@ -33,7 +33,7 @@ class JointReactions(Frozen):
 
     @staticmethod
     def of(joints: Eliminated, solution: StepSolution, d: int) -> JointReactions:
-        """Those of a solution of the step, with d components of each contact's force."""
+        """Reactions of a solution of the step, with d components of each contact's force."""
         step, rows = joints.given, joints.given.B
         if d > 1 and step.friction is not None:
             rows = interleaved(step.B, *step.friction.matrices)

@@ -211,7 +211,7 @@ class _Search:
 
 
 class _FromHighs(NamedTuple):
-    """What HiGHS leaves: forces x (n,) and multipliers y (m,) of Bᵀx = F, or a ray (n,)."""
+    """Result of HiGHS: forces x (n,) and multipliers y (m,) of Bᵀx = F, or a ray (n,)."""
 
     status: str
     x: FloatArray = np.zeros(0)

@@ -37,7 +37,7 @@ _LARGEST = 20_000  # and up to which the nearest admissible forces are searched
 
 
 class AtMotion(NamedTuple):
-    """What a motion leaves: faces of the cones, the load F̃ (nv,) N, and local loads (nc,) N."""
+    """Data of a given motion: faces of the cones, load F̃ (nv,) N, and local loads (nc,) N."""
 
     faces: Faces
     load: FloatArray
@@ -151,7 +151,7 @@ def _searched(
 def _with_moments(
     data: ContactProblem, faces: RollingFaces, load: FloatArray, forces: FloatArray
 ) -> FloatArray:
-    """The same of contacts that resist turns, by a cone program; moments over arms of contacts.
+    """Nearest forces of contacts with moments, by a cone program; moments over arms of contacts.
 
     In coordinates z of the faces, f = G z, it is min t with ‖G z − forces‖ ≤ t. Elastic contacts
     with moments are not known.

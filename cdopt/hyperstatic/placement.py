@@ -58,11 +58,15 @@ class ReferenceForces(Frozen):
 
 
 def minimum_norm(report: Indeterminacy) -> ReferenceForces | None:
-    """min Σ ‖f‖² over the admissible forces of contacts; None when the solver failed.
+    """Admissible forces of least norm, min Σ ‖f‖² over the contacts; None if the solver failed.
 
-    For a ``report``: equal linear springs, without friction by the no-tension truss, with
-    friction by the network of Haar & Kármán of equal springs both ways. Reactions of joints follow,
-    also of those with finite stiffness.
+    They are the forces of equal linear springs at the contacts of the ``report``: without friction
+    those of the no-tension truss, with friction those of the network of Haar & Kármán with k_t =
+    k_n. Reactions of joints, also of those with finite stiffness, are not part of the norm.
+
+    Raises
+    ------
+    InvalidInput : not an ``Indeterminacy``.
     """
     checks.instance("report", report, Indeterminacy)
     step, joints = report.step, report.step.joints
@@ -102,10 +106,14 @@ def _network_answer(
 
 
 def analytic_centre(report: Indeterminacy) -> ReferenceForces | None:
-    """max Σ log x over the forces that are not unique; None if unbounded, or without a centre.
+    """Analytic centre of the admissible forces; None if they are unbounded or have no centre.
 
-    For a ``report``, by Newton's method on the optimality conditions, 1/f = B u and Bᵀf = F
-    without friction; with friction the barrier is that of the cones.
+    max Σ log f over the forces of the ``report`` that are not unique, by Newton's method on the
+    optimality conditions 1/f = B u and Bᵀf = F̃; with friction the barrier is that of the cones.
+
+    Raises
+    ------
+    InvalidInput : not an ``Indeterminacy``.
     """
     checks.instance("report", report, Indeterminacy)
     if report.rays:

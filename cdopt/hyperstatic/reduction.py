@@ -25,7 +25,7 @@ _CLEAR = 1e-4  # of the largest force: larger ones of the answer show a ray best
 
 @dataclass(frozen=True, eq=False)
 class Reduced(Frozen):
-    """What the admissible forces of independent parts are after reduction."""
+    """Admissible forces of independent parts after facial reduction."""
 
     # rank, nullity, dimension: as in ``Indeterminacy``
     rank: int

@@ -43,7 +43,7 @@ class Settlement(Certified):
     ----------
     step : the contact step. f, f_t : (nc,) and (nc, d − 1) N, the forces.
     mechanism : (nv,) m and rad, the motion of the blocks.
-    rates : (nc, d) m, gaps and slips of the contacts after it, the gap first.
+    rates : (nc, d) m, gaps and slips of the contacts after this motion, the gap first.
     supports : (nb, dim + turns) m and rad, the prescribed motions.
     prescribed : m, the largest gap or slip due to the motions of supports alone.
     energy : J released by the weights, Fᵀu; negative if they are lifted.

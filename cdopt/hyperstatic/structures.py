@@ -204,7 +204,7 @@ def _seams(contacts: Contacts, near: float) -> BoolArray:
 
 
 def _joined(start: int, links: list[list[int]]) -> set[int]:
-    """What is joined to a body by links between two bodies each."""
+    """Bodies connected to a body by links between two bodies each."""
     joined, new = set[int](), {start}
     while new:
         joined |= new

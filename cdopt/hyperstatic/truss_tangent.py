@@ -103,7 +103,7 @@ class TrussTangent(Tangent):
         return result
 
     def vjp(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By e (nc, …) and by F̃ (nv, …); not-a-number by a load that is not known."""
+        """Derivatives by e (nc, …) and by F̃ (nv, …); not-a-number by a load that is not known."""
         unit, scaled = self.truss.data.force, self._scaled
         weight = (weights[self.contacts].T * unit).T
         motion = self._solve(scaled.B.T @ (self._springs * weight.T).T)

@@ -107,7 +107,7 @@ def write(
 
 
 def _write(problem: NetworkProblem, place: Path, accuracy: float, max_steps: int) -> Ordering:
-    """The same of the scaled problem."""
+    """The answer to the scaled problem."""
     law, nc, block = problem.elastic_law, problem.nc, block_size(problem.body)
     entries = sp.coo_array(problem.G)
     of_body = sp.csr_array(

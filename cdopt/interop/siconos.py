@@ -140,7 +140,7 @@ class Siconos:
 
     @property
     def name(self) -> str:
-        """Its name in tables, such as "siconos-pgs"."""
+        """Name of the solver in tables, such as "siconos-pgs"."""
         return self._prefix + self.solver.lower().replace("_", "-")
 
     @property

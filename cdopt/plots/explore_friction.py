@@ -169,7 +169,7 @@ def _drawn(
 
 
 def _loads(step: ContactStep, scene: Scene, state: State) -> list[dict[str, Any]]:
-    """Of each free body its centre, force (2,) N, torque N m, and weight N."""
+    """Centre (2,) m, force (2,) N, torque N m and weight N of each free body."""
     dofs = scene.full_dofs if scene.full_dofs.nv == step.nv else scene.dofs
     table = dofs.scatter(step.F_ext, np.zeros((scene.nb, 3)))
     weight = scene.bodies.mass * np.linalg.norm(scene.gravity)

@@ -61,7 +61,7 @@ def thinned(trajectory: Trajectory, begin: int, size: int, budget: int) -> tuple
 
 
 def _content(trajectory: Trajectory, begin: int) -> tuple[dict[str, Any], str]:
-    """What the page's program reads, as plain values, and what it is of."""
+    """The data that the page's program reads, as plain values, and the title."""
     scene, last = trajectory.scene, trajectory.final
     solids = Solids.of(scene, trajectory.q[..., : scene.dim])
     most = max(last.nc, trajectory[len(trajectory) // 2].nc)

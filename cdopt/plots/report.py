@@ -308,7 +308,7 @@ def _label(name: str) -> str:
 
 
 def _styles(names: Iterable[str]) -> Styles:
-    """By solver the line of "osqp" or, dashed, of "osqp (direct)"; new solvers one each."""
+    """Line style of each solver: "osqp", or dashed for "osqp (direct)"; new styles for others."""
     styles, new = Styles(), dict[str, int]()
     for name in dict.fromkeys(names):
         backend, _, how = name.partition(" ")

@@ -153,7 +153,7 @@ def _of_scene(limit: LimitLoad | Settlement, mechanism: FloatArray, view: str) -
 
 
 def _of_model(limit: LimitLoad | Settlement, mechanism: FloatArray, view: str) -> Any:
-    """The same of a block model; blocks that move are red in the second panel."""
+    """The picture of a block model; blocks that move are red in the second panel."""
     model = limit.model
     if model is None:
         raise TypeError("a limit load without a block model")

@@ -268,7 +268,7 @@ class _Solid(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What a file has: solids, interfaces (both names, polygon, normal), and its last digit."""
+    """Contents of a file: solids, interfaces (both names, polygon, normal), and its last digit."""
 
     solids: list[_Solid]
     interfaces: list[tuple[str, str, FloatArray, FloatArray]]

@@ -175,7 +175,12 @@ def _read(path: str | Path, overlaps: str | None) -> Scene:
 
 
 def loads(text: str, source: str = "scene", *, overlaps: str | None = None) -> Scene:
-    """The scene of a text, which messages call ``source``; ``overlaps`` as in ``load``."""
+    """A scene from TOML text; messages name it ``source``. ``overlaps`` is as in ``load``.
+
+    Raises
+    ------
+    InvalidInput : as for ``load``; it names the line and the field.
+    """
     stated = files.parse_toml(checks.text("text", text), checks.text("source", source))
     if overlaps is not None:
         checks.choice("overlaps", overlaps, OVERLAPS)

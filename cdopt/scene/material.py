@@ -66,7 +66,7 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return self.young is None and self.stiffness is None
 
     def half_stiffness(self, power: float) -> float:
-        """Of one side of a contact: E, or E/(1−ν²) for Hertz (power 5/2), Pa; infinite if rigid."""
+        """Modulus of one side, Pa: E, or E/(1−ν²) for Hertz (power 5/2); infinite if rigid."""
         power = checks.power("power", power)
         if self.stiffness is not None:
             return self.stiffness

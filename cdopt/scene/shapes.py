@@ -110,7 +110,7 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         raise Unsupported(type(self).__name__, "a shape without bounds has no mass")
 
     def _measures(self, dim: int) -> ShapeMeasures:
-        """By default from the mass properties and the pieces."""
+        """Measures from the mass properties and the pieces, unless a shape has formulas."""
         solid, pieces = self._mass_properties(dim), self._pieces(dim)
         inertia = solid.inertia()
         moments, frame = (inertia[0, 0], IDENTITY) if dim == 2 else principal_axes(inertia)

@@ -50,7 +50,7 @@ def to_toml(
     parts += ["[[bodies]]\n" + _lines(_body(b, k, columns)) for k in range(tail)]
 
     def alike(k: int) -> tuple[bool, ...]:
-        """What a group shares: whether its spheres are fixed, and how their mass is given."""
+        """Key of a group: whether its spheres are fixed, and how their mass is given."""
         return columns["fixed"][k], columns["mass"][k] is None, columns["density"][k] is None
 
     for _, members in groupby(range(tail, b.nb), alike):

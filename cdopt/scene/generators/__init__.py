@@ -1,6 +1,7 @@
 """Generators: scenes from a few numbers, one function each, and what they share.
 
-A generator is a function that returns bodies; ``@generator`` makes the scene of them.
+A generator is a function that returns bodies; ``@generator`` makes the scene of them. Every
+generator raises InvalidInput for a parameter of another type or out of its range.
 """
 
 from __future__ import annotations
