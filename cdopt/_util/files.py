@@ -129,7 +129,7 @@ def require_size(text: str, source: str) -> None:
     """Refuse a text of more numbers than fit in a gigabyte when they are read, 500 bytes each."""
     count = text.count(",") + text.count("\n")
     if count > NUMBERS:
-        expected = f"at most {NUMBERS:,}; larger scenes are made by Python"
+        expected = f"at most {NUMBERS:,}; make larger scenes in Python"
         raise InvalidInput(source, f"{count:,} numbers and lines", expected)
 
 

@@ -62,7 +62,7 @@ def audit(
                 problem, bodies, friction, columns=columns, density=density
             )
         except cdopt.InvalidInput as error:
-            expected = error.expected.replace("columns= states", "--columns states")
+            expected = error.expected.replace("columns= gives", "--columns gives")
             raise cdopt.InvalidInput(error.argument, error.found, expected) from error
         name, scene, step, f, f_t = problem, None, listed.step, listed.f, listed.f_t
     else:

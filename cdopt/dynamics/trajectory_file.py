@@ -322,7 +322,7 @@ def _require_new(path: Path) -> None:
     except ValueError as error:
         raise InvalidInput("out", f"{path}: {error}", "a path to write to") from error
     if exists:
-        expected = "a new path, or resume=True to go on with it"
+        expected = "a new path, or resume=True to continue the run"
         raise InvalidInput("out", f"{path}: a file that exists", expected)
 
 

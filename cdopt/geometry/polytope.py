@@ -101,7 +101,7 @@ def polygon(vertices: Any, name: str = "vertices") -> Polytope:
     k = int(angles.argmin())
     if not (length.min() > FLAT * _size(x) and angles[k] > FLAT and angles.sum() < 3.0 * np.pi):
         found = "clockwise" if angles.sum() < 0.0 else f"not convex at corner {(k + 1) % len(x)}"
-        expected = "a convex polygon of corners apart that all turn, anticlockwise"
+        expected = "a convex polygon, anticlockwise, no three corners in a line"
         raise InvalidInput(name, f"{found} of {len(x)}", expected)
     normals = np.column_stack([along[:, 1], -along[:, 0]]) / length[:, None]
     sides = tuple((k, (k + 1) % len(x)) for k in range(len(x)))
@@ -271,7 +271,7 @@ def _edges(loops: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
     left = {(a, b): number for a, b, number in sides}
     for a, b, number in sides:
         if left[a, b] != number or (b, a) not in left:
-            found = f"edge {a}–{b} of face {number} runs the same way twice, or in one face alone"
+            found = f"edge {a}–{b} of face {number} in no other face, or in the same direction"
             raise InvalidInput("faces", found, "faces that close, anticlockwise from outside")
     chosen = [(a, b) for a, b in left if a < b]
     return _pairs(chosen), _pairs([(left[a, b], left[b, a]) for a, b in chosen])

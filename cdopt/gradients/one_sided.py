@@ -87,7 +87,7 @@ def _rigid(tangent: StepTangent, change: Change) -> Result:
     contacts = np.flatnonzero(tangent.law.held | (tangent.margin <= tangent.tol))
     decided = _decided(tangent, contacts, rates)
     if change.G is not None and not decided.unique:
-        why = "forces that are not determined move the bodies differently then"
+        why = "it depends on forces that are not determined"
         raise Unsupported("the one-sided derivative by B", why, ("compatible forces",))
     held = np.append(contacts[decided.presses], np.arange(nc, many))
     free, df = contacts[~decided.presses], np.zeros(many)

@@ -175,7 +175,7 @@ class LimitLoad(Certified):
     def summary(self) -> str:
         assumed = "" if self.model is None else self.model.assumption
         if self.mechanism is None:
-            return f"No multiple of the live load is too large: forces balance it alone.{assumed}"
+            return f"Admissible forces balance every multiple of the live load.{assumed}"
         text = f"The structure bears {self.value:.8g} times the live load"
         if self.value < 0.0:
             text = f"The structure does not stand: it lacks {-self.value:.8g} times the live load"

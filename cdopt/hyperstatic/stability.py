@@ -195,7 +195,7 @@ class StabilityVerdict(Frozen):
         name = next(key for key, one in self.limits.items() if one is limit)
         what = "the live load" if name == "live" else f"each body's weight along {name}"
         if not np.isfinite(limit.value):
-            text = f" No multiple of {what} is too large for admissible forces."
+            text = f" Admissible forces balance every multiple of {what}."
             return text + self._uncertified_in_words()
         text = f" The structure bears {short(limit.value, 5)} times {what}; beyond that a mechanism"
         return f"{text} of {count(limit.moving_count, 'body')} moves.{self._uncertified_in_words()}"

@@ -220,7 +220,7 @@ def _table(
         raise InvalidInput(str(place), str(error), "numbers") from None
     if missing := [name for name in needed if name not in names]:
         found = f"columns {' '.join(names)}"
-        expected = f"{' '.join(missing)} among them; columns= states what they mean"
+        expected = f"also {' '.join(missing)}; columns= gives names to the columns"
         raise InvalidInput(str(place), found, expected)
     return {name: values[:, k].copy() for k, name in enumerate(names)}
 

@@ -124,7 +124,7 @@ def verdicts(wins: Table) -> list[tuple[str, str]]:
         text = f"wins on {number} of {count(len(said), 'problem')}"
         if false:
             where = "all" if len(false) == len(said) else f"{len(false)}: {', '.join(false)}"
-            text += f"; claims falsely, by more than ten times, on {where}"
+            text += f"; claims falsely (residual above ten times the accuracy) on {where}"
         sentences.append((name, text))
     return sentences
 

@@ -214,7 +214,7 @@ def backend_of(run: StudyRun) -> Backend:
                 raise
             raise Unsupported(f"a tolerance of {run.backend}", str(error)) from error
     if run.mode != "cold" and not backend.capability.warm_start:
-        reason = f"{run.backend} called this way gains nothing from a start"
+        reason = f"{run.backend} called this way does not use a warm start"
         raise Unsupported(f"mode {run.mode!r}", reason, ("cold",))
     return backend
 

@@ -42,7 +42,7 @@ def test_unknown_columns_of_a_list_are_stated_by_an_option(tmp_path) -> None:
     contacts.write_text("a b c d e f g h\n0 1 0 0 0 1 0 9.81\n")
     bodies.write_text("id x y radius mass\n1 0 1 1 1\n")
     listed = ("audit", contacts, "--bodies", bodies, "--friction", 0.5)
-    refuses("--columns states what they mean", *listed)
+    refuses("--columns gives names", *listed)
     stated = ("--columns", "id1 id2 px py nx ny fx fy")
     assert "Nothing is wrong" in run(*listed, *stated).stdout
     assert "A contact list, with --bodies" in " ".join(run("audit", "--help").stdout.split())

@@ -40,8 +40,8 @@ BAD_HULLS = {
 }
 BAD_FACES = {
     "inverted": ([face[::-1] for face in OUTWARD], "inverted"),
-    "one turned": ([OUTWARD[0][::-1], *OUTWARD[1:]], "runs the same way"),
-    "open": (OUTWARD[:3], "one face alone"),
+    "one turned": ([OUTWARD[0][::-1], *OUTWARD[1:]], "in the same direction"),
+    "open": (OUTWARD[:3], "in no other face"),
     "out of range": ([*OUTWARD[:3], [1, 2, 9]], r"faces\[3\]"),
     "two corners": ([*OUTWARD[:3], [1, 2]], r"faces\[3\]"),
     "words": ("faces", "faces"),
