@@ -320,7 +320,7 @@ class ProximalGradient:
                 if stepped < piece.size or piece[-1] <= tolerance or deadline.passed:
                     break
             taken += done
-            self.residuals.append(trace[:done])
+            self.residuals.append(trace[:done].copy())
             self.residual = self._residual()
             progress(self.steps + taken, self.residual)
         met = bool(self.residual <= tolerance)

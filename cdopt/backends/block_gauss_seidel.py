@@ -74,8 +74,8 @@ class NSGS(PGS):
         sweeps = BlockSweeps(self, problem, order, problem.acting_start(run.start))
         dofs = max(problem.factors.spread.shape[1], self.memory)  # entries of products by BLAS
         with run.iterating(problem.rows, dofs):
-            met, count, residuals = self._swept(sweeps, run)
-        return run.ended(problem.caused(sweeps.f), met, count, residuals)
+            unmet, count, residuals = self._swept(sweeps, run)
+        return run.ended(problem.caused(sweeps.f), not unmet, count, residuals, status=unmet)
 
 
 class BlockSweeps(Sweeps):

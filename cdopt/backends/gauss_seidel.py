@@ -126,24 +126,26 @@ class PGS(NativeBackend):
             floor = floor[order]
         with run.iterating(problem.rows, factors.spread.shape[1]):
             sweeps = HalfLineSweeps(self, factors, p, edges, f, floor)
-            met, count, residuals = self._swept(sweeps, run)
+            unmet, count, residuals = self._swept(sweeps, run)
         if edges.size == 1:
             run.threads = 1
         forces = sweeps.f
         if order is not None:
             forces = np.zeros(problem.nc)
             forces[order] = sweeps.f
-        return run.ended(problem.caused(forces), met, count, residuals)
+        return run.ended(problem.caused(forces), not unmet, count, residuals, status=unmet)
 
-    def _swept(self, sweeps: Sweeps, run: Run) -> tuple[bool, int, list[FloatArray]]:
-        """Whether the test was met, the number of sweeps and the residuals."""
+    def _swept(self, sweeps: Sweeps, run: Run) -> tuple[str, int, list[FloatArray]]:
+        """Why the test was not met (empty if it was), the number of sweeps and the residuals."""
         count, residuals = 0, list[FloatArray]()
+        error, settled = np.inf, False
         while True:
-            error = sweeps.renewed()
+            before, error = error, sweeps.renewed()
             met = bool(error <= self.accuracy)
             if not sweeps.traced:
                 residuals.append(np.array([error]))
-            if met or count >= self.max_sweeps or run.deadline.passed:
+            idle = settled and error == before  # the rows that are off are those no force moves
+            if met or idle or count >= self.max_sweeps or run.deadline.passed:
                 break
             trace = np.zeros(min(sweeps.batch, self.max_sweeps - count))
             done = 0
@@ -154,13 +156,16 @@ class PGS(NativeBackend):
                     break
             count += done
             if sweeps.traced:
-                residuals.append(trace[:done])
+                residuals.append(trace[:done].copy())
             if done == _REPORT_EVERY:
                 run.report(f"sweep {count}: residual {trace[-1]:.2e}")
             sweeps.combine(done)
         status = "solved" if met else "stopped"
         run.report(f"{status} after {count} sweeps: residual {error:.2e}")
-        return met, count, residuals
+        if met:
+            return "", count, residuals
+        full = count >= self.max_sweeps
+        return "iteration limit" if full else f"stopped at residual {error:.1e}", count, residuals
 
     def _visits(self, count: int) -> NDArray[np.intp]:
         """The order in which ``count`` contacts are visited."""

@@ -72,6 +72,16 @@ def test_shuffles_differ_by_seed(crystal: cdopt.ClassicCD) -> None:
     np.testing.assert_array_equal(again.f, answers[1].f)
 
 
+def test_sweeps_end_where_no_force_moves_the_gap_that_is_left() -> None:
+    """The second contact overlaps and moves nothing: each sweep repeats the last one."""
+    step = cdopt.ContactStep([[1.0]], [[1.0], [0.0]], [0.0, -0.01], [0.0], [-8.0], 2.0**-10,
+                             dof_body=[0])  # fmt: skip
+    solution = cdopt.ClassicCD(step).solve("pgs", check=False)
+    assert not solution.claimed
+    assert solution.status.startswith("stopped at residual 1.0e+00")
+    assert solution.iterations <= 3
+
+
 def test_an_unmet_accuracy_beyond_round_off_is_no_claim() -> None:
     solution = cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke").step).solve("pgs", accuracy=1e-20)
     assert not solution.claimed
