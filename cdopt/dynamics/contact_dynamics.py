@@ -4,8 +4,8 @@ Algorithm 1 of Olsen & Kamrin (2018): contacts → step → v⁺ → q⁺ = q + 
 forces do not change the motion. How bodies in space turn is a setting; by default, unlike the
 paper, their angular momentum is conserved. With friction each step is a ``FrictionalCD``, under
 Coulomb's law or the associated law. Steps of Coulomb's law need not have an answer: one without a
-certified answer is taken in halves, quarters and so on, with the gaps and velocities of each moment
-and B of the start of the step.
+certified answer is divided into halves, quarters and so on, with the gaps and velocities of each
+instant and B of the start of the step.
 
 ``ContactDynamics`` takes the steps. The methods (``contact_methods``) choose the problems of a
 step, ``StepProblems``: with friction or without, with compatible forces or not.
@@ -49,8 +49,8 @@ from cdopt.dynamics.method import (
     Advance,
     Arrays,
     Failure,
-    Moment,
     Settings,
+    Snapshot,
     Stage,
     StepContext,
     StepRecord,
@@ -138,8 +138,8 @@ class KnownForces:
 
 
 @dataclass(frozen=True)
-class RigidMoment(Moment):
-    """A moment of contact dynamics, with the contacts of the state for the next step.
+class RigidSnapshot(Snapshot):
+    """A snapshot of contact dynamics, with the contacts of the state for the next step.
 
     ``known`` are forces for a warm start, ``slip`` is the history of compatible forces with
     friction.
@@ -178,12 +178,12 @@ class ContactDynamics:
         start, what = scene.start_overlaps, PUSHED if scene.overlaps == "resolve" else TOUCHING
         warn_of_overlaps(scene, start.bodies, start.phi, what)
 
-    def begin(self, state: State) -> Advance[RigidMoment]:
+    def begin(self, state: State) -> Advance[RigidSnapshot]:
         """An initial state, whose frame has no contacts."""
         contacts, seconds = self._detect(state)
         none, vectors = np.zeros(0), np.zeros((0, state.dim))
         return Advance(
-            RigidMoment(0, state, contacts),
+            RigidSnapshot(0, state, contacts),
             StepRecord(
                 ContactState(none.astype(np.int64), none, vectors, vectors, none, 0.0),
                 {name: np.zeros(shape_of(name, 0, state.dim)) for name in self.forces},
@@ -195,28 +195,28 @@ class ContactDynamics:
             ),
         )
 
-    def restore(self, saved: Checkpoint) -> RigidMoment:
-        """The moment that was saved."""
+    def restore(self, saved: Checkpoint) -> RigidSnapshot:
+        """The snapshot that was saved."""
         arrays = saved.memory
         if self.problems.remembers and saved.step and not arrays:
             raise without_memory(saved, ("ids", *self.forces))
         forces = {name: arrays[name] for name in ("f", "f_classic", "f_t") if name in arrays}
         contacts, _ = self._detect(saved.state)
         known = KnownForces(arrays["ids"], forces) if "ids" in arrays else None
-        return RigidMoment(saved.step, saved.state, contacts, known, Slip.restored(arrays))
+        return RigidSnapshot(saved.step, saved.state, contacts, known, Slip.restored(arrays))
 
-    def advance(self, moment: RigidMoment, steps: int) -> Advance[RigidMoment]:
+    def advance(self, snapshot: RigidSnapshot, steps: int) -> Advance[RigidSnapshot]:
         """Take one step."""
-        context, contacts, state = self.context, moment.contacts, moment.state
+        context, contacts, state = self.context, snapshot.contacts, snapshot.state
         chosen, started = self._chosen, clock()
         how = (context.dt, chosen.v_min, chosen.turning, context.friction, chosen.push_overlaps)
         problem = rigid_step(context.scene, state, contacts, *how)
         seconds = clock() - started
         try:
-            answer = self._solved(problem, moment)
+            answer = self._solved(problem, snapshot)
         except SolveFailed as error:
             failure = Failure(str(error), error, state, contacts.nc)
-            return Advance(moment, None, failure)
+            return Advance(snapshot, None, failure)
         after = advance(
             context.scene,
             state,
@@ -237,20 +237,22 @@ class ContactDynamics:
         )
         if context.strict and not record.ok:
             failure = Failure(_why(record), answer.solution, after, contacts.nc, record)
-            return Advance(moment, None, failure)
-        step = moment.step + 1
+            return Advance(snapshot, None, failure)
+        step = snapshot.step + 1
         after = after.at(step * context.dt)
         later, detecting = self._detect(after)
         record = replace(record, overlap=deepest(later.phi), seconds_detect=detecting)
-        slip = moment.slip if answer.slip is None else answer.slip
-        return Advance(RigidMoment(step, after, later, self._known(moment, answer), slip), record)
+        slip = snapshot.slip if answer.slip is None else answer.slip
+        return Advance(
+            RigidSnapshot(step, after, later, self._known(snapshot, answer), slip), record
+        )
 
-    def _solved(self, step: ContactStep, moment: RigidMoment) -> Solved:
+    def _solved(self, step: ContactStep, snapshot: RigidSnapshot) -> Solved:
         """The answer to a step, perhaps in parts and from impact to impact."""
         problems, impacts = self.problems, self._chosen.impacts
 
         def solve(part: ContactStep) -> Solved:
-            return problems.solve(part, moment)
+            return problems.solve(part, snapshot)
 
         def whole(part: ContactStep) -> Solved:
             return take(part, solve, problems.classic, impacts)
@@ -259,10 +261,10 @@ class ContactDynamics:
         answer = whole(step) if parts == 1 else in_sequence(step, whole, parts)
         return replace(answer, measures=answer.measures | problems.counts(step, answer))
 
-    def _known(self, moment: RigidMoment, answer: Solved) -> KnownForces | None:
+    def _known(self, snapshot: RigidSnapshot, answer: Solved) -> KnownForces | None:
         if not self._chosen.warm_start:
             return None
-        return self.problems.known(moment.contacts.contact_ids, answer, moment)
+        return self.problems.known(snapshot.contacts.contact_ids, answer, snapshot)
 
     def _detect(self, state: State) -> tuple[Contacts, float]:
         """Contacts for a step from this state, and how long it took."""
@@ -341,7 +343,7 @@ class StepProblems:
         limits = ("substeps", "carrying", "sliding") if frictional else ()
         self.measures = (*closed, "impacts", "plastic", *limits)
 
-    def solve(self, step: ContactStep, before: RigidMoment) -> Solved:
+    def solve(self, step: ContactStep, before: RigidSnapshot) -> Solved:
         """The answer to one contact step."""
         started, both = clock(), None
         problem: ClassicCD | FrictionalCD
@@ -377,7 +379,7 @@ class StepProblems:
             return self._compatible(both, self._second, before, answer, solution)
         return self._with_history(step, before.slip, answer, solution)
 
-    def _start(self, step: ContactStep, before: RigidMoment) -> WarmStart | None:
+    def _start(self, step: ContactStep, before: RigidSnapshot) -> WarmStart | None:
         """Forces of the step before for the first problem, if they are known."""
         known = before.known
         if known is None or self._law is None:
@@ -385,7 +387,7 @@ class StepProblems:
         rows = _rows(step, known.ids, known.forces["f"], known.forces["f_t"])
         return WarmStart(rows.ravel())
 
-    def _known_as(self, name: str, before: RigidMoment) -> WarmStart | None:
+    def _known_as(self, name: str, before: RigidSnapshot) -> WarmStart | None:
         """Normal forces of the step before by their name."""
         known = before.known
         if known is None or name not in known.forces:
@@ -396,7 +398,7 @@ class StepProblems:
         self,
         both: CompatibleCD,
         second: CompatibleForces,
-        before: RigidMoment,
+        before: RigidSnapshot,
         answer: Solved,
         first: StepSolution,
     ) -> Solved:
@@ -468,7 +470,7 @@ class StepProblems:
         counts = {"substeps": answer.parts, "carrying": carrying.sum(), "sliding": sliding.sum()}
         return {name: float(count) for name, count in counts.items()}
 
-    def known(self, ids: IntArray, answer: Solved, before: RigidMoment) -> KnownForces | None:
+    def known(self, ids: IntArray, answer: Solved, before: RigidSnapshot) -> KnownForces | None:
         """The forces of contacts ``ids`` from which the next step may start.
 
         Of friction those of the motion's problem; where they are no numbers, those known before.

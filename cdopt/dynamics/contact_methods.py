@@ -13,7 +13,7 @@ from cdopt.dynamics.contact_dynamics import (
     CompatibleForces,
     ContactDynamics,
     ContactSettings,
-    RigidMoment,
+    RigidSnapshot,
     StepProblems,
 )
 from cdopt.dynamics.method import StepContext, Stepper, resolved
@@ -49,7 +49,7 @@ class ClassicSteps(ContactSettings):
             raise InvalidInput("backend", "two solvers for one problem", " or ".join(names))
         self._put(backend=(solvers or [resolve(FIRST_BACKEND)])[0], classic_backend=None)
 
-    def start(self, context: StepContext) -> Stepper[RigidMoment]:
+    def start(self, context: StepContext) -> Stepper[RigidSnapshot]:
         """A stepper for a run; scenes with bonds are refused."""
         checks.instance("context", context, StepContext)
         solver = resolved("backend", self.backend or FIRST_BACKEND)
@@ -86,7 +86,7 @@ class CompatibleSteps(ContactSettings):
         if self.closed_tol is not None:
             self._put(closed_tol=checks.tolerance("closed_tol", self.closed_tol))
 
-    def start(self, context: StepContext) -> Stepper[RigidMoment]:
+    def start(self, context: StepContext) -> Stepper[RigidSnapshot]:
         """A stepper for a run; scenes with bonds are refused."""
         checks.instance("context", context, StepContext)
         first = resolved("classic_backend", self.classic_backend)
@@ -144,7 +144,7 @@ class FrictionalSteps(ContactSettings):
         names = ("tol", "v_min", "turning", "impacts", "push_overlaps")
         return {name: getattr(self, name) for name in names}
 
-    def start(self, context: StepContext) -> Stepper[RigidMoment]:
+    def start(self, context: StepContext) -> Stepper[RigidSnapshot]:
         """A stepper for a run; scenes with bonds are refused."""
         if checks.instance("context", context, StepContext).friction is None:
             return self.without_friction().start(context)

@@ -22,12 +22,12 @@ from cdopt.backends.base import Backend
 from cdopt.collision import PairFriction, VerletList
 from cdopt.collision.contacts import contact_stiffness
 from cdopt.dynamics.elastic_steps import (
-    ElasticMoment,
     ElasticSettings,
+    ElasticSnapshot,
     Loops,
     PassesRun,
-    SphereMoment,
     SphereRun,
+    SphereSnapshot,
     Taken,
 )
 from cdopt.dynamics.equilibrium import TRAVEL, RestSettings, SmoothIncrements
@@ -181,9 +181,9 @@ class VariationalSteps(ElasticSettings):
         how = self.alpha, split, self.tol, _LIMIT, direct, accept, context.strict
         scheme = Scheme(context.dt, *how)
 
-        def loops(spheres: SphereStepper, moment: SphereMoment, steps: int) -> Taken:
+        def loops(spheres: SphereStepper, snapshot: SphereSnapshot, steps: int) -> Taken:
             started = clock()
-            ended = spheres.variational(moment.state, steps, scheme)
+            ended = spheres.variational(snapshot.state, steps, scheme)
             certified, seconds = ended.residual <= accept, clock() - started
             return Taken(ended, Stage(ended.residual, certified, True, ended.newton, seconds, ""))
 
@@ -210,7 +210,7 @@ class VelocityVerletSteps(ElasticSettings):
     rolling: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = ()
 
-    def start(self, context: StepContext) -> Stepper[SphereMoment]:
+    def start(self, context: StepContext) -> Stepper[SphereSnapshot]:
         """A stepper for a run.
 
         Raises
@@ -221,9 +221,9 @@ class VelocityVerletSteps(ElasticSettings):
         friction, dt = self.friction(context), context.dt
         require_elastic(context.scene)
 
-        def loops(spheres: SphereStepper, moment: SphereMoment, steps: int) -> Taken:
-            force = spheres.forces(moment.state) if moment.force is None else moment.force
-            ended, force = spheres.velocity_verlet(moment.state, steps, dt, force)
+        def loops(spheres: SphereStepper, snapshot: SphereSnapshot, steps: int) -> Taken:
+            force = spheres.forces(snapshot.state) if snapshot.force is None else snapshot.force
+            ended, force = spheres.velocity_verlet(snapshot.state, steps, dt, force)
             return Taken(ended, force=force)
 
         run = SphereRun(context, self, loops, forces_first=True)
@@ -269,7 +269,7 @@ class QuasiStaticSteps(ElasticSettings):
             travel=checks.positive("travel", self.travel),
         )
 
-    def start(self, context: StepContext) -> Stepper[ElasticMoment]:
+    def start(self, context: StepContext) -> Stepper[ElasticSnapshot]:
         """A stepper for a run, of a scene with stiffness and without Newton's restitution."""
         friction, scene = self.friction(context), context.scene
         require_elastic(scene)

@@ -26,8 +26,8 @@ from cdopt.dynamics.method import (
     Advance,
     Arrays,
     Failure,
-    Moment,
     Settings,
+    Snapshot,
     Stage,
     StepContext,
     StepRecord,
@@ -131,8 +131,8 @@ class _ElasticRun:
 
 
 @dataclass(frozen=True)
-class SphereMoment(Moment):
-    """A moment of compiled loops: ``energy`` (J) as in ``Passes``, ``force`` (nb, 6) of Verlet."""
+class SphereSnapshot(Snapshot):
+    """Snapshot of compiled loops: ``energy`` (J) as in ``Passes``, ``force`` (nb, 6) of Verlet."""
 
     energy: FloatArray
     springs: Memory | None
@@ -148,14 +148,14 @@ class SphereMoment(Moment):
 
 @dataclass(frozen=True)
 class Taken:
-    """The result of compiled loops; ``force`` as in ``SphereMoment``."""
+    """The result of compiled loops; ``force`` as in ``SphereSnapshot``."""
 
     ended: Integration
     stage: Stage | None = None
     force: FloatArray | None = None
 
 
-Loops = Callable[[SphereStepper, SphereMoment, int], Taken]  # up to a number of steps
+Loops = Callable[[SphereStepper, SphereSnapshot, int], Taken]  # up to a number of steps
 
 
 class SphereRun(_ElasticRun):
@@ -176,18 +176,18 @@ class SphereRun(_ElasticRun):
         self._forces_first = forces_first
         self._last: Memory | None = None  # the springs that the loops have
 
-    def begin(self, state: State) -> Advance[SphereMoment]:
-        """The moment of an initial state, and its record."""
+    def begin(self, state: State) -> Advance[SphereSnapshot]:
+        """The snapshot of an initial state, and its record."""
         spheres = self._spheres
         force = spheres.forces(state) if self._forces_first else None
         springs = self._springs()
         contacts = spheres.contacts(state)
         energy = self._at_start(contacts)
-        moment = SphereMoment(0, state, energy, springs, force)
-        return Advance(moment, self._record(contacts, energy))
+        snapshot = SphereSnapshot(0, state, energy, springs, force)
+        return Advance(snapshot, self._record(contacts, energy))
 
-    def restore(self, saved: Checkpoint) -> SphereMoment:
-        """The moment that was saved."""
+    def restore(self, saved: Checkpoint) -> SphereSnapshot:
+        """The snapshot that was saved."""
         arrays = saved.memory
         names: tuple[str, ...] = ("energy",)
         names += ("spring_ids", "springs") if self.friction else ()
@@ -196,24 +196,24 @@ class SphereRun(_ElasticRun):
             raise without_memory(saved, names)
         springs = Memory(arrays["spring_ids"], arrays["springs"]) if self.friction else None
         force = arrays["force"] if self._forces_first else None
-        return SphereMoment(saved.step, saved.state, arrays["energy"], springs, force)
+        return SphereSnapshot(saved.step, saved.state, arrays["energy"], springs, force)
 
-    def advance(self, moment: SphereMoment, steps: int) -> Advance[SphereMoment]:
+    def advance(self, snapshot: SphereSnapshot, steps: int) -> Advance[SphereSnapshot]:
         """Take up to ``steps`` steps; fewer, with a ``failure``, where one fails."""
         spheres, dt = self._spheres, self.context.dt
-        if moment.springs is not None and moment.springs is not self._last:
-            spheres.memory = moment.springs
-        taken = self._loops(spheres, moment, steps)
+        if snapshot.springs is not None and snapshot.springs is not self._last:
+            spheres.memory = snapshot.springs
+        taken = self._loops(spheres, snapshot, steps)
         ended, springs = taken.ended, self._springs()
         contacts, why = spheres.contacts(ended.state), _failure(spheres, ended, dt)
         step, energy = (
-            moment.step + ended.done,
-            np.asarray(moment.energy + np.asarray(ended.energy)),
+            snapshot.step + ended.done,
+            np.asarray(snapshot.energy + np.asarray(ended.energy)),
         )
         state = ended.state.at(step * dt)
         record = self._record(contacts, energy, taken.stage) if ended.done else None
         failure = Failure(why, None, state) if why else None
-        return Advance(SphereMoment(step, state, energy, springs, taken.force), record, failure)
+        return Advance(SphereSnapshot(step, state, energy, springs, taken.force), record, failure)
 
     def _springs(self) -> Memory | None:
         """The springs of friction after the last step."""
@@ -245,8 +245,8 @@ def _failure(spheres: SphereStepper, ended: Integration, h: float) -> str:
 
 
 @dataclass(frozen=True)
-class ElasticMoment(Moment):
-    """A moment of a run of passes; ``energy`` (3 or 4,) since the start, as in ``Passes``, J."""
+class ElasticSnapshot(Snapshot):
+    """A snapshot of a run of passes; ``energy`` (3 or 4,) since the start, as in ``Passes``, J."""
 
     energy: FloatArray
     springs: SlidingSprings | None  # of friction; None without
@@ -270,25 +270,25 @@ class PassesRun(_ElasticRun):
         super().__init__(context, settings)
         self._increments, self._near = increments, near
 
-    def begin(self, state: State) -> Advance[ElasticMoment]:
-        """The moment of an initial state, without springs, and its record."""
+    def begin(self, state: State) -> Advance[ElasticSnapshot]:
+        """The snapshot of an initial state, without springs, and its record."""
         springs = SlidingSprings.none(state.dim) if self.friction else None
         contacts = self._contacts(state, springs)
         energy = self._at_start(contacts)
-        return Advance(ElasticMoment(0, state, energy, springs), self._record(contacts, energy))
+        return Advance(ElasticSnapshot(0, state, energy, springs), self._record(contacts, energy))
 
-    def restore(self, saved: Checkpoint) -> ElasticMoment:
-        """The moment that was saved."""
+    def restore(self, saved: Checkpoint) -> ElasticSnapshot:
+        """The snapshot that was saved."""
         none = SlidingSprings.none(saved.state.dim)
         names = ("energy", *none.stored()) if self.friction else ("energy",)
         if not set(names) <= set(saved.memory):
             raise without_memory(saved, names)
         springs = SlidingSprings.restored(saved.memory) if self.friction else None
-        return ElasticMoment(saved.step, saved.state, saved.memory["energy"], springs)
+        return ElasticSnapshot(saved.step, saved.state, saved.memory["energy"], springs)
 
-    def advance(self, moment: ElasticMoment, steps: int) -> Advance[ElasticMoment]:
+    def advance(self, snapshot: ElasticSnapshot, steps: int) -> Advance[ElasticSnapshot]:
         """Take up to ``steps`` steps, until one fails or is not certified."""
-        started, state, springs = clock(), moment.state, moment.springs
+        started, state, springs = clock(), snapshot.state, snapshot.springs
         energy, worst, passes, done = np.zeros(self._totals), 0.0, 0, 0
         ok, claimed, solution = True, True, None
         failed: tuple[str, StepSolution | SolveFailed | None] | None = None
@@ -307,12 +307,12 @@ class PassesRun(_ElasticRun):
             ok, claimed = ok and taken.ok, claimed and taken.claimed
             springs, solution = taken.springs, taken.solution
         stage = Stage(worst, ok, claimed, passes, clock() - started, "")
-        total, step = np.asarray(moment.energy + energy), moment.step + done
+        total, step = np.asarray(snapshot.energy + energy), snapshot.step + done
         shown = self._contacts(state, springs) if done else None
         record = None if shown is None else self._record(shown, total, stage, solution)
         state = state.at(step * self.context.dt)
         failure = None if failed is None else Failure(*failed, state)
-        return Advance(ElasticMoment(step, state, total, springs), record, failure)
+        return Advance(ElasticSnapshot(step, state, total, springs), record, failure)
 
     def _uncertified(self, taken: Passes) -> str:
         """Why a step without a certificate ends the run; "" if it does not."""

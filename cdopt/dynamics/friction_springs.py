@@ -111,16 +111,16 @@ class FrozenForces:
 def frozen(
     scene: Scene,
     law: PairFriction,
-    moment: tuple[State, State, float],
+    interval: tuple[State, State, float],
     contacts: Contacts,
     springs: SlidingSprings,
     damped: bool = True,
 ) -> FrozenForces:
-    """Springs of the step from a state; ``moment`` is that state, its predictor and h.
+    """Springs of the step from a state; ``interval`` is that state, its predictor and h.
 
     ``contacts`` are those of the predictor; without ``damped`` dashpots do not count.
     """
-    state, there, h = moment
+    state, there, h = interval
     push, mass = elastic_forces(contacts, scene.power)[0], effective_mass(scene, contacts.bodies)
     dofs = scene.full_dofs
     rate = gap_gradient(scene, there, contacts, dofs) @ dofs.gather(state.v) + contacts.gap_rate

@@ -74,8 +74,8 @@ class _Place:
         moved = move(still, dofs.scatter(u / dt, still.v), dt)
         there, self.u = State(still.t + dt, moved, still.v), u
         self.at = here = Configuration(work.unknowns, there, MARGIN * work.core, work.near)
-        moment = still, there, dt
-        self.frozen = frozen(scene, work.law, moment, here.contacts, old, damped=False)
+        interval = still, there, dt
+        self.frozen = frozen(scene, work.law, interval, here.contacts, old, damped=False)
         self.sliders = self.frozen.sliders(scene, there, here.contacts, dofs)
         imbalance = here.contact_load + work.load
         imbalance = imbalance + self.sliders.B_t.T @ self.sliders.forces(u, 1.0, dt).ravel()

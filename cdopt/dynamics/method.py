@@ -1,7 +1,7 @@
-"""The protocol of all methods in time: ``advance`` takes a run from one moment to a later one.
+"""The protocol of all methods in time: ``advance`` takes a run from one snapshot to a later one.
 
 A *method* is an immutable set of settings. Its ``start`` makes a *stepper*, which takes the steps
-of one run on one scene. A *moment* of a run is the state and the other data that the next step
+of one run on one scene. A *snapshot* of a run is the state and the other data that the next step
 needs, typed for each method. Moments are saved with the run, so that a run that
 is resumed ends with the same bits.
 """
@@ -53,7 +53,7 @@ class StepContext:
 
 
 @dataclass(frozen=True)
-class Moment:
+class Snapshot:
     """The data of a run after ``step`` steps; methods add what their next step needs."""
 
     step: int
@@ -155,14 +155,14 @@ class Failure:
     record: StepRecord | None = None
 
 
-M = TypeVar("M", bound=Moment)
+M = TypeVar("M", bound=Snapshot)
 
 
 @dataclass(frozen=True)
 class Advance(Generic[M]):
-    """The ``moment`` and the ``record`` after the steps taken, and the ``failure`` of the next."""
+    """``snapshot`` and ``record`` after the steps taken, and the ``failure`` of the next step."""
 
-    moment: M
+    snapshot: M
     record: StepRecord | None
     failure: Failure | None = None
 
@@ -195,18 +195,18 @@ class Stepper(Protocol[M]):
         """Whether ``advance`` takes one step at a time, so that each has diagnostics."""
 
     def begin(self, state: State) -> Advance[M]:
-        """The moment of an initial state, and its record."""
+        """The snapshot of an initial state, and its record."""
 
     def restore(self, saved: Checkpoint) -> M:
-        """The moment that was saved.
+        """The snapshot that was saved.
 
         Raises
         ------
         InvalidInput : what the next step needs was not saved, by an earlier version.
         """
 
-    def advance(self, moment: M, steps: int) -> Advance[M]:
-        """Take up to ``steps`` steps from a ``moment``; fewer, with a ``failure``, if one fails."""
+    def advance(self, snapshot: M, steps: int) -> Advance[M]:
+        """Take up to ``steps`` steps from a ``snapshot``; fewer, with ``failure``, if one fails."""
 
 
 @runtime_checkable

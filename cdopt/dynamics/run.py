@@ -115,18 +115,18 @@ class Simulation(Generic[M]):
     # --- the loop ----------------------------------------------------------------------
 
     def _initial(self) -> tuple[M, dict[str, float], Frame]:
-        """The moment, diagnostics and frame of the initial state."""
+        """The snapshot, diagnostics and frame of the initial state."""
         begun = self.stepper.begin(self.context.scene.initial)
-        moment, record = begun.moment, begun.record
+        snapshot, record = begun.snapshot, begun.record
         if record is None:
             raise InvalidInput("method", "an initial state without a record", "a StepRecord")
-        row = self._row(0, moment.state, record, record.contacts.nc)
-        return moment, row, _frame(0, moment.state, record)
+        row = self._row(0, snapshot.state, record, record.contacts.nc)
+        return snapshot, row, _frame(0, snapshot.state, record)
 
-    def _begin(self, moment: M, row: dict[str, float], frame: Frame) -> M:
+    def _begin(self, snapshot: M, row: dict[str, float], frame: Frame) -> M:
         self._store.add(list(row.values()), frame)
-        self._store.commit(_checkpoint(moment))
-        return moment
+        self._store.commit(_checkpoint(snapshot))
+        return snapshot
 
     def _go(self, start: M, trajectory: Trajectory) -> None:
         """Take the steps that are left; save them however the run ends."""
@@ -152,20 +152,20 @@ class Simulation(Generic[M]):
             with self._interrupts.delayed():
                 self._store.commit(_checkpoint(self._last), final=True)
 
-    def _advance(self, moment: M) -> None:
+    def _advance(self, snapshot: M) -> None:
         """The steps that are left, from frame to frame or one by one."""
-        while moment.step < self.steps:
-            stop = min((moment.step // self.every + 1) * self.every, self.steps)
-            taken = self.stepper.advance(moment, stop - moment.step)
+        while snapshot.step < self.steps:
+            stop = min((snapshot.step // self.every + 1) * self.every, self.steps)
+            taken = self.stepper.advance(snapshot, stop - snapshot.step)
             if taken.record is not None:
-                moment = taken.moment
-                self._record(moment, taken.record)
+                snapshot = taken.snapshot
+                self._record(snapshot, taken.record)
             if taken.failure is not None:
-                self._fail(moment.step + 1, taken.failure)
+                self._fail(snapshot.step + 1, taken.failure)
 
-    def _record(self, moment: M, record: StepRecord) -> None:
-        """Record a moment, and save it if it is time to; a Ctrl-C waits."""
-        k, state, nc = moment.step, moment.state, record.contacts.nc
+    def _record(self, snapshot: M, record: StepRecord) -> None:
+        """Record a snapshot, and save it if it is time to; a Ctrl-C waits."""
+        k, state, nc = snapshot.step, snapshot.state, record.contacts.nc
         row = self._row(k, state, record, nc)
         # several steps end at a frame, or before one that failed
         shown = not self.stepper.each_step or k % self.every == 0 or k == self.steps
@@ -173,8 +173,8 @@ class Simulation(Generic[M]):
         with self._interrupts.delayed():
             started = clock()
             self._store.add(list(row.values()), frame)
-            self._last = moment
-            self._store.commit(_checkpoint(moment))
+            self._last = snapshot
+            self._store.commit(_checkpoint(snapshot))
             self._output = clock() - started
         worst = max((stage.residual for stage in record.stages.values()), default=0.0)
         certified = f", residual {worst:.0e}" if record.stages else ""
@@ -221,8 +221,8 @@ class Simulation(Generic[M]):
         return row
 
 
-def _checkpoint(moment: M) -> Checkpoint:
-    return Checkpoint(moment.step, moment.state, dict(moment.stored()))
+def _checkpoint(snapshot: M) -> Checkpoint:
+    return Checkpoint(snapshot.step, snapshot.state, dict(snapshot.stored()))
 
 
 def _frame(k: int, state: State, record: StepRecord) -> Frame:

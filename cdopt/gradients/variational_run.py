@@ -87,10 +87,10 @@ class VariationalRun(TrajectoryGradients):
         return {"F_ext": np.zeros(self.dofs.nv), "M": 0.0, "stiffness": 0.0}
 
     def _after(self, state: State) -> tuple[State, State]:
-        taken = self._stepper.advance(self._stepper.begin(state).moment, 1)
+        taken = self._stepper.advance(self._stepper.begin(state).snapshot, 1)
         if taken.failure is not None:
             raise SolveFailed(taken.failure.why, backend="variational", status="failed")
-        return taken.moment.state.at(state.t + self.dt), taken.moment.state
+        return taken.snapshot.state.at(state.t + self.dt), taken.snapshot.state
 
     # --- the step ------------------------------------------------------------------------------
 

@@ -130,12 +130,12 @@ def integrated(
     stepper = method.start(StepContext(scene, collision / parts))
     now = State(0.0, state.q, scene.dofs.scatter(np.zeros(scene.dofs.nv), np.zeros_like(state.v)))
     started = clock()
-    moment, trouble = stepper.begin(now).moment, ""
+    snapshot, trouble = stepper.begin(now).snapshot, ""
     unrests: list[float] = []
     while not trouble:
-        taken = stepper.advance(moment, max(1, round(_COLLISIONS * parts)))
-        moment, steps = taken.moment, taken.moment.step
-        here = _Forces.at(scene, moment.state)
+        taken = stepper.advance(snapshot, max(1, round(_COLLISIONS * parts)))
+        snapshot, steps = taken.snapshot, taken.snapshot.step
+        here = _Forces.at(scene, snapshot.state)
         noise = here.noise()
         unrests.append(max(here.response()[0], here.motion()))
         error = reference.distance(here.contacts.contact_ids, here.forces)

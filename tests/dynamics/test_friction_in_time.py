@@ -14,7 +14,7 @@ from studies.energy import growth, settle
 import cdopt
 from cdopt._util.checks import FloatArray
 from cdopt.dynamics import StepFailed
-from cdopt.dynamics.contact_dynamics import RigidMoment, StepProblems
+from cdopt.dynamics.contact_dynamics import RigidSnapshot, StepProblems
 from cdopt.scene import Body, Box, Capsule, HalfSpace, Material, Scene, Sphere, State
 
 G, DT = 9.81, 1e-3
@@ -263,7 +263,7 @@ def test_a_step_without_an_answer_is_taken_in_parts(monkeypatch: pytest.MonkeyPa
     fine = cdopt.simulate(scene, DT / 4, 5 * DT, friction=0.3)
     solve = StepProblems.solve
 
-    def only_short(self: StepProblems, step: cdopt.ContactStep, before: RigidMoment) -> Any:
+    def only_short(self: StepProblems, step: cdopt.ContactStep, before: RigidSnapshot) -> Any:
         if step.dt > 0.3 * DT:
             raise cdopt.SolveFailed("too long", backend="newton", status="failed")
         return solve(self, step, before)

@@ -18,7 +18,7 @@ from cdopt.backends import Modelled
 from cdopt.dynamics import (
     METHODS,
     Advance,
-    Moment,
+    Snapshot,
     StepContext,
     StepFailed,
     StepRecord,
@@ -312,7 +312,7 @@ class Drift:
 
 
 @dataclass(frozen=True)
-class Met(Moment):
+class Met(Snapshot):
     """How many contacts a run of ``Drift`` has met so far."""
 
     count: int
@@ -339,12 +339,12 @@ class Drifting:
     def restore(self, saved: Checkpoint) -> Met:
         return Met(saved.step, saved.state, int(saved.memory["count"]))
 
-    def advance(self, moment: Met, steps: int) -> Advance[Met]:
-        state, step = moment.state, moment.step + 1
+    def advance(self, snapshot: Met, steps: int) -> Advance[Met]:
+        state, step = snapshot.state, snapshot.step + 1
         q = cdopt.collision.move(state, state.v, self.factor * self.context.dt)
         after = cdopt.scene.State(step * self.context.dt, q, state.v)
-        record = self.record(after, moment.count + 1)
-        return Advance(Met(step, after, moment.count + 1), record)
+        record = self.record(after, snapshot.count + 1)
+        return Advance(Met(step, after, snapshot.count + 1), record)
 
 
 def test_another_method_joins_through_the_table(tmp_path, monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""Steps from a moment: a moment is a value, from which a run goes on alike whenever it is asked."""
+"""Steps from a snapshot: it is a value, so that a run continues from it alike each time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cdopt.dynamics import (
     CompatibleFrictionSteps,
     CompatibleSteps,
     FrictionalSteps,
-    Moment,
     QuasiStaticSteps,
+    Snapshot,
     StepContext,
     Stepper,
     VariationalSteps,
@@ -60,20 +60,20 @@ def stepper(name: str) -> tuple[Stepper[Any], cdopt.scene.Scene]:
     return method.start(StepContext(scene, dt, friction=friction)), scene
 
 
-def after(run: Stepper[Any], moment: Moment, steps: int) -> Moment:
-    """The moment this many steps later."""
-    last = moment.step + steps
-    while moment.step < last:
-        taken = run.advance(moment, last - moment.step)
+def after(run: Stepper[Any], snapshot: Snapshot, steps: int) -> Snapshot:
+    """The snapshot this many steps later."""
+    last = snapshot.step + steps
+    while snapshot.step < last:
+        taken = run.advance(snapshot, last - snapshot.step)
         assert taken.failure is None
         assert taken.record is not None
         assert taken.record.ok
-        assert moment.step < taken.moment.step <= last
-        moment = taken.moment
-    return moment
+        assert snapshot.step < taken.snapshot.step <= last
+        snapshot = taken.snapshot
+    return snapshot
 
 
-def check_same(one: Moment, two: Moment) -> None:
+def check_same(one: Snapshot, two: Snapshot) -> None:
     assert one.step == two.step
     assert one.state.t == two.state.t
     np.testing.assert_array_equal(one.state.q, two.state.q)
@@ -88,7 +88,7 @@ def check_same(one: Moment, two: Moment) -> None:
 def test_steps_from_a_moment_are_the_same_whenever_they_are_taken(name: str) -> None:
     """What a stepper keeps for speed, from other steps in between, changes no bit."""
     run, scene = stepper(name)
-    start = run.begin(scene.initial).moment
+    start = run.begin(scene.initial).snapshot
     early = after(run, start, 2)
     late = after(run, early, 3)
     assert np.abs(late.state.v - early.state.v).max() > 0.0 or name.startswith("rest")
@@ -100,7 +100,7 @@ def test_steps_from_a_moment_are_the_same_whenever_they_are_taken(name: str) -> 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_moment_is_restored_from_its_arrays_by_another_stepper(name: str) -> None:
     run, scene = stepper(name)
-    early = after(run, run.begin(scene.initial).moment, 2)
+    early = after(run, run.begin(scene.initial).snapshot, 2)
     arrays = {key: np.array(values) for key, values in early.stored().items()}
     other, _ = stepper(name)
     restored = other.restore(Checkpoint(early.step, early.state, arrays))
