@@ -90,7 +90,7 @@ def audit(
         for headings, rows in verdict.body_tables():
             output.print_table(headings, rows, headings[1:])
     if plot is not None:
-        figure = cdopt.plots.judged_forces(verdict, bodies=scene, title=name)
+        figure = cdopt.plots.audited_forces(verdict, bodies=scene, title=name)
         output.save_picture(figure, plot)
     if not verdict.ok:
         raise typer.Exit(output.NO_ANSWER)

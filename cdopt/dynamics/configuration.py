@@ -81,7 +81,7 @@ def slope(contacts: Contacts, power: float) -> FloatArray:
     return PowerLaw(contacts.stiffness, power).tangent(overlap)
 
 
-def trifling(contacts: Contacts, power: float, width: float) -> FloatArray:
+def negligible_forces(contacts: Contacts, power: float, width: float) -> FloatArray:
     """(nc,) forces at an overlap of a millionth of the ``width``, N."""
     return PowerLaw(contacts.stiffness, power).force(np.full(contacts.nc, _TRIFLE * width))
 

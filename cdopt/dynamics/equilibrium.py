@@ -39,11 +39,11 @@ from cdopt.dynamics.configuration import (
     half_width,
     levers,
     named,
+    negligible_forces,
     slope,
-    trifling,
 )
 from cdopt.dynamics.friction_springs import SlidingSprings
-from cdopt.dynamics.linearised import Passes, gone, settle, shortened
+from cdopt.dynamics.linearised import Passes, moved_too_far, settle, shortened
 from cdopt.formulations import CompliantCD, QuasiStatic
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_law import HOOKE
@@ -214,7 +214,11 @@ class _Rest:
             if limit:
                 raise self._failure(self._equilibrium(here, passes))
             return False
-        if limit or self._stuck or gone(self.scene, self.start, here.state, self.settings.travel):
+        if (
+            limit
+            or self._stuck
+            or moved_too_far(self.scene, self.start, here.state, self.settings.travel)
+        ):
             raise self._failure(self._equilibrium(here, passes))
         self._before = residual
         return False
@@ -253,7 +257,7 @@ class _Rest:
 
     def _largest(self, here: Configuration) -> float:
         """The largest load or force, or that at a tiny overlap, N; 1 if all are 0."""
-        hardest = trifling(here.contacts, self.scene.power, self._core)
+        hardest = negligible_forces(here.contacts, self.scene.power, self._core)
         loads = np.abs(self.load / self.unknowns.lever)
         forces = (loads, np.abs(here.forces), hardest)
         return max(float(part.max(initial=0.0)) for part in forces) or 1.0
@@ -403,7 +407,7 @@ class _Rest:
                 proof=error.proof,
                 raw=error.raw,
             )
-        left = gone(scene, self.start, rest.state, self.settings.travel)
+        left = moved_too_far(scene, self.start, rest.state, self.settings.travel)
         why = f"{named(scene, left)} moved too far" if left else "the forces do not balance"
         return SolveFailed(
             f"no equilibrium after {rest.passes} passes, residual {rest.residual:.1e}: {why}",
@@ -454,7 +458,7 @@ def unbalanced(scene: Scene, rest: Equilibrium) -> float:
     acts = np.maximum(abs(B).T @ np.abs(rest.forces), np.abs(rest.load)) / lever
     scale = np.zeros(scene.nb)
     np.maximum.at(scale, dofs.body, acts)
-    hardest = trifling(contacts, scene.power, half_width(scene))
+    hardest = negligible_forces(contacts, scene.power, half_width(scene))
     np.maximum.at(scale, contacts.bodies, hardest[:, None])
     wrong = off > 0.0
     return float((off[wrong] / scale[dofs.body[wrong]]).max(initial=0.0))

@@ -32,7 +32,7 @@ from cdopt.dynamics.configuration import (
 )
 from cdopt.dynamics.equilibrium import STRIDE, RestSettings
 from cdopt.dynamics.friction_springs import SlidingSprings, frozen
-from cdopt.dynamics.linearised import Passes, gone, settle, shortened
+from cdopt.dynamics.linearised import Passes, moved_too_far, settle, shortened
 from cdopt.formulations import VariationalStep
 from cdopt.problem.certificate import TOLERANCE
 from cdopt.problem.contact_step import ContactStep
@@ -103,7 +103,7 @@ class _Increment:
         slow = here.residual > 0.5 * self._before
         if here.residual <= work.settings.tol or (slow and here.residual <= here.round_off):
             return True
-        left = gone(work.scene, self._still, here.at.state, work.settings.travel)
+        left = moved_too_far(work.scene, self._still, here.at.state, work.settings.travel)
         if passes == work.settings.limit or left:
             raise self._failure(here, left)
         self._before = here.residual

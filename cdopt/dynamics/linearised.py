@@ -86,7 +86,7 @@ class Increments(Protocol):
         """One step, from the ``springs`` of friction at its start; None without friction."""
 
 
-def gone(scene: Scene, start: State, now: State, travel: float) -> list[int]:
+def moved_too_far(scene: Scene, start: State, now: State, travel: float) -> list[int]:
     """Free bodies that moved further than ``travel`` times their sizes."""
     free = ~scene.bodies.fixed
     way = np.linalg.norm(now.position - start.position, axis=1)

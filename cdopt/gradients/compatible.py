@@ -132,7 +132,7 @@ class CompatibleDerivatives(Derivatives):
 
     # --- both directions -----------------------------------------------------------------------
 
-    def _pushed(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
+    def _jvp(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
         known, of_step = self._of_network, self.motion.parameters.known
         change = self.motion.change({k: v for k, v in directions.items() if k in of_step})
         result = self.motion.jvp_of(change)
@@ -162,7 +162,7 @@ class CompatibleDerivatives(Derivatives):
         found = {"v_next": result.v_next, "load": result.load, "f": table[:, 0]}
         return found if self.network.d == 1 else {**found, "f_t": table[:, 1:]}
 
-    def _pulled(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
+    def _vjp(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
         core, nv, shape = self.motion.tangent, self.step.nv, (self.step.nc, self.network.d)
         weights, many = np.zeros(shape), core.G.shape[0]
         weights[:, 0] = cotangents.get("f", 0.0)

@@ -61,11 +61,11 @@ class Derivatives(ABC):
         """Contacts at which derivatives depend on the direction."""
 
     @abstractmethod
-    def _pushed(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
+    def _jvp(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
         """``jvp`` of checked directions."""
 
     @abstractmethod
-    def _pulled(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
+    def _vjp(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
         """``vjp`` of checked cotangents."""
 
     @abstractmethod
@@ -101,7 +101,7 @@ class Derivatives(ABC):
         given = {name: self._checked(name, value) for name, value in directions.items()}
         if self.on_kink == "refuse":
             self._require_smooth("jvp")
-        return self._pushed(given)
+        return self._jvp(given)
 
     def vjp(self, **cotangents: Any) -> dict[str, Any]:
         """Derivatives of Σ cotangent · result with respect to all data (reverse mode, one solve).
@@ -125,7 +125,7 @@ class Derivatives(ABC):
                 raise self._refused_output(name)
             given[name] = checks.numbers(name, value, self.outputs[name])
         self._require_smooth("vjp")
-        return self._pulled(given)
+        return self._vjp(given)
 
     def _require_smooth(self, what: str) -> None:
         kinks = self.kinks
@@ -240,13 +240,13 @@ class StepDerivatives(Derivatives):
             why = f"contact {self._rebounds[0]} is at the onset of restitution"
             raise Unsupported("the one-sided derivative", why, ("v_min above zero",))
         if self.tangent.kinks.size:
-            return one_sided.pushed(self.tangent, change)
+            return one_sided.jvp(self.tangent, change)
         try:
             return self.tangent.jvp(change)
         except NotTogether:
-            return one_sided.pushed(self.tangent, change)
+            return one_sided.jvp(self.tangent, change)
 
-    def _pushed(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
+    def _jvp(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
         result = self.jvp_of(self.change(directions))
         outputs = {"v_next": result.v_next, "load": result.load}
         for name, (rows, shape) in self._determined.items():
@@ -269,9 +269,9 @@ class StepDerivatives(Derivatives):
                 raise self._refused_output(name)
             others[name] = checks.vector(name, value, self.tangent.data.nv)
         self._require_smooth("vjp")
-        return self._pulled({**others, **partly})
+        return self._vjp({**others, **partly})
 
-    def _pulled(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
+    def _vjp(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
         nv, forces = self.tangent.data.nv, np.zeros(self.tangent.G.shape[0])
         for name, (rows, _) in self._forces.items():
             if name in cotangents:

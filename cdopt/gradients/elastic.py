@@ -153,7 +153,7 @@ class VariationalDerivatives(Derivatives):
         h, w, M = self.step.dt, self.weight, self.step.mass
         return np.asarray((1.0 + w) * M.times(x) + (0.5 * h * (w - 1.0)) * (self.C @ x))
 
-    def _pushed(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
+    def _jvp(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
         h, w, mean = self.step.dt, self.weight, self.mean
         change, mom, dh = Change(), np.zeros(mean.size), float(directions.get("dt", 0.0))
         for name, value in directions.items():
@@ -183,7 +183,7 @@ class VariationalDerivatives(Derivatives):
         u = h * result.v_next + dh * mean
         return {"u": u, "mom": mom, "v_next": self.step.mass.solve(turned), "f": f}
 
-    def _pulled(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
+    def _vjp(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
         h, w, mean, step = self.step.dt, self.weight, self.mean, self.step
         nothing = np.zeros(step.nv)
         turned = step.mass.solve(cotangents.get("v_next", nothing))

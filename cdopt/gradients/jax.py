@@ -95,7 +95,7 @@ class _Host:
                 jax.ShapeDtypeStruct(axes + function.shapes[name], np.float64) for name in names
             )
             pulled = jax.pure_callback(
-                lambda *given: self._pulled(names, given),
+                lambda *given: self._vjp(names, given),
                 shapes,
                 *arrays,
                 *cotangents,
@@ -117,7 +117,7 @@ class _Host:
             self._kept.popitem(last=False)
         return tuple(r.reshape(axes + r.shape[1:]) for r in solved.results.values()), solved
 
-    def _pulled(self, names: tuple[str, ...], arrays: Sequence[Any]) -> Any:
+    def _vjp(self, names: tuple[str, ...], arrays: Sequence[Any]) -> Any:
         """Cotangents of the data, from the data and the cotangents of the results."""
         values, cotangents = arrays[: len(names)], arrays[len(names) :]
         results, solved = self._solved(names, values)

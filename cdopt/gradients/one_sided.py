@@ -37,7 +37,7 @@ _TURNS = 200  # of sides of kinks
 _SLACK, _SEEN = 1e-9, 1e-5  # of the value of the first program, and of forces in the second
 
 
-def pushed(tangent: StepTangent, change: Change) -> Result:
+def jvp(tangent: StepTangent, change: Change) -> Result:
     """The change of results for a small step t ≥ 0 along a ``change`` of the data."""
     data = tangent.data
     if data.compliance is not None and (data.d > 1 or data.compliance.pulls):

@@ -123,7 +123,7 @@ class StepParameters:
             matrix.data += (rebound * cotangent.bias[normal])[row] * step.v[step.B.indices]
             return matrix
 
-        def push_v(d: FloatArray) -> Change:
+        def jvp_v(d: FloatArray) -> Change:
             return Change(v=d, bias=self.on_rows(normal, rebound * (step.B @ d)))
 
         def jvp_M(d: sp.csr_array) -> Change:
@@ -142,7 +142,7 @@ class StepParameters:
                 lambda d: Change(bias=self.on_rows(normal, rests * d)),
                 lambda cotangent: rests * cotangent.bias[normal],
             ),
-            Parameter("v", nv, push_v, lambda p: p.v + step.B.T @ (rebound * p.bias[normal])),
+            Parameter("v", nv, jvp_v, lambda p: p.v + step.B.T @ (rebound * p.bias[normal])),
             Parameter("F_ext", nv, lambda d: Change(F=d), lambda cotangent: cotangent.F),
             Parameter(
                 "gap_rate",

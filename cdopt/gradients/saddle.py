@@ -59,13 +59,13 @@ class Saddle:
     ) -> None:
         self.G, self.S, self.law, self.body = G, S, law, body
         self.held = sp.csr_array(law.R @ G)  # (n, m)
-        self.pushed = sp.csr_array(law.T.T @ G)
+        self.forced = sp.csr_array(law.T.T @ G)
         self.follows = sp.csr_array(law.D @ G)
         self.has_springs = bool(law.D.nnz and law.D.data.any())
         inertia = S.diagonal()
-        own = np.asarray(self.held.multiply(self.pushed) @ (1.0 / inertia)).ravel()
+        own = np.asarray(self.held.multiply(self.forced) @ (1.0 / inertia)).ravel()
         size = np.sqrt(np.asarray(self.held.multiply(self.held) @ (1.0 / inertia)).ravel())
-        other = np.sqrt(np.asarray(self.pushed.multiply(self.pushed) @ (1.0 / inertia)).ravel())
+        other = np.sqrt(np.asarray(self.forced.multiply(self.forced) @ (1.0 / inertia)).ravel())
         own = np.maximum(np.abs(own), 1e-3 * size * other)
         self.unit = 1.0 / np.where(own > 0.0, own, 1.0)
 
@@ -86,10 +86,10 @@ class Saddle:
         left_q, left_s, last, of_s = q, s, np.inf, 0.0
         size_s = max(_largest(s), self._reach(q)) or 1.0
         for _ in range(passes):
-            change = step(left_q + self.pushed.T @ (sigma * left_s))
+            change = step(left_q + self.forced.T @ (sigma * left_s))
             x = x + change
             a = a + sigma * (left_s - self.held @ change)
-            loads = self.pushed.T @ a
+            loads = self.forced.T @ a
             inertia, reached = self.S @ x, self.held @ x
             left_q, left_s = q - inertia + loads, s - reached
             terms = [q, inertia, loads]
@@ -152,7 +152,7 @@ class Saddle:
         x = np.zeros(self.S.shape[0])
         for _ in range(3):
             left = probe - self.held @ x
-            x = x + step(self.pushed.T @ (strength * self.unit * left))
+            x = x + step(self.forced.T @ (strength * self.unit * left))
         return np.asarray(self.unit * (probe - self.held @ x))
 
 

@@ -63,7 +63,7 @@ class TrussDerivatives(Derivatives):
         shape = self.inputs[name]
         return Parameter(name, shape, Change, lambda _: None, name == "B").checked(value)
 
-    def _pushed(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
+    def _jvp(self, directions: dict[str, Any]) -> dict[str, FloatArray]:
         e, load = np.zeros(self.B.shape[0]), np.zeros(self.B.shape[1])
         for name, value in directions.items():
             if name in self._each:
@@ -80,7 +80,7 @@ class TrussDerivatives(Derivatives):
             return {"f": np.asarray(self.tangent.along(e, load if load.any() else None))}
         return {"f": np.asarray(self.tangent.jvp(e, load))}
 
-    def _pulled(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
+    def _vjp(self, cotangents: dict[str, FloatArray]) -> dict[str, Any]:
         e, load = self.tangent.vjp(cotangents.get("f", np.zeros(self.B.shape[0])))
         load = self.free * load
         B = Outer()

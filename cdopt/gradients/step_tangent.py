@@ -320,7 +320,7 @@ class StepTangent:
         if self._whole_law.by_rows or self.data.law != "coulomb" or not self.loose.any():
             return
         saddle = self.saddle
-        if network.rank_of(saddle.held, _RANK) != network.rank_of(saddle.pushed, _RANK):
+        if network.rank_of(saddle.held, _RANK) != network.rank_of(saddle.forced, _RANK):
             contacts = self.loose_contacts.tolist()
             why = f"sliding contacts, such as {contacts[0]}, leave the motion open to first order"
             raise Unsupported("the derivative", why, ("law='associated'",))

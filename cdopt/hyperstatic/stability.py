@@ -95,7 +95,7 @@ class StabilityVerdict(Frozen):
         return share * self.bears.f, share * self.bears.f_t
 
     @property
-    def finds(self) -> bool | None:
+    def reached(self) -> bool | None:
         """Whether elastic contacts loaded from rest balance the loads; None if not decided."""
         if self.elastic is not None:
             return True
@@ -114,9 +114,9 @@ class StabilityVerdict(Frozen):
         """
         if self.admissible is False:
             return FALLS
-        if self.admissible is None or self.finds is None:
+        if self.admissible is None or self.reached is None:
             return UNKNOWN
-        return STANDS if self.finds else PRESSED
+        return STANDS if self.reached else PRESSED
 
     @property
     def falling(self) -> FloatArray:
@@ -150,9 +150,9 @@ class StabilityVerdict(Frozen):
             numbers = np.unique(np.asarray(self.step.dof_body))[self.falling]
             fall = "falls" if numbers.size == 1 else "fall"
             text += f" No admissible forces exist: {self._named(numbers.tolist())} {fall}."
-        if self.admissible and self.finds:
+        if self.admissible and self.reached:
             text += " Elastic contacts loaded from rest reach such forces."
-        elif self.admissible and self.finds is False:
+        elif self.admissible and self.reached is False:
             text += " Elastic contacts loaded from rest do not reach such forces: too little normal"
             text += " force develops in the joints during loading, and Coulomb's law has a motion."
         elif self.admissible:
@@ -219,7 +219,7 @@ class StabilityVerdict(Frozen):
                     "verdict": self.verdict,
                     "reason": self.reason,
                     "admissible": self.admissible,
-                    "elastic": self.finds,
+                    "elastic": self.reached,
                     "limits": {name: one.value for name, one in self.limits.items()},
                     "certified": not self.uncertified and self.associated.ok,
                     "contacts": self.step.nc,
@@ -233,7 +233,7 @@ class StabilityVerdict(Frozen):
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         rows: list[tuple[str, str]] = [("admissible forces exist", _word(self.admissible))]
-        rows.append(("elastic contacts loaded from rest reach such forces", _word(self.finds)))
+        rows.append(("elastic contacts loaded from rest reach such forces", _word(self.reached)))
         rows += [(f"limit load, {name}", short(one.value, 5)) for name, one in self.limits.items()]
         return notebook.table(self.verdict, ("statement", ""), rows, self.summary)
 

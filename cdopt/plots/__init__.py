@@ -8,6 +8,7 @@ in existing axes, ``ax=``. matplotlib is imported when a figure is made.
 import lazy_loader
 
 from cdopt.plots.admissible import admissible_region, force_ensemble, stiffness_influence
+from cdopt.plots.audited import audited_forces
 from cdopt.plots.canvas import check_path, save
 from cdopt.plots.chains import force_chains, friction_forces, run_overview
 from cdopt.plots.forces import (
@@ -18,7 +19,6 @@ from cdopt.plots.forces import (
     force_intervals,
     story,
 )
-from cdopt.plots.judged import judged_forces
 from cdopt.plots.palette import PALETTE, Look, look
 from cdopt.plots.pressure import floor_pressure_grid
 from cdopt.plots.solvers import complementarity, convergence
@@ -29,6 +29,7 @@ __all__ = [
     "PALETTE",
     "Look",
     "admissible_region",
+    "audited_forces",
     "bounds_story",
     "check_path",
     "collapse",
@@ -42,7 +43,6 @@ __all__ = [
     "force_histograms",
     "force_intervals",
     "friction_forces",
-    "judged_forces",
     "look",
     "run_overview",
     "save",

@@ -14,8 +14,8 @@ from cdopt.collision import move
 from cdopt.geometry.blocks import Block
 from cdopt.hyperstatic import LimitLoad, Settlement, StabilityVerdict, Thrusts, thrusts
 from cdopt.plots import canvas
+from cdopt.plots.audited import WRONG
 from cdopt.plots.bodies import Camera, Solids, box_of, draw_bodies
-from cdopt.plots.judged import WRONG
 from cdopt.plots.palette import FRICTION, INK, QUIET, RULE
 from cdopt.scene import BlockModel, State
 

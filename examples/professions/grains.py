@@ -33,6 +33,6 @@ def run(out: Path) -> dict[str, cdopt.Audit]:
     top = listed.f.max()
     loose = cdopt.indeterminacy(step, "coulomb").upper.max()
     print(f"largest force in the file {top:.3g} N; balance allows up to {loose:.3g} N")
-    picture = cdopt.plots.judged_forces(verdicts["one force × 1.05"], view="isometric")
+    picture = cdopt.plots.audited_forces(verdicts["one force × 1.05"], view="isometric")
     picture.savefig(out / "grains.png", dpi=120)
     return verdicts

@@ -34,5 +34,5 @@ def run(out: Path) -> Feet:
     forces = on_the_step(case, in_mujoco(case))
     audit = cdopt.audit(step, forces[:, 0], forces[:, 1:], report=report, tol=2e-3)
     print(f"MuJoCo: {audit.summary}")
-    cdopt.plots.judged_forces(audit, view="isometric").savefig(out / "robots.png", dpi=120)
+    cdopt.plots.audited_forces(audit, view="isometric").savefig(out / "robots.png", dpi=120)
     return Feet(report, audit)

@@ -29,7 +29,7 @@ _NAMED = 6  # arrows with the name of their body
 _SHOWN = 60  # contacts that have a place there
 
 
-def judged_forces(
+def audited_forces(
     audit: Audit,
     *,
     view: str = "side",

@@ -8,7 +8,7 @@ from pictures import all_by_gid, by_gid
 
 import cdopt
 from cdopt import plots
-from cdopt.plots.judged import error_arrows
+from cdopt.plots.audited import error_arrows
 
 STEP = cdopt.bank.load("rough-wall:courses=3,bricks=2").step
 
@@ -23,7 +23,7 @@ def test_an_error_is_an_arrow_as_long_as_what_is_missing() -> None:
     np.testing.assert_allclose(errors, [[0.0, 10.0]], atol=1e-6)
     here = (STEP.bodies == STEP.bodies[0].max()).any(axis=1)
     np.testing.assert_allclose(places[0], STEP.points[here].mean(axis=0))
-    figure = plots.judged_forces(found, bodies=cdopt.scene.files.placed(STEP), title="wall")
+    figure = plots.audited_forces(found, bodies=cdopt.scene.files.placed(STEP), title="wall")
     assert any("10 N" in text.get_text() for text in figure.axes[0].get_legend().texts)
 
 
@@ -31,7 +31,7 @@ def test_a_choice_has_strokes_and_no_arrow() -> None:
     answer = cdopt.FrictionalCD(STEP).solve("newton")
     found = cdopt.audit(STEP, answer.f, answer.f_t)
     assert not len(error_arrows(found)[0])
-    axes = plots.judged_forces(found).axes[0]
+    axes = plots.audited_forces(found).axes[0]
     strokes = np.array(by_gid(axes, "choice").get_segments())
     along = strokes[:, 1] - strokes[:, 0]
     vectors = STEP.contact_vectors(found.choice[:, 0], found.choice[:, 1:])
@@ -58,7 +58,7 @@ def test_a_robot_whose_legs_turn_on_joints_has_the_arrow_of_its_trunk() -> None:
     np.testing.assert_allclose(errors[trunk], [0.0, 1.0], atol=1e-9)
     np.testing.assert_array_equal(errors[leg], 0.0)  # drawn as a ring
     np.testing.assert_allclose(places, [[0.5, 0.0], [-1.0, 0.0]][:: 1 if trunk == 0 else -1])
-    axes = plots.judged_forces(found).axes
+    axes = plots.audited_forces(found).axes
     assert {"trunk", "leg"} <= {text.get_text() for text in axes[0].texts}
     assert [tick.get_text() for tick in axes[1].get_xticklabels()] == ["left", "right", "middle"]
     np.testing.assert_allclose(found.sums["trunk"], [0.0, 10.0])
@@ -68,11 +68,11 @@ def test_a_robot_whose_legs_turn_on_joints_has_the_arrow_of_its_trunk() -> None:
 
 def test_steps_without_points_show_contacts_alone() -> None:
     beam = cdopt.ContactStep(np.eye(1), [[1], [1]], [0, 0], [0], [-2], 1e-3)
-    figure = plots.judged_forces(cdopt.audit(beam, [3, -1]))
+    figure = plots.audited_forces(cdopt.audit(beam, [3, -1]))
     assert len(figure.axes) == 1
     assert len(by_gid(figure.axes[0], "outside").get_xdata()) == 2
     with pytest.raises(cdopt.InvalidInput, match="view"):
-        plots.judged_forces(cdopt.audit(STEP, np.ones(STEP.nc)), view="below")
+        plots.audited_forces(cdopt.audit(STEP, np.ones(STEP.nc)), view="below")
 
 
 def test_without_nearest_forces_the_contacts_outside_come_first() -> None:
@@ -84,6 +84,6 @@ def test_without_nearest_forces_the_contacts_outside_come_first() -> None:
     judged = cdopt.audit(step, forces, v_next=np.zeros(n))
     unknown = np.full(n, np.nan)
     hidden = type(judged)._of(**{**vars(judged), "nearest": None, "distance": unknown})
-    axes = plots.judged_forces(hidden).axes[-1]
+    axes = plots.audited_forces(hidden).axes[-1]
     np.testing.assert_array_equal(by_gid(axes, "outside").get_ydata(), [-1.0])
     assert any("farthest outside" in text.get_text() for text in axes.texts)
