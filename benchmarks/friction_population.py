@@ -5,8 +5,8 @@ and capsules, in the plane and in space; at rest, leaning, shaken and in the mid
 one coefficient of friction or many, from 0.01 to 10; given with bodies, without, permuted, as dense
 matrices and as N and p. ``member(i)`` is the same step wherever it is asked for.
 
-``python -m benchmarks.friction_population --count 2000 --methods auto,newton`` prints the table of
-``friction_population.md``.
+``python -m benchmarks.friction_population --count 2000 --methods auto --record FILE`` prints
+the table of ``friction_population.md``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +32,7 @@ from cdopt.bank import generators
 from cdopt.scene import Scene
 
 Random = np.random.Generator
+Answer = tuple[float, float, bool, str]
 FORMS = ("bodies", "rows", "permuted", "dense", "N")
 STATES = ("rest", "leaning", "shaken", "falling")
 TOL = 1e-8
@@ -263,12 +265,12 @@ def member(index: int) -> tuple[str, cdopt.problem.Step]:
 # --- measuring -------------------------------------------------------------------------------
 
 
-def measured(step: cdopt.problem.Step, method: str, law: str) -> tuple[float, float, bool, str]:
+def measured(step: cdopt.problem.Step, method: str, law: str) -> Answer:
     """Worst residual, processor time in s, whether success was claimed, and what ran or failed."""
     problem = cdopt.FrictionalCD(step, law)
     begun = time.process_time()
     try:
-        answer = problem.solve(method, check=False, tol=TOL, time_limit=60.0)
+        answer = problem.solve(method, check=False, tol=TOL, time_limit=900.0)
     except cdopt.CdoptError as error:
         return np.inf, time.process_time() - begun, False, f"{type(error).__name__}: {error}"[:120]
     spent = time.process_time() - begun
@@ -277,47 +279,81 @@ def measured(step: cdopt.problem.Step, method: str, law: str) -> tuple[float, fl
 
 
 def main() -> None:
-    """Solve members by methods, one line each, and print a table of solved shares and times."""
+    """Solve the members that the record lacks, one line each; print shares and times by kind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--methods", default="auto,newton,interior-point,admm,nsgs")
     parser.add_argument("--law", default="coulomb")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--record", type=Path, help="a file of lines, one a member and method")
     given = parser.parse_args()
     methods = [name for name in given.methods.split(",") if name in NATIVE]
-    rows = []
+    record = Record(given.record)
     with threads_for(0):
         for index in range(given.first, given.first + given.count, given.every):
+            lacking = [m for m in methods if (index, m) not in record.rows]
+            if not lacking:
+                continue
             try:
                 name, step = member(index)
             except cdopt.CdoptError as error:
                 print(f"{index}: not made: {error}"[:120], flush=True)
                 continue
-            row = {"name": name, "nc": step.nc}
-            row |= {m: measured(step, m, given.law) for m in methods}
-            rows.append(row)
-            if given.out is not None:
-                with given.out.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
-    for line in table(rows, methods):
+            for method in lacking:
+                record.add(index, name, step.nc, method, measured(step, method, given.law))
+    for line in record.tables(methods):
         print(line)
 
 
-def table(rows: list[dict[str, object]], methods: list[str]) -> list[str]:
-    """Lines of Markdown: share within 1e-8, and quantiles of processor time in ms."""
-    lines = [
-        "| method | within 1e-8 | median | 90 % | 99 % | longest |",
-        "|---|---|---|---|---|---|",
-    ]
-    for method in methods:
-        worst = np.array([row[method][0] for row in rows])  # type: ignore[index]
-        times = 1e3 * np.array([row[method][1] for row in rows])  # type: ignore[index]
-        share = f"{np.count_nonzero(worst <= TOL)} of {worst.size}"
-        cuts = " | ".join(f"{np.quantile(times, q):.3g}" for q in (0.5, 0.9, 0.99, 1.0))
-        lines.append(f"| `{method}` | {share} | {cuts} |")
-    return lines
+class Record:
+    """Answers of members by methods, in a file to which each is appended: a run that is stopped
+    goes on where it ended.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        lines = path.read_text().splitlines() if path is not None and path.exists() else []
+        read = [json.loads(line) for line in lines]
+        self.rows = {(row["member"], row["method"]): row for row in read}
+
+    def add(self, index: int, name: str, nc: int, method: str, answer: Answer) -> None:
+        """Keep what ``measured`` returned."""
+        worst, spent, claimed, how = answer
+        day = time.strftime("%Y-%m-%d")
+        row = {"member": index, "name": name, "nc": nc, "method": method, "day": day}
+        row |= {"worst": worst, "ms": round(1e3 * spent, 3), "claimed": claimed, "how": how}
+        self.rows[index, method] = row
+        if self.path is not None:
+            with self.path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+
+    def tables(self, methods: list[str]) -> list[str]:
+        """Lines of Markdown, a table for each method: share within 1e-8, and times in ms."""
+        lines = []
+        for method in methods:
+            rows = [row for row in self.rows.values() if row["method"] == method]
+            wrong = sum(row["claimed"] and not row["worst"] <= TOL for row in rows)
+            days = sorted({row["day"] for row in rows})
+            lines += [
+                f"`{method}`, {' and '.join(days)}; claims of success above 1e-8: {wrong}",
+                "",
+                "| kind | within 1e-8 | median | 90 % | 99 % | longest |",
+                "|---|---|---|---|---|---|",
+            ]
+            for kind in ["all", *KINDS]:
+                some = [r for r in rows if kind in ("all", r["name"].split()[1])]
+                lines += [_line(kind, some)] if some else []
+            left = [row for row in rows if not row["worst"] <= TOL]
+            lines += ["", *(f"{row['name']}: {row['worst']:.1e}, {row['how']}" for row in left)]
+        return lines
+
+
+def _line(kind: str, rows: list[dict[str, Any]]) -> str:
+    """The line of a table."""
+    share = f"{sum(row['worst'] <= TOL for row in rows)} of {len(rows)}"
+    times = np.quantile([row["ms"] for row in rows], (0.5, 0.9, 0.99, 1.0))
+    return f"| {kind} | {share} | " + " | ".join(f"{t:.3g}" for t in times) + " |"
 
 
 if __name__ == "__main__":

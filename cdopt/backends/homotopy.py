@@ -55,6 +55,7 @@ _STARTING, _STARTED = 30, 1e-8  # Newton steps to the start of the curve, and wh
 _AWAY = 1e3  # t over the first one, where the curve leads back
 _FIRST, _LONGEST, _LEAST = 0.3, 8.0, 1e-6  # lengths of a step,
 _SHORTER = 0.4  # when it fails,
+_BACK, _CROSSED = -0.9, 1e-5  # cosine between tangents, and length of a step, at crossing branches
 _EASIER = {1: 2.0, 2: 2.0, 3: 1.3, 4: 1.0}  # after this number of corrections; else
 _HARDER = 0.7
 _CORRECTIONS = 8  # Newton steps back to the curve,
@@ -167,7 +168,7 @@ class Path:
         self.over = self.a / problem.weight[:, None]  # forces are these times y
         self.steps = self.systems = self.turns = self.newton_steps = 0
         self.history: list[float] = []
-        self.of_forces = False
+        self.of_forces, self.side = False, 1.0
         self.best, self.least = np.zeros((self.given.nc, self.given.d)), np.inf
 
     def __str__(self) -> str:
@@ -253,9 +254,9 @@ class Path:
         """
         if before is not None:
             ahead = before.towards(system.slope / before.unit, 1.0) < 0.0
-            if ahead != (system.sign > 0.0):
+            if ahead != (self.side * system.sign > 0.0):
                 system = self._system(_Equation(self, y, log_t))
-        slope, falls = system.slope, system.sign > 0.0
+        slope, falls = system.slope, self.side * system.sign > 0.0
         unit = np.sqrt(y.size) * (1.0 + np.linalg.norm(y, axis=1))[:, None]
         size = (-1.0 if falls else 1.0) * float(np.sqrt(np.sum((slope / unit) ** 2) + 1.0))
         return CurvePoint(y, log_t, unit, slope / unit / size, 1.0 / size)
@@ -263,7 +264,9 @@ class Path:
     def _stepped(self, at: CurvePoint, length: float) -> tuple[CurvePoint | None, float]:
         """The next point of the curve, None where there is none; and the length of the next step.
 
-        Systems of motions are quicker; systems of forces go further.
+        Systems of motions are quicker; systems of forces go further. Where the tangent turns back
+        although the way is straight, another branch is near, and shorter steps keep to this one.
+        If the shortest do not, both cross, as in symmetric problems: the way is straight on.
         """
         length = min(length, _LONGEST)
         while length > _LEAST:
@@ -271,7 +274,11 @@ class Path:
                 ahead, corrections = self._corrected(at, length)
             except ArithmeticError:  # a singular system
                 ahead = None
-            if ahead is not None:
+            back = ahead is not None and at.towards(ahead.along, ahead.up) < _BACK
+            if back and length <= _CROSSED and ahead is not None:
+                self.side, back = -self.side, False
+                ahead = ahead._replace(along=-ahead.along, up=-ahead.up)
+            if ahead is not None and not back:
                 return ahead, length * _EASIER.get(corrections, _HARDER)
             length *= _SHORTER
         if self.of_forces or not self._small:

@@ -15,7 +15,8 @@ With the associated law the inner problem is the minimum of a convex function, t
 solved in two phases. In the first, the shift μ‖g_T‖ is that of the last outer step, which makes
 inner problems convex; it brings the forces near a solution, or ends where the shift does not
 settle. In the second the system is that of the law itself, which is not symmetric; where Newton's
-step does not reduce the residual, convex steps with the shift of the last iterate replace it.
+step does not reduce the residual, convex steps with the shift of the last iterate replace it; with
+few Newton steps at hand, some of them may raise it instead.
 For large μ a phase without the shift comes first (``CutNewton``). Round-off in the rates enters the
 forces r times magnified, so r is reduced again at the end.
 """
@@ -180,6 +181,7 @@ _LARGEST = 1e8  # r w at most
 _INNER = 20  # Newton steps of one outer step
 _NEWTON = 10_000  # Newton steps of all, at most
 _HOPELESS = 3  # share of all Newton steps that one outer step may take
+_FEW, _UPHILL = 100, 3  # Newton steps below which a few on Coulomb's law may be uphill
 _TRIALS = 4  # of Newton on Coulomb's law, each after convex steps
 _LAGGED = 2  # convex steps between two trials
 _NEAR = 1e-2  # natural map at which the first phase of Coulomb's law ends
@@ -228,7 +230,15 @@ def outcome(
 
 
 class ConeNewton(SemismoothNewton):
-    """Compliant contacts P_K(f_k − r g̃), with the shift of Coulomb's law fixed or their own."""
+    """Compliant contacts P_K(f_k − r g̃), with the shift of Coulomb's law fixed or their own.
+
+    Attributes
+    ----------
+    best : the point of least imbalance. since : steps taken from it.
+    uphill : steps from it with which Coulomb's law ends.
+    """
+
+    best: Point
 
     whole, share = 0.5, 0.1
 
@@ -245,6 +255,7 @@ class ConeNewton(SemismoothNewton):
         super().__init__(problem, tol, deadline)
         self.f, self.r, self.root_r, self.shift = f, r[:, None], np.sqrt(r)[:, None], shift
         self.cones, self.weight, self.last = problem.K, self.net.weight, (f, f)
+        self.uphill, self.since = 1, 0
 
     def _aimed(self, g: FloatArray) -> FloatArray:
         """f_k − r g̃ (nc, d)."""
@@ -283,9 +294,23 @@ class ConeNewton(SemismoothNewton):
         # times I + e_n ∇shift, the derivative of the shifted rates
         return left, left + left[:, :, :1] * self.cones.shift_gradient(g)[:, None, :]
 
+    def run(self, at: Point, limit: int) -> Point:
+        """Where it ends; for Coulomb's law, whose imbalance may rise, the best point."""
+        self.best = at
+        last = super().run(at, limit)
+        return last if self.shift is not None else self.best
+
     def step(self, at: Point, d: FloatArray) -> tuple[float, Point]:
-        """By the potential, or for Coulomb's law as far as the imbalance falls."""
+        """By the potential, or for Coulomb's law as far as the imbalance falls, or rises least."""
         return self.backtracked(at, d) if self.shift is None else super().step(at, d)
+
+    def accepted(self, before: Point, at: Point, t: float) -> None:
+        self.since += 1
+        if at.error < self.best.error:
+            self.best, self.since = at, 0
+
+    def stalled(self) -> bool:
+        return self.shift is None and self.since >= self.uphill
 
     def power(self, at: Point, rate: FloatArray) -> Callable[[float], float]:
         y = (self._aimed(at.g) / self.root_r).ravel()
@@ -331,11 +356,15 @@ class Proximal:
     def __init__(
         self, problem: NetworkProblem, deadline: Deadline, accuracy: float, most: int = _NEWTON
     ) -> None:
-        """``most`` Newton steps in all; it ends, too, where one proximal step takes a third."""
+        """``most`` Newton steps in all; it ends, too, where one proximal step takes a third.
+
+        With few of them there are no convex steps: it ends where Newton's method on the law does.
+        """
         self.problem, self.net, self.w = problem, problem.operator, problem.weight
         self.coulomb, self.deadline, self.accuracy = problem.coulomb, deadline, accuracy
         self.lagged, self.steps, self.newton_steps, self.convex_steps = False, 0, 0, 0
         self.cut, self.error, self.most, self.limit = False, np.inf, most, most
+        self.few = most < _FEW
 
     def __str__(self) -> str:
         how = f"{self.steps:,} proximal steps, {self.newton_steps:,} Newton steps"
@@ -407,11 +436,16 @@ class Proximal:
         """x and f (nc, d) after the inner problem from f, with penalties r (nc,)."""
         shift = None if self.coulomb and not self.lagged else self.problem.shift(self.rates(x))
         kind = CutNewton if self.cut else ConeNewton
-        self.limit = min(self.most, self.newton_steps + 1 + self.most // _HOPELESS)
+        share = self.most if self.few else self.most // _HOPELESS
+        self.limit = min(self.most, self.newton_steps + 1 + share)
         newton = kind(self.problem, tol, self.deadline, f, r, None if self.cut else shift)
+        newton.uphill = _UPHILL if self.few else 1
         x, met = self._inner(x, newton)
         for trial in range(1, _TRIALS * (_LAGGED + 1)):  # convex steps between two trials
             if self.cut or shift is not None or met or self.over:
+                break
+            if self.few:
+                self.limit = 0
                 break
             convex = trial % (_LAGGED + 1) > 0
             lagged = self.problem.shift(self.rates(x)) if convex else None

@@ -24,6 +24,7 @@ from cdopt.backends.network_problem import NetworkProblem
 _SEARCHES = 60  # secants of a line search
 _NEAR_ENOUGH, _MUCH_SHORTER = 0.5, 0.1  # slopes at which a line search ends, of its first
 _ENOUGH, _SHORTEST = 0.01, 0.01  # reduction of an imbalance, of the step's length; least length
+_MUCH_HIGHER = 1e3  # errors, over that of the point before, to which no step leads
 
 
 @dataclass
@@ -152,15 +153,20 @@ class SemismoothNewton(ABC):
         return lambda t: -float(self.force(at.g + t * rate) @ rate)
 
     def backtracked(self, at: Point, d: FloatArray) -> tuple[float, Point]:
-        """The first of the lengths 1, ½, ¼ … that reduces the error, zero for none; the point."""
+        """The first of the lengths 1, ½, ¼ … that reduces the error, or that which raises it least.
+
+        Zero where none does not raise it much; and the point.
+        """
         rate, pushed, t = self.net.gap(d), self.net.inertia(d), 1.0
-        ahead = self.moved(at, t, d, rate, pushed)
-        while not ahead.error <= (1.0 - _ENOUGH * t) * at.error:
-            t *= 0.5
-            if t < _SHORTEST:
-                return 0.0, at
+        least, best = 0.0, at
+        while t >= _SHORTEST:
             ahead = self.moved(at, t, d, rate, pushed)
-        return t, ahead
+            if ahead.error <= (1.0 - _ENOUGH * t) * at.error:
+                return t, ahead
+            if ahead.error <= (best.error if least else _MUCH_HIGHER * at.error):
+                least, best = t, ahead
+            t *= 0.5
+        return least, best
 
 
 def line_search(

@@ -135,6 +135,15 @@ def test_it_turns_and_repeats_to_the_bit() -> None:
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize(("index", "most"), [(938, 300), (1762, 100)])
+def test_it_passes_branches_that_cross(index: int, most: int) -> None:
+    """Of a symmetric pile at rest, and of cards; it went to and fro between two points there."""
+    problem = posed(index)
+    path = Path(problem, 1e-12)
+    assert problem.worst(path.follow(most)) <= 1e-10
+    assert path.steps < most
+
+
 @pytest.mark.parametrize("index", [0, 1, 2, 3, 4, 5, 6, 9, 10])
 def test_members_of_every_form_under_both_laws(index: int) -> None:
     _, step = friction_population.member(index)
