@@ -72,7 +72,7 @@ class Auto(Newton):
     def _in_turn(self, problem: NetworkProblem, run: Run) -> RunResult:
         """The best answer of the methods, each started from the best so far."""
         best: RunResult | None = None
-        least, spent, start = np.inf, 0, run.start
+        least, spent = np.inf, 0
         story, trouble = list[str](), list[Exception]()
         goal, enough = max(self.accuracy, _REACHABLE), max(self.accuracy, _ENOUGH)
         prepared: float | None = None
@@ -82,8 +82,10 @@ class Auto(Newton):
             if best is not None and _hopeless(problem, len(story), least):
                 how, status = " → ".join(story), "infeasible: proven"
                 return replace(best, how=how, status=status, claim="infeasible")
-            cold = method.name == InteriorPoint.name and best is not None
-            turn = replace(run, start=None if cold else start)
+            turn = run
+            if best is not None:
+                near = WarmStart(best.forces, None, problem.contact_ids)
+                turn = replace(run, start=None if method.name == InteriorPoint.name else near)
             try:
                 result = method._solve(problem, turn)
             except BREAKDOWN as error:
