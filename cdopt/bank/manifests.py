@@ -37,27 +37,17 @@ class ManifestPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class Unique(ManifestPart, frozen=True, kw_only=True):
-    """Which answers of a problem are unique, and why.
+    """Which answers of a problem are unique, and why."""
 
-    Attributes
-    ----------
-    v_next : the velocity v⁺ at the end of the step; with friction, under the associated law.
-    contact_sum : Bᵀf, the resultant of the contacts on each body.
-    f_classic : each single force of classic contact dynamics; None with friction.
-    f_compatible : each single compatible force; None with friction.
-    f_associated : with friction, each single force of the associated law.
-    coulomb : with friction, whether Coulomb's law is known to have a unique motion; False if
-        unknown.
-    because : the reason, in words.
-    """
-
-    v_next: bool
-    contact_sum: bool
+    v_next: bool  # the velocity v⁺ at the end of the step; with friction, under the associated law
+    contact_sum: bool  # Bᵀf, the resultant of the contacts on each body
+    # each single force of classic contact dynamics; None with friction
     f_classic: bool | None = None
-    f_compatible: bool | None = None
-    f_associated: bool | None = None
+    f_compatible: bool | None = None  # each single compatible force; None with friction
+    f_associated: bool | None = None  # with friction, each single force of the associated law
+    # with friction, whether Coulomb's law is known to have a unique motion; False if unknown
     coulomb: bool | None = None
-    because: str
+    because: str  # the reason, in words
 
     @property
     def answers(self) -> dict[str, bool]:
@@ -67,42 +57,27 @@ class Unique(ManifestPart, frozen=True, kw_only=True):
 
 
 class Generator(ManifestPart, frozen=True, kw_only=True):
-    """The function of ``cdopt.bank.generators`` that builds the problem.
+    """The function of ``cdopt.bank.generators`` that builds the problem."""
 
-    Attributes
-    ----------
-    name : its name.
-    parameters : what a user may set, with defaults; a default's type is the parameter's type.
-    fixed : arguments that belong to the problem and cannot be set.
-    """
-
-    name: str
+    name: str  # its name
+    # what a user may set, with defaults; a default's type is the parameter's type
     parameters: dict[str, Value] = {}
-    fixed: dict[str, Value] = {}
+    fixed: dict[str, Value] = {}  # arguments that belong to the problem and cannot be set
 
 
 class ReferenceValue(ManifestPart, frozen=True, kw_only=True):
-    """A known value of a correct solution.
+    """A known value of a correct solution."""
 
-    Attributes
-    ----------
-    quantity : its name; ``cdopt.bank.quantities`` defines how each is measured.
-    values : the value inline, or
-    file, key : an ``.npz`` file next to the manifest and the array in it.
-    tolerance : largest admissible error, relative to ``relative_to``.
-    relative_to : the "largest" entry of the value, or "each" entry by itself.
-    source : where the value comes from.
-    parameters : the parameters it applies to; it does not depend on others.
-    """
-
-    quantity: Quantity
-    tolerance: float
-    source: str
-    values: float | list[float | list[float]] | None = None
+    quantity: Quantity  # its name; ``cdopt.bank.quantities`` defines how each is measured
+    tolerance: float  # largest admissible error, relative to ``relative_to``
+    source: str  # where the value comes from
+    values: float | list[float | list[float]] | None = None  # the value inline, or
+    # file, key: an ``.npz`` file next to the manifest and the array in it
     file: str | None = None
     key: str | None = None
+    # the "largest" entry of the value, or "each" entry by itself
     relative_to: Literal["largest", "each"] = "largest"
-    parameters: dict[str, Value] = {}
+    parameters: dict[str, Value] = {}  # the parameters it applies to; it does not depend on others
 
     def __post_init__(self) -> None:
         if (self.values is None) == (self.file is None) or (self.file is None) != (

@@ -26,14 +26,9 @@ from cdopt.problem.contact_law import PowerLaw
 
 
 class ElasticStep(Formulation):
-    """A step with inertia on elastic contacts: compliant contact dynamics, variational steps.
+    """A step with inertia on elastic contacts: compliant contact dynamics, variational steps."""
 
-    Attributes
-    ----------
-    step : the given step, in coordinates that satisfy its joints.
-    """
-
-    step: ContactStep
+    step: ContactStep  # the given step, in coordinates that satisfy its joints
 
     def _take(self, step: Step, form: str) -> ContactStep:
         """Check that the step is a ContactStep, and store it and the form."""

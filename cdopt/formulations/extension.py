@@ -53,19 +53,12 @@ def claim(*variables: cp.Variable | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Addition:
-    """Constraints and objectives that were added to a statement.
+    """Constraints and objectives that were added to a statement."""
 
-    Attributes
-    ----------
-    constraints : as written. stated : reduced to affine arguments.
-    objectives : expressions added to the objective, in its unit. costs : these, reduced to
-        quadratic or affine ones.
-    """
-
-    constraints: tuple[cp.Constraint, ...] = ()
-    stated: tuple[cp.Constraint, ...] = ()
-    objectives: tuple[cp.Expression, ...] = ()
-    costs: tuple[cp.Expression, ...] = ()
+    constraints: tuple[cp.Constraint, ...] = ()  # as written.
+    stated: tuple[cp.Constraint, ...] = ()  # reduced to affine arguments
+    objectives: tuple[cp.Expression, ...] = ()  # expressions added to the objective, in its unit.
+    costs: tuple[cp.Expression, ...] = ()  # these, reduced to quadratic or affine ones
     main: tuple[int, ...] = ()  # place of each constraint among those stated
 
     def __bool__(self) -> bool:
@@ -163,15 +156,10 @@ def in_units(unit: float, multiplier: Any) -> Any:
 
 
 class Extensible:
-    """What users may add constraints and objectives to.
+    """What users may add constraints and objectives to."""
 
-    Attributes
-    ----------
-    statement : the CVXPY statement, with an ``addition``. extended : whether something was added.
-    """
-
-    statement: Any
-    extended: bool = False
+    statement: Any  # the CVXPY statement, with an ``addition``.
+    extended: bool = False  # whether something was added
     _multipliers: tuple[Multiplier, ...] = ()  # of the last answer, of each constraint of a user
 
     def with_constraints(self, *constraints: cp.Constraint) -> Self:
@@ -255,21 +243,14 @@ class Extensible:
 
 @dataclass(frozen=True, eq=False)
 class OwnOptimality:
-    """Optimality of added constraints at the values of CVXPY's variables.
+    """Optimality of added constraints at the values of CVXPY's variables."""
 
-    Attributes
-    ----------
-    gradient : by the variable's id, of λᵀ(constraints) and the added objectives, in the unit of the
-        statement's objective.
-    constant : the part of λᵀ(constraints) that does not depend on the variables.
-    multipliers : of the constraints as written, in the same unit.
-    residuals : the four of the module.
-    """
-
+    # by the variable's id, of λᵀ(constraints) and the added objectives, in the unit of the
+    # statement's objective
     gradient: Mapping[int, FloatArray]
-    constant: float
-    multipliers: tuple[Multiplier, ...]
-    residuals: tuple[Residual, ...]
+    constant: float  # the part of λᵀ(constraints) that does not depend on the variables
+    multipliers: tuple[Multiplier, ...]  # of the constraints as written, in the same unit
+    residuals: tuple[Residual, ...]  # the four of the module
 
 
 @np.errstate(all="ignore")

@@ -19,29 +19,19 @@ EVERY = slice(None)  # contact
 
 @dataclass(frozen=True, eq=False)
 class Faces(Frozen):
-    """The forces that each contact may carry, given the motion.
+    """The forces that each contact may carry, given the motion."""
 
-    Attributes
-    ----------
-    status : (nc,) OPEN 0, SLIDING 1 or RESTING 2.
-    ray : (nc, d) the force of a sliding contact per unit of its normal force, (1, −μ g_T/‖g_T‖);
-        (1, 0) where μ = 0; zero at the others.
-    mu : (nc,) friction coefficients.
-    forces : (nc, d) N, the nearest forces on the faces to those of the answer.
-    load : F̃ (nv,) = Bᵀ forces, or N forces in m/s with N alone.
-    projected : size of the part of Bᵀf outside the faces, relative to the largest |B|ᵀ|f|.
-    tol : share of the local speed of a contact below which its rates are zero.
-    uncertain : (nc,) N, effect on ``forces`` of errors of the answer and round-off of its data;
-        zero where it was not computed.
-    """
-
-    status: IntArray
+    status: IntArray  # (nc,) OPEN 0, SLIDING 1 or RESTING 2
+    # (nc, d) the force of a sliding contact per unit of its normal force, (1, −μ g_T/‖g_T‖); (1, 0)
+    # where μ = 0; zero at the others
     ray: FloatArray
-    mu: FloatArray
-    forces: FloatArray
-    load: FloatArray
-    projected: float
-    tol: float
+    mu: FloatArray  # (nc,) friction coefficients
+    forces: FloatArray  # (nc, d) N, the nearest forces on the faces to those of the answer
+    load: FloatArray  # F̃ (nv,) = Bᵀ forces, or N forces in m/s with N alone
+    projected: float  # size of the part of Bᵀf outside the faces, relative to the largest |B|ᵀ|f|
+    tol: float  # share of the local speed of a contact below which its rates are zero
+    # (nc,) N, effect on ``forces`` of errors of the answer and round-off of its data; zero where it
+    # was not computed
     uncertain: FloatArray
 
     def carrying(self, data: ContactProblem, f: FloatArray) -> Self:

@@ -21,17 +21,11 @@ from cdopt.problem.scales import step_scales
 
 @dataclass(frozen=True, eq=False)
 class RollingFaces(Faces):
-    """Faces of contacts with moments; ``status`` is RESTING if some group is free.
+    """Faces of contacts with moments; ``status`` is RESTING if some group is free."""
 
-    Attributes
-    ----------
-    limits : (nc, d − 1) coefficients of the rows after the normal one.
-    widths : rows of each of the k groups.
-    free : (nc, k) groups that are free; the rows of the others are ``ray`` times the normal force.
-    """
-
-    limits: FloatArray
-    widths: tuple[int, ...]
+    limits: FloatArray  # (nc, d − 1) coefficients of the rows after the normal one
+    widths: tuple[int, ...]  # rows of each of the k groups
+    # (nc, k) groups that are free; the rows of the others are ``ray`` times the normal force
     free: BoolArray
 
     @property

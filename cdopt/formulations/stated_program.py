@@ -89,24 +89,16 @@ class StatedProgram(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """A compiled statement: its rows by kind, and physical units of its unknowns.
+    """A compiled statement: its rows by kind, and physical units of its unknowns."""
 
-    Attributes
-    ----------
-    statement, compiled : the statement, and its compilation by CVXPY for SCS.
-    rows : linear constraints that remain rows. bounds : those that are bounds of one unknown. cones
-        : of second-order cones.
-    unit : (n,) unit of each unknown in N, m/s, rad/s or m; one if it has none.
-    energy : unit of the objective, in J or N m/s.
-    """
-
+    # statement, compiled: the statement, and its compilation by CVXPY for SCS
     statement: Statement
     compiled: Compiled
-    rows: IntArray
-    bounds: IntArray
-    cones: IntArray
-    unit: FloatArray
-    energy: float
+    rows: IntArray  # linear constraints that remain rows.
+    bounds: IntArray  # those that are bounds of one unknown.
+    cones: IntArray  # of second-order cones
+    unit: FloatArray  # (n,) unit of each unknown in N, m/s, rad/s or m; one if it has none
+    energy: float  # unit of the objective, in J or N m/s
 
     @classmethod
     def of(cls, statement: Statement, linear: bool, name: str) -> Layout:

@@ -43,50 +43,34 @@ _ROOM = 1.06  # how much wider than the bodies a wall is drawn
 
 @dataclass(frozen=True, eq=False)
 class DrawnPiece:
-    """A convex piece of a body.
+    """A convex piece of a body."""
 
-    Attributes
-    ----------
-    body : its number.
-    faces : numbers of the corners of each, anticlockwise seen from outside. In the plane the first
-        is the outline.
-    edges : pairs of corners that a drawn edge joins; none on round pieces in space.
-    smooth : whether it is round.
-    """
-
-    body: int
+    body: int  # its number
+    # numbers of the corners of each, anticlockwise seen from outside. In the plane the first is the
+    # outline.
     faces: list[IntArray]
-    edges: Faces
-    smooth: bool
+    edges: Faces  # pairs of corners that a drawn edge joins; none on round pieces in space
+    smooth: bool  # whether it is round
 
 
 @dataclass(frozen=True, eq=False)
 class Solids:
-    """The bodies of a scene, as they are drawn.
+    """The bodies of a scene, as they are drawn."""
 
-    Attributes
-    ----------
-    scene : the scene.
-    balls, walls, others : (n,) numbers of the spheres, of the half-spaces, and of all others.
-    radii : (balls,) m. normals : (walls, 3), out of the solid.
-    pieces : of the others. corners : (nv, 3) m, theirs about the centre of mass of the body, in its
-        frame. owner : (nv,) the body of each corner.
-    low, high : (3,) m, corners of the box of bounded bodies.
-    thick : m, a length to draw with: the usual half-width of a body.
-    """
-
-    scene: Scene
+    scene: Scene  # the scene
+    # balls, walls, others: (n,) numbers of the spheres, of the half-spaces, and of all others
     balls: IntArray
     walls: IntArray
     others: IntArray
-    radii: FloatArray
-    normals: FloatArray
-    pieces: list[DrawnPiece]
-    corners: FloatArray
-    owner: IntArray
+    radii: FloatArray  # (balls,) m.
+    normals: FloatArray  # (walls, 3), out of the solid
+    pieces: list[DrawnPiece]  # of the others.
+    corners: FloatArray  # (nv, 3) m, theirs about the centre of mass of the body, in its frame.
+    owner: IntArray  # (nv,) the body of each corner
+    # low, high: (3,) m, corners of the box of bounded bodies
     low: FloatArray
     high: FloatArray
-    thick: float
+    thick: float  # m, a length to draw with: the usual half-width of a body
 
     @staticmethod
     def of(scene: Scene, position: FloatArray) -> Solids:
@@ -243,20 +227,14 @@ _APART = 1e-3  # of the extent of all contacts: nearer points count as one
 
 
 class ContactSegments(NamedTuple):
-    """Contacts as segments, and the round bodies among those they join.
+    """Contacts as segments, and the round bodies among those they join."""
 
-    Attributes
-    ----------
-    start, end : (nc, 2 or 3) ends of each contact's segment, m; body centres where known.
-    centres : (nb, 2 or 3) centres of round bodies, m. radii : (nb,) m.
-    fixed : (nb,) whether no degree of freedom moves the body.
-    """
-
+    # start, end: (nc, 2 or 3) ends of each contact's segment, m; body centres where known
     start: FloatArray
     end: FloatArray
-    centres: FloatArray = np.zeros((0, 2))
-    radii: FloatArray = np.zeros(0)
-    fixed: BoolArray = np.zeros(0, dtype=bool)
+    centres: FloatArray = np.zeros((0, 2))  # (nb, 2 or 3) centres of round bodies, m.
+    radii: FloatArray = np.zeros(0)  # (nb,) m
+    fixed: BoolArray = np.zeros(0, dtype=bool)  # (nb,) whether no degree of freedom moves the body
 
     @property
     def ends(self) -> FloatArray:
@@ -370,19 +348,13 @@ _AWAY = 2.2  # distance of the eye, in diagonals of the scene
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """The viewpoint of a picture.
+    """The viewpoint of a picture."""
 
-    Attributes
-    ----------
-    view : of space: "side" (x to the right, z up), "isometric" (parallel, from above), or
-        "perspective". The plane is looked at straight.
-    centre : (2,) or (3,) m, the point that stays in the middle.
-    distance : m, from the eye to the centre, in perspective.
-    """
-
+    # of space: "side" (x to the right, z up), "isometric" (parallel, from above), or "perspective".
+    # The plane is looked at straight.
     view: str
-    centre: FloatArray
-    distance: float
+    centre: FloatArray  # (2,) or (3,) m, the point that stays in the middle
+    distance: float  # m, from the eye to the centre, in perspective
 
     @staticmethod
     def facing(points: FloatArray, view: str) -> Camera:

@@ -31,21 +31,14 @@ Cell = tuple[str, Step, Any]
 
 @dataclass(frozen=True, eq=False)
 class Floor:
-    """The fixed bodies and walls that support a pile.
+    """The fixed bodies and walls that support a pile."""
 
-    Attributes
-    ----------
-    positions : (ns, 2 or 3) m, centres of fixed bodies; contact points with the fixed world.
-    size : m, the diameter to draw.
-    support : (n,) which of them a contact presses on. contacts : (n,) those contacts.
-    down : (n,) downward part of a unit force of each on its support.
-    """
-
+    # (ns, 2 or 3) m, centres of fixed bodies; contact points with the fixed world
     positions: FloatArray
-    size: float
-    support: IntArray
-    contacts: IntArray
-    down: FloatArray
+    size: float  # m, the diameter to draw
+    support: IntArray  # (n,) which of them a contact presses on.
+    contacts: IntArray  # (n,) those contacts
+    down: FloatArray  # (n,) downward part of a unit force of each on its support
 
     def pressure(self, f: FloatArray) -> FloatArray:
         """(ns,) N, the downward force of contact forces f (nc,) on each support."""

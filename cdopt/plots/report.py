@@ -43,16 +43,11 @@ _MARKED = re.compile(_MARK.pattern + r"(?:(?!<!-- table: ).)*?<!-- end -->", re.
 
 
 class ReportPicture(NamedTuple):
-    """A picture to draw.
+    """A picture to draw."""
 
-    Attributes
-    ----------
-    name : fit for a file. caption : what it shows. draw : makes the matplotlib figure.
-    """
-
-    name: str
-    caption: str
-    draw: Callable[[], Any]
+    name: str  # fit for a file.
+    caption: str  # what it shows.
+    draw: Callable[[], Any]  # makes the matplotlib figure
 
 
 def write(

@@ -67,22 +67,17 @@ class Joint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class PlacedJoint(Frozen):
-    """A joint in the frames of its bodies.
+    """A joint in the frames of its bodies."""
 
-    Attributes
-    ----------
-    kind, name : as in ``Joint``.
-    bodies : (2,) numbers, −1 for the world.
-    arms : (2, dim) m, the point in each body's frame from its centre of mass, or in the world's.
-    relative : (dim, dim) turn of the second body in the frame of the first, at the start.
-    frame : (dim, dim) rows in the first body's frame: the axis, then directions across it.
-    """
-
+    # kind, name: as in ``Joint``
     kind: str
     name: str
-    bodies: IntArray
+    bodies: IntArray  # (2,) numbers, −1 for the world
+    # (2, dim) m, the point in each body's frame from its centre of mass, or in the world's
     arms: FloatArray
+    # (dim, dim) turn of the second body in the frame of the first, at the start
     relative: FloatArray
+    # (dim, dim) rows in the first body's frame: the axis, then directions across it
     frame: FloatArray
 
     @staticmethod

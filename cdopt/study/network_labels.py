@@ -27,32 +27,25 @@ _SHIFT = 1e-14
 
 @dataclass(frozen=True)
 class Labels:
-    """The network of a step's closed contacts.
+    """The network of a step's closed contacts."""
 
-    Attributes
-    ----------
-    contacts : number of contacts. closed : number closed at the end of the classic step.
-    dofs : degrees of freedom that a closed contact moves; the rank of N for a step without B.
-    rank, nullity : of B, and the number of independent self-stress states, closed − rank.
-    condition : largest singular value of B divided by the smallest nonzero one, for large networks
-        by Lanczos' method; None if unknown.
-    scaled : the same for B with columns divided by their lever arms and rows of unit length, which
-        removes the influence of units and small angles.
-    density : closed contacts per degree of freedom.
-    mobility : largest N_ii divided by the smallest; large for unequal masses and lever arms.
-    stiffness : largest stiffness divided by the smallest.
-    """
-
-    contacts: int
-    closed: int = 0
+    contacts: int  # number of contacts.
+    closed: int = 0  # number closed at the end of the classic step
+    # degrees of freedom that a closed contact moves; the rank of N for a step without B
     dofs: int = 0
+    # rank, nullity: of B, and the number of independent self-stress states, closed − rank
     rank: int = 0
     nullity: int = 0
+    # largest singular value of B divided by the smallest nonzero one, for large networks by
+    # Lanczos' method; None if unknown
     condition: float | None = None
+    # the same for B with columns divided by their lever arms and rows of unit length, which removes
+    # the influence of units and small angles
     scaled: float | None = None
-    density: float = 0.0
+    density: float = 0.0  # closed contacts per degree of freedom
+    # largest N_ii divided by the smallest; large for unequal masses and lever arms
     mobility: float = 1.0
-    stiffness: float = 1.0
+    stiffness: float = 1.0  # largest stiffness divided by the smallest
 
 
 def labels(step: Step, reference_backend: str = REFERENCE_BACKEND) -> Labels:
