@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
@@ -414,7 +415,8 @@ class Formulation(Extensible, ABC):
         require_capable(chosen, self, self.name)
         started = clock()
         try:
-            result = self._run(chosen, start, verbose, time_limit, tol)
+            once = functools.partial(solve_certified, chosen, verbose=verbose, tol=tol)
+            result = self._run(once, chosen, start, time_limit)
             self._multipliers = getattr(result.iterate, "multipliers", ())
             record = self._provenance(chosen, result, tol, start is not None, time_limit)
             solution = self._solution(chosen.name, result, record, started)
@@ -448,14 +450,13 @@ class Formulation(Extensible, ABC):
 
     def _run(
         self,
+        once: Callable[..., RunResult],
         backend: Backend,
         start: WarmStart | None,
-        verbose: bool,
         time_limit: float | None,
-        tol: float,
     ) -> RunResult:
-        """Run a backend and certify its answer."""
-        return solve_certified(backend, self, start, verbose, time_limit, tol)
+        """The certified result of a ``backend``; ``once`` runs it on a formulation."""
+        return once(self, start=start, time_limit=time_limit)
 
     def polish(self, solution: StepSolution, *, tol: float = TOLERANCE) -> StepSolution:
         """Improve a solution's approximate forces to round-off, by Newton's method.

@@ -30,7 +30,6 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import Backend, RunResult
-from cdopt.backends.certified import solve_certified
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations.base import FORMS, Formulation
 from cdopt.formulations.extension import ExtendedIterate
@@ -155,27 +154,21 @@ class FrictionalCD(Formulation):
 
     def _run(
         self,
+        once: Callable[..., RunResult],
         backend: Backend,
         start: WarmStart | None,
-        verbose: bool,
         time_limit: float | None,
-        tol: float,
     ) -> RunResult:
-        """One run; of a conic solver on Coulomb's law, one for each pass."""
-        structured = backend.capability.consumes(self.data) and not self.extended
-        if self.law == "associated" or structured:
-            return super()._run(backend, start, verbose, time_limit, tol)
-        once = partial(solve_certified, backend, start=start, verbose=verbose, tol=tol)
-        return self._fixed_point(once, start, time_limit)
+        """One run; of a conic solver on Coulomb's law, one for each pass.
 
-    def _fixed_point(
-        self, once: Callable[..., RunResult], start: WarmStart | None, time_limit: float | None
-    ) -> RunResult:
-        """Acary & Cadoux: solve at the shift, set the shift to μ‖g_T‖ of the answer, repeat.
+        Acary & Cadoux: solve at the shift, set the shift to μ‖g_T‖ of the answer, repeat.
 
         It ends when the shift has converged or the best certificate has not improved for ten
         passes, and returns the answer with the best certificate.
         """
+        structured = backend.capability.consumes(self.data) and not self.extended
+        if self.law == "associated" or structured:
+            return once(self, start=start, time_limit=time_limit)
         data, deadline, settled = self.data, Deadline.after(time_limit), False
         best: RunResult | None = None
         posed, since, timings, steps, passes = self, 0, dict[str, float](), 0, 0
@@ -185,7 +178,7 @@ class FrictionalCD(Formulation):
             last = self._shift_of(Iterate(None, forces))
             posed = self.shifted(last)
         while True:
-            result = once(posed, time_limit=deadline.time_limit)
+            result = once(posed, start=start, time_limit=deadline.time_limit)
             passes, since, steps = passes + 1, since + 1, steps + (result.iterations or 0)
             for name, seconds in result.timings.items():
                 timings[name] = timings.get(name, 0.0) + seconds

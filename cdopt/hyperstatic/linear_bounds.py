@@ -31,15 +31,7 @@ _SECONDS = 300.0  # of one linear program
 _ZERO = 1e-9  # a force of at most this share of its network's largest is idle
 _ALONG = 1e-3  # a ray grows the forces whose entries are above this share of its largest
 
-# Tried on the program in x until a bound is certified: strategy (4 primal, 1 dual), solver and
-# presolve of HiGHS, and whether to start from nothing.
-_ATTEMPTS = (
-    (4, "simplex", "off", False),
-    (4, "simplex", "off", True),
-    (1, "simplex", "on", True),
-    (1, "simplex", "off", True),
-    (1, "ipm", "off", True),
-)
+_DUAL, _PRIMAL = 1, 4  # simplex strategies of HiGHS
 
 
 class LinearSet:
@@ -131,14 +123,9 @@ class _Search:
         best = Extreme(failure=TIME_LIMIT)
         if not self.deadline.passed:
             best = self._judged(k, sense, self._motions.solve(columns, sense * values, self._left))
-        if best.residual > CERTIFIED:
-            self._change(columns, sense * values)
-            for attempt in _ATTEMPTS:
-                if best.residual <= CERTIFIED or self.deadline.passed:
-                    break
-                result = self._judged(k, sense, self._run(*attempt))
-                best = best if best.residual < result.residual else result
-            self._change(columns, 0.0 * values)
+        if best.residual > CERTIFIED and not self.deadline.passed:
+            result = self._judged(k, sense, self._in_forces(columns, sense * values))
+            best = best if best.residual < result.residual else result
         if best.residual <= CERTIFIED:
             return best._replace(failure="")
         return best._replace(value=np.nan)
@@ -150,27 +137,28 @@ class _Search:
 
     @cached_property
     def _highs(self) -> Any:
-        """The program in x."""
-        return _program(self.B, self.load)
+        """The program in x, by primal simplex."""
+        highs = _program(self.B, self.load)
+        highs.setOptionValue("simplex_strategy", _PRIMAL)
+        highs.setOptionValue("presolve", "off")
+        return highs
 
-    def _change(self, columns: IntArray, values: FloatArray) -> None:
-        for column, value in zip(columns.tolist(), values.tolist(), strict=True):
-            self._highs.changeColCost(column, value)
-
-    def _run(self, strategy: int, solver: str, presolve: str, afresh: bool) -> _FromHighs:
-        """An answer to the program in x."""
+    def _in_forces(self, columns: IntArray, cost: FloatArray) -> _FromHighs:
+        """An answer to the program in x of a cost with these entries, from the last one's basis."""
         highs = self._highs
-        highs.setOptionValue("simplex_strategy", strategy)
-        highs.setOptionValue("solver", solver)
-        highs.setOptionValue("presolve", presolve)
-        if afresh:
-            highs.clearSolver()
+        for column, value in zip(columns.tolist(), cost.tolist(), strict=True):
+            highs.changeColCost(column, value)
         status = _solved(highs, self._left)
         if highs.getModelStatus() == highspy.HighsModelStatus.kUnbounded:
             _, exists, ray = highs.getPrimalRay()
-            return _FromHighs(status, ray=np.asarray(ray if exists else [], dtype=np.float64))
-        solution = highs.getSolution()
-        return _FromHighs(status, np.asarray(solution.col_value), np.asarray(solution.row_dual))
+            answer = _FromHighs(status, ray=np.asarray(ray if exists else [], dtype=np.float64))
+        else:
+            solution = highs.getSolution()
+            x, y = np.asarray(solution.col_value), np.asarray(solution.row_dual)
+            answer = _FromHighs(status, x, y)
+        for column in columns.tolist():
+            highs.changeColCost(column, 0.0)
+        return answer
 
     def _judged(self, k: int, sense: float, answer: _FromHighs) -> Extreme:
         """A bound with its residual: feasibility of x and of its dual, and the gap."""
@@ -237,7 +225,7 @@ class _OverMotions:
         _fill(model, self.B, highspy.MatrixFormat.kRowwise)
         highs.passModel(model)
         forces = _program(self.B, self.load)
-        forces.setOptionValue("simplex_strategy", 1)
+        forces.setOptionValue("simplex_strategy", _DUAL)
         _solved(forces, seconds)
         basis, kind = forces.getBasis(), highspy.HighsBasisStatus
         if basis.valid:
@@ -247,7 +235,7 @@ class _OverMotions:
             there.col_status = [_other(s, kind.kZero) for s in basis.row_status]
             highs.setBasis(there)
         highs.setOptionValue("presolve", "off")
-        highs.setOptionValue("simplex_strategy", 1)
+        highs.setOptionValue("simplex_strategy", _DUAL)
         return highs
 
     def solve(self, columns: IntArray, cost: FloatArray, seconds: float) -> _FromHighs:

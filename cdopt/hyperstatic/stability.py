@@ -121,13 +121,11 @@ class StabilityVerdict(Frozen):
     @property
     def falling(self) -> FloatArray:
         """(nb,) bodies that fall, of those that can move: where no admissible forces exist."""
-        if self.bears is not None:
-            body = np.unique(np.asarray(self.step.dof_body), return_inverse=True)[1]
-            motion = self.bears.mechanism if not self.admissible else None
-            motion = np.zeros(body.size) if motion is None else np.asarray(motion)
-            speed = np.sqrt(np.bincount(body, self.step.mass.diagonal * motion**2))
-            return np.asarray(speed > _MOVES * speed.max(initial=0.0))
-        return _moves(self.step, self.associated)
+        if self.bears is None:
+            return _moves(self.step, self.associated)
+        motion = self.bears.mechanism if not self.admissible else None
+        speed = _speeds(self.step, np.zeros(self.step.nv) if motion is None else motion)
+        return speed > _MOVES * speed.max(initial=0.0)
 
     @property
     def limit(self) -> LimitLoad | None:
@@ -349,14 +347,15 @@ def _moves(step: ContactStep, solution: StepSolution | None) -> Any:
     """(nb,) bodies whose speed is more than a small share of what their load gives them."""
     if solution is None or solution.v_next is None:
         return np.zeros(0, dtype=bool)
-    body = np.arange(step.nv) if step.dof_body is None else np.asarray(step.dof_body)
-    _, label = np.unique(body, return_inverse=True)
-    root = np.sqrt(step.mass.diagonal)
-    moved, free = (
-        np.sqrt(np.bincount(label, (root * motion) ** 2))
-        for motion in (solution.v_next, step.v_star)
-    )
+    moved, free = (_speeds(step, motion) for motion in (solution.v_next, step.v_star))
     return moved > _MOVES * np.maximum(free, 1e-2 * float(free.max(initial=0.0)))
+
+
+def _speeds(step: ContactStep, motion: FloatArray) -> Any:
+    """(nb,) m/s √kg, the root of twice the kinetic energy of each body in a ``motion`` (nv,)."""
+    body = np.arange(step.nv) if step.dof_body is None else step.dof_body
+    _, label = np.unique(body, return_inverse=True)
+    return np.sqrt(np.bincount(label, step.mass.diagonal * motion**2))
 
 
 def _elastic(step: ContactStep) -> NetworkForces | None:
