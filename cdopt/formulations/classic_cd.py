@@ -17,7 +17,7 @@ from __future__ import annotations
 from cdopt._util import checks
 from cdopt.formulations.base import FORMS, Formulation
 from cdopt.formulations.printing import align
-from cdopt.problem import ContactStep, Step, rigid_data
+from cdopt.problem import Step, rigid_data, with_matrices
 
 
 class ClassicCD(Formulation):
@@ -56,15 +56,15 @@ class ClassicCD(Formulation):
 
     def latex(self) -> str:
         """The problem as mathematics."""
-        step = self.step
-        if self.form == "force" or not isinstance(step, ContactStep):
+        if self.form == "force":
             given = r", \qquad N = \Delta t\, B M^{-1} B^\mathsf{T}, \quad p = B v^* + b"
             return align(
-                rf"\min_{{f \in \mathbb{{R}}^{{{step.nc}}}}}\quad & "
+                rf"\min_{{f \in \mathbb{{R}}^{{{self.step.nc}}}}}\quad & "
                 r"\tfrac12 f^\mathsf{T} N f + p^\mathsf{T} f"
-                + (given if isinstance(step, ContactStep) else ""),
+                + (given if self.data.N is None else ""),
                 r"\text{s.t.}\quad & f \ge 0",
             )
+        step = with_matrices(self.step, "velocity form")
         constraint = r"\Phi / \Delta t + B v^+ \ge 0"
         if step.impacting.any() or step.gap_rate.any():
             constraint = (

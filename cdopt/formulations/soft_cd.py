@@ -80,13 +80,12 @@ class SoftCD(Formulation):
         checks.instance("step", step, ContactStep, ConeStep)
         self.own_bias = bias is not None
         if isinstance(step, ContactStep):
-            step = self._keep_joints(step)
+            step = self.step = self._keep_joints(step)
             if self.joints is not None and bias is not None:
                 moved = self.joints.rates
                 bias = checks.vector("bias", bias, moved.size, "m/s") + moved
         self.data = soft_data(step, compliance, bias, self.springs)
         self.compliance = read_only(1.0 / (self.data.elastic_law.stiffness * self.data.dt))
-        self.step = step if isinstance(step, ContactStep) else None
         self.order: IntArray | None = None
 
     @classmethod

@@ -22,7 +22,6 @@ from cdopt.hyperstatic.friction_tangent import FrictionTangent
 from cdopt.hyperstatic.tangent import Tangent
 from cdopt.hyperstatic.truss_tangent import TOUCHING, TrussTangent
 from cdopt.problem.contact_law import HOOKE
-from cdopt.problem.contact_step import ContactStep
 from cdopt.problem.joint_elimination import Eliminated
 from cdopt.problem.scaling import total_by
 from cdopt.problem.solution import StepSolution
@@ -379,7 +378,7 @@ def sensitivity(
     compatible = CompatibleCD(problem, exponent)
     classic = require_certified(compatible.classic_cd.solve(backend))
     closed, joints = compatible.network(classic), compatible.springs or compatible.joints
-    truss, known = compatible.elastic_network(closed, classic), isinstance(problem, ContactStep)
+    truss, known = compatible.elastic_network(closed, classic), compatible.classic_cd.data.N is None
     springs = truss.data.nc - closed.contacts.size
     rows = np.append(closed.contacts, problem.nc + np.arange(springs))
     solution, many = require_certified(truss.solve(backend)), problem.nc + springs

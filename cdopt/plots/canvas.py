@@ -221,11 +221,11 @@ def room_of_names(names: Sequence[str]) -> float:
     return 0.075 * min(max(map(len, names)), 2 * _LONGEST) if _upright(names) else 0.0
 
 
-def axis_labels(target: Any, x: str, y: str, size: float = TEXT) -> None:
+def axis_labels(target: Any, x: str, y: str) -> None:
     """Label both axes of a panel, or all panels of a figure together."""
     prefix = "set_" if hasattr(target, "set_xlabel") else "sup"
     for axis, label in (("x", x), ("y", y)):
-        getattr(target, f"{prefix}{axis}label")(label, fontsize=size, color=INK)
+        getattr(target, f"{prefix}{axis}label")(label, fontsize=TEXT, color=INK)
 
 
 def points(

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InfeasibilityProof
 from cdopt._util.frozen import Frozen
-from cdopt.problem.contact_step import ContactStep
+from cdopt.problem.contact_step import ContactStep, with_matrices
 from cdopt.problem.joints import JointedMotion, Joints
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.scaling import components, rows_of
@@ -129,8 +129,9 @@ def _moved(B: sp.csr_array, offset: FloatArray, rate: FloatArray) -> FloatArray:
 def eliminated(step: Step, springs: bool = False) -> Eliminated | None:
     """The step in coordinates that satisfy its joints, but for ``springs``; None without any."""
     joints, kept = step.joints, None
-    if joints is None or not isinstance(step, ContactStep):
+    if joints is None:
         return None
+    step = with_matrices(step, "joints")
     if springs and joints.rigid.size < joints.count:
         soft = np.isfinite(joints.stiffness)
         joints, kept = joints.rows(~soft), joints.rows(soft)
