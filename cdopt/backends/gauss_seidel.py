@@ -231,8 +231,8 @@ class HalfLineSweeps(Sweeps):
         self.loop = partial(in_threads, gauss_seidel) if threads else gauss_seidel
 
     def renewed(self) -> float:
-        self.y = self.factors.scatter.transposed_times(self.f)
-        gap = self.factors.gather.times(self.y) + self.p
+        self.y = np.asarray(self.factors.scatter @ self.f)
+        gap = self.factors.gather @ self.y + self.p
         return natural_residual(self.factors.diagonal, gap, self.f, self.lines)
 
     def sweep(self, trace: FloatArray) -> tuple[int, bool]:

@@ -28,7 +28,7 @@ from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.backends.linalg import ContactNetwork, DelassusNetwork, network
 from cdopt.backends.linalg.factorisation import finite
-from cdopt.backends.linalg.sparse_rows import Rows, SparseOperator, csr_parts
+from cdopt.backends.linalg.sparse_rows import Rows, csr_parts, for_products
 from cdopt.problem import Cones, ContactProblem, FrictionCones, HalfLines
 from cdopt.problem.certificate import worst_residual
 from cdopt.problem.cone_products import Filled
@@ -70,14 +70,14 @@ class Factors:
         return Factors(rows, spread, self.diagonal[order])
 
     @cached_property
-    def gather(self) -> SparseOperator:
-        """Products with R."""
-        return SparseOperator(self.rows)
+    def gather(self) -> Any:
+        """R for products."""
+        return for_products(self.rows)
 
     @cached_property
-    def scatter(self) -> SparseOperator:
-        """Products with S."""
-        return self.gather if self.spread is self.rows else SparseOperator(self.spread)
+    def scatter(self) -> Any:
+        """Sᵀ for products."""
+        return (self.gather if self.spread is self.rows else for_products(self.spread)).T
 
     def dense(self) -> FloatArray:
         """N (rows, rows), symmetric to the last bit; an ArithmeticError where it overflows."""
@@ -340,11 +340,11 @@ class NetworkProblem(Compliant):
 
     def effect(self, f: FloatArray) -> FloatArray:
         """Sᵀ f of ``factors``, for forces f (nc, d)."""
-        return self.factors.scatter.transposed_times(f.ravel())
+        return np.asarray(self.factors.scatter @ f.ravel())
 
     def rates_of(self, effect: FloatArray) -> FloatArray:
         """The rates (nc, d) at forces with this ``effect``."""
-        return self.table(self.p + self.factors.gather.times(effect))
+        return self.table(self.p + self.factors.gather @ effect)
 
     def natural_map(
         self, f: FloatArray, rates: FloatArray, shift: FloatArray | None = None

@@ -12,6 +12,7 @@ precision (iterative refinement; N. J. Higham, Accuracy and Stability of Numeric
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
@@ -60,7 +61,7 @@ def resolved(
             continue
         presses = data.mobility[contacts] * f[contacts] > gap[contacts]
         scales = local.speed[contacts], local.speed[contacts] / data.mobility[contacts]
-        answer = PartStep(data, contacts, dofs).solved(forces[contacts], presses, *scales)
+        answer = PartStep.of(data, contacts, dofs).solved(forces[contacts], presses, *scales)
         forces[contacts], uncertain[contacts] = answer
     return forces, uncertain
 
@@ -92,7 +93,7 @@ def resolved_along(
         if mine.size < 2 or rows.size > MOST or not 0 < dofs.size <= 3 * MOST:
             continue
         directions, rates = (dense_block(A, mine, rows)[1] for A in (columns, R))
-        piece, on_faces = PartStep(data, rows, dofs), partial(nearest, contacts)
+        piece, on_faces = PartStep.of(data, rows, dofs), partial(nearest, contacts)
         answer = piece.along(forces[rows], directions.T, rates, on_faces, force[rows])
         forces[rows], uncertain[rows] = answer
     return forces, cones.norms(uncertain / arm)
@@ -189,8 +190,8 @@ def dense_block(
     return columns, block
 
 
-class _PartRows:
-    """The rows (n,) of B on the dofs (m,) of one part, and the inertia there.
+class PartStep:
+    """The closed contacts (n,) of one part, and its dofs (m,).
 
     Attributes
     ----------
@@ -200,8 +201,8 @@ class _PartRows:
     turn : (m, m) that of a motion in units of ``factor`` which makes it one in √mass; or None.
     """
 
-    def __init__(self, data: ContactProblem, rows: IntArray, dofs: IntArray) -> None:
-        self.rows, self.B = rows, dense_block(data.B, rows, dofs)[1]
+    def __init__(self, data: ContactProblem, contacts: IntArray, dofs: IntArray) -> None:
+        self.contacts, self.B = contacts, dense_block(data.B, contacts, dofs)[1]
         self.mass, root = data.mass.diagonal[dofs], np.sqrt(data.mass.diagonal[dofs])
         self.factor: FloatArray | None = None
         self.turn: FloatArray | None = None
@@ -212,38 +213,24 @@ class _PartRows:
             self.factor = np.linalg.cholesky(block)
             inverse = scipy.linalg.solve_triangular(self.factor, np.eye(dofs.size), lower=True)
             self.root, self.turn = self.B @ inverse.T, root[:, None] * inverse.T
-        self._closing: tuple[bytes, tuple[Any, Any, Any]] = (b"", (None, None, None))
+        self._inverses: dict[bytes, tuple[Any, Any, Any]] = {}  # the last one
 
     @classmethod
-    def of(cls, data: ContactProblem, rows: IntArray, dofs: IntArray) -> _PartRows:
-        """That of these rows, which is kept for each part."""
+    def of(cls, data: ContactProblem, contacts: IntArray, dofs: IntArray) -> PartStep:
+        """The step of these contacts, whose matrices are kept for each part of a network."""
         cache, name = data.cache, (cls.__name__, int(dofs[0]))
-        last: _PartRows | None = cache.get(name)
-        if last is None or not np.array_equal(last.rows, rows):
-            last = cache[name] = cls(data, rows, dofs)
-        return last
+        last: PartStep | None = cache.get(name)
+        if last is None or not np.array_equal(last.contacts, contacts):
+            last = cache[name] = cls(data, contacts, dofs)
+        step = copy.copy(last)
+        step._begin(data, dofs)
+        return step
 
-    def closing(self, chosen: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The ``chosen`` rows (a, m) of ``root``, their lengths (a,), and their inverse (m, a)."""
-        name = chosen.tobytes()
-        if self._closing[0] != name:
-            rows = self.root[chosen]
-            unit, length = _unit_rows(rows)
-            inverse = np.linalg.pinv(unit, rcond=_DEPENDENT)
-            self._closing = name, (rows, length, inverse)
-        return self._closing[1]
-
-
-class PartStep:
-    """The closed contacts (n,) of one part, and its dofs (m,)."""
-
-    def __init__(self, data: ContactProblem, contacts: IntArray, dofs: IntArray) -> None:
-        self.dt, self.bias = data.dt, data.bias[contacts]
+    def _begin(self, data: ContactProblem, dofs: IntArray) -> None:
+        """The motion without contacts, and what its rates are known to."""
+        self.dt, self.bias = data.dt, data.bias[self.contacts]
         rest: FloatArray = data.free_motion[dofs]
         self.exactly, blur = False, _UNIT  # of the motion without contacts
-        self.block = _PartRows.of(data, contacts, dofs)
-        self.B, self.mass, self.factor = self.block.B, self.block.mass, self.block.factor
-        self.root = self.block.root
         if self.factor is None and data.start is not None and data.applied.size:
             self.start, self.loads = data.start[dofs], data.applied[dofs]
             loads = self.loads.astype(np.longdouble)
@@ -252,6 +239,18 @@ class PartStep:
         moved = np.abs(self.B) @ np.abs(rest.astype(np.float64))
         self.rest, self.rounded = rest, 2.0 * _UNIT * np.abs(self.bias)
         self.noise = self.rounded + 2.0 * blur * moved  # m/s, of p
+
+    def _inverse(self, chosen: BoolArray) -> tuple[Any, Any, Any]:
+        """The ``chosen`` rows (a, m) of ``root``, their lengths (a,), and their inverse (m, a)."""
+        name = chosen.tobytes()
+        known = self._inverses.get(name)
+        if known is None:
+            rows = self.root[chosen]
+            unit, length = _unit_rows(rows)
+            known = rows, length, np.linalg.pinv(unit, rcond=_DEPENDENT)
+            self._inverses.clear()
+            self._inverses[name] = known
+        return known
 
     def solved(
         self, f: FloatArray, presses: BoolArray, speed: FloatArray, force: FloatArray
@@ -311,14 +310,14 @@ class PartStep:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """√m δv (m,) that closes the ``gap`` (n,) of contacts; changes of forces and rates."""
         taken = -self.dt * (self.root.T @ pushes)
-        rows, length, inverse = self.block.closing(presses)
+        rows, length, inverse = self._inverse(presses)
         left = (gap[presses] + rows @ taken) / length
         change = inverse @ left
         moved, forces = taken - change, -pushes
         forces[presses] -= inverse.T @ change / length / self.dt
         rates = self.root @ moved
-        if self.block.turn is not None:
-            moved = self.block.turn @ moved
+        if self.turn is not None:
+            moved = self.turn @ moved
         return moved, forces, rates
 
     def _changes(self, G: FloatArray, R: FloatArray) -> FloatArray:

@@ -82,7 +82,7 @@ def motion_condition(
             continue
         own, laws = rows.of(here), cones.take(contacts)
         if by_bodies:
-            bodies, ignored = PartStep(data, here, dofs), partial(_ignored, own)
+            bodies, ignored = PartStep.of(data, here, dofs), partial(_ignored, own)
             settled = _settled(bodies, own, laws, ignored)
             error[dofs] = 0.0 if settled is None else np.abs(settled[1])
             continue

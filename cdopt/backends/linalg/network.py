@@ -34,7 +34,7 @@ from cdopt.backends.linalg.block_systems import (
     diagonal_blocks,
 )
 from cdopt.backends.linalg.factorisation import DenseSystem, IteratedSystem, IterationStatistics
-from cdopt.backends.linalg.sparse_rows import SparseOperator
+from cdopt.backends.linalg.sparse_rows import for_products
 from cdopt.problem.scaling import components, rows_of
 
 DENSE_UP_TO = 240  # dofs; below it a dense factorisation beats any iteration
@@ -126,26 +126,30 @@ class ContactNetwork:
     # --- products ----------------------------------------------------------------------
 
     @cached_property
-    def _operator(self) -> SparseOperator:
-        return SparseOperator(self.B)
+    def _rows(self) -> Any:
+        return for_products(self.B)
 
     @cached_property
-    def _inertia(self) -> SparseOperator:
-        return SparseOperator(self.mass)
+    def _columns(self) -> Any:
+        return self._rows.T
+
+    @cached_property
+    def _inertia(self) -> Any:
+        return for_products(self.mass)
 
     def gap(self, u: FloatArray) -> FloatArray:
         """B u (nc,)."""
-        return self._operator.times(u)
+        return np.asarray(self._rows @ u)
 
     def load(self, f: FloatArray) -> FloatArray:
         """Bᵀ f (m,)."""
-        return self._operator.transposed_times(f)
+        return np.asarray(self._columns @ f)
 
     def inertia(self, x: FloatArray) -> FloatArray:
         """S x (m,)."""
         if self._is_diagonal:
             return np.zeros(self.m) if self.mass is None else np.asarray(self.mass_diagonal * x)
-        return self._inertia.times(x)
+        return np.asarray(self._inertia @ x)
 
     def work(self, inertia: FloatArray, d: FloatArray, rate: FloatArray) -> float:
         """xᵀ S d, of the ``inertia`` of x; ``rate`` is B d."""

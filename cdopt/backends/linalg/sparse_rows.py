@@ -25,25 +25,14 @@ def csr_parts(matrix: sp.csr_array | sp.csc_array) -> Rows:
     )
 
 
-class SparseOperator:
-    """Products with a CSR matrix (n, m), a small one stored dense."""
-
-    def __init__(self, matrix: sp.csr_array) -> None:
-        self._matrix: Any = matrix
-        if matrix.shape[0] * matrix.shape[1] <= _DENSE:
-            self._matrix = matrix.toarray()
-        elif matrix.indices.dtype != np.int32:  # half of the memory traffic
-            parts = (a.astype(np.int32) for a in (matrix.indices, matrix.indptr))
-            self._matrix = sp.csr_array((matrix.data, *parts), shape=matrix.shape)
-        self._transposed = self._matrix.T
-
-    def times(self, x: FloatArray) -> FloatArray:
-        """The matrix times x (m,)."""
-        return np.asarray(self._matrix @ x)
-
-    def transposed_times(self, f: FloatArray) -> FloatArray:
-        """The transpose times f (n,)."""
-        return np.asarray(self._transposed @ f)
+def for_products(matrix: sp.csr_array) -> Any:
+    """The matrix (n, m) as products with it are quickest: a small one dense."""
+    if matrix.shape[0] * matrix.shape[1] <= _DENSE:
+        return matrix.toarray()
+    if matrix.indices.dtype == np.int32:
+        return matrix
+    parts = (a.astype(np.int32) for a in (matrix.indices, matrix.indptr))  # half of the traffic
+    return sp.csr_array((matrix.data, *parts), shape=matrix.shape)
 
 
 @part()
