@@ -33,13 +33,13 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import Unsupported
 from cdopt.backends import proximal_newton
-from cdopt.backends.apgd import ProximalGradient, Terms
 from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.sparse_rows import csr_parts
 from cdopt.backends.native import NativeBackend, Run, listed
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.newton import solve_network
+from cdopt.backends.proximal_gradient import ProximalGradient, Terms
 from cdopt.problem.solution import WarmStart
 
 _MU_START, _MU_FACTOR, _MU_LEAST = 0.1, 0.1, 1e-6

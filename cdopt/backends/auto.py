@@ -98,13 +98,10 @@ class Auto(Newton):
             spent += steps
             story.append(f"{method.name}: {result.how or f'{steps:,} iterations'}")
             run.report(f"{story[-1]}, residual {worst:.1e}")
-            better = best is None or worst < least
-            if better:
+            if best is None or worst < least:
                 best, least = result, worst
             if least <= (goal if len(story) == 1 else enough) or run.deadline.passed:
                 break
-            if better:
-                start = WarmStart(result.forces, None, problem.contact_ids)
         if best is None:
             raise trouble[-1]
         run.prepared = run.prepared if prepared is None else prepared

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt.backends import apgd
+from cdopt.backends import apgd, proximal_gradient
 
 
 @pytest.mark.parametrize("name", ["beam-uniform", "beam-stiff-middle", "supports", "table"])
@@ -33,23 +33,24 @@ def test_the_start_selects_among_indeterminate_forces() -> None:
 @pytest.mark.parametrize("s", [1.0, 2 / 3, 1.0 / 3.0, 1.0 / 0.7, 4.0])
 @pytest.mark.parametrize("a", [1e-8, 1.0, 1e8])
 def test_the_proximal_operator_of_the_contact_energy(s: float, a: float) -> None:
+    proximal = proximal_gradient._proximal.py_func
     for z in (1e-12, 1e-3, 1.0, 1e6):
-        x = apgd._proximal.py_func(z, a, s)
+        x = proximal(z, a, s)
         assert x > 0.0
         assert x + a * x**s == pytest.approx(z, rel=1e-12)
-    assert apgd._proximal.py_func(-1.0, a, s) == apgd._proximal.py_func(0.0, a, s) == 0.0
-    assert apgd._proximal.py_func(3.0, 0.0, s) == 3.0
+    assert proximal(-1.0, a, s) == proximal(0.0, a, s) == 0.0
+    assert proximal(3.0, 0.0, s) == 3.0
 
 
 def test_a_small_step_runs_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its loops are made for the threads of the run, not for those of the machine."""
-    threads, minimise = [], apgd.ProximalGradient.minimise
+    threads, minimise = [], proximal_gradient.ProximalGradient.minimise
 
-    def recorded(self: apgd.ProximalGradient, *arguments: Any) -> bool:
+    def recorded(self: proximal_gradient.ProximalGradient, *arguments: Any) -> bool:
         threads.append(self._threads)
         return minimise(self, *arguments)
 
-    monkeypatch.setattr(apgd.ProximalGradient, "minimise", recorded)
+    monkeypatch.setattr(proximal_gradient.ProximalGradient, "minimise", recorded)
     assert cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke:n=8").step).solve("apgd").ok
     assert threads == [None]
 

@@ -1,0 +1,437 @@
+"""Accelerated proximal gradient steps on ½ fᵀ H f + hᵀ f + Σ e_i(f_i), H = R Sᵀ: compiled loops.
+
+``apgd`` has the method and its papers; ``augmented_lagrangian`` solves its inner problems so.
+
+H is never formed: its products are R (Sᵀ f). Where forces are indeterminate, a gradient method
+started from zero stays in the range of B as long as no force has been cut at zero: on
+``beam-uniform`` it finds the minimum-norm forces, 10/3 N on each of the three supports.
+
+Threads change no result: each writes its own entries, and sums are taken over chunks whose number
+depends only on the problem, added in order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import prange
+
+from cdopt._util.checks import FloatArray
+from cdopt._util.compiled import compiled, in_threads, part
+from cdopt.backends.deadline import Deadline
+from cdopt.backends.linalg.sparse_rows import Indices, Rows, larger, multiply_rows
+from cdopt.backends.native import in_pieces, natural_residual
+from cdopt.backends.threads import several
+from cdopt.problem.cone_rules import Rules, project_rows, shift_of_rows
+from cdopt.problem.friction_cone import project_contact, tangential_size
+
+_CHUNKS, _LEAST_CHUNK = 64, 256  # chunks of a loop at most, entries of a chunk at least
+_FRESH_EVERY = 500  # steps between two fresh products, which keep round-off from gathering
+_LEAST = 1e-3  # L never falls below this share of the largest H_ii
+_DOUBLINGS = 100  # of L in one step
+_THETA, _LIPSCHITZ, BEST, _LEAST_LIPSCHITZ = 0, 1, 2, 3  # places in the scalars of the loop
+_SQUARED, _CURVATURE, _UPHILL, _WORST = 0, 1, 2, 3  # places in the sums of a chunk
+_LINE = 8  # doubles in a cache line: the sums of two chunks never share one
+NONE, _NO_COEFFICIENTS = np.zeros(0), np.zeros((0, 1))
+_NO_RULES = np.zeros((0, 1), dtype=np.int8)
+
+
+class Terms(NamedTuple):
+    """The objective of one problem with n forces, d of each contact.
+
+    Parallel loops take no nested tuples: the rows of R are flat. Without entries of ``mu`` d is
+    one, and forces are at least zero.
+    """
+
+    pointers: Indices
+    columns: Indices
+    values: FloatArray
+    diagonal: FloatArray  # (n,) of H
+    h: FloatArray  # (n,)
+    compliance: FloatArray = NONE  # a (n,), or none
+    exponent: float = 1.0  # s
+    mu: FloatArray = NONE  # (contacts,) friction coefficients, or none
+    shift: FloatArray = NONE  # (contacts,) added to the normal rates
+    rules: Rules = _NO_RULES  # (contacts, d) of cones other than Coulomb's, or none
+    coefficients: FloatArray = _NO_COEFFICIENTS  # (contacts, d) of these
+    floor: FloatArray = NONE  # (n,) the least forces, without cones; none for zero
+
+
+@dataclass
+class ProximalGradient:
+    """The accelerated proximal gradient iteration and its state.
+
+    ``transposed`` are the rows of Sᵀ, ``forces`` (n,) the iterate. ``scalars`` are θ, the Lipschitz
+    estimate L, the least residual so far and the floor of L.
+    """
+
+    terms: Terms
+    transposed: Rows
+    forces: FloatArray
+    steps: int = 0
+    residual: float = np.inf
+    residuals: list[FloatArray] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        n, m = self.forces.size, self.transposed[0].size - 1
+        contacts = self.terms.mu.size or n
+        d = np.uint32(n // max(contacts, 1))
+        edges = chunks(contacts)
+        self._edges = edges, edges * d, chunks(m)
+        self._threads = True if max(map(len, self._edges)) > 2 and several() else None
+        cones, ruled = self.terms.shift.size > 0, self.terms.rules.shape[0] > 0
+        self._kinds = self._threads, True if cones else None, True if ruled else None
+        self.state = np.zeros((4, n))
+        self._work = Work(self.state, np.empty((3, n)), self.forces.copy(), np.zeros(m))
+        self._sums = np.zeros((edges.size - 1, _LINE))
+        least = _LEAST * float(self.terms.diagonal.max(initial=0.0)) or 1.0
+        self.scalars = np.array([1.0, 1.0, np.inf, least])
+        self.state[:2] = self.forces
+
+    def minimise(
+        self,
+        tolerance: float,
+        limit: int,
+        deadline: Deadline,
+        progress: Callable[[int, float], None] = lambda n, residual: None,
+    ) -> bool:
+        """Step until the natural residual max |min(H_ii f_i, gradient_i)| ≤ tolerance.
+
+        ``limit`` is the number of steps at most, ``deadline`` when they must end. Returns whether
+        the test was met; the iterate is then the last one, otherwise the best one.
+        """
+        self.residual = self._residual()
+        self.scalars[BEST] = self.residual
+        self.scalars[_LIPSCHITZ] = max(self._estimate(), self.scalars[_LEAST_LIPSCHITZ])
+        taken = 0
+        while not self.residual <= tolerance and taken < limit and not deadline.passed:
+            self.refresh()
+            trace = np.zeros(min(_FRESH_EVERY, limit - taken))
+            done = 0
+            for piece in in_pieces(trace, self.terms.columns.size, deadline):
+                stepped = self.advance(piece, tolerance)
+                done += stepped
+                if stepped < piece.size or piece[-1] <= tolerance or deadline.passed:
+                    break
+            taken += done
+            self.residuals.append(trace[:done].copy())
+            self.residual = self._residual()
+            progress(self.steps + taken, self.residual)
+        met = bool(self.residual <= tolerance)
+        self.forces = self.state[0].copy() if met else self._work.best
+        self.steps += taken
+        return met
+
+    def advance(
+        self, trace: FloatArray, tolerance: float, share: float = 0.0, momentum: float = 1.0
+    ) -> int:
+        """The number of steps taken, at most ``trace.size``; arguments as of ``_accelerate``."""
+        data = *self._kinds, self.terms, self.transposed, self._edges
+        limits, room = (tolerance, share, momentum), (self._sums, self.scalars)
+        taken: int = self._run(_accelerate)(*data, limits, self._work, room, trace)
+        return taken
+
+    def refresh(self) -> None:
+        """Compute the gradients again."""
+        for k in (0, 1):
+            self.state[k + 2] = self._product(self.state[k]) + self.terms.h
+
+    def restart(self, f: FloatArray) -> None:
+        """Go on from forces f, without momentum."""
+        self.state[:2], self.scalars[_THETA] = f, 1.0
+        self.refresh()
+
+    @property
+    def rates(self) -> FloatArray:
+        """H f + h at the iterate."""
+        return self.state[2]
+
+    def _residual(self) -> float:
+        """The natural residual of the iterate."""
+        terms, f = self.terms, self.state[0]
+        gradient = self._product(f) + terms.h
+        if terms.compliance.size:
+            gradient += terms.compliance * np.maximum(f, 0.0) ** terms.exponent
+        lines = terms.floor < 0.0 if terms.floor.size else None
+        return natural_residual(terms.diagonal, gradient, f, lines)
+
+    def _product(self, f: FloatArray) -> FloatArray:
+        """H f."""
+        multiply, product = self._run(_multiply), np.zeros(f.size)
+        multiply(self._threads, self._edges[2], self.transposed, f, self._work.y)
+        multiply(self._threads, self._edges[1], self.terms[:3], self._work.y, product)
+        return product
+
+    def _run(self, loop: Callable[..., Any]) -> Callable[..., Any]:
+        return functools.partial(in_threads, loop) if self._threads else loop
+
+    def _estimate(self) -> float:
+        """The paper's first L: ‖H (f₀ − 1)‖ / ‖f₀ − 1‖."""
+        away = self.forces - 1.0
+        length = float(np.linalg.norm(away))
+        if length == 0.0:
+            return float(self.terms.diagonal.max(initial=0.0))
+        return float(np.linalg.norm(self._product(away))) / length
+
+
+# --- compiled loops ----------------------------------------------------------------------
+
+
+@functools.lru_cache
+def chunks(n: int) -> Indices:
+    """(chunks + 1,) where each chunk of a loop over n entries begins, and n; at least one chunk."""
+    count = max(1, min(_CHUNKS, n // _LEAST_CHUNK))
+    return (np.arange(count + 1) * n // count).astype(np.uint32)
+
+
+@part(parallel=True)
+def _multiply_in_threads(edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+    """out = R x in the chunks of ``edges``."""
+    for c in prange(edges.shape[0] - 1):
+        multiply_rows(edges[c], edges[c + 1], rows, x, out)
+
+
+@compiled()
+def _multiply(
+    threads: bool | None, edges: Indices, rows: Rows, x: FloatArray, out: FloatArray
+) -> None:
+    """out = R x."""
+    if threads is None:
+        multiply_rows(edges[0], edges[edges.shape[0] - 1], rows, x, out)
+    else:
+        _multiply_in_threads(edges, rows, x, out)
+
+
+@part()
+def _proximal(z: float, a: float, s: float) -> float:
+    """The x ≥ 0 with x + a x^s = z, or zero for z ≤ 0, by Newton's method from one side."""
+    if not z > 0.0:
+        return 0.0
+    if a == 0.0:
+        return z
+    if s == 1.0:
+        return z / (1.0 + a)
+    x = 0.5 * z if s < 1.0 else z
+    root = (x / a) ** (1.0 / s)
+    if root < x:
+        x = root
+    for _ in range(60):
+        if x == 0.0:
+            return 0.0
+        elastic = a * x**s
+        step = (x + elastic - z) / (1.0 + s * elastic / x)
+        x = x - step if x > step else 0.0
+        if abs(step) <= 2e-16 * x:
+            break
+    return x
+
+
+class Work(NamedTuple):
+    """The state of the iteration, and its workspace."""
+
+    state: FloatArray  # (4, n) the iterate f, the extrapolated point z, H f + h and H z + h
+    trial: FloatArray  # (3, n) the trial point x, d = x − z, and H d
+    best: FloatArray  # (n,) the forces of the least residual
+    y: FloatArray  # (m,) Sᵀ d
+
+
+# Which code a loop has, for each the other is left out where it is compiled: None for one thread,
+# for half-lines and lines, and for Coulomb's cones alone.
+Kind = bool | None
+
+
+class Proposal(NamedTuple):
+    """How the next trial point is proposed, and whether the last one is taken over."""
+
+    accept: bool  # take over the last trial point,
+    keep: bool  # as the best one
+    beta: float  # momentum
+    length: float  # L
+    share: float  # of its change that the shift follows
+
+
+@part()
+def _propose_chunk(
+    first: int,
+    last: int,
+    cones: Kind,
+    ruled: Kind,
+    proposal: Proposal,
+    terms: Terms,
+    work: Work,
+    sums: FloatArray,
+) -> None:
+    """The trial point taken over, and the shift with it, if accepted; then a new one proposed."""
+    state, trial, best, shift = work.state, work.trial, work.best, terms.shift
+    f, z, gradient_f, gradient_z = state[0], state[1], state[2], state[3]
+    x, change, product_d = trial[0], trial[1], trial[2]
+    accept, keep, beta, length, share = proposal
+    rigid, bilateral = terms.compliance.shape[0] == 0, terms.floor.shape[0] > 0
+    squared, uphill, step, d = 0.0, 0.0, 1.0 / length, np.uint32(1)
+    if cones is not None:
+        d = np.uint32(best.shape[0] // shift.shape[0])
+    for i in range(first * d, last * d):
+        if accept:
+            gradient = gradient_z[i] + product_d[i]
+            z[i] = x[i] + beta * (x[i] - f[i])
+            gradient_z[i] = gradient + beta * (gradient - gradient_f[i])
+            f[i], gradient_f[i] = x[i], gradient
+            if keep:
+                best[i] = x[i]
+        target = z[i] - step * gradient_z[i]
+        if cones is not None:
+            x[i] = target
+        else:
+            if rigid:
+                least = terms.floor[i] if bilateral else 0.0
+                x[i] = target if target > least else least
+            else:
+                x[i] = _proximal(target, step * terms.compliance[i], terms.exponent)
+            change[i] = x[i] - z[i]
+            squared += change[i] * change[i]
+            uphill -= change[i] * (x[i] - f[i])
+    if cones is not None:
+        for c in range(first, last):
+            begin, end = c * d, c * d + d
+            if share > 0.0:
+                for i in range(begin, end):
+                    change[i] = gradient_f[i]
+                if ruled is None:
+                    aim = terms.mu[c] * tangential_size(change[begin:end])
+                else:
+                    rule, numbers = terms.rules[c], terms.coefficients[c]
+                    aim = shift_of_rows(change[begin:end], rule, numbers)
+                shift[c] += share * (aim - shift[c])
+            x[begin] -= step * shift[c]
+            if ruled is None:
+                project_contact(x[begin:end], terms.mu[c])
+            else:
+                project_rows(x[begin:end], terms.rules[c], terms.coefficients[c])
+            for i in range(begin, end):
+                change[i] = x[i] - z[i]
+                squared += change[i] * change[i]
+                uphill -= change[i] * (x[i] - f[i])
+    sums[_SQUARED], sums[_UPHILL] = squared, uphill
+
+
+@part(parallel=True)
+def _propose(
+    edges: Indices,
+    cones: Kind,
+    ruled: Kind,
+    proposal: Proposal,
+    terms: Terms,
+    work: Work,
+    sums: FloatArray,
+) -> None:
+    """Trial points, chunk by chunk."""
+    for c in prange(edges.shape[0] - 1):
+        _propose_chunk(edges[c], edges[c + 1], cones, ruled, proposal, terms, work, sums[c])
+
+
+@part()
+def _judge_chunk(first: int, last: int, terms: Terms, work: Work, sums: FloatArray) -> None:
+    """H d at the trial point, and what decides on it."""
+    gradient_z, y, bilateral = work.state[3], work.y, terms.floor.shape[0] > 0
+    x, d, product_d = work.trial[0], work.trial[1], work.trial[2]
+    curvature, worst, rigid = 0.0, 0.0, terms.compliance.shape[0] == 0
+    for i in range(first, last):
+        total = 0.0
+        for k in range(terms.pointers[i], terms.pointers[i + 1]):
+            total += terms.values[k] * y[terms.columns[k]]
+        product_d[i] = total
+        curvature += d[i] * total
+        gradient = gradient_z[i] + total
+        if not rigid and terms.compliance[i] > 0.0:
+            gradient += terms.compliance[i] * x[i] ** terms.exponent
+        scaled = terms.diagonal[i] * x[i]
+        if bilateral and terms.floor[i] < 0.0:
+            scaled = gradient
+        worst = larger(worst, abs(gradient if gradient < scaled else scaled))
+    sums[_CURVATURE], sums[_WORST] = curvature, worst
+
+
+@part(parallel=True)
+def _judge(edges: Indices, terms: Terms, work: Work, sums: FloatArray) -> None:
+    """H d and the sums of each chunk."""
+    for c in prange(edges.shape[0] - 1):
+        _judge_chunk(edges[c], edges[c + 1], terms, work, sums[c])
+
+
+@compiled()
+def _accelerate(
+    threads: Kind,
+    cones: Kind,
+    ruled: Kind,
+    terms: Terms,
+    transposed: Rows,
+    edges: tuple[Indices, Indices, Indices],
+    limits: tuple[float, float, float],
+    work: Work,
+    room: tuple[FloatArray, FloatArray],
+    trace: FloatArray,
+) -> int:
+    """Accelerated proximal gradient steps, one for each entry of ``trace`` at most.
+
+    ``threads``, ``cones`` and ``ruled`` are of ``Kind``. ``edges`` are the chunks of contacts, of
+    forces and of y. ``limits`` are the tolerance, the share of its change that the shift follows,
+    and the largest momentum. ``room`` is for the sums (chunks, 8) of each chunk, and for scalars.
+    ``trace`` receives the natural residual of each iterate; the loop ends early when it is within
+    the tolerance. Returns the number of steps.
+
+    A step passes three times over its data: over the contacts to take over the last trial point
+    x and propose the next, L doubled until dᵀHd ≤ L dᵀd with d = x − z; over y for Sᵀ d; and over
+    the forces for R y, whose sums decide what follows.
+    """
+    (contacts, rows, dofs), (sums, scalars) = edges, room
+    tolerance, share, momentum = limits
+    accept, keep, beta, taken, ends = False, False, 0.0, 0, trace.shape[0] == 0
+    due = share  # once in a step
+    while not ends or accept:
+        length = scalars[_LIPSCHITZ]
+        for _ in range(_DOUBLINGS):
+            # the last step is taken over without a shift: what follows it is ignored
+            proposal = Proposal(accept, keep, beta, length, 0.0 if ends else due)
+            if threads is None:
+                for c in range(sums.shape[0]):
+                    first, last = contacts[c], contacts[c + 1]
+                    _propose_chunk(first, last, cones, ruled, proposal, terms, work, sums[c])
+            else:
+                _propose(contacts, cones, ruled, proposal, terms, work, sums)
+            if ends:
+                return taken
+            if threads is None:
+                multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], transposed, work.trial[1], work.y)
+                for c in range(sums.shape[0]):
+                    _judge_chunk(rows[c], rows[c + 1], terms, work, sums[c])
+            else:
+                _multiply_in_threads(dofs, transposed, work.trial[1], work.y)
+                _judge(rows, terms, work, sums)
+            accept, due = False, 0.0
+            squared = curvature = uphill = worst = 0.0
+            for c in range(sums.shape[0]):
+                squared += sums[c, _SQUARED]
+                curvature += sums[c, _CURVATURE]
+                uphill += sums[c, _UPHILL]
+                worst = larger(worst, sums[c, _WORST])
+            if curvature <= length * squared * (1.0 + 1e-12):
+                break
+            length *= 2.0
+        theta = scalars[_THETA]
+        following = 0.5 * theta * (np.sqrt(theta * theta + 4.0) - theta)
+        beta = min(theta * (1.0 - theta) / (theta * theta + following), momentum)
+        if uphill > 0.0:  # the momentum points uphill: restart it
+            following, beta = 1.0, 0.0
+        accept, keep, due = True, worst < scalars[BEST], share
+        scalars[_THETA] = following
+        length, least = 0.9 * length, scalars[_LEAST_LIPSCHITZ]
+        scalars[_LIPSCHITZ] = length if length > least else least
+        scalars[BEST] = worst if keep else scalars[BEST]
+        trace[taken] = worst
+        taken += 1
+        ends = worst <= tolerance or taken == trace.shape[0]
+    return taken
