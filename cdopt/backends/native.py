@@ -104,6 +104,11 @@ class NativeBackend(ABC):
     springs: ClassVar[bool] = False  # whether it takes springs in cones as they are
     limit: ClassVar[str] = ""  # name of the setting that bounds the iterations
     warm_starts: ClassVar[bool] = True  # whether a previous solution can start it
+    capability: ClassVar[Capability]  # what these say
+
+    def __init_subclass__(cls) -> None:
+        kinds: frozenset[str] = getattr(cls, "kinds", frozenset())
+        cls.capability = Capability(frozenset(), kinds, cls.warm_starts, cls.laws, cls.cones)
 
     def __post_init__(self) -> None:
         """Check the settings that every backend has."""
@@ -117,13 +122,6 @@ class NativeBackend(ABC):
         """The checked settings."""
         for name, value in settings.items():
             object.__setattr__(self, name, value)
-
-    @cached_property
-    def capability(self) -> Capability:
-        """The kinds of problems it takes, and whether a solution can start it."""
-        return Capability(
-            structured=self.kinds, warm_start=self.warm_starts, laws=self.laws, cones=self.cones
-        )
 
     @cached_property
     def settings(self) -> dict[str, Any]:
