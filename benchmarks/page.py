@@ -40,11 +40,18 @@ def _summary(record: dict[str, Any], out: Path) -> list[str]:
         "",
         "Quote ratios of these times, not seconds: another machine has other times. "
         "[How it was measured, and all rows](study/costs.md).",
-        *(line for name in drawn for line in ["", f"![{name}](costs-{name}.png)"]),
+        *(f"\n![{name}](costs-{name}.png)\n\n*{_DRAWN[name]}*" for name in drawn),
     ]
 
 
-_DRAWN = ("trusses", "rigid", "scaling", "memory", "trajectory")  # of the summary
+_DRAWN = {  # pictures of the summary, and their captions
+    "trusses": "Compatible forces: times of general solvers divided by that of `newton`. "
+    f"Pale bars are not counted: their residual is above {COUNTED:g}.",
+    "rigid": "Motion: times of general solvers divided by that of the quickest solver of cdopt.",
+    "scaling": "Time of `newton` over the number of contacts.",
+    "memory": "Memory of `newton` over the number of contacts.",
+    "trajectory": "Twenty steps of a dropped pyramid: the share of each part in the time.",
+}
 
 
 def _log(record: dict[str, Any]) -> list[str]:

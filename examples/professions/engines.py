@@ -289,7 +289,7 @@ def table(verdicts: Verdicts) -> str:
         lines.append(f"{step.contact_names[k]:<20}{cells}{bounds:>22}")
     sideways = {n: np.linalg.norm(f[:, 1:], axis=1).max() for n, f in verdicts.forces.items()}
     rows: dict[str, Callable[[str], str]] = {
-        "largest sideways": lambda n: f"{sideways[n]:.3f}",
+        "largest tangential": lambda n: f"{sideways[n]:.3f}",
         "weight carried": lambda n: f"{verdicts.total[n]:.3f}",
         "inside bounds": lambda n: f"{verdicts.inside[n]} of {verdicts.forces[n].size}",
         "audit": lambda n: verdicts.audits[n].verdict,
