@@ -107,7 +107,7 @@ off = np.abs(test.lateral_stress / stress - 1).max()
 print(f"\nlargest relative error of the side stress: {off:.0e}")
 for j in range(0, 33, 8):
     print(f"axial strain {test.axial_strain[j]:.1%}: deviator {test.deviator[j]:6.0f} Pa, "
-          f"{test.contacts[j]:,} contacts, {test.born[:j + 1].sum():2} closed and "
+          f"{test.contacts[j]:,} contacts, {test.gained[:j + 1].sum():2} closed and "
           f"{test.lost[:j + 1].sum():2} opened so far")  # fmt: skip
 
 # %% [markdown]
@@ -119,7 +119,7 @@ for j in range(0, 33, 8):
 # %%
 steps = np.diff(test.dissipated)
 slip = int(np.argmax(np.abs(np.diff(test.energy))))
-quiet = (test.born + test.lost)[1:] == 0
+quiet = (test.gained + test.lost)[1:] == 0
 idle = np.abs(steps[quiet]).max() / test.energy.mean()
 print(f"steps without a change of contacts lose at most {idle:.1e} of the energy")
 print(f"the largest slip, step {slip + 1}: elastic energy {test.energy[slip]:.4f} J before, "

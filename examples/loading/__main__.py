@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path(), help="folder of picture and table")
     given = parser.parse_args(arguments)
     run, columns, title = EXPERIMENTS[given.experiment]()
-    columns |= {"contacts": run.contacts, "born": run.born, "lost": run.lost}
+    columns |= {"contacts": run.contacts, "gained": run.gained, "lost": run.lost}
     rows = list(zip(*(values.tolist() for values in columns.values()), strict=True))
     for row in [list(columns), *([f"{value:.6g}" for value in row] for row in rows)]:
         print(*(cell.rjust(18) for cell in row))

@@ -1,9 +1,9 @@
 """The biaxial test, in space the triaxial one: strain along one axis, constant stress across it.
 
-The place of a wall under constant stress is one more unknown, and its load is stress times area:
+The position of a wall under constant stress is one more unknown, and its load is stress times area:
 the enthalpy Σ w(−Φ) + σ V is minimised over bodies and walls together. A pass is then one convex
-problem, as for bodies alone, and the stress holds as exactly as any other balance. Areas are those
-of the place found: where another free wall changes them, the equilibrium is repeated.
+problem, as for bodies alone, and the stress is as accurate as any other balance. If another free
+wall changes the area of a wall, the equilibrium is computed again with the new area.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A wall moves in on a packing, which follows from equilibrium to equilibrium."""
+"""Compression of a packing by a moving wall, from one equilibrium to the next."""
 
 from __future__ import annotations
 

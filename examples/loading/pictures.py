@@ -58,7 +58,7 @@ def loading_path(
     """The results of a loading experiment, in curves and two pictures of its forces.
 
     Stress, deviator or load, against strain or settlement; volumetric strain of a biaxial test,
-    else elastic energy; contacts born and lost from one equilibrium to the next, a panel that is
+    else elastic energy; contacts gained and lost from one equilibrium to the next, a panel that is
     left out where there are none. Below, in the plane, the force chains of two equilibria, on
     one scale.
 
@@ -76,7 +76,7 @@ def loading_path(
     flat = record.scene.dim == 2 and any(record.contacts[k] for k in chosen)
     figure = blank(WIDTH, TALL + 0.55 + ((CHAINS + 1.1) if flat else 0.0))
     rows = figure.add_gridspec(2 if flat else 1, 1, height_ratios=(TALL, CHAINS)[: 1 + flat])
-    changes = bool(record.born.any() or record.lost.any())
+    changes = bool(record.gained.any() or record.lost.any())
     upper = rows[0].subgridspec(1, 2 + changes)
     for k, curve in enumerate(curves):
         _draw(figure.add_subplot(upper[k]), curve, record)
@@ -84,7 +84,7 @@ def loading_path(
         _changes(figure.add_subplot(upper[2]), record)
     else:
         each = f"{record.coordination[-1]:.2f} contacts each"
-        subtitle = f"{subtitle} No contact is born or lost: {each}.".strip()
+        subtitle = f"{subtitle} No contact is gained or lost: {each}.".strip()
     if flat:
         _chains(figure, rows[1].subgridspec(1, 2), record, chosen)
     return headline(figure, title, subtitle)
@@ -154,16 +154,16 @@ def _draw(axes: Axes, curve: Curve, record: LoadingPath) -> None:
 def _changes(axes: Axes, record: LoadingPath) -> None:
     """Contacts gained above the axis, lost below it, and how many each body has."""
     quiet_axes(axes)
-    at, born, lost = np.arange(len(record)), record.born, record.lost
-    axes.bar(at, born, width=0.8, color=FIRST)
+    at, gained, lost = np.arange(len(record)), record.gained, record.lost
+    axes.bar(at, gained, width=0.8, color=FIRST)
     axes.bar(at, -lost, width=0.8, color=SECOND)
     axes.axhline(0.0, color=QUIET, linewidth=0.8)
-    most = 1.15 * max(int(born.max()), int(lost.max()), 1)
+    most = 1.15 * max(int(gained.max()), int(lost.max()), 1)
     axes.set_ylim(-most, most)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("equilibrium", fontsize=TEXT, color=INK)
-    axes.set_ylabel("contacts born (+), lost (−)", fontsize=TEXT, color=INK)
+    axes.set_ylabel("contacts gained (+), lost (−)", fontsize=TEXT, color=INK)
     first, *_, last = record.coordination
     head(axes, "Network", "", f"{first:.2f} to {last:.2f} contacts each")
 

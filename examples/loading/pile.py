@@ -1,4 +1,4 @@
-"""A pile under a growing load, until nothing holds it."""
+"""A pile under a growing load, until it collapses."""
 
 from __future__ import annotations
 

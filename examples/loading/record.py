@@ -83,14 +83,14 @@ class LoadingPath:
         return np.array([numbers.size for numbers in self.carrying])
 
     @property
-    def born(self) -> np.ndarray:
-        """(n,) contacts that carry and did not one equilibrium before; 0 at the start."""
+    def gained(self) -> np.ndarray:
+        """(n,) contacts with a force that had none in the previous equilibrium; 0 at the start."""
         ids = self._ids()
         return np.array([np.setdiff1d(a, b).size for a, b in zip(ids, ids[:1] + ids, strict=False)])
 
     @property
     def lost(self) -> np.ndarray:
-        """(n,) contacts that carried one equilibrium before and do no longer."""
+        """(n,) contacts without force that had one in the previous equilibrium."""
         ids = self._ids()
         return np.array([np.setdiff1d(b, a).size for a, b in zip(ids, ids[:1] + ids, strict=False)])
 

@@ -1,4 +1,4 @@
-"""Walls of a box: which face each other, how far apart they are, and what presses them."""
+"""Walls of a box: opposite pairs, their distance, and the forces on them."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_a_square_lattice(rows, columns):
     np.testing.assert_allclose(
         run.volumetric_strain, 1 - height * width / (height * width)[0], atol=1e-15
     )
-    assert run.born.sum() == run.lost.sum() == 0
+    assert run.gained.sum() == run.lost.sum() == 0
     bonds = np.array([rows * (columns - 1), columns * (rows - 1)])
     np.testing.assert_allclose(run.fabric[0], np.diag(bonds / max(bonds.sum(), 1)), atol=1e-9)
 
@@ -40,9 +40,9 @@ def test_stress_is_held_while_a_random_packing_yields(power):
     np.testing.assert_allclose(run.lateral_stress, 5e3, rtol=1e-8)
     assert run.axial_stress[0] == pytest.approx(5e3, rel=1e-8)
     assert run.residual.max() < 1e-9
-    assert run.born.sum() > 0
+    assert run.gained.sum() > 0
     assert run.lost.sum() > 0
-    np.testing.assert_array_equal(np.diff(run.contacts), (run.born - run.lost)[1:])
+    np.testing.assert_array_equal(np.diff(run.contacts), (run.gained - run.lost)[1:])
     assert all(one.stable for one in run.equilibria)
 
 
@@ -51,7 +51,7 @@ def test_energy_balances_where_nothing_rearranges():
     scene = disc_box(25, seed=1)
     start = confine(scene, {"right": 2e3, "top": 2e3})
     runs = [biaxial(scene, 2e3, 1e-4, n, start=start) for n in (1, 4)]
-    assert all(run.born.sum() == run.lost.sum() == 0 for run in runs)
+    assert all(run.gained.sum() == run.lost.sum() == 0 for run in runs)
     off = np.abs([run.dissipated[-1] for run in runs])
     assert off[0] < 1e-4 * np.abs(runs[0].work[-1])
     assert np.log(off[0] / off[1]) / np.log(4.0) == pytest.approx(2.0, abs=0.2)

@@ -105,7 +105,7 @@ def packed():
 def test_without_rearrangement_energy_balances_and_converges(packed):
     scene, start = packed
     runs = [compress(scene, "top", 1e-4, n, start=start) for n in (1, 4)]
-    assert all(run.born.sum() == run.lost.sum() == 0 for run in runs)
+    assert all(run.gained.sum() == run.lost.sum() == 0 for run in runs)
     off = np.abs([run.dissipated[-1] for run in runs])
     stored = runs[0].energy[-1] - runs[0].energy[0]
     assert off[0] < 1e-5 * stored
@@ -117,7 +117,7 @@ def test_an_elastic_loop_is_reversible(packed):
     scene, start = packed
     up = np.linspace(0.0, 1e-4, 4)[1:]
     loop = compress(scene, "top", [*up, *up[-2::-1], 0.0], start=start)
-    assert loop.born.sum() == loop.lost.sum() == 0
+    assert loop.gained.sum() == loop.lost.sum() == 0
     np.testing.assert_allclose(loop.force[:3], loop.force[:3:-1], rtol=1e-8)
     np.testing.assert_allclose(loop.work[-1], 0.0, atol=1e-9 * loop.work.max())
     back = loop.equilibria[-1].state.position - start.state.position
@@ -144,7 +144,7 @@ def test_contacts_born_and_lost_are_those_counted_by_hand():
     lid = np.array([0.0, 0.012, 0.032, 0.052, 0.032, 0.012, 0.0]) / 0.21
     run = compress(scene, "top", lid)
     assert list(run.contacts) == [3, 3, 4, 5, 6, 5, 4, 3]
-    assert list(run.born) == [0, 0, 1, 1, 1, 0, 0, 0]
+    assert list(run.gained) == [0, 0, 1, 1, 1, 0, 0, 0]
     assert list(run.lost) == [0, 0, 0, 0, 0, 1, 1, 1]
 
 

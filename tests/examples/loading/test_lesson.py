@@ -45,7 +45,7 @@ def test_what_if_the_box_is_pressed_and_let_go():
     it = ran(11).names
     start = confine(it.box, it.stress)
     back = compress(it.box, "top", [0.03, 0.06, 0.03, 0.0], start=start)
-    assert back.born.sum() > 0  # contacts that close do not make it irreversible
+    assert back.gained.sum() > 0  # contacts that close do not make it irreversible
     assert back.energy[-1] == pytest.approx(back.energy[0], rel=1e-9)
     over = compress(it.box, "top", [0.05, 0.1, 0.05, 0.0], start=start)
     assert over.energy[-1] < 0.5 * over.energy[0]
