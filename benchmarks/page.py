@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -253,21 +253,37 @@ def _scaling(rows: list[Row], out: Path) -> list[str]:
     lines = {name: [(r["contacts"], r["seconds"]) for r in group] for name, group in groups.items()}
     memory = {name: [(r["contacts"], r["peak_mb"]) for r in group]
               for name, group in groups.items()}  # fmt: skip
-    told = []
-    for name, points in lines.items():
-        large = [point for point in points if point[0] >= _LARGE]
-        slope = drawing.exponent(large)
-        if slope is not None:
-            most = max(contacts for contacts, _ in large)
-            told.append(
-                f"- {name}: time grows as contacts to the power {slope:.2f}, from {_LARGE:,} to "
-                f"{most:,} contacts."
-            )
+    large = {name: [p for p in points if p[0] >= _LARGE] for name, points in lines.items()}
     return [
-        *told, "",
+        *_grow(large), "",
         *_picture("scaling", lambda p: drawing.growth(lines, p, "time", least=_LARGE), rows, out),
         *_picture("memory", lambda p: drawing.growth(memory, p, "peak memory", "MB", _LARGE),
                   rows, out),
+        *_table(rows, _SOLVED),
+    ]  # fmt: skip
+
+
+def _grow(lines: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
+    """A sentence for each line of points (contacts, s) on how fast time grows."""
+    told = []
+    for name, points in lines.items():
+        slope = drawing.exponent(points)
+        if slope is not None:
+            sizes = [contacts for contacts, _ in points]
+            told.append(
+                f"- {name}: time grows as contacts to the power {slope:.2f}, from "
+                f"{min(sizes):,.0f} to {max(sizes):,.0f} contacts."
+            )
+    return told
+
+
+def _piles(rows: list[Row], out: Path) -> list[str]:
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for r in filter(_counted, rows):
+        lines.setdefault(f"{r['law']} law", []).append((r["contacts"], r["seconds"]))
+    return [
+        *_grow(lines), "",
+        *_picture("piles", lambda p: drawing.growth(lines, p, "time"), rows, out),
         *_table(rows, _SOLVED),
     ]  # fmt: skip
 
@@ -283,10 +299,9 @@ def _families(rows: list[Row], out: Path) -> list[str]:
 
 def _trajectory(rows: list[Row], out: Path) -> list[str]:
     done = [r for r in rows if "failed" not in r]
-    slope = drawing.exponent([(r["contacts"], r["seconds"]) for r in done])
-    grows = [f"- Time grows as contacts to the power {slope:.2f}.", ""] if slope else []
+    points = [(r["contacts"], r["seconds"]) for r in done]
     return [
-        *grows,
+        *_grow({"compatible-cd": points}), "",
         *_picture("trajectory", lambda p: drawing.shares(done, _PARTS, p), done, out),
         *_table(done, [
             ("layers", lambda r: r["n"]), ("steps", lambda r: r["steps"]),
@@ -368,6 +383,7 @@ SECTIONS: dict[str, Callable[[list[Row], Path], list[str]]] = {
     "rigid": _against("rigid"),
     "families": _families,
     "trajectory": _trajectory,
+    "piles": _piles,
     "compatible": _compatible,
     "overhead": _overhead,
     "elastic": _elastic,

@@ -111,7 +111,7 @@ def _budget(task: str, asked: argparse.Namespace) -> dict[str, Any]:
     """Repeats and their time, for tasks that take them."""
     repeated = (
         "newton_truss", "own_rigid", "warm_rigid", "general_truss", "general_rigid",
-        "through_cvxpy", "compatible", "drop",
+        "through_cvxpy", "compatible", "drop", "rough_pile",
     )  # fmt: skip
     if task not in repeated:
         return {}

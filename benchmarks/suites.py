@@ -116,6 +116,13 @@ def trajectory(quick: bool) -> Iterator[Job]:
         yield "drop", {"n": n, "steps": steps}
 
 
+def piles(quick: bool) -> Iterator[Job]:
+    """Piles of spheres with friction of growing size, under both laws."""
+    for law in ("associated", "coulomb"):
+        for problem in _sizes("rough-pile:n={}", (3, 4) if quick else (10, 20, 30, 40)):
+            yield "rough_pile", {"problem": problem, "law": law}
+
+
 def compatible(quick: bool) -> Iterator[Job]:
     """Compatible forces, by the two-step and the one-step method."""
     for n in (5,) if quick else (5, 20):
@@ -152,7 +159,7 @@ GROUPS: Mapping[str, Callable[[bool], Iterator[Job]]] = {
     group.__name__.replace("_", "-"): group
     for group in (
         products, preconditioners, neighbours, trusses,
-        scaling, rigid, families, trajectory, compatible, overhead, elastic, polyhedra,
+        scaling, rigid, families, trajectory, piles, compatible, overhead, elastic, polyhedra,
     )
 }  # fmt: skip
 

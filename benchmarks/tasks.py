@@ -56,6 +56,17 @@ def warm_rigid(
     return [row | _solved(posed, solver, repeats, budget, warm_start=before)]
 
 
+def rough_pile(
+    problem: str, law: str, accuracy: float = 1e-8, repeats: int = REPEATS, budget: float = BUDGET
+) -> list[Row]:
+    """The default on a pile of spheres with friction: from matrices to certified forces."""
+    made, row = _made(problem)
+    own = cdopt.backends.resolve("auto", accuracy=accuracy)
+    cdopt.FrictionalCD(build("rough-pile:n=3").step, law).solve(own, check=False)
+    row |= {"solver": "auto", "form": law}
+    return [row | _solved(lambda: cdopt.FrictionalCD(made.step, law), own, repeats, budget)]
+
+
 def general_truss(
     problem: str, form: str, solver: str, repeats: int = REPEATS, budget: float = BUDGET
 ) -> list[Row]:
@@ -165,8 +176,9 @@ def drop(n: int, steps: int, repeats: int = REPEATS, budget: float = 60.0) -> li
 TASKS: Mapping[str, Callable[..., list[Row]]] = {
     task.__name__: task
     for task in (
-        newton_truss, own_rigid, warm_rigid, general_truss, general_rigid, through_cvxpy,
-        compatible, beam, new_steps, drop, products.products, products.factorisation, sweep.sweep,
+        newton_truss, own_rigid, warm_rigid, rough_pile, general_truss, general_rigid,
+        through_cvxpy, compatible, beam, new_steps, drop, products.products,
+        products.factorisation, sweep.sweep,
         elastic.settling, elastic.growth, elastic.impact, elastic.frames, polyhedra.pile,
         preconditioners.preconditioners,
         neighbours.neighbours,
