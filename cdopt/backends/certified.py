@@ -21,7 +21,7 @@ from cdopt.problem.solution import WarmStart
 
 # for a sharper accuracy, which may be below round-off, the certificate only has to meet tol
 CERTIFIED_FROM = 1e-10
-_ROUNDS = 4  # certificates at most
+ROUNDS = 4  # certificates at most
 _MARGIN = 0.3  # aimed at, of the accuracy that the certificate seems to need
 
 
@@ -42,7 +42,7 @@ def solve_certified(
         return result
     sharper = backend.accuracy
     asked = sharper if sharper >= CERTIFIED_FROM else max(tol, CERTIFIED_FROM)
-    for tried in range(1, _ROUNDS + 1):
+    for tried in range(1, ROUNDS + 1):
         if result.certificate is None or result.iterate is None:
             break
         worst = _largest(result.certificate)
@@ -52,9 +52,9 @@ def solve_certified(
                 status = f"solved to the requested accuracy={backend.accuracy:g}, which is looser"
                 status += f" than the certificate's tol={tol:g}; quote both"
             return replace(result, claim="solved", status=status, out_of_time=False)
-        if tried == _ROUNDS or result.claim != "solved" or not np.isfinite(worst):
+        if tried == ROUNDS or result.claim != "solved" or not np.isfinite(worst):
             break
-        sharper *= max(_MARGIN * asked / worst, 1e-3)
+        sharper = sharpened(sharper, asked, worst)
         settings = backend.sharper(sharper, result.iterations or 0)
         if settings is None:
             break
@@ -70,6 +70,11 @@ def solve_certified(
         status = "solved by its own residual, not by the certificate"
         result = replace(result, claim="inaccurate", status=status)
     return result
+
+
+def sharpened(accuracy: float, needed: float, worst: float) -> float:
+    """The next ``accuracy``, where the certificate's ``worst`` residual is above the ``needed``."""
+    return accuracy * max(_MARGIN * needed / worst, 1e-3)
 
 
 def _certified(formulation: Problem, result: RunResult, tol: float) -> RunResult:

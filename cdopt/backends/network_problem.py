@@ -132,7 +132,7 @@ class NetworkProblem(Compliant):
     contact_ids: Any = None  # (nc,) names of the contacts, or None
     # the motion that forces in N cause, or None
     motion_under: Callable[[FloatArray], FloatArray | None] = lambda forces: None
-    # the largest residual of the certificate of forces in N; with friction
+    # the largest residual of the certificate of forces in N
     worst_residual: Callable[[FloatArray], float] = lambda forces: np.nan
     # tries to prove that a step with friction has no solution
     infeasible: Callable[[], bool] = lambda: False
@@ -431,10 +431,10 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
     mobility = cache["mobility"]
     common: dict[str, Any] = {"d": d, "force": force, "contact_ids": data.contact_ids}
     common |= {"motion_under": data.velocity, "cache": cache}
+    common |= {"worst_residual": partial(worst_residual, data)}
     cones = data.scaled_cones
     if d > 1:
         common |= {"cones": cones, "coulomb": data.law == "coulomb"}
-        common |= {"worst_residual": partial(worst_residual, data)}
         common |= {"infeasible": lambda: prove_infeasible(data) is not None}
         common |= {"doubt": partial(_doubt, data)}
     elif data.cones.bilateral.any():

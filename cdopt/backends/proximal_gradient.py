@@ -101,13 +101,14 @@ class ProximalGradient:
     ) -> bool:
         """Step until the natural residual max |min(H_ii f_i, gradient_i)| ≤ tolerance.
 
-        ``limit`` is the number of steps at most, ``deadline`` when they must end. Returns whether
-        the test was met; the iterate is then the last one, otherwise the best one.
+        ``limit`` is the number of steps at most, ``deadline`` when they must end; a later call goes
+        on. Returns whether the test was met; the iterate is then the last one, otherwise the best
+        one.
         """
-        self.residual = self._residual()
-        self.scalars[BEST] = self.residual
-        self.scalars[_LIPSCHITZ] = max(self._estimate(), self.scalars[_LEAST_LIPSCHITZ])
         taken = 0
+        if not self.steps:
+            self.residual = self.scalars[BEST] = self._residual()
+            self.scalars[_LIPSCHITZ] = max(self._estimate(), self.scalars[_LEAST_LIPSCHITZ])
         while not self.residual <= tolerance and taken < limit and not deadline.passed:
             self.refresh()
             trace = np.zeros(min(_FRESH_EVERY, limit - taken))

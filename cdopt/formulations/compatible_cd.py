@@ -358,20 +358,20 @@ class CompatibleCD:
         if f is None or gap is None or foreign or not f.shape == gap.shape == (data.nc,):
             raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
         local = data.scales.local(motion, f)
-        products = data.entries.transposed if data.N is None else Entries(data.N)
+        entries = data.entries if data.N is None else Entries(data.N)  # of B, or N = Nᵀ
         gap_tol = tol * local.speed + step_scales(data).position_round_off
-        moving = np.bincount(products.column, minlength=data.nc) > 0  # others stay unloaded
+        moving = np.bincount(entries.row, minlength=data.nc) > 0  # others stay unloaded
         closed: BoolArray = ((gap <= gap_tol) | (f > gap_tol / data.mobility)) & moving
         again, uncertain = resolved(data, f, gap, closed, local)
         forces = np.where(closed, np.maximum(f, 0.0), 0.0)
-        spread = float(products.times_size(np.maximum(np.abs(f), data.force)).max(initial=0.0))
-        lost = float(np.abs(products.times(f - forces)).max(initial=0.0))
+        spread = float(entries.load_size(np.maximum(np.abs(f), data.force)).max(initial=0.0))
+        lost = float(np.abs(entries.load(f - forces)).max(initial=0.0))
         return ClosedNetwork(
             np.flatnonzero(closed),
             float(np.max(tol, initial=0.0)),
             gap_tol,
             again,
-            products.times(again),
+            entries.load(again),
             local.acting / data.dt,
             lost / spread if spread > 0.0 else 0.0,
             uncertain,

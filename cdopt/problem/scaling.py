@@ -23,6 +23,7 @@ from cdopt._util.frozen import from_dense
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
 _NOT_THE_SAME = 10.0  # times what is left out, of each entry: it has negative eigenvalues
 _SMALL = 2_000  # entries, zeros included, up to which products of matrices are dense
+_MANY = 5_000  # entries from which SciPy's products take less time
 _FEW = 300  # ties or values up to which plain Python takes less time than SciPy or NumPy
 _HOPS = 3  # repetitions of scales from neighbours of idle bodies
 _TOUCHES = 1e-6  # a contact that opens at less than this share of the local speed touches
@@ -62,6 +63,12 @@ def network_parts(
 ) -> Parts:
     """Parts of the graph of B's entries, of ``coupling`` (nv, nv) and of dofs that are ``tied``."""
     nc, nv = B.shape
+    tied = None if tied is None or tied.all() else tied
+    if tied is None and coupling is None and B.nnz > _FEW:  # no list of edges to put in order
+        ends = np.concatenate([B.indptr, np.full(nv, B.nnz, B.indptr.dtype)])
+        graph = sp.csr_array((B.data, nc + B.indices, ends), (nc + nv, nc + nv))
+        label, count = _labels(graph)
+        return Parts(read_only(label[:nc]), read_only(label[nc:]), count)
     rows, columns = rows_of(B), B.indices
     if tied is not None:
         rows, columns = rows[tied[columns]], columns[tied[columns]]
@@ -98,6 +105,11 @@ def components(left: IntArray, right: IntArray, nodes: int) -> tuple[IntArray, i
                 parent[i] = parent[parent[i]]
         return np.array(parent, dtype=np.int64), count
     graph = sp.csr_array((np.ones(left.size, bool), (left, right)), shape=(nodes, nodes))
+    return _labels(graph)
+
+
+def _labels(graph: sp.csr_array) -> tuple[IntArray, int]:
+    """The connected component of each node of a ``graph``, and their number."""
     count, label = connected_components(graph, directed=False)
     return label.astype(np.int64), count
 
@@ -427,11 +439,22 @@ def rows_of(A: sp.csr_array) -> IntArray:
 
 
 class Entries:
-    """Row, column and value of each entry of a sparse A (n, m), for products of small overhead."""
+    """Row, column and value of each entry of a sparse A (n, m), for products of small overhead.
+
+    With many entries products are those of SciPy, whose sums have the same order.
+    """
 
     def __init__(self, A: sp.csr_array) -> None:
         self.row, self.column, self.value = rows_of(A), A.indices, A.data
         self.shape = A.shape
+        self._matrix: Any = A if A.nnz > _MANY else None
+
+    @cached_property
+    def _size(self) -> sp.csr_array:
+        """|A|, of many entries."""
+        size = copy.copy(self._matrix)
+        size.data = np.abs(self.value)
+        return size
 
     def of_rows(self, rows: IntArray) -> Entries:
         """The entries in ``rows`` (k,) alone, in ascending order."""
@@ -440,30 +463,31 @@ class Entries:
         row, result = place[self.row], copy.copy(self)
         used = row >= 0
         result.row, result.column, result.value = row[used], self.column[used], self.value[used]
-        result.shape = rows.size, self.shape[1]
-        return result
-
-    @property
-    def transposed(self) -> Entries:
-        """The entries of Aᵀ."""
-        result = copy.copy(self)
-        result.row, result.column, result.shape = self.column, self.row, self.shape[::-1]
+        result.shape, result._matrix = (rows.size, self.shape[1]), None
         return result
 
     def times(self, x: FloatArray) -> FloatArray:
         """A x (n,)."""
+        if self._matrix is not None:
+            return np.asarray(self._matrix @ x)
         return total_by(self.row, self.value * x[self.column], self.shape[0])
 
     def times_size(self, x: FloatArray) -> FloatArray:
         """|A| |x| (n,)."""
+        if self._matrix is not None:
+            return np.asarray(self._size @ np.abs(x))
         return total_by(self.row, np.abs(self.value * x[self.column]), self.shape[0])
 
     def load(self, f: FloatArray) -> FloatArray:
         """Aᵀ f (m,)."""
+        if self._matrix is not None:
+            return np.asarray(self._matrix.T @ f)
         return total_by(self.column, self.value * f[self.row], self.shape[1])
 
     def load_size(self, f: FloatArray) -> FloatArray:
         """|A|ᵀ |f| (m,)."""
+        if self._matrix is not None:
+            return np.asarray(self._size.T @ np.abs(f))
         return total_by(self.column, np.abs(self.value * f[self.row]), self.shape[1])
 
 

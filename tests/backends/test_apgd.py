@@ -72,3 +72,20 @@ def test_with_friction_it_goes_on_as_long_as_it_promises_to_end() -> None:
 def test_the_promise_is_the_rate_of_the_later_half(least: list[float], goes_on: bool) -> None:
     assert apgd._promising(least, 1e-10, 12) is goes_on
     assert not goes_on or apgd._promising([*least[:-1], 1e-11], 1e-10, len(least))
+
+
+def test_it_goes_on_until_the_certificate_meets_the_accuracy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In one run, with its momentum: the residual of some steps of a fall is met long before."""
+    tests, minimise = [], ProximalGradient.minimise
+
+    def recorded(self: ProximalGradient, *arguments: Any) -> bool:
+        tests.append((self.steps, arguments[0]))
+        return minimise(self, *arguments)
+
+    monkeypatch.setattr(ProximalGradient, "minimise", recorded)
+    fall = cdopt.simulate(cdopt.scene.pyramid(5), 1e-3, 0.015, "classic-cd")
+    assert fall.diagnostics["residual_classic"].max() <= 1e-8
+    assert sum(steps == 0 for steps, _ in tests) == 15
+    assert any(steps > 0 and tolerance < 1e-8 for steps, tolerance in tests)
