@@ -64,11 +64,11 @@ def test_few_components_and_values_are_numbered_as_many(monkeypatch):
     assert all(map(np.array_equal, few[1], many[1]))
 
 
-def test_entries_of_some_rows_and_of_the_transposed(matrix):
+def test_entries_of_some_rows_and_loads(matrix):
     entries, rows = scaling.Entries(matrix), np.array([1, 4, 9])
     x, y = np.arange(7.0), np.arange(12.0)
     assert np.array_equal(entries.of_rows(rows).times(x), matrix[rows] @ x)
-    assert np.array_equal(entries.transposed.times(y), sp.csr_array(matrix.T) @ y)
+    assert np.array_equal(entries.load(y), sp.csr_array(matrix.T) @ y)
 
 
 def test_scales_follow_the_answer():
@@ -113,3 +113,20 @@ def test_no_root_of_low_rank_where_the_rank_is_high_or_an_eigenvalue_negative() 
     away = N - 1e-6 * np.outer(turn[0], turn[0])
     assert scaling.low_rank_root(sp.csr_array(away), 0.6, 1e-13) is None
     assert scaling.low_rank_root(sp.csr_array(N), 0.1, 1e-13) is None
+
+
+def test_products_and_parts_of_many_entries_are_those_of_few(monkeypatch):
+    rng = np.random.default_rng(7)
+    A = sp.random_array((40, 30), density=0.04, format="csr", rng=rng)
+    x, f = rng.normal(size=30), rng.normal(size=40)
+
+    def made() -> list[np.ndarray]:
+        entries, parts = scaling.Entries(A), scaling.network_parts(A)
+        products = entries.times(x), entries.times_size(x), entries.load(f), entries.load_size(f)
+        return [*products, parts.contact, parts.dof, np.array(parts.count)]
+
+    few = made()
+    assert few[-1] > 1
+    monkeypatch.setattr(scaling, "_FEW", 0)
+    monkeypatch.setattr(scaling, "_MANY", 0)
+    assert all(map(np.array_equal, few, made()))
