@@ -78,13 +78,13 @@ def test_it_goes_on_until_the_certificate_meets_the_accuracy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In one run, with its momentum: the residual of some steps of a fall is met long before."""
-    tests, minimise = [], ProximalGradient.minimise
+    tests, minimise = [], proximal_gradient.ProximalGradient.minimise
 
-    def recorded(self: ProximalGradient, *arguments: Any) -> bool:
+    def recorded(self: proximal_gradient.ProximalGradient, *arguments: Any) -> bool:
         tests.append((self.steps, arguments[0]))
         return minimise(self, *arguments)
 
-    monkeypatch.setattr(ProximalGradient, "minimise", recorded)
+    monkeypatch.setattr(proximal_gradient.ProximalGradient, "minimise", recorded)
     fall = cdopt.simulate(cdopt.scene.pyramid(5), 1e-3, 0.015, "classic-cd")
     assert fall.diagnostics["residual_classic"].max() <= 1e-8
     assert sum(steps == 0 for steps, _ in tests) == 15
