@@ -5,9 +5,10 @@ forces by 1/σ² as much, and no residual shows it. On the contacts that press f
 
     N_A f = −p_A,    N_A = Δt B_A M⁻¹ B_Aᵀ,
 
-here by the singular values of B_A M^(−1/2), which are not squared, and residuals in extended
-precision (iterative refinement; N. J. Higham, Accuracy and Stability of Numerical Algorithms, SIAM
-2002, chapter 12). The remaining error is due to round-off of p.
+here by the singular values of B_A M^(−1/2), which are not squared, of large parts by a sparse
+factorisation, and residuals in extended precision (iterative refinement; N. J. Higham, Accuracy and
+Stability of Numerical Algorithms, SIAM 2002, chapter 12). The remaining error is due to round-off
+of p.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.residual import Condition
-from cdopt.problem.scaling import by_label
+from cdopt.problem.scaling import by_label, scaled
+from cdopt.problem.sparse_inverse import DenseInverse, SparseInverse
 
-MOST = 300  # contacts of one part, or rows with friction, and three times as many dofs
+MOST = 100  # dense: contacts of one part, or rows with friction, and three times as many dofs
+_LARGEST = 30_000  # dofs of a part: larger ones are not solved again
 _DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
 _PASSES = 6  # of refinement
 CHANGES = 12  # of the set of contacts that press
@@ -57,11 +60,11 @@ def resolved(
     own = by_label(data.parts.contact[shut], count), by_label(data.parts.dof, count)
     for places, dofs in zip(*own, strict=True):
         contacts = shut[places]
-        if not 1 < contacts.size <= MOST or dofs.size > 3 * MOST:
+        if contacts.size < 2 or dofs.size > _LARGEST:
             continue
         presses = data.mobility[contacts] * f[contacts] > gap[contacts]
         scales = local.speed[contacts], local.speed[contacts] / data.mobility[contacts]
-        answer = PartStep.of(data, contacts, dofs).solved(forces[contacts], presses, *scales)
+        answer = part_step(data, contacts, dofs).solved(forces[contacts], presses, *scales)
         forces[contacts], uncertain[contacts] = answer
     return forces, uncertain
 
@@ -90,10 +93,10 @@ def resolved_along(
     for mine, dofs in zip(*own, strict=True):
         contacts = np.unique(contact[mine])
         rows = cones.rows_of(contacts)
-        if mine.size < 2 or rows.size > MOST or not 0 < dofs.size <= 3 * MOST:
+        if mine.size < 2 or not 0 < dofs.size <= _LARGEST:
             continue
-        directions, rates = (dense_block(A, mine, rows)[1] for A in (columns, R))
-        piece, on_faces = PartStep.of(data, rows, dofs), partial(nearest, contacts)
+        piece, on_faces = part_step(data, rows, dofs), partial(nearest, contacts)
+        directions, rates = (piece.block_of(A, mine, rows) for A in (columns, R))
         answer = piece.along(forces[rows], directions.T, rates, on_faces, force[rows])
         forces[rows], uncertain[rows] = answer
     return forces, cones.norms(uncertain / arm)
@@ -110,8 +113,7 @@ def first_step(
 
     The residual ``first step`` is the force change along the columns of G (rows, k) at contact i
     that the undelivered load Bᵀf − F̃ would cause, over the local force F_i; its resolution is
-    ``uncertain`` (nc,) in N over F_i. Both grow where contacts are nearly redundant. The residual
-    is 0 in parts with more than ``MOST`` columns.
+    ``uncertain`` (nc,) in N over F_i. Both grow where contacts are nearly redundant.
     """
     error, missed = np.zeros(data.nc), data.load(f) - data.contact_load
     if missed.any() and G.shape[1]:
@@ -126,6 +128,13 @@ def first_step(
             inverse = np.linalg.pinv(block / length[:, :, None], rcond=_DEPENDENT)
             made = np.abs(np.einsum("kmn,km->kn", inverse, missed[used])) / length
             np.maximum.at(error, contact[few[some]], made)
+        large = np.flatnonzero(np.bincount(part)[part] > MOST)
+        if large.size:
+            rows = sp.csr_array(columns[:, large].T @ data.B)
+            used = np.unique(rows.indices)
+            rows, unit = sp.csr_array(rows[:, used]), sp.eye_array(used.size, format="csr")
+            made = np.abs(SparseInverse(rows, rows, unit).delivering(missed[used]))
+            np.maximum.at(error, contact[large], made)
     at = data.scales.local(motion, f).force
     blur = np.minimum(uncertain, _DOUBTFUL * at)  # more would make the load one of round-off
     return Condition("first step", "N", error, at, blur, True)
@@ -161,17 +170,16 @@ def _blocks_of(
 def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
     """f (nc,) with the least change where contacts press that delivers the load, if none pulls."""
     pressing = np.flatnonzero(f > 0.0)
-    if not 0 < pressing.size <= MOST:
+    rows = sp.csr_array(B[pressing])
+    used, result = np.unique(rows.indices), f.astype(np.longdouble)
+    if not used.size:
         return f
-    used, rows = dense_block(B, pressing)
-    if used.size > 3 * MOST:
-        return f
-    length = np.linalg.norm(rows, axis=1)
-    inverse = np.linalg.pinv(rows / length[:, None], rcond=_DEPENDENT).T / length[:, None]
-    result = f.astype(np.longdouble)
-    for _ in range(2):
-        missed = load[used] - rows.T.astype(np.longdouble) @ result[pressing]
-        result[pressing] += inverse @ missed.astype(np.float64)
+    rows = sp.csr_array(rows[:, used])
+    inverse = SparseInverse(rows, rows, sp.eye_array(used.size, format="csr"))
+    wide = rows.T.astype(np.longdouble)
+    for _ in range(_PASSES):
+        missed = load[used] - wide @ result[pressing]
+        result[pressing] += inverse.delivering(missed.astype(np.float64))
     better = result.astype(np.float64)
     return better if better.min(initial=0.0) >= 0.0 else f
 
@@ -200,6 +208,8 @@ class PartStep:
     mass : (m,) the diagonal of M.
     turn : (m, m) that of a motion in units of ``factor`` which makes it one in √mass; or None.
     """
+
+    passes = _PASSES
 
     def __init__(self, data: ContactProblem, contacts: IntArray, dofs: IntArray) -> None:
         self.contacts, self.B = contacts, dense_block(data.B, contacts, dofs)[1]
@@ -231,11 +241,11 @@ class PartStep:
         self.dt, self.bias = data.dt, data.bias[self.contacts]
         rest: FloatArray = data.free_motion[dofs]
         self.exactly, blur = False, _UNIT  # of the motion without contacts
-        if self.factor is None and data.start is not None and data.applied.size:
+        if data.mass.is_diagonal and data.start is not None and data.applied.size:
             self.start, self.loads = data.start[dofs], data.applied[dofs]
             loads = self.loads.astype(np.longdouble)
             rest, blur = self.start + data.dt * loads / self.mass, _FINER
-            self.exactly = self.B.size <= _EXACT
+            self.exactly = isinstance(self.B, np.ndarray) and self.B.size <= _EXACT
         moved = np.abs(self.B) @ np.abs(rest.astype(np.float64))
         self.rest, self.rounded = rest, 2.0 * _UNIT * np.abs(self.bias)
         self.noise = self.rounded + 2.0 * blur * moved  # m/s, of p
@@ -257,9 +267,9 @@ class PartStep:
     ) -> tuple[FloatArray, FloatArray]:
         """Forces and their uncertainty (n,), N; unchanged if no set of contacts is a solution."""
         given, presses = np.where(presses, f, 0.0), presses.copy()
-        first, unit = presses.copy(), np.eye(presses.size)
+        first = presses.copy()
         for _ in range(CHANGES):
-            changes = self._changes(unit[:, presses], unit[presses])
+            changes = self._closed(presses)
             refined, spread = self._closing(given, changes, force)
             gap = self._gap(refined)
             pulls = presses & (refined < -_NEGATIVE * force)
@@ -269,14 +279,13 @@ class PartStep:
             presses = (presses & ~pulls) | closes
             given = np.where(presses, np.maximum(refined.astype(np.float64), 0.0), 0.0)
         error = np.abs(self._gap(np.where(first, f, 0.0))).astype(np.float64)
-        changes = self._changes(unit[:, first], unit[first])
-        return f, np.abs(changes) @ (error + self.noise)
+        return f, self._closed(first).spread(error + self.noise)
 
     def along(
         self,
         f: FloatArray,
-        G: FloatArray,
-        R: FloatArray,
+        G: Any,
+        R: Any,
         nearest: Callable[[FloatArray], FloatArray],
         force: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
@@ -292,18 +301,18 @@ class PartStep:
             answers.append(nearest(refined.astype(np.float64)))
             if np.all(np.abs(answers[-1] - refined) <= spread):
                 break
-        left = [np.abs(changes @ self._gap(some).astype(np.float64)) for some in answers]
+        left = [np.abs(changes.times(self._gap(some).astype(np.float64))) for some in answers]
         best = int(np.argmin([np.max(some / unit) for some in left]))
         return answers[best], spread + left[best]
 
     def _closing(
-        self, f: FloatArray, changes: FloatArray, force: FloatArray
+        self, f: FloatArray, changes: SparseInverse | DenseInverse, force: FloatArray
     ) -> tuple[Any, FloatArray]:
-        """Forces f (n,) by their ``changes`` (n, n) for a gap closed; their uncertainty."""
-        size, noise = np.abs(changes), self.noise
-        if not self.exactly or np.all(size @ noise <= _KNOWN * force):
-            return self._refined(f, changes), size @ noise
-        return self._refined(f, changes, self._exact), size @ self.rounded
+        """Forces f (n,) by their ``changes`` for a gap closed; their uncertainty."""
+        spread = changes.spread(self.noise)
+        if not self.exactly or np.all(spread <= _KNOWN * force):
+            return self._refined(f, changes, force), spread
+        return self._refined(f, changes, force, self._exact), changes.spread(self.rounded)
 
     def closed(
         self, presses: BoolArray, gap: FloatArray, pushes: FloatArray
@@ -320,8 +329,17 @@ class PartStep:
             moved = self.turn @ moved
         return moved, forces, rates
 
-    def _changes(self, G: FloatArray, R: FloatArray) -> FloatArray:
-        """(n, n) changes of forces along G (n, k) for which R g (k,) changes as the gaps do.
+    def block_of(self, A: sp.csr_array, rows: IntArray, columns: IntArray) -> Any:
+        """These rows and columns of A, in the form of the part's matrices."""
+        return dense_block(A, rows, columns)[1]
+
+    def _closed(self, presses: BoolArray) -> SparseInverse | DenseInverse:
+        """Changes of the forces of the rows that press, for changes of their gaps."""
+        unit = np.eye(presses.size)
+        return self._changes(unit[:, presses], unit[presses])
+
+    def _changes(self, G: Any, R: Any) -> SparseInverse | DenseInverse:
+        """Changes of forces (n,) along G (n, k) for which R g (k,) changes as the gaps (n,) do.
 
         That is G (R N G)⁻¹ R, of dependent columns the generalised inverse.
         """
@@ -333,17 +351,25 @@ class PartStep:
         if not np.array_equal(R, G.T):
             other = np.linalg.pinv(across[0] @ right[used].T, rcond=_DEPENDENT)
         left, right = G @ (half / along[1][:, None]), other @ (R / across[1][:, None])
-        return np.asarray(left @ right) / self.dt
+        return DenseInverse(np.asarray(left @ right) / self.dt)
+
+    def _pushed(self, load: Any) -> Any:
+        """(m,) change of the motion by a ``load`` (m,) for one second."""
+        if self.factor is None:
+            return load / self.mass
+        return scipy.linalg.cho_solve((self.factor, True), load.astype(float))
+
+    @cached_property
+    def _wide(self) -> tuple[Any, Any]:
+        """B and Bᵀ in extended precision."""
+        wide: Any = self.B.astype(np.longdouble)
+        return wide, wide.T
 
     def _gap(self, f: FloatArray) -> FloatArray:
         """(n,) m/s, in extended precision."""
-        if self.factor is None:
-            pushed = (self.B.T.astype(np.longdouble) @ f) / self.mass
-        else:
-            pushed = scipy.linalg.cho_solve((self.factor, True), (self.B.T @ f).astype(float))
-        motion = self.rest + np.longdouble(self.dt) * pushed
-        rows: Any = self.B.astype(np.longdouble)
-        return rows @ motion + self.bias
+        rows, columns = self._wide
+        motion = self.rest + np.longdouble(self.dt) * self._pushed(columns @ f)
+        return np.asarray(rows @ motion + self.bias)
 
     @cached_property
     def _exact(self) -> Callable[[Any], Any]:
@@ -354,25 +380,72 @@ class PartStep:
         return lambda f: B @ (rest + dt * (B.T @ f) / mass) + bias
 
     def _refined(
-        self, f: FloatArray, changes: FloatArray, gap: Callable[[Any], Any] | None = None
+        self,
+        f: FloatArray,
+        changes: SparseInverse | DenseInverse,
+        force: FloatArray,
+        gap: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """(n,) forces, by their ``changes`` (n, n) for a gap, in extended precision.
+        """(n,) forces, by their ``changes`` for a gap, in extended precision.
 
-        With the ``gap`` of fractions forces are fractions, and gaps exact.
+        Changes below the round-off of the local ``force`` (n,) are the last. With the ``gap`` of
+        fractions forces are fractions, and gaps exact.
         """
         result: Any = f.astype(np.longdouble)
         if gap is not None:
             result = np.array([Fraction(x) for x in f.tolist()], dtype=object)
-        last = np.inf
-        for _ in range(_PASSES):
+        last, enough = np.inf, _UNIT * force
+        for _ in range(self.passes):
             error = np.asarray((gap or self._gap)(result)).astype(np.float64)
-            change = changes @ error
+            change = changes.times(error)
             size = float(np.abs(change).max(initial=0.0))
             if not size < last:
                 break
             result -= change if gap is None else [Fraction(x) for x in change.tolist()]
             last = size
+            if gap is None and np.all(np.abs(change) <= enough):
+                break
         return result
+
+
+class LargePart(PartStep):
+    """The same by sparse matrices."""
+
+    passes = 5 * _PASSES
+
+    def __init__(self, data: ContactProblem, contacts: IntArray, dofs: IntArray) -> None:
+        self.contacts, self.mass = contacts, data.mass.diagonal[dofs]
+        root = np.sqrt(self.mass)
+        self.B = sp.csr_array(sp.csr_array(data.B[contacts])[:, dofs])
+        self.root, self.dofs, self.inertia = scaled(self.B, columns=1.0 / root), dofs, data.mass
+        block = sp.csr_array(data.mass.M[dofs][:, dofs])
+        self.over = scaled(block, 1.0 / root, 1.0 / root)
+
+    def block_of(self, A: sp.csr_array, rows: IntArray, columns: IntArray) -> Any:
+        return sp.csr_array(A[rows][:, columns])
+
+    def _closed(self, presses: BoolArray) -> SparseInverse:
+        every = sp.csr_array(sp.eye_array(presses.size, format="csr")[presses])
+        return self._changes(every.T, every)
+
+    def _changes(self, G: Any, R: Any) -> SparseInverse:
+        across, into = sp.csr_array(R @ self.root), sp.csr_array(R)
+        along = sp.csr_array(G.T @ self.root)
+        same = (across != along).nnz == 0
+        return SparseInverse(across, across if same else along, self.over, self.dt, (G, into))
+
+    def _pushed(self, load: Any) -> Any:
+        if self.inertia.is_diagonal:
+            return load / self.mass
+        every = np.zeros(self.inertia.diagonal.size)
+        every[self.dofs] = load
+        return self.inertia.solve(every)[self.dofs]
+
+
+def part_step(data: ContactProblem, rows: IntArray, dofs: IntArray) -> PartStep:
+    """The ``rows`` (n,) and ``dofs`` (m,) of one part, by dense matrices if they are few."""
+    few = rows.size <= MOST and dofs.size <= 3 * MOST
+    return (PartStep if few else LargePart).of(data, rows, dofs)
 
 
 def _unit_rows(A: FloatArray) -> tuple[FloatArray, FloatArray]:

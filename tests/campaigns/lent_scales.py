@@ -337,7 +337,7 @@ def near_duplicates_with_friction(rng: np.random.Generator, found: Counter[str])
     """The same under friction, held or sliding, blocks on top; at times of two welded bodies."""
     sigma, law = 2.0 ** -float(rng.integers(6, 19)), str(rng.choice(["coulomb", "associated"]))
     n, welded, slides, mu = (
-        int(rng.choice([0, 0, 1, 3, 30])),
+        int(rng.choice([0, 0, 1, 3, 30, 120])),
         rng.integers(2),
         rng.integers(2),
         0.25,

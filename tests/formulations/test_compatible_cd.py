@@ -164,6 +164,30 @@ def test_the_same_with_friction(sigma: float, law: str, solver: str, held: bool)
         np.testing.assert_allclose(values, f, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("law", "bodies"), [(None, 110), (None, 1600), ("coulomb", 300), ("associated", 300)]
+)
+def test_supports_close_together_below_a_tall_column(law: str | None, bodies: int) -> None:
+    """More contacts than dense matrices take: sparse factors find the same forces."""
+    (B, across), sigma = np.zeros((2, 2 + bodies, 3 + bodies)), 2.0**-17
+    B[:2, :2], across[:2, 2] = [[1, 0.5], [1, 0.5 + sigma]], 1.0
+    B[2:, 3:] = np.eye(bodies) - np.eye(bodies, k=-1)
+    B[2, :2] = [-1.0, -0.5]
+    f = np.append([3072.0, 1024.0], 16.0 * np.arange(bodies, 0.0, -1.0))
+    step = cdopt.ContactStep(
+        np.eye(3 + bodies), B, np.zeros(2 + bodies), np.zeros(3 + bodies), -(B.T @ f), 2.0**-10,
+        dof_body=np.append([0, 0, 0], 1 + np.arange(bodies)),
+        friction=None if law is None else cdopt.Friction(0.5, across),
+    )  # fmt: skip
+    if law is None:
+        forces = cdopt.CompatibleCD(step).solve("newton", classic="newton")
+    else:
+        rest = cdopt.FrictionalCD(step, law=law).solve("newton")
+        forces = cdopt.CompatibleFriction(step, law, flow="associated").solve(rest)
+    assert forces.ok
+    np.testing.assert_allclose(forces.f, f, rtol=0.0, atol=1e-6 * f.max())
+
+
 def test_the_certificate_is_the_one_that_fails() -> None:
     """Forces that are sharp on a motion that is not: ``certificate`` and ``ok`` agree."""
     solution = cdopt.CompatibleCD(beam()).solve()
