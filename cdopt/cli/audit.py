@@ -22,32 +22,39 @@ def audit(
     forces: Annotated[
         str | None,
         option(
-            "The forces: a solution (.npz) that StepSolution.save wrote, or a text of numbers, a "
-            "line a contact: the normal force, then the tangential ones.",
+            "File of the forces: a solution (.npz) saved by StepSolution.save, or a "
+            "text file with one line for each contact: the normal force, then the "
+            "tangential forces.",
             metavar="FILE",
         ),
     ] = None,
     bodies: Annotated[
         str | None,
         option(
-            "The bodies of a contact list: PROBLEM is then the list, with its forces, such as a "
-            "dump local of LAMMPS or LIGGGHTS, or a table.",
+            "Table of the bodies, if PROBLEM is a contact list with forces, such as "
+            "a dump local of LAMMPS or LIGGGHTS.",
             metavar="FILE",
         ),
     ] = None,
-    friction: Annotated[float | None, option("Of a contact list without a column mu.")] = None,
+    friction: Annotated[
+        float | None, option("Friction coefficient of a contact list without a column mu.")
+    ] = None,
     columns: Annotated[
         str | None, option("Names of a contact list's columns in their order: 'id1 id2 fx …'.")
     ] = None,
-    density: Annotated[float | None, option("Of the spheres of a list, kg/m³.")] = None,
+    density: Annotated[float | None, option("Density of the spheres of a list, kg/m³.")] = None,
     at_rest: Annotated[
-        bool, option("Assume rest: nothing moves at the end of the step.", "--at-rest")
+        bool,
+        option(
+            "Compare the forces with rest: all bodies have zero velocity at the end of the step.",
+            "--at-rest",
+        ),
     ] = False,
     law: output.Law = None,
-    tol: Annotated[float, option("Share of local loads up to which errors do not count.")] = 1e-6,
+    tol: Annotated[float, option("Tolerance of errors, relative to the local load.")] = 1e-6,
     plot: output.Picture = None,
     as_json: output.Json = False,
-    time_limit: Annotated[float | None, option("Seconds for all of it.")] = None,
+    time_limit: Annotated[float | None, option("Time limit in seconds.")] = None,
 ) -> None:
     """Check contact forces from another program.
 

@@ -24,14 +24,14 @@ def backends(
     name: Annotated[
         str | None, typer.Argument(metavar="BACKEND", help="A solver, such as newton or osqp.")
     ] = None,
-    accuracy: Annotated[float | None, option("Accuracy to ask for, such as 1e-6.")] = None,
+    accuracy: Annotated[float | None, option("Requested accuracy, such as 1e-6.")] = None,
     as_json: output.Json = False,
 ) -> None:
     """List every known solver.
 
     The list shows whether each is installed, which problems it solves, and its licence. With a
-    name, describe one solver. With --accuracy, list the settings for it, what they promise, and the
-    defaults that CVXPY changes.
+    name, describe one solver. With --accuracy, list the settings for this accuracy, their
+    definitions, and the defaults that CVXPY changes.
     """
     known = [
         {**cdopt.backends.describe(each)}

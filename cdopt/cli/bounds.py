@@ -30,9 +30,9 @@ def bounds(
     contacts: Annotated[
         str,
         option(
-            "Contacts to bound: all; a number K of contacts, evenly spread over those not "
-            "determined; or a list with commas, of numbers from 0 on or of names (a single one: "
-            "3,).",
+            "Contacts to bound: all; a number K of contacts, evenly spread over "
+            "those not determined; or a list of numbers (from 0) or names, "
+            "separated by commas (a single contact: 3,).",
             metavar="all|K|I,J,…",
         ),
     ] = "all",
@@ -40,27 +40,32 @@ def bounds(
         list[str] | None, output.solvers("Solvers whose forces to place between the bounds.")
     ] = None,
     classic: Annotated[
-        str, option("Solver of the classic step that gives the load.", metavar="NAME")
+        str, option("Solver of the classic step, which determines the load.", metavar="NAME")
     ] = output.REFERENCE_BACKEND,
     tol: Annotated[
-        float, option("Share of the load that counts as no force; also the rank's.")
+        float,
+        option(
+            "Relative tolerance: forces below this share of the load "
+            "count as zero; also the tolerance of the rank."
+        ),
     ] = 1e-9,
     jobs: Annotated[
-        int | None, option("Programs solved at a time; default one for each core.")
+        int | None, option("Number of programs solved at the same time; default one for each core.")
     ] = None,
     plot: output.Picture = None,
     to_csv: Annotated[
-        str | None, option("Write a row for each contact to a file.", "--csv", metavar="FILE")
+        str | None,
+        option("Write a table with a row for each contact to this file.", "--csv", metavar="FILE"),
     ] = None,
     frictionless: output.Frictionless = False,
     law: output.Law = None,
     as_json: output.Json = False,
     time_limit: Annotated[
-        float | None, option("Seconds in all; bounds not known by then are named.")
+        float | None, option("Time limit in seconds; bounds that are not known by then are listed.")
     ] = None,
     force: output.Force = False,
 ) -> None:
-    """Bound every contact force: which forces are determined, and how far may the others range?
+    """Bound every contact force: which forces are determined, and the range of the others.
 
     Bounds are exact: the smallest and the largest force that any answer of classic contact dynamics
     can have. Exit code: 0 if every bound is certified, 1 if some are not or the input is bad, 2 if

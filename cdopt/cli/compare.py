@@ -42,45 +42,46 @@ def compare(
     out: Annotated[str | None, option("Folder of the study.", metavar="DIR")] = None,
     solver: Annotated[list[str] | None, output.solvers("Solvers; default all that suit.")] = None,
     tolerances: Annotated[
-        str, option(f"Such as 1e-3,1e-6,1e-9; '{DEFAULT}' is each solver's default.")
+        str, option(f"Accuracies, such as 1e-3,1e-6,1e-9; '{DEFAULT}' is each solver's default.")
     ] = DEFAULT,
     to_certificate: Annotated[
         bool,
         option(
-            "Try several tolerances, and print for each solver the time of the quickest whose "
-            "answer is certified at 1e-6.",
+            "Try several tolerances, and print for each solver the time of its "
+            "quickest run that is certified at 1e-6.",
             "--to-certificate",
         ),
     ] = False,
     formulations: Annotated[
         str | None,
         option(
-            "Of classic-force, classic-velocity, truss-complementary, truss-potential, "
-            "compatible, coulomb, associated; with commas between; default classic-force, and "
-            "coulomb of problems with friction."
+            "Formulations, separated by commas: classic-force, classic-velocity, "
+            "truss-complementary, truss-potential, compatible, coulomb, associated; "
+            "default classic-force, with friction coulomb."
         ),
     ] = None,
     law: Annotated[
-        str | None, option("Of problems with friction: coulomb (default), associated.")
+        str | None, option("Law of problems with friction: coulomb (default) or associated.")
     ] = None,
     frictionless: output.Frictionless = False,
-    modes: Annotated[str, option("Of cold, warm, previous; with commas between.")] = "cold",
+    modes: Annotated[str, option("Starts, separated by commas: cold, warm, previous.")] = "cold",
     calls: Annotated[
-        str, option("Of cvxpy, direct (the solver's defaults); with commas between.")
+        str, option("Calls, separated by commas: cvxpy, direct (with the solver's defaults).")
     ] = "cvxpy",
     seeds: Annotated[
         str,
-        option(
-            f"Of the contacts' orders, such as {DEFAULT},1,2; '{DEFAULT}' is that of the problem."
-        ),
+        option(f"Seeds of random orders of contacts: {DEFAULT},1,2; '{DEFAULT}' keeps the order."),
     ] = DEFAULT,
-    repeat: Annotated[int, option("How often each run solves its problem.")] = 3,
+    repeat: Annotated[int, option("Number of solves in each run.")] = 3,
     time_limit: Annotated[
         float | None,
-        option("Seconds for one solve; hard; default 60, with --mine those of the stored runs."),
+        option(
+            "Hard time limit of a solve in seconds; default 60, with --mine that "
+            "of the stored runs."
+        ),
     ] = None,
     memory_limit: Annotated[
-        float | None, option("MB for a run; default 70 % of the machine's memory.")
+        float | None, option("Memory limit of a run in MB; default 70 % of the machine's memory.")
     ] = None,
     threads: Annotated[
         int | None, option("Threads of each run; default that of the solver.")
@@ -92,8 +93,9 @@ def compare(
     mine: Annotated[
         str | None,
         option(
-            "Compare the solvers of this file with the stored results of the standard study, "
-            "and write a page of where they win and where they claim falsely.",
+            "Compare the solvers of this file with the stored results of the "
+            "standard study, and write a page that shows where they are quickest "
+            "and where they claim success falsely.",
             metavar="FILE.py[:FACTORY]",
         ),
     ] = None,
@@ -106,7 +108,7 @@ def compare(
     Each combination of problem, solver, tolerance and mode runs in a separate process with hard
     limits and is recorded; the same command continues an interrupted study. To compare answers to
     one problem in a table, use cdopt solve. Exit code: 0 if all runs were made, whatever their
-    outcome, 1 if one was lost or ended from outside, or the input is bad, 130 after Ctrl-C.
+    outcome, 1 if one was lost or terminated, or the input is bad, 130 after Ctrl-C.
     """
     limits: dict[str, Any] = {"repeats": repeat, "threads": threads}
     limits |= {"time_limit": time_limit, "memory_limit": memory_limit}

@@ -23,10 +23,10 @@ ROWS = 40  # contacts that are all listed; of more, those with the largest numbe
 
 def ensemble(
     problem: output.ProblemName,
-    draws: Annotated[int, option("Kept samples of each chain.")] = 1000,
-    chains: Annotated[int, option("Independent chains.")] = 4,
-    seed: Annotated[int, option("Of the random numbers.")] = 0,
-    thin: Annotated[int, option("Sweeps before each kept sample.")] = 10,
+    draws: Annotated[int, option("Number of stored samples of each chain.")] = 1000,
+    chains: Annotated[int, option("Number of independent chains.")] = 4,
+    seed: Annotated[int, option("Seed of the random numbers.")] = 0,
+    thin: Annotated[int, option("Number of sweeps before each stored sample.")] = 10,
     solver: Annotated[list[str] | None, output.solvers("Solvers whose forces to place.")] = None,
     plot: output.Picture = None,
     frictionless: output.Frictionless = False,
@@ -35,9 +35,9 @@ def ensemble(
 ) -> None:
     """Draw uniform samples of the admissible contact forces.
 
-    This is the force network ensemble: the forces to expect from balance alone, and how typical the
-    answers of solvers are. Exit code: 0 if the chains have converged, 1 if not or the input is bad,
-    2 if the problem is proven infeasible.
+    This is the force network ensemble: the distribution of forces from balance alone, and how
+    typical the answers of solvers are. Exit code: 0 if the chains have converged, 1 if not or the
+    input is bad, 2 if the problem is proven infeasible.
     """
     named = output.open_problem(problem, "ensembles", frictionless, law)
     step, title = output.step_of(named), "FrictionalCD" if law else "ClassicCD"

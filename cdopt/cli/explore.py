@@ -29,12 +29,12 @@ def explore(
     ],
     out: Annotated[
         str | None,
-        option("The page to write; default SCENE.html in this folder.", metavar="FILE.html"),
+        option("Path of the page; default SCENE.html in this folder.", metavar="FILE.html"),
     ] = None,
     title: Annotated[
         str | None, option("Heading of the page; default that of the scene or problem.")
     ] = None,
-    show: Annotated[bool, option("Show the page in the browser.", "--open")] = False,
+    show: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
     force: output.Force = False,
     frictionless: output.Frictionless = False,
 ) -> None:

@@ -15,7 +15,8 @@ def export(
     out: Annotated[
         str,
         option(
-            "The file: .mps or .qps for quadratic programs, .cbf for cones, .npz, .mat for both.",
+            "Path of the file: .mps or .qps for quadratic programs, .cbf for cones, "
+            ".npz or .mat for both.",
             metavar="FILE",
         ),
     ],
@@ -30,7 +31,11 @@ def export(
     frictionless: output.Frictionless = False,
     power: output.Power = None,
     physical: Annotated[
-        bool, option("Forces in N, motions in m/s or m, the objective in J or N m/s.", "--physical")
+        bool,
+        option(
+            "Write physical units: forces in N, motions in m/s or m, the objective in J or N m/s.",
+            "--physical",
+        ),
     ] = False,
     force: output.Force = False,
     as_json: output.Json = False,

@@ -23,24 +23,26 @@ def limit(
     live: Annotated[
         list[str] | None,
         option(
-            "A direction, 1,0 or 1,0,0: each body's weight in it (default, along x). Or the "
-            "load of a body in N, with torque if there is one: 'voussoir 2=0,-100'; repeated for "
-            "several.",
+            "Live load: a direction, 1,0 or 1,0,0, for each body's weight in this "
+            "direction (default: along x); or the load of a body in N, with a "
+            "torque if needed: 'voussoir 2=0,-100'. May be repeated for several "
+            "bodies.",
             metavar="LOAD",
         ),
     ] = None,
     friction: Annotated[
-        float | None, option("Friction coefficient where the scene states none.")
+        float | None, option("Friction coefficient, if the scene has none.")
     ] = None,
     supports: output.Supports = None,
     density: output.Density = None,
     unit: output.Unit = None,
     strength: output.StrengthOfJoints = None,
     law: Annotated[
-        str, option("associated (exact), or coulomb: an upper estimate.")
+        str, option("Law: associated (exact), or coulomb (an upper estimate).")
     ] = "associated",
     solver: Annotated[
-        str | None, option("Solver of CVXPY; default by dimension.", metavar="NAME")
+        str | None,
+        option("CVXPY's name of the solver; the default depends on the dimension.", metavar="NAME"),
     ] = None,
     plot: output.Picture = None,
     view: output.View = None,
@@ -98,7 +100,7 @@ def _structure(
 
 def _load(texts: list[str], dim: int) -> Any:
     """The value of ``--live``: a direction, or loads by body."""
-    expected = "numbers with commas between, or BODY=numbers"
+    expected = "numbers separated by commas, or BODY=numbers"
     loads = output.vectors("--live", texts, expected)
     if "" not in loads:
         return loads

@@ -54,7 +54,7 @@ def option(about: str, *names: str, **settings: Any) -> Any:
 
 def solvers(about: str) -> Any:
     """The option ``--solver``, whose help text begins with ``about``."""
-    return option(f"{about} With commas between, or repeated.", "--solver", "--solvers")
+    return option(f"{about} Separated by commas, or repeated.", "--solver", "--solvers")
 
 
 PROBLEM = (
@@ -74,38 +74,40 @@ SceneName = Annotated[
     ),
 ]
 Supports = Annotated[
-    list[str] | None, option("Blocks that do not move, by name or number, with commas between.")
+    list[str] | None, option("Fixed blocks by name or number, separated by commas.")
 ]
 Density = Annotated[
-    float | None, option("Of all blocks, kg/m³; loads in N and strengths in Pa need it.")
+    float | None,
+    option("Density of all blocks, kg/m³; required for loads in N and strengths in Pa."),
 ]
 Unit = Annotated[float | None, option("Length of the file's unit, m.")]
 StrengthOfJoints = Annotated[
     str | None,
     option(
-        "Of joints beyond friction, Pa (N of each contact of a scene): "
-        "cohesion=1e5,tension=0,compression=5e6.",
+        "Strength of joints in addition to friction, Pa (in a scene N for each "
+        "contact): cohesion=1e5,tension=0,compression=5e6.",
         metavar="VALUES",
     ),
 ]
-Json = Annotated[bool, option("Print JSON and nothing else.", "--json")]
+Json = Annotated[bool, option("Print only JSON.", "--json")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", callback=_log_errors_only, help="No progress on stderr.")
 ]
-Force = Annotated[bool, option("Replace a file that exists.", "--force")]
-Frictionless = Annotated[bool, option("Ignore friction: only the normal rows.", "--frictionless")]
+Force = Annotated[bool, option("Replace existing files.", "--force")]
+Frictionless = Annotated[
+    bool, option("Ignore friction: use only the normal rows.", "--frictionless")
+]
 Picture = Annotated[
     str | None, option("Draw a picture: .png, .pdf or .svg.", "--plot", metavar="FILE")
 ]
 View = Annotated[
-    str | None, option("Of the picture, in space: side, isometric or perspective.", metavar="NAME")
+    str | None,
+    option("View of a picture in space: side, isometric or perspective.", metavar="NAME"),
 ]
 Power = Annotated[
     float | None, option("Power of the contact energy, 2 Hooke, 2.5 Hertz; default the problem's.")
 ]
-Law = Annotated[
-    str | None, option("Of a problem with friction: the law of its motion, coulomb or associated.")
-]
+Law = Annotated[str | None, option("Law of a problem with friction: coulomb or associated.")]
 
 
 def split(texts: list[str] | None) -> list[str]:

@@ -17,7 +17,7 @@ def report(
     out: Annotated[Path, typer.Option(help="Folder to write to; made if it is not there.")],
     title: Annotated[str, option("Title of the page.")] = "Solvers on contact problems",
     labels: Annotated[
-        bool, option("Build the problems again, for their rank and conditioning.")
+        bool, option("Build the problems again to compute their rank and conditioning.")
     ] = True,
     into: Annotated[
         list[Path] | None,

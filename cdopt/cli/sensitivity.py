@@ -23,7 +23,7 @@ def sensitivity(
     frictionless: output.Frictionless = False,
     law: output.Law = None,
     flow: Annotated[
-        str, option("With --law: micro-slip by coulomb, or associated (Haar–Kármán).")
+        str, option("Micro-slip, with --law: coulomb or associated (Haar–Kármán).")
     ] = "coulomb",
     plot: output.Picture = None,
     as_json: output.Json = False,

@@ -25,7 +25,7 @@ CARRIES = 1e-6  # share of the largest force from which on a contact counts as c
 def show(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A file of cdopt simulate --out.")],
     frame: Annotated[
-        int, option("Number of a frame, from 0; negative numbers count from the end.")
+        int, option("Number of the frame, from 0; negative numbers count from the end.")
     ] = -1,
     plot: Annotated[
         str | None,
@@ -37,8 +37,8 @@ def show(
     page: Annotated[
         str | None,
         option(
-            "Make one page, to be opened without a network: bodies and force chains over "
-            "time, to be played. Runs in space need k3d: pip install k3d.",
+            "Write a page that works offline and animates bodies and force chains. "
+            "Runs in space need k3d: pip install k3d.",
             metavar="FILE.html",
         ),
     ] = None,

@@ -22,24 +22,26 @@ def simulate(
     scene: output.SceneName,
     dt: Annotated[float, option("Time step, s.", "--dt")] = 1e-3,
     duration: Annotated[
-        float, option("How long, s; the default is the paper's for its pyramid.")
+        float, option("Duration, s; the default is that of the paper's pyramid.")
     ] = 0.02,
     method: Annotated[
         str | None,
         option(
-            "classic-cd, compatible-cd (the default), contact-dynamics (the default with "
-            "friction), compatible-friction, variational, velocity-verlet or quasi-static."
+            "Method: classic-cd, compatible-cd (the default), contact-dynamics (the "
+            "default with friction), compatible-friction, variational, "
+            "velocity-verlet or quasi-static."
         ),
     ] = None,
     friction: Annotated[
         float | None,
-        option("Friction coefficient of all contacts; default those that the scene states."),
+        option("Friction coefficient of all contacts; default those of the scene."),
     ] = None,
     law: Annotated[
-        str | None, option("Of contact-dynamics: coulomb (the default) or associated.")
+        str | None, option("Law of contact-dynamics: coulomb (the default) or associated.")
     ] = None,
     backend: Annotated[
-        str | None, option("Solver of the forces; of classic-cd's only problem.", metavar="NAME")
+        str | None,
+        option("Solver of the forces; for classic-cd that of its only problem.", metavar="NAME"),
     ] = None,
     classic_backend: Annotated[
         str | None, option("Solver of the classic step, for the motion.", metavar="NAME")
@@ -49,14 +51,14 @@ def simulate(
         option("Write the run to a new file, for cdopt show and ParaView.", metavar="RUN.vtkhdf"),
     ] = None,
     resume: Annotated[
-        bool, option("Continue the run in --out; begin it if it is new.", "--resume")
+        bool, option("Continue the run in --out, or start it if there is none.", "--resume")
     ] = False,
     every: Annotated[int, option("Record every n-th step.")] = 1,
     overlaps: Annotated[
         str | None,
         option(
-            "Of bodies that overlap at the start: touching, resolve (push them apart) or "
-            "refuse; default the scene's.",
+            "Treatment of bodies that overlap at the start: touching, resolve (push "
+            "them apart) or refuse; default that of the scene.",
             metavar="POLICY",
         ),
     ] = None,
@@ -68,8 +70,8 @@ def simulate(
     """Simulate a scene in time.
 
     Contacts are rigid, or elastic with the methods variational, velocity-verlet and quasi-static,
-    which need materials with a stiffness. Exit code: 0 if every step is certified, 1 if one is not
-    or the input is bad, 2 if a step is proven infeasible, 130 after Ctrl-C.
+    which need materials with a stiffness. Exit code: 0 if every step is certified, 1 if a step is
+    not or the input is bad, 2 if a step is proven infeasible, 130 after Ctrl-C.
     """
     if resume and out is None:
         raise cdopt.InvalidInput("--resume", "no --out", "the file of the run to continue")

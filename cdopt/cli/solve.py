@@ -33,7 +33,7 @@ def solve(
         ),
     ] = None,
     law: Annotated[
-        str | None, option("Of a problem with friction: coulomb (default) or associated.")
+        str | None, option("Law of a problem with friction: coulomb (default) or associated.")
     ] = None,
     frictionless: output.Frictionless = False,
     solver: Annotated[
@@ -42,16 +42,16 @@ def solve(
     power: output.Power = None,
     tol: Annotated[float, option("Tolerance of the certificates.")] = 1e-6,
     accuracy: Annotated[
-        float | None, option("Accuracy to ask of the solvers, such as 1e-10; default theirs.")
+        float | None, option("Requested accuracy, such as 1e-10; by default that of each solver.")
     ] = None,
     compatible_solver: Annotated[
-        str, option("Solver of the compatible step, when comparing.", metavar="NAME")
+        str, option("Solver of the compatible step of a comparison.", metavar="NAME")
     ] = output.REFERENCE_BACKEND,
     as_json: output.Json = False,
     plot: output.Picture = None,
     verbose: Annotated[bool, option("Let the solvers print.", "--verbose")] = False,
     time_limit: Annotated[
-        float, option("Seconds for each solver, however it is made; inf for no limit.")
+        float, option("Time limit of each solver in seconds; inf for no limit.")
     ] = 60.0,
 ) -> None:
     """Solve a contact problem by several solvers and certify the answers.

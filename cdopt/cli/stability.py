@@ -21,7 +21,7 @@ def stability(
         ),
     ],
     friction: Annotated[
-        float | None, option("Friction coefficient, where the structure states none.")
+        float | None, option("Friction coefficient, if the structure has none.")
     ] = None,
     supports: output.Supports = None,
     density: output.Density = None,
@@ -29,7 +29,7 @@ def stability(
     strength: output.StrengthOfJoints = None,
     settle: Annotated[
         list[str] | None,
-        option("How a support moves, m: NAME=0,0,-0.02; the cracks are then printed and drawn."),
+        option("Motion of a support in m, NAME=0,0,-0.02; the cracks are printed and drawn."),
     ] = None,
     plot: output.Picture = None,
     view: output.View = None,

@@ -18,7 +18,7 @@ def warmup(
 ) -> None:
     """Compile all loops once, for images and classrooms.
 
-    They are compiled on all cores and stored; otherwise each loop is compiled on first use.
+    The loops are compiled on all cores and stored; otherwise each is compiled on first use.
     """
     began, total = time.perf_counter(), 0.0
     for name, seconds in importlib.import_module("cdopt.study.warmup").compile_all(processes):
