@@ -62,6 +62,11 @@ def solved(make: Callable[[], Any], found: Counter[str]) -> Any:
     return solution
 
 
+def solved_by(problem: Any, solver: str, found: Counter[str]) -> Any:
+    """What ``solver`` finds within a minute: HiGHS's active set can cycle without end."""
+    return solved(lambda: problem.solve(solver, check=False, time_limit=60.0), found)
+
+
 def refused(certificate: Any) -> bool:
     """Whether a residual is too large; a resolution that is stated is no refusal."""
     return not certificate.worst <= certificate.tol
@@ -130,7 +135,7 @@ def step_judged(step: Any, rng: np.random.Generator, found: Counter[str]) -> Non
         w = step.v_star + step.dt * (step.B.T @ g) / step.M.diagonal()
         judged(error(step, motion, w), cdopt.certify(problem.data, w, g), found)
     for solver in rng.choice(SOLVERS, 2, replace=False):
-        solution = solved(lambda s=solver: problem.solve(s, check=False), found)
+        solution = solved_by(problem, solver, found)
         if solution is not None:
             judged(error(step, motion, solution.v_next), solution, found)
 
@@ -183,7 +188,7 @@ def judged_by_N(step: Any, rng: np.random.Generator, found: Counter[str]) -> Non
         g = np.where(rng.random(f.size) < 0.3, 0.0, g)
         judged(off(g), cdopt.certify(problem.data, None, g), found)
     for solver in rng.choice(SOLVERS, 2, replace=False):
-        solution = solved(lambda s=solver: problem.solve(s, check=False), found)
+        solution = solved_by(problem, solver, found)
         if solution is not None:
             judged(off(solution.f), solution, found)
 
@@ -242,7 +247,7 @@ def friction_by_N(rng: np.random.Generator, found: Counter[str]) -> None:
         g *= 1.0 + rng.standard_normal(f.size) * 10.0 ** rng.uniform(-10, -1)
         judged(off(g), cdopt.certify(problem.data, None, g), found)
     for solver in rng.choice(CONES, 2, replace=False):
-        solution = solved(lambda s=solver: problem.solve(s, check=False), found)
+        solution = solved_by(problem, solver, found)
         if solution is not None:
             judged(off(np.column_stack([solution.f, solution.f_t]).ravel()), solution, found)
 
@@ -360,7 +365,7 @@ def near_duplicates_with_friction(rng: np.random.Generator, found: Counter[str])
         joints=cdopt.Joints(np.eye(3, 6 + n) - np.eye(3, 6 + n, k=3)) if welded else None,
     )  # fmt: skip
     solver, cd = str(rng.choice(CONES)), cdopt.FrictionalCD(step, law)
-    rest = solved(lambda: cd.solve(solver, check=False), found)
+    rest = solved_by(cd, solver, found)
     if rest is None or not rest.ok:
         return
     forces = cdopt.CompatibleFriction(step, law, flow="associated").solve(rest)
@@ -429,7 +434,7 @@ def large_mu(rng: np.random.Generator, found: Counter[str]) -> None:
         w = step.v_star + dt * g[::-1]
         judged(off(w), cdopt.certify(data, w, g), found)
     for solver in rng.choice(CONES, 2, replace=False):
-        solution = solved(lambda s=solver: problem.solve(s, check=False), found)
+        solution = solved_by(problem, solver, found)
         if solution is not None:
             judged(off(solution.v_next), solution, found)
 
@@ -453,7 +458,7 @@ def prescribed(rng: np.random.Generator, found: Counter[str]) -> None:
         given = cdopt.certify(truss.data, motion, np.full(n, share * force))
         judged(abs(share - 1.0), given, found)
     for solver in rng.choice(STATIC, 2, replace=False):
-        solution = solved(lambda s=solver: truss.solve(s, check=False), found)
+        solution = solved_by(truss, solver, found)
         if solution is not None:  # its displacements are part of the answer
             overlap = B @ solution.u / (B @ motion) - 1.0
             judged(float(np.abs([solution.f / force - 1.0, overlap]).max()), solution, found)
