@@ -207,7 +207,7 @@ def stiffness_influence(
     host, (axes,) = canvas.panels(1, 1, _SIDE, foot=0.0, caption=0.0, width=_SIDE + 1.0, ax=ax)
     image = axes.imshow(matrix, cmap="RdBu_r", vmin=-top, vmax=top)
     bar = canvas.figure_of(host).colorbar(image, ax=axes, shrink=0.8, aspect=30)
-    canvas.plain_bar(bar, "∂f/∂log k [N]: 1 % stiffer gains a hundredth")
+    canvas.plain_bar(bar, "∂f/∂log k [N]; a hundredth for 1 % more k")
     for i, j in np.ndindex(matrix.shape) if nc <= _NUMBERS else ():
         style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": canvas.TEXT}
         colour = "white" if abs(matrix[i, j]) > _DARK * top else INK

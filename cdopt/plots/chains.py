@@ -97,7 +97,7 @@ def force_chains(
         chains.draw(panel, f)
         canvas.emphasise(panel, solution is compatible)
         canvas.caption(panel, solution, solution is compatible)
-    bands = "; pale: the largest admissible force, dashed where it has no end"
+    bands = "; pale: the largest admissible force, dashed where unbounded"
     canvas.colour_bar(figure, axes, top, LABEL + (bands if upper is not None else ""))
     return canvas.headline(figure, title, subtitle)
 
