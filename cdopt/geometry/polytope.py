@@ -92,7 +92,7 @@ def segment(length: float, dim: int) -> Polytope:
 
 
 def polygon(vertices: Any, name: str = "vertices") -> Polytope:
-    """A convex polygon from its corners (n, 2), anticlockwise; InvalidInput of others."""
+    """A convex polygon from its corners (n, 2), anticlockwise; otherwise InvalidInput."""
     x = _corners(name, vertices, 2, 3)
     along = np.roll(x, -1, axis=0) - x
     onward = np.roll(along, -1, axis=0)

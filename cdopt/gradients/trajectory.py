@@ -62,7 +62,7 @@ class _Rows:
         return _Rows(G, bias, np.append(names, own))
 
     def like(self, other: _Rows) -> tuple[sp.csr_array, FloatArray, IntArray]:
-        """G and b of the rows of ``other``, zero where there are none, and which there are."""
+        """G and b of the rows of ``other``, zero for missing rows, and the other rows' numbers."""
         _, there, here = np.intersect1d(other.names, self.names, return_indices=True)
         many = other.names.size
         pick = sp.csr_array((np.ones(here.size), (there, here)), shape=(many, self.names.size))

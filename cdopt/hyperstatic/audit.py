@@ -361,7 +361,7 @@ def audit(
     ----------
     step : the contact step.
     f, f_t : (nc,) and (nc, d − 1) N, normal and tangential forces on body j, along the normals and
-        tangents of the step; no ``f_t`` counts as none.
+        tangents of the step. Without ``f_t`` tangential forces are zero.
     f_r : (nc, k) N·m, moments of contacts that resist rolling and spinning; default none.
     v_next : (nv,) the motion at the end of the step with which forces are compared; zero for a
         structure at rest. By default it is the motion that the forces cause, if that is certified,

@@ -55,7 +55,7 @@ class StabilityVerdict(Frozen):
 
     Attributes
     ----------
-    step : the structure at rest. model : its blocks, of a block model; None of others.
+    step : the structure at rest. model : the blocks of a block model, otherwise None.
     associated : the step under the associated law, which decides whether admissible forces exist.
     coulomb : a motion by Coulomb's law from rest; None if elastic contacts balance the loads.
     elastic : certified forces of elastic contacts loaded from rest; None if they do not balance the

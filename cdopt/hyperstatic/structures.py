@@ -186,7 +186,7 @@ def touching_step(scene: Scene) -> ContactStep:
 
 
 def _seams(contacts: Contacts, near: float) -> BoolArray:
-    """(nc,) contacts of two bodies where faces of others that lie on each other join them."""
+    """(nc,) contacts of two bodies that coincident faces of other bodies connect."""
     seams = np.zeros(contacts.nc, dtype=bool)
     dim = contacts.normals.shape[1]
     _, pair, many = np.unique(contacts.bodies, axis=0, return_inverse=True, return_counts=True)

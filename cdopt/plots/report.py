@@ -230,7 +230,7 @@ def accuracy_against_time(points: dict[str, dict[str, Any]], title: str = "") ->
 
     Raises
     ------
-    InvalidInput : there are none.
+    InvalidInput : no points, or a panel without any.
     """
     if not points or not all(points.values()):
         raise InvalidInput("points", "nothing to draw", "at least one solver in each panel")

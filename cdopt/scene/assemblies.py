@@ -201,7 +201,7 @@ def _polyhedron(block: Block, tol: float) -> Polyhedron:
         before = float(((vertices - centre) @ normal).max())
         if before > 2.0 * tol:
             found = f"corners {before:.3g} m in front of face {number}"
-            other = "convex blocks; cdopt.stability and cdopt.limit_load take a file of others"
+            other = "convex blocks; for other blocks use cdopt.stability or cdopt.limit_load"
             raise InvalidInput(block.name, found, other)
     return Polyhedron(polytope.extreme_points(vertices, block.name).tolist())
 

@@ -164,8 +164,8 @@ def open_problem(
         ``family:chains:32``; a contact step (.npz); an FCLib file (.hdf5), with the friction that
         it stores; one step of a recorded run, ``drop.vtkhdf#12``; or a scene: a file (.toml), one
         that ships with cdopt, or a generator with parameters. A scene with friction is used as it
-        is; the bodies of others first come to rest. If a name is both a bank problem and a scene,
-        such as ``table``, it is the bank problem.
+        is; without friction the bodies first come to rest. If a name is both a bank problem and a
+        scene, such as ``table``, it is the bank problem.
     power : p of the contact energy; None for that of the problem, 2 for FCLib files.
     frictionless : use only the normal rows; a scene comes to rest without friction.
 

@@ -33,7 +33,7 @@ class Table:
 
     Raises
     ------
-    InvalidInput : a row of another length than the header, or texts that are none.
+    InvalidInput : a row of another length than the header, or entries that are not text.
     """
 
     name: str
