@@ -403,9 +403,9 @@ def _iterate(
     return limit
 
 
-_mix_alone, _mix_in_threads = part()(_mix), part(parallel=True)(_mix)
-_normalise_alone, _normalise_in_threads = part()(_normalise), part(parallel=True)(_normalise)
-_iterate_alone, _iterate_in_threads = part()(_iterate), part(parallel=True)(_iterate)
+_mix_alone, _mix_in_threads = part(inline="always")(_mix), part(parallel=True)(_mix)
+_normalise_alone, _normalise_in_threads = part(inline="always")(_normalise), part(parallel=True)(_normalise)
+_iterate_alone, _iterate_in_threads = part(inline="always")(_iterate), part(parallel=True)(_iterate)
 
 
 @compiled()
