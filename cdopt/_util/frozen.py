@@ -156,14 +156,19 @@ def _require_structure(name: str, value: Any) -> None:
         raise InvalidInput(name, found, "every index within its shape") from error
 
 
+_PLAIN = frozenset({bool, int, float, str, tuple, type(None)})
+
+
 def _frozen(value: Any, copy: bool) -> Any:
     """The value, no longer writable; a copy of it if others can write to it and ``copy``."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, np.ndarray):
         return read_only(value.copy() if copy and value.flags.writeable else value)
     if isinstance(value, FrozenMatrix) and value.sealed:
         return value
     if isinstance(value, sp.csr_array):
         return freeze(value.copy() if copy else value)
-    if isinstance(value, dict | MappingProxyType) and not sp.issparse(value):
+    if isinstance(value, (dict, MappingProxyType)) and not sp.issparse(value):
         return type(value)({name: _frozen(entry, copy) for name, entry in value.items()})
     return value

@@ -13,11 +13,12 @@ milliseconds, solve most steps, and what they leave is a start for Newton's meth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
+from cdopt._util.cached import changed
 from cdopt.backends import homotopy
 from cdopt.backends.admm import ADMM
 from cdopt.backends.apgd import APGD
@@ -81,11 +82,11 @@ class Auto(Newton):
                 continue
             if best is not None and _hopeless(problem, len(story), least):
                 how, status = " → ".join(story), "infeasible: proven"
-                return replace(best, how=how, status=status, claim="infeasible")
+                return changed(best, how=how, status=status, claim="infeasible")
             turn = run
             if best is not None:
                 near = WarmStart(best.forces, None, problem.contact_ids)
-                turn = replace(run, start=None if method.name == InteriorPoint.name else near)
+                turn = changed(run, start=None if method.name == InteriorPoint.name else near)
             try:
                 result = method._solve(problem, turn)
             except BREAKDOWN as error:
@@ -110,7 +111,7 @@ class Auto(Newton):
         how = " → ".join(story)
         claim: Claim = "solved" if least <= goal else "inaccurate"
         status = claim if least <= goal else status
-        return replace(best, status=status, claim=claim, iterations=spent, how=how)
+        return changed(best, status=status, claim=claim, iterations=spent, how=how)
 
     def _methods(self, problem: NetworkProblem) -> Iterator[NativeBackend]:
         """The methods in their order, with their budgets."""
@@ -121,7 +122,7 @@ class Auto(Newton):
         first = max(_GRADIENTS, int(_GRADIENTS_GROW * np.cbrt(problem.nc)))
         if entries > _DENSE * problem.rows:  # dense matrices, whose systems cost less
             first = max(first * _DENSE * problem.rows // entries, _GRADIENTS // 2)
-        yield APGD(first, max(accuracy, _ROUND_OFF), further=_FURTHER * first)
+        yield _gradients(first, max(accuracy, _ROUND_OFF))
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         yield InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         if problem.coulomb:
@@ -131,6 +132,12 @@ class Auto(Newton):
         yield ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose)
         yield NSGS(max_sweeps=many, accuracy=loose)
         yield Newton(accuracy, most, newton_steps=_LAST)
+
+
+@lru_cache
+def _gradients(first: int, accuracy: float) -> APGD:
+    """The method of the first turn."""
+    return APGD(first, accuracy, further=_FURTHER * first)
 
 
 def _hopeless(problem: NetworkProblem, turns: int, least: float) -> bool:

@@ -7,11 +7,11 @@ accuracy, the solver goes on from its answer with a sharper stopping test.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from cdopt._util.cached import changed
 from cdopt.backends.base import Backend, Problem, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.native import History, NativeBackend
@@ -51,7 +51,7 @@ def solve_certified(
             if worst > tol:
                 status = f"solved to the requested accuracy={backend.accuracy:g}, which is looser"
                 status += f" than the certificate's tol={tol:g}; quote both"
-            return replace(result, claim="solved", status=status, out_of_time=False)
+            return changed(result, claim="solved", status=status, out_of_time=False)
         if tried == ROUNDS or result.claim != "solved" or not np.isfinite(worst):
             break
         sharper = sharpened(sharper, asked, worst)
@@ -59,7 +59,7 @@ def solve_certified(
         if settings is None:
             break
         if deadline.passed:
-            return replace(result, claim="inaccurate", status=TIME_LIMIT, out_of_time=True)
+            return changed(result, claim="inaccurate", status=TIME_LIMIT, out_of_time=True)
         iterate = result.iterate
         near = WarmStart(iterate.forces, iterate.motion, formulation.data.contact_ids)
         again = run_limited(settings, formulation, near, verbose, deadline.time_limit)
@@ -68,7 +68,7 @@ def solve_certified(
         result = _certified(formulation, _joined(backend, result, again), tol)
     if not result.out_of_time:
         status = "solved by its own residual, not by the certificate"
-        result = replace(result, claim="inaccurate", status=status)
+        result = changed(result, claim="inaccurate", status=status)
     return result
 
 
@@ -80,7 +80,7 @@ def sharpened(accuracy: float, needed: float, worst: float) -> float:
 def _certified(formulation: Problem, result: RunResult, tol: float) -> RunResult:
     if result.iterate is None:
         return result
-    return replace(result, certificate=formulation.certify(result.iterate, tol))
+    return changed(result, certificate=formulation.certify(result.iterate, tol))
 
 
 def _largest(certificate: Certificate) -> float:
@@ -95,7 +95,7 @@ def _joined(backend: NativeBackend, first: RunResult, then: RunResult) -> RunRes
     raw: Any = then.raw
     if isinstance(first.raw, History) and isinstance(raw, History):
         raw = History(np.concatenate([first.raw.residuals, raw.residuals]))
-    return replace(
+    return changed(
         then,
         timings={name: first.timings.get(name, 0.0) + then.timings[name] for name in then.timings},
         iterations=(first.iterations or 0) + (then.iterations or 0),

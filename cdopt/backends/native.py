@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.cached import cached_property
+from cdopt._util.cached import cached_property, changed
 from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import Unsupported
@@ -183,7 +183,7 @@ class NativeBackend(ABC):
         if getattr(self, "history", False) and raw is None:
             pieces = (np.atleast_1d(piece) for piece in run.residuals)
             raw = History(read_only(np.concatenate([np.zeros(0), *pieces])))
-        return dataclasses.replace(
+        return changed(
             result,
             status=TIME_LIMIT if late else result.status,
             timings={

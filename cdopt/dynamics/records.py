@@ -20,7 +20,8 @@ from cdopt.scene import Scene, State
 if TYPE_CHECKING:
     import pandas as pd
 
-_CROSSED = {2: ([0], [1]), 3: ([1, 2, 0], [2, 0, 1])}  # (a × b)_k = a_i b_j − a_j b_i
+# (a × b)_k = a_i b_j − a_j b_i: where these are among the entries of a bᵀ − b aᵀ
+_CROSSED = {2: np.array([1]), 3: np.array([5, 6, 1])}
 _ACROSS = ("_t", "_r")  # ends of the names of tangential forces and of moments
 
 
@@ -320,7 +321,7 @@ class FreeBodies:
     def totals(self, state: State) -> dict[str, float]:
         """Kinetic and potential energy, J, momentum and angular momentum of a state, by name."""
         x, v, w, spin = (part[0] for part in self.motion(state.q[None], state.v[None]))
-        kinetic = 0.5 * float(self.mass @ (v * v).sum(axis=1) + np.vdot(spin, w))
+        kinetic = 0.5 * float(self.mass @ np.vecdot(v, v) + np.vdot(spin, w))
         potential = -float((self.mass @ x) @ self.scene.gravity)
         turning = angular_momentum(self.mass, x[None], v[None], spin[None])[0].tolist()
         values = kinetic, potential, *(self.mass @ v).tolist(), *turning
@@ -332,5 +333,5 @@ def angular_momentum(
 ) -> FloatArray:
     """(frames, 1 or 3) Σ x × m v + J w about the origin."""
     moments = np.swapaxes(x, 1, 2) @ (mass[:, None] * v)
-    first, second = _CROSSED[x.shape[2]]
-    return np.asarray(moments[:, first, second] - moments[:, second, first] + spin.sum(axis=1))
+    turned = (moments - np.swapaxes(moments, 1, 2)).reshape(len(moments), -1)
+    return np.asarray(turned[:, _CROSSED[x.shape[2]]] + spin.sum(axis=1))

@@ -110,13 +110,13 @@ class Cones(ABC):
 
     def total(self, rows: FloatArray) -> FloatArray:
         """(nc,) sum of the rows of each contact."""
-        rows = checks.answer("rows", rows, self.rows)
-        return rows if self.d == 1 else self.table(rows).sum(axis=1)
+        table = self.table(rows)
+        return table[:, 0] if self.d == 1 else table.sum(axis=1)
 
     def largest(self, rows: FloatArray) -> FloatArray:
         """(nc,) the largest of the rows of each contact."""
-        rows = checks.answer("rows", rows, self.rows)
-        return rows if self.d == 1 else self.table(rows).max(axis=1)
+        table = self.table(rows)
+        return table[:, 0] if self.d == 1 else table.max(axis=1)
 
     def table(self, rows: FloatArray) -> FloatArray:
         """Values of the rows as one line a contact (nc, d)."""
@@ -130,8 +130,8 @@ class Cones(ABC):
 
     def norms(self, rows: FloatArray) -> FloatArray:
         """(nc,) Euclidean norm of the rows of each contact."""
-        rows = checks.answer("rows", rows, self.rows)
-        return np.abs(rows) if self.d == 1 else cone.norms(self.table(rows))
+        table = self.table(rows)
+        return np.abs(table[:, 0]) if self.d == 1 else cone.norms(table)
 
     def on_rows(self, values: FloatArray) -> FloatArray:
         """Values of the contacts (nc,) on each of their rows (rows,)."""

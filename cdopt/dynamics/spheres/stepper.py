@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cdopt._util import checks
+from cdopt._util.cached import changed
 from cdopt._util.checks import FloatArray
 from cdopt.collision import PairFriction
 from cdopt.dynamics.records import ContactState
@@ -154,7 +155,7 @@ class SphereStepper:
             force[:], ledger[:], self.memory = start, 0.0, springs
             ended = self._integrate(state, ended.done, Scheme(h), loop)
             ended = replace(ended, outcome=TOO_DEEP)
-        return replace(ended, energy=self._counted(ledger)), force
+        return changed(ended, energy=self._counted(ledger)), force
 
     def forces(self, state: State) -> FloatArray:
         """Loads, elastic, damping and frictional forces (nb, 6) in a state, N and N·m."""
