@@ -48,10 +48,8 @@ report = cdopt.indeterminacy(bolted)
 
 print(f"3 contacts + 1 bolt - {report.rank} equations = nullity {report.nullity}")
 for leg, low, high in zip(legs[1:], report.lower, report.upper, strict=True):
-    print(f"{leg:>12}: anything from {low:.4g} N to {high:.4g} N")
-print(
-    f"        bolt: anything from {report.joints.lower[0]:.4g} N to {report.joints.upper[0]:.4g} N"
-)
+    print(f"{leg:>12}: from {low:.4g} N to {high:.4g} N")
+print(f"        bolt: from {report.joints.lower[0]:.4g} N to {report.joints.upper[0]:.4g} N")
 
 # %% [markdown]
 # The table stays at rest. Negative forces of the bolt are tension: the bolt **must** pull with at

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # A wheel on a slope that holds by rolling friction
+# # A wheel held on a slope by rolling friction
 #
 # A box stays at rest on a slope as long as friction holds it. A wheel rolls down, however rough
 # the slope is. And yet a cart left on a gentle slope stays at rest. **What holds a wheel, and up
@@ -41,9 +41,9 @@ def wheel(slope: float, rolling: float, speed: float = 0.0) -> cdopt.ContactStep
 
 slope = np.arctan(0.02)  # a fall of 2 cm in 1 m
 free = cdopt.FrictionalCD(wheel(slope, rolling=0.0)).solve("newton")
-print(f"it starts with {free.v_next[0] / dt:.4f} m/s²; by hand 2/3 g sin θ = "
+print(f"acceleration {free.v_next[0] / dt:.4f} m/s²; by hand 2/3 g sin θ = "
       f"{2.0 / 3.0 * g * np.sin(slope):.4f} m/s²")  # fmt: skip
-print(f"friction {-free.f_t[0, 0]:.4f} N, of {0.8 * free.f[0]:.1f} N that it could have")
+print(f"friction {-free.f_t[0, 0]:.4f} N; its limit is {0.8 * free.f[0]:.1f} N")
 
 # %% [markdown]
 # Friction is far from its limit, and a larger limit would not help: friction acts at a point that
@@ -106,7 +106,7 @@ power = -float(rolling.f_r[0, 0] * rolling.spin[0, 0])
 print(f"power lost {power:.4f} W, by the formula {mu_r * rolling.spin[0, 0] * rolling.f[0]:.4f} W")
 brake = (1.0 - rolling.v_next[0]) / dt
 energy = 0.75 * m * 1.0**2  # of a disc that rolls at 1 m/s
-print(f"it brakes with {brake:.4f} m/s², and comes to rest after {0.5 / brake:.3f} m")
+print(f"deceleration {brake:.4f} m/s²; the wheel comes to rest after {0.5 / brake:.3f} m")
 print(f"by energy: {energy:.1f} J / {mu_r / r * m * g:.3f} N = {energy / (mu_r / r * m * g):.3f} m")
 
 # %% [markdown]
