@@ -53,7 +53,7 @@ from cdopt.problem.scaling import scaled
 _FAR = 100.0  # t at the start, over the largest rate without forces
 _STARTING, _STARTED = 30, 1e-8  # Newton steps to the start of the curve, and what is left there
 _AWAY = 1e3  # t over the first one, where the curve leads back
-_FIRST, _LONGEST, _LEAST = 0.3, 8.0, 1e-6  # lengths of a step,
+_FIRST, _LONGEST, _LEAST = 0.3, 8.0, 1e-9  # lengths of a step,
 _SHORTER = 0.4  # when it fails,
 _BACK, _CROSSED = -0.9, 1e-5  # cosine between tangents, and length of a step, at crossing branches
 _EASIER = {1: 2.0, 2: 2.0, 3: 1.3, 4: 1.0}  # after this number of corrections; else

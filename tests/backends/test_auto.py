@@ -48,6 +48,16 @@ def test_steps_that_newton_alone_leaves_unsolved_or_takes_long(index: int) -> No
 
 
 @pytest.mark.slow
+def test_a_pile_of_rocks_of_low_rank() -> None:
+    """466 contacts of coefficient 1 on 342 dofs: its path bends within 1e-6 of its length."""
+    random = np.random.default_rng([77, 30])
+    random.uniform(-2.0, 1.0), random.integers(4)
+    rocks = friction_population.rubble(random, int(random.integers(55, 75)), 3, 6, 1.0)
+    step = friction_population._in_state(rocks, "leaning", random)
+    assert worst(cdopt.FrictionalCD(step)) <= 1e-8
+
+
+@pytest.mark.slow
 def test_a_share_of_the_population() -> None:
     """Of every kind, form and state."""
     left = []
