@@ -48,13 +48,7 @@ from cdopt._util.compiled import compiled, in_threads, part
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.base import RunResult
 from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger
-from cdopt.backends.native import (
-    NativeBackend,
-    Run,
-    in_pieces,
-    listed,
-    natural_residual,
-)
+from cdopt.backends.native import NativeBackend, Run, in_pieces, listed, natural_residual
 from cdopt.backends.network_problem import Factors, NetworkProblem
 from cdopt.backends.threads import several
 from cdopt.problem.cones import HalfLines, Lines

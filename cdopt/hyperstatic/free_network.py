@@ -17,13 +17,7 @@ from cdopt._util.checks import FloatArray, IntArray, freeze
 from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.admissible import ForcePart
 from cdopt.hyperstatic.network import SILENT, STIFF, null_states
-from cdopt.problem.scaling import (
-    chosen_rows,
-    column_scale,
-    network_parts,
-    scaled,
-    used_columns,
-)
+from cdopt.problem.scaling import chosen_rows, column_scale, network_parts, scaled, used_columns
 
 _FAR = 1e6  # a tight contact farther from zero than this many times its reach is left out
 
