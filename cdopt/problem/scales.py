@@ -22,7 +22,6 @@ from cdopt.problem.scaling import (
     BodyBlocks,
     ContactBodies,
     Entries,
-    Moved,
     Parts,
     column_scale,
     contact_rows,
@@ -356,7 +355,7 @@ class MatrixScales(StepScales):
         return entries, self._contact_bodies.places(entries.row, body)
 
     @cached_property
-    def _moved_by_normal(self) -> Moved:
+    def _moved_by_normal(self) -> ContactBodies:
         """The bodies at each contact, with w² of the normal rows."""
         normal, at = self._normal
         share = normal.value**2 / self._mass.diagonal[normal.column]

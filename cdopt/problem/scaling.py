@@ -174,27 +174,6 @@ class BodyBlocks:
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
-    """Those of the bodies of contacts which forces move: one of m entries for each."""
-
-    used: BoolArray  # (n,) which of the entries they are
-    contact: IntArray
-    body: IntArray
-    mobility: FloatArray  # (m,) 1/kg, w²
-    nc: int  # number of contacts
-
-    @cached_property
-    def root(self) -> FloatArray:
-        """(m,) 1/√kg, w."""
-        return np.sqrt(self.mobility)
-
-    @cached_property
-    def total(self) -> FloatArray:
-        """(m,) 1/kg, of all bodies of the contact."""
-        return total_by(self.contact, self.mobility, self.nc)[self.contact]
-
-
-@dataclass(frozen=True, eq=False)
 class ContactBodies:
     """The bodies of each contact, one of n entries for each body of each contact."""
 
@@ -210,14 +189,30 @@ class ContactBodies:
         return total_by(self.contact, self.mobility, self.nc)
 
     @cached_property
-    def moved(self) -> Moved:
-        """The entries that have a mobility."""
+    def total_there(self) -> FloatArray:
+        """(n,) 1/kg, of all bodies of each entry's contact."""
+        return self.total[self.contact]
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """(n,) 1/√kg, w."""
+        return np.sqrt(self.mobility)
+
+    @cached_property
+    def used(self) -> BoolArray:
+        """(n,) whether forces move the body."""
+        return self.mobility > 0.0
+
+    @cached_property
+    def moved(self) -> ContactBodies:
+        """The entries of bodies that forces move."""
         return self.moved_by(self.mobility)
 
-    def moved_by(self, mobility: FloatArray) -> Moved:
+    def moved_by(self, mobility: FloatArray) -> ContactBodies:
         """The entries with this ``mobility`` (n,), w², where it is positive."""
         used = mobility > 0.0
-        return Moved(used, self.contact[used], self.body[used], mobility[used], self.nc)
+        some = self.contact[used], self.body[used], mobility[used]
+        return ContactBodies(*some, self.nc, self.count)
 
     @cached_property
     def untouched(self) -> BoolArray:
@@ -244,7 +239,7 @@ class ContactBodies:
         return smallest_by(moved.contact, np.sqrt(energy[moved.body] / moved.mobility), self.nc)
 
     def slowest_near(
-        self, speed: FloatArray, push: FloatArray, gap: FloatArray, normal: Moved
+        self, speed: FloatArray, push: FloatArray, gap: FloatArray, normal: ContactBodies
     ) -> FloatArray:
         """(nc,) the least ``speed`` (nc,) of a contact and of those that its errors reach.
 
@@ -258,7 +253,7 @@ class ContactBodies:
         near = (push > gap)[i] | (gap[i] <= small[b])
         of_body, least = np.full(self.count, np.inf), speed.copy()
         np.minimum.at(of_body, b[near], (there / normal.root)[near])
-        np.minimum.at(least, i, of_body[b] * normal.total / normal.root)
+        np.minimum.at(least, i, of_body[b] * normal.total_there / normal.root)
         return least
 
     def touched(self, chosen: BoolArray) -> BoolArray:
@@ -282,7 +277,7 @@ class ContactBodies:
         """
         moved, (met, share) = self.moved, shares
         i, b, w2 = moved.contact, moved.body, moved.mobility
-        pushed = largest_by(b, (met * closing[moved.used] / moved.total) ** 2 * w2, self.count)
+        pushed = largest_by(b, (met * closing[self.used] / moved.total_there) ** 2 * w2, self.count)
         result, left = np.maximum(energy, pushed), idle.copy()
         if not left.any():
             return result
