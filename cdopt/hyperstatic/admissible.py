@@ -23,7 +23,7 @@ from scipy.sparse.linalg import splu
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed
-from cdopt._util.frozen import Frozen
+from cdopt._util.frozen import Frozen, frozen_rows
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import CompatibleCD, FrictionalCD, NoTensionTruss
@@ -160,8 +160,9 @@ def coordinates(faces: Faces) -> tuple[sp.csr_array, IntArray, sp.csr_array]:
     place = np.cumsum(many) - many
     contact, row, column = np.nonzero(blocks)
     entries = blocks[contact, row, column], (contact * d + row, place[contact] + column)
-    G = sp.csr_array(entries, shape=(nc * d, int(many.sum())))
-    return G, sizes, sp.csr_array((0, G.shape[1]))
+    value, (row, column) = entries  # in the order of rows
+    ends, shape = np.searchsorted(row, np.arange(nc * d + 1)), (nc * d, int(many.sum()))
+    return frozen_rows(value, column, ends, shape), sizes, sp.csr_array((0, shape[1]))
 
 
 def _with_moments(faces: RollingFaces) -> tuple[sp.csr_array, IntArray, sp.csr_array]:
@@ -383,7 +384,8 @@ def _without_friction(
     unit = np.where(local_load > 0.0, np.minimum(local_load, largest), largest)
     uncertain = _BLUR * worst * np.minimum(local.speed / data.mobility, largest)
     floor = np.maximum(max(tol, _BLUR * worst) * unit, uncertain)
-    places = sp.csr_array((np.ones(index.size), (index, np.arange(index.size))), (nc, index.size))
+    ends = np.searchsorted(index, np.arange(nc + 1))
+    places = frozen_rows(np.ones(index.size), np.arange(index.size), ends, (nc, index.size))
     status = np.full(nc, OPEN)
     status[index] = status[stuck] = SLIDING
     faces = Faces(

@@ -169,19 +169,37 @@ def _blocks_of(
 
 def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
     """f (nc,) with the least change where contacts press that delivers the load, if none pulls."""
-    pressing = np.flatnonzero(f > 0.0)
-    rows = sp.csr_array(B[pressing])
-    used, result = np.unique(rows.indices), f.astype(np.longdouble)
+    pressing, result, last = np.flatnonzero(f > 0.0), f.astype(np.longdouble), np.inf
+    used, columns, inverse = _delivery(B, pressing)
     if not used.size:
         return f
-    rows = sp.csr_array(rows[:, used])
-    inverse = SparseInverse(rows, rows, sp.eye_array(used.size, format="csr"))
-    wide = rows.T.astype(np.longdouble)
+    wide = columns.astype(np.longdouble)
     for _ in range(_PASSES):
-        missed = load[used] - wide @ result[pressing]
-        result[pressing] += inverse.delivering(missed.astype(np.float64))
+        missed = (load[used] - wide @ result[pressing]).astype(np.float64)
+        size = float(np.abs(missed).max())
+        if not size < last:
+            break
+        result[pressing] += inverse(missed)
+        last = size
     better = result.astype(np.float64)
     return better if better.min(initial=0.0) >= 0.0 else f
+
+
+def _delivery(
+    B: sp.csr_array, pressing: IntArray
+) -> tuple[IntArray, Any, Callable[[FloatArray], FloatArray]]:
+    """The dofs (m,) that contacts ``pressing`` (n,) load, Bᵀ of them (m, n), and its inverse."""
+    if pressing.size <= MOST:
+        used, rows = dense_block(B, pressing)
+        if used.size <= 3 * MOST:
+            unit, length = _unit_rows(rows)
+            inverse = np.linalg.pinv(unit, rcond=_DEPENDENT).T / length[:, None]
+            return used, rows.T, DenseInverse(inverse).times
+    chosen = sp.csr_array(B[pressing])
+    used = np.unique(chosen.indices)
+    chosen = sp.csr_array(chosen[:, used])
+    unit_mass = sp.eye_array(used.size, format="csr")
+    return used, chosen.T, SparseInverse(chosen, chosen, unit_mass).delivering
 
 
 def dense_block(
