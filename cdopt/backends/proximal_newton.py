@@ -178,7 +178,7 @@ class _Pushes(SemismoothNewton):
 _FIRST = 16.0  # r w of the first outer step
 _GROWTH = 4.0  # of r, from one outer step to the next
 _LARGEST = 1e8  # r w at most
-_INNER = 20  # Newton steps of one outer step
+_INNER, _SOON = 20, 10  # Newton steps of one outer step, and where there are few
 _NEWTON = 10_000  # Newton steps of all, at most
 _HOPELESS = 3  # share of all Newton steps that one outer step may take
 _FEW, _UPHILL = 100, 3  # Newton steps below which a few on Coulomb's law may be uphill
@@ -456,7 +456,8 @@ class Proximal:
 
     def _inner(self, x: FloatArray, newton: ConeNewton) -> tuple[FloatArray, bool]:
         """The motion where Newton's method ends, and whether it has converged."""
-        at = newton.run(newton.at(x), min(_INNER, self.limit - self.newton_steps))
+        most = _SOON if self.few else _INNER
+        at = newton.run(newton.at(x), min(most, self.limit - self.newton_steps))
         self.newton_steps += newton.steps
         return at.w, at.error <= newton.tol
 
