@@ -36,7 +36,6 @@ _DEPENDENT = 1e-9  # singular values below this share of the largest belong to n
 _PASSES = 6  # of refinement
 CHANGES = 12  # of the set of contacts that press
 _NEGATIVE = 1e-9  # of the local load: smaller pulling forces are treated as 0
-_DOUBTFUL = 0.05  # of the local load: a larger uncertainty of a force is cut to this
 _OPEN = 1e-9  # of the local speed: smaller negative gap rates are treated as 0
 _UNIT = float(np.finfo(float).eps)
 # of the local load: if forces are less certain they are recomputed in exact rational arithmetic
@@ -136,8 +135,7 @@ def first_step(
             made = np.abs(SparseInverse(rows, rows, unit).delivering(missed[used]))
             np.maximum.at(error, contact[large], made)
     at = data.scales.local(motion, f).force
-    blur = np.minimum(uncertain, _DOUBTFUL * at)  # more would make the load one of round-off
-    return Condition("first step", "N", error, at, blur, True)
+    return Condition("first step", "N", error, at, uncertain, True)
 
 
 def _blocks_of(

@@ -103,7 +103,7 @@ def _largest(
     count = 1 if groups is None else groups.count
     if not error.size:
         return [Residual(name, 0.0, 1.0, unit)] * count
-    blurred = np.where(acts, round_off / scale, 0.0) if decides else None
+    blurred = np.where(scale > 0.0, round_off / scale, 0.0) if decides else None
     if groups is None:
         at = int(ratio.argmax())
         value, resolution = float(ratio[at]), 0.0

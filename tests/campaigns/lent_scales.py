@@ -391,15 +391,35 @@ def moving_frames(rng: np.random.Generator, found: Counter[str]) -> None:
     phi = rng.uniform(0.0, dt, nc) * (rng.random(nc) < 0.5)
     frame = np.tile(10.0 ** rng.uniform(-1, 3) * rng.standard_normal(2), n)
     given = {"F_ext": load, "dt": dt, "dof_body": np.repeat(np.arange(n), 2), "phi": phi}
-    here = cdopt.ClassicCD(cdopt.ContactStep(np.diag(mass), B, v=v, gap_rate=rate, **given)).data
-    there = cdopt.ContactStep(np.diag(mass), B, v=v + frame, gap_rate=rate - B @ frame, **given)
-    other = cdopt.ClassicCD(there).data
+    kind = int(rng.integers(3))  # rigid, elastic, with friction
+    if kind == 2:
+        across = rng.standard_normal((nc, 2 * n)) * (B != 0.0)
+        slip, law = rng.standard_normal((nc, 1)), str(rng.choice(["coulomb", "associated"]))
+
+    def seen(shift: np.ndarray) -> Any:
+        """The data of the step in a frame that moves by −``shift``."""
+        more = {"v": v + shift, "gap_rate": rate - B @ shift, **given}
+        if kind == 2:
+            rates = slip - (across @ shift)[:, None]
+            step = cdopt.ContactStep(
+                np.diag(mass), B, friction=cdopt.Friction(0.5, across, rate=rates), **more
+            )
+            return cdopt.FrictionalCD(step, law).data
+        step = cdopt.ContactStep(np.diag(mass), B, **more)
+        return (
+            cdopt.CompliantCD(step, kappa=mass.mean() / dt**2).data
+            if kind
+            else cdopt.ClassicCD(step).data
+        )
+
+    here, other = seen(0.0 * frame), seen(frame)
     for _ in range(4):
-        f = np.abs(rng.standard_normal(nc)) * mass.mean() / dt
-        w = v + dt * load / mass + dt * (B.T @ f) / mass
+        f = np.abs(rng.standard_normal(here.rows)) * mass.mean() / dt
+        w = here.velocity(f)
         one, two = cdopt.certify(here, w, f), cdopt.certify(other, w + frame, f)
         found["answers"] += 1
         round_off = UNITS * (1.0 + np.abs(frame).max() / np.abs(w).max())
+        round_off += max(one.resolution, two.resolution)
         apart = max(
             abs(a.value - b.value) / (round_off + 1e-5 * a.value)
             for a, b in zip(one, two, strict=True)

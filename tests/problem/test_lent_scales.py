@@ -189,3 +189,17 @@ def test_levers_of_one_network_set_no_scale_of_another() -> None:
     solution = truss.solve()
     np.testing.assert_allclose(solution.f, [100.0, 1.0], rtol=1e-9)
     assert not cdopt.certify(truss.data, [-1e-11, 0.0], [100.0, 0.0]).ok
+
+
+@pytest.mark.parametrize("speed", [0.0, 1e3, 1e5])
+def test_a_law_that_round_off_hides_is_not_resolved(speed: float) -> None:
+    """Two springs share a load; in a fast frame their overlap is lost, and the share with it."""
+    step = cdopt.ContactStep(
+        [[1.0]], [[1.0], [1.0]], [0, 0], v=[speed], F_ext=[-10.0], dt=1e-3,
+        gap_rate=[-speed, -speed], stiffness=3e7, dof_body=[0],
+    )  # fmt: skip
+    data = cdopt.CompliantCD(step, power=1.5, kappa=1.0).data
+    motion = [speed - (5.0 / 3e7) ** 2 / 1e-3]
+    assert cdopt.certify(data, motion, [5.0, 5.0]).ok == (speed == 0.0)
+    for wrong in ([5.1, 4.9], [9.0, 1.0], [0.0, 10.0]):
+        assert not cdopt.certify(data, motion, wrong).ok
