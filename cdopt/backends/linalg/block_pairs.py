@@ -403,11 +403,9 @@ def _iterate(
     return limit
 
 
-_within: Any = part(inline="always")  # the loop that Python calls: compiled once with it
-_in_threads: Any = part(parallel=True)
-_mix_alone, _mix_in_threads = _within(_mix), _in_threads(_mix)
-_normalise_alone, _normalise_in_threads = _within(_normalise), _in_threads(_normalise)
-_iterate_alone, _iterate_in_threads = _within(_iterate), _in_threads(_iterate)
+_mix_alone, _mix_in_threads = part()(_mix), part(parallel=True)(_mix)
+_normalise_alone, _normalise_in_threads = part()(_normalise), part(parallel=True)(_normalise)
+_iterate_alone, _iterate_in_threads = part()(_iterate), part(parallel=True)(_iterate)
 
 
 @compiled()
