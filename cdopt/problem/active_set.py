@@ -31,7 +31,7 @@ from cdopt.problem.scaling import by_label, scaled
 from cdopt.problem.sparse_inverse import DenseInverse, SparseInverse
 
 MOST = 100  # dense: contacts of one part, or rows with friction, and three times as many dofs
-_LARGEST = 30_000  # dofs of a part: larger ones are not solved again
+_LARGEST = 3_000  # dofs of a part: larger ones, whose factors fill in space, are not solved again
 _DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
 _PASSES = 6  # of refinement
 CHANGES = 12  # of the set of contacts that press
@@ -112,7 +112,8 @@ def first_step(
 
     The residual ``first step`` is the force change along the columns of G (rows, k) at contact i
     that the undelivered load Bᵀf − F̃ would cause, over the local force F_i; its resolution is
-    ``uncertain`` (nc,) in N over F_i. Both grow where contacts are nearly redundant.
+    ``uncertain`` (nc,) in N over F_i. Both grow where contacts are nearly redundant. The residual
+    is 0 in parts of more than ``_LARGEST`` dofs.
     """
     error, missed = np.zeros(data.nc), data.load(f) - data.contact_load
     if missed.any() and G.shape[1]:
@@ -127,7 +128,8 @@ def first_step(
             inverse = np.linalg.pinv(block / length[:, :, None], rcond=_DEPENDENT)
             made = np.abs(np.einsum("kmn,km->kn", inverse, missed[used])) / length
             np.maximum.at(error, contact[few[some]], made)
-        large = np.flatnonzero(np.bincount(part)[part] > MOST)
+        dofs = np.bincount(data.parts.dof, minlength=data.parts.count)
+        large = np.flatnonzero((np.bincount(part)[part] > MOST) & (dofs[part] <= _LARGEST))
         if large.size:
             rows = sp.csr_array(columns[:, large].T @ data.B)
             used = np.unique(rows.indices)
