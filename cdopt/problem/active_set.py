@@ -22,15 +22,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
-from cdopt.problem.residual import Condition
+from cdopt.problem.residual import EPS, Condition
 from cdopt.problem.scaling import by_label, scaled
 from cdopt.problem.sparse_inverse import DenseInverse, SparseInverse
 
 MOST = 100  # dense: contacts of one part, or rows with friction, and three times as many dofs
+_MOST_BY_N, _SINGULAR = 300, 1e-12  # contacts of a part; eigenvalues of N that belong to no force
 _LARGEST = 3_000  # dofs of a part: larger ones, whose factors fill in space, are not solved again
 _DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
 _PASSES = 6  # of refinement
@@ -53,7 +55,7 @@ def resolved(
     they were not solved again.
     """
     forces, uncertain = np.where(closed, np.maximum(f, 0.0), 0.0), np.zeros(f.size)
-    if data.inertia is None or not closed.any():
+    if not closed.any():
         return forces, uncertain
     shut, count = np.flatnonzero(closed), data.parts.count
     own = by_label(data.parts.contact[shut], count), by_label(data.parts.dof, count)
@@ -63,9 +65,34 @@ def resolved(
             continue
         presses = data.mobility[contacts] * f[contacts] > gap[contacts]
         scales = local.speed[contacts], local.speed[contacts] / data.mobility[contacts]
+        if data.inertia is None:
+            if contacts.size <= _MOST_BY_N:
+                answer = _solved_by_N(data, forces, contacts[presses], scales[1][presses])
+                forces[contacts[presses]], uncertain[contacts[presses]] = answer
+            continue
         answer = part_step(data, contacts, dofs).solved(forces[contacts], presses, *scales)
         forces[contacts], uncertain[contacts] = answer
     return forces, uncertain
+
+
+def _solved_by_N(
+    data: ContactProblem, f: FloatArray, presses: IntArray, force: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Forces of the contacts that press, n of f (nc,), and their uncertainty (n,), N, from N and p.
+
+    They are those given if closed gaps would make one of them pull.
+    """
+    N = data.products[presses][:, presses].toarray()
+    root, given = np.sqrt(N.diagonal()), f[presses]
+    inverse = inverted(N / np.outer(root, root))[0] / np.outer(root, root)
+    wide, result = N.astype(np.longdouble), given.astype(np.longdouble)
+    first: FloatArray = np.asarray(wide @ result + data.p[presses]).astype(np.float64)
+    for _ in range(_PASSES):
+        result -= inverse @ np.asarray(wide @ result + data.p[presses]).astype(np.float64)
+    noise = EPS * (np.abs(N) @ np.abs(given) + np.abs(data.p[presses]))
+    if np.all(result >= -_NEGATIVE * force):
+        return np.maximum(result.astype(np.float64), 0.0), np.abs(inverse) @ noise
+    return given, np.abs(inverse) @ (np.abs(first) + noise)
 
 
 def resolved_along(
@@ -464,6 +491,20 @@ def part_step(data: ContactProblem, rows: IntArray, dofs: IntArray) -> PartStep:
     """The ``rows`` (n,) and ``dofs`` (m,) of one part, by dense matrices if they are few."""
     few = rows.size <= MOST and dofs.size <= 3 * MOST
     return (PartStep if few else LargePart).of(data, rows, dofs)
+
+
+def inverted(N: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """N⁺ (a, a) of N (a, a) with a diagonal of ones, and the projector (a, a) on its null space."""
+    factor, failed = dpotrf(N, lower=1)
+    if not failed and N.size:
+        inverse, _ = dpotri(factor, lower=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        if float(np.abs(inverse).sum(axis=0).max() * np.abs(N).sum(axis=0).max()) < 1.0 / _SINGULAR:
+            return inverse, np.zeros(N.shape)
+    values, vectors = np.linalg.eigh(N)
+    used = values > _SINGULAR * values.max(initial=0.0)
+    half, null = vectors[:, used] / np.sqrt(values[used]), vectors[:, ~used]
+    return half @ half.T, null @ null.T
 
 
 def _unit_rows(A: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -11,10 +11,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt.problem.active_set import CHANGES, PartStep, dense_block
+from cdopt.problem.active_set import CHANGES, PartStep, dense_block, inverted
 from cdopt.problem.cones import Cones
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.residual import Condition
@@ -25,7 +24,7 @@ _SIGN = 1e-6  # of the local load or speed: smaller pulling forces and closing g
 _MAGNIFIED, _MAGNIFIED_BY_N = 1e3, 5e2  # loads in the scale of errors; where N alone is known
 _MOST, _MOST_BY_N = 100, 1000  # most closed rows of a part, and most dofs over 3
 _DOUBT = 1e-2  # of the local speed: answers with larger errors are wrong anyway
-_NULL = 1e-12  # eigenvalues of N below this share of the largest belong to no force
+_NULL = 1e-12  # least share of a contact's own mobility while its neighbours are closed
 _TIED = 1e-8  # a share of a self-balanced state above round-off
 _PASSES = 2  # of refinement
 _CERTAIN = 10.0  # a load counts if it is larger than its uncertainty by this factor
@@ -281,22 +280,8 @@ class _Coupled:
         if self._known is None or not np.array_equal(self._known[0], closed):
             root = self.root[closed]
             N = self.N[np.ix_(closed, closed)] / np.outer(root, root)
-            self._known = closed, *_inverted(N)
+            self._known = closed, *inverted(N)
         return self._known[1:]
-
-
-def _inverted(N: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """N⁺ (a, a) of N (a, a) with a diagonal of ones, and the projector (a, a) on its null space."""
-    factor, failed = dpotrf(N, lower=1)
-    if not failed and N.size:
-        inverse, _ = dpotri(factor, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        if float(np.abs(inverse).sum(axis=0).max() * np.abs(N).sum(axis=0).max()) < 1.0 / _NULL:
-            return inverse, np.zeros(N.shape)
-    values, vectors = np.linalg.eigh(N)
-    used = values > _NULL * values.max(initial=0.0)
-    half, null = vectors[:, used] / np.sqrt(values[used]), vectors[:, ~used]
-    return half @ half.T, null @ null.T
 
 
 def _together(coupled: BoolArray, label: IntArray) -> Iterator[tuple[IntArray, bool]]:

@@ -128,6 +128,24 @@ def test_supports_close_together_have_their_own_forces(sigma: float, classic: st
         np.testing.assert_allclose(values, f, rtol=1e-6)
 
 
+@pytest.mark.parametrize("sigma", [2.0**-10, 2.0**-14, 2.0**-17])
+def test_supports_close_together_known_by_n_alone_have_wide_bounds(sigma: float) -> None:
+    """Round-off of N f + p is magnified by 1/σ²: bounds contain it, and no such force is unique."""
+    B, f, dt = np.array([[1, 0.5], [1, 0.5 + sigma]]), np.array([3072.0, 1024.0]), 2.0**-10
+    N = dt * B @ B.T
+    step = cdopt.ContactStep.from_delassus(N, -N @ f, dt)
+    solution = cdopt.CompatibleCD(step).solve("newton", classic="newton", check=False)
+    report = cdopt.indeterminacy(step, solution=solution.classic)
+    assert np.all(report.lower <= f * (1 + 1e-9))
+    assert np.all(report.upper >= f * (1 - 1e-9))
+    known = sigma > 2.0**-12
+    assert solution.ok == known
+    assert report.unique.all() == known
+    assert report.unique.any() == known
+    if known:
+        np.testing.assert_allclose(report.upper - report.lower, 0.0, atol=1e-3)
+
+
 def test_what_a_truss_does_not_deliver_counts_magnified() -> None:
     """An imbalance of 1e-5 is the whole force where supports are 1e-5 apart."""
     B, f = sp.csr_array(np.array([[1, 0.5], [1, 0.5 + 1e-5]])), np.array([2.0, 2.0])
