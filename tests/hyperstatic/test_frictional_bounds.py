@@ -113,7 +113,7 @@ def test_the_region_of_a_contact_holds_every_answer() -> None:
     assert np.abs(off).max() <= 1e-7 * along @ along
     wedge = cdopt.bank.load("wedge:gap=0,speed=0").step
     endless = cdopt.indeterminacy(wedge, law="coulomb", contacts=[])
-    with pytest.raises(cdopt.InvalidInput, match="without upper bound"):
+    with pytest.raises(cdopt.InvalidInput, match="without an upper bound"):
         endless.region(0)
 
 

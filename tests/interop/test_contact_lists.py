@@ -75,7 +75,7 @@ def test_a_dump_of_liggghts_by_the_order_of_its_columns(tmp_path, solved) -> Non
     assert found.step.nc == int(free.sum())
     np.testing.assert_allclose(found.f, solved.f[free], atol=1e-9)
     np.testing.assert_allclose(found.step.points, PILE.points[free], atol=1e-9)
-    with pytest.raises(cdopt.InvalidInput, match="id1 id2 among them"):
+    with pytest.raises(cdopt.InvalidInput, match="expected also id1 id2"):
         contact_lists.read(path, atoms, 0.5)
 
 
