@@ -4,12 +4,14 @@ With A = YᵀX + ε M and rows of unit length, X A⁻¹ M A⁻¹ Yᵀ is the inv
 that depend on others get no forces that cancel. Of singular values below ε it is a share, so that
 results need iterative refinement.
 
-A symmetric system of many rows is solved by conjugate gradients as long as these converge: piles
-in space fill the factors, but are well conditioned. Slender structures are not, but fill little.
+A symmetric system of many rows, or one that is needed once, is solved by conjugate gradients as
+long as these converge: piles in space fill the factors, but are well conditioned. Slender
+structures are not, but fill little.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,12 +47,10 @@ class SparseInverse:
         between: tuple[Any, Any] | None = None,
     ) -> None:
         (X, across), (Y, along) = _unit_rows(R), _unit_rows(G)
-        self.mass, self.system = mass, sp.csr_array(Y.T @ X + _LEAST * mass)
+        self.mass, self.pair = mass, (sp.csr_array(Y.T), X)
         self.factor: Any = None
-        self.order: dict[str, Any] = {"permc_spec": "COLAMD"}
-        if R is G:
-            self.order |= {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-        self.iterates = R is G and mass.shape[0] > _FEW
+        self.symmetric = R is G
+        self.iterates = self.symmetric and mass.shape[0] > _FEW
         every = sp.eye_array(R.shape[0], format="csr")
         out, into = between or (every, every)
         self.X = sp.csr_array(out @ scaled(X, 1.0 / (along * dt)))
@@ -62,18 +62,35 @@ class SparseInverse:
 
     def delivering(self, load: FloatArray) -> FloatArray:
         """(n,) the forces whose load is (m,), over √m of each dof."""
+        self.iterates = self.symmetric and self.factor is None
         return np.asarray(self.X @ self._solve(load))
 
     def _solve(self, rhs: FloatArray) -> FloatArray:
         """x (m,) with A x = rhs."""
         if self.iterates:
-            result = _conjugate_gradients(self.system, rhs)
+            result = _conjugate_gradients(self._product, rhs)
             if result is not None:
                 return result
             self.iterates = False
         if self.factor is None:
-            self.factor = splu(sp.csc_array(self.system), **self.order)
+            order: dict[str, Any] = {"permc_spec": "COLAMD"}
+            if self.symmetric:
+                order |= {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+            YT, X = self.pair
+            self.factor = splu(sp.csc_array(YT @ X + _LEAST * self.mass), **order)
         return np.asarray(self.factor.solve(rhs))
+
+    def _product(self, x: FloatArray) -> FloatArray:
+        """A x (m,) of an x that rows can cause, so that ε M does not count."""
+        YT, X = self.pair
+        return np.asarray(YT @ (X @ x))
+
+    def glance(self, noise: FloatArray) -> FloatArray | None:
+        """As ``spread``, by one vector; None where conjugate gradients do not converge."""
+        before, self.iterates = self.iterates, self.symmetric
+        change = self.times(noise * np.random.default_rng(0).standard_normal(noise.size))
+        converged, self.iterates = self.iterates, before and self.iterates
+        return _SAFE * np.abs(change) if converged else None
 
     def spread(self, noise: FloatArray) -> FloatArray:
         """(n,) what errors of rates of the sizes ``noise`` (n,) change: an estimate by random ones.
@@ -107,14 +124,16 @@ def _unit_rows(A: sp.csr_array) -> tuple[sp.csr_array, FloatArray]:
     return scaled(A, 1.0 / length), length
 
 
-def _conjugate_gradients(A: sp.csr_array, rhs: FloatArray) -> FloatArray | None:
-    """x (m,) with A x = rhs; None if they do not converge."""
+def _conjugate_gradients(
+    product: Callable[[FloatArray], FloatArray], rhs: FloatArray
+) -> FloatArray | None:
+    """x (m,) with A x = rhs, from the ``product`` A x; None if they do not converge."""
     x, left, way, size = np.zeros_like(rhs), rhs, rhs, float(rhs @ rhs)
     enough = _LEFT**2 * size
     for _ in range(_PASSES):
         if size <= enough:
             return x
-        pushed = A @ way
+        pushed = product(way)
         step = size / float(way @ pushed)
         x, left = x + step * way, left - step * pushed
         last, size = size, float(left @ left)
