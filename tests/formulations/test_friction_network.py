@@ -148,3 +148,13 @@ def test_faces_are_stated_by_a_report_or_by_numbers() -> None:
             cdopt.FrictionNetwork(*matrices, flow="associated", **bad)
     with pytest.raises(cdopt.InvalidInput, match="rays"):
         cdopt.FrictionNetwork(*matrices, status=faces, rays=faces.ray)
+
+
+def test_forces_within_the_tolerance_of_certificates_are_an_answer() -> None:
+    """Newton stops at an imbalance of 1e-7: above its own test, and within that of certificates."""
+    step = cdopt.bank.load("siconos-capsules-i100-889").step
+    forces = cdopt.CompatibleFriction(step, flow="associated").solve()
+    assert forces.ok
+    assert forces.solution is not None
+    assert forces.solution.certificate is not None
+    assert forces.solution.certificate.worst <= 1e-6
