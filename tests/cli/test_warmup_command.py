@@ -50,6 +50,7 @@ def test_ctrl_c_ends_it_in_a_line(seconds: float, tmp_path) -> None:
         [sys.executable, "-m", "cdopt", "warmup"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # jobs may ignore it
     )  # fmt: skip
     time.sleep(seconds)
     os.killpg(command.pid, signal.SIGINT)
