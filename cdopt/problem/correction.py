@@ -204,7 +204,7 @@ class _Coupled:
     the inverse of (N_A⁺)_cc, and for self-balanced clusters the factor is 1000. Two contacts of a
     light body may each move a heavy one, so clusters that share a body are tested together too, by
     s f and s δf, the speeds if all of them open, each over s_ii^½. Contacts that open by less than
-    the answer's errors belong to A, as whether they open is uncertain. If the load is within
+    the answer's errors are tested as open and as members of A. If the load is within
     round-off, or within the uncertainty ``error`` of forces that are not recomputed, a share of the
     local speed replaces it. That uncertainty also counts as an error, relative to the cluster's
     force or 1e-5 of the local force, whichever is larger.
@@ -241,7 +241,15 @@ class _Coupled:
         """
         rows, gap = self.rows, self.rows.gap + self.N @ pushed
         share = max(_SIGN, float((rows.error / rows.force).max()))
-        closed = closed | (rows.one_sided & (gap <= share * rows.speed))
+        grazing = ~closed & rows.one_sided & (gap <= share * rows.speed)
+        judged = self._clusters(closed, pushed)
+        if grazing.any():
+            judged += self._clusters(closed | grazing, pushed)
+        return max(judged, key=lambda one: one[1] / max(one[2], 1e-300))
+
+    def _clusters(self, closed: BoolArray, pushed: FloatArray) -> list[tuple[int, float, float]]:
+        """As ``worst``, of each cluster of the rows ``closed`` (n,)."""
+        rows = self.rows
         inverse, null = self._inverse(closed)
         root, contact = self.root[closed], rows.contact[closed]
         left = ~closed & (rows.f + pushed != 0.0)
@@ -273,7 +281,7 @@ class _Coupled:
             tied = float(null.diagonal()[here].max(initial=0.0)) > _TIED
             at, scale = int(contact[here[0]]), (_MAGNIFIED if tied else _MAGNIFIED_BY_N) * load
             judged.append((at, error, scale))
-        return judged[int(np.argmax([size / max(most, 1e-300) for _, size, most in judged]))]
+        return judged
 
     def _inverse(self, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
         """N_A⁺ (a, a) of the ``closed`` rows over the root of its diagonal; the null projector."""

@@ -357,11 +357,27 @@ def test_forces_of_round_off_in_a_part_where_nothing_closes_are_no_gap(law: str)
 
 @pytest.mark.parametrize("name", ["boxesstack1-i100000-32", "rover11211", "rover4144"])
 def test_clarabel_solves_cones_with_n_alone_at_its_defaults(name: str) -> None:
-    """Without a copy of f in fᵀN f their natural maps are 1.0e-6, 1.2e-6 and 1.4e-5."""
+    """Without a copy of f in fᵀN f their natural maps are 1.0e-6, 1.2e-6 and 1.4e-5.
+
+    Of the boxes two forces are still wrong by 1 %, apart from those that cancel: this is not ok.
+    """
     step = cdopt.bank.load(f"siconos-{name}").step
     cd = cdopt.FrictionalCD(step, "associated", form="force")
-    answer = cd.solve("clarabel")
-    assert answer.ok
+    answer = cd.solve("clarabel", check=False)
+    assert answer.certificate is not None
+    natural = {r.name: r.value for r in answer.certificate.residuals}["natural map"]
+    assert natural <= 1e-6
+    values, vectors = np.linalg.eigh(cd.data.products.toarray())
+    vectors = vectors[:, values > 1e-10 * values[-1]]
+    exact = cd.solve("newton")
+    assert answer.iterate is not None
+    assert exact.iterate is not None
+    right = exact.iterate.forces
+    sizes = [
+        np.linalg.norm((vectors @ (vectors.T @ rows)).reshape(step.nc, -1), axis=1)
+        for rows in (right, answer.iterate.forces - right)
+    ]
+    assert answer.ok == bool((sizes[1] <= 5e-4 * sizes[0]).all())
     cold = cd.solve("scs", accuracy=1e-6, check=False)
     warm = cd.solve("scs", accuracy=1e-6, check=False, warm_start=answer)
     assert warm.iterations < cold.iterations
