@@ -36,6 +36,7 @@ _MOST_BY_N, _SINGULAR = 300, 1e-12  # contacts of a part; eigenvalues of N that 
 _LARGEST = 3_000  # dofs of a part: larger ones, whose factors fill in space, are not solved again
 _DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
 _PASSES = 6  # of refinement
+_LEFT = 5.0  # times the change by gaps that projections on faces leave open, to first order
 CHANGES = 12  # of the set of contacts that press
 _NEGATIVE = 1e-9  # of the local load: smaller pulling forces are treated as 0
 _OPEN = 1e-9  # of the local speed: smaller negative gap rates are treated as 0
@@ -337,7 +338,7 @@ class PartStep:
         """Forces on the faces of cones that make R g (k,) zero along G (n, k), or those given.
 
         Projections on the faces and forces without gaps alternate. The result is the forces whose
-        remaining gaps change them least, and that change, (n,) in N.
+        remaining gaps change them least, and five times that change, (n,) in N.
         """
         changes, unit = self._changes(G, R), np.where(force > 0.0, force, np.inf)
         answers = [f]
@@ -348,7 +349,7 @@ class PartStep:
                 break
         left = [np.abs(changes.times(self._gap(some).astype(np.float64))) for some in answers]
         best = int(np.argmin([np.max(some / unit) for some in left]))
-        return answers[best], spread + left[best]
+        return answers[best], spread + _LEFT * left[best]
 
     def _closing(
         self, f: FloatArray, changes: SparseInverse | DenseInverse, force: FloatArray

@@ -24,7 +24,8 @@ from cdopt.problem.scaling import scaled
 _LEAST = 1e-14  # of unit rows: singular values squared that belong to a force
 _FEW = 1500  # rows of a system that is factorised at once
 _PASSES, _LEFT = 400, 1e-11  # of conjugate gradients, and their residual
-_PROBES, _SAFE = 4, 5.0  # random errors, and what their effect is multiplied by
+# random errors, and what their effect is multiplied by, as that of one in a glance
+_PROBES, _SAFE, _AT_A_GLANCE = 4, 10.0, 5.0
 
 
 class SparseInverse:
@@ -90,12 +91,12 @@ class SparseInverse:
         before, self.iterates = self.iterates, self.symmetric
         change = self.times(noise * np.random.default_rng(0).standard_normal(noise.size))
         converged, self.iterates = self.iterates, before and self.iterates
-        return _SAFE * np.abs(change) if converged else None
+        return _AT_A_GLANCE * np.abs(change) if converged else None
 
     def spread(self, noise: FloatArray) -> FloatArray:
         """(n,) what errors of rates of the sizes ``noise`` (n,) change: an estimate by random ones.
 
-        Five times the root mean square of the changes by four vectors of normal numbers.
+        Ten times the root mean square of the changes by four vectors of normal numbers.
         """
         errors = noise * np.random.default_rng(0).standard_normal((_PROBES, noise.size))
         changes = [self.times(some) for some in errors]
