@@ -192,8 +192,9 @@ def judged_by_N(step: Any, rng: np.random.Generator, found: Counter[str]) -> Non
         0.3 N, as p depends on v* alone. Forces that cancel are no error.
         """
         w = step.v_star + step.dt * (step.B.T @ g) / step.M.diagonal()
-        wrong = np.abs(vectors @ (vectors.T @ (g - f)))
-        kept = np.all(wrong <= np.maximum(5e-4 * np.maximum(f, g), 1e-6 * scale))
+        most = np.maximum(5e-4 * np.maximum(f, g), 1e-6 * scale)
+        wrong = g - f, vectors @ (vectors.T @ (g - f))
+        kept = any(np.all(np.abs(changes) <= most) for changes in wrong)
         return min(error(step, motion, w), WRONG if kept else np.inf)
 
     for _ in range(8):
