@@ -159,11 +159,8 @@ def first_step(
         dofs = np.bincount(data.parts.dof, minlength=data.parts.count)
         large = np.flatnonzero((np.bincount(part)[part] > MOST) & (dofs[part] <= _LARGEST))
         if large.size:
-            rows = sp.csr_array(columns[:, large].T @ data.B)
-            used = np.unique(rows.indices)
-            rows, unit = sp.csr_array(rows[:, used]), sp.eye_array(used.size, format="csr")
-            made = np.abs(SparseInverse(rows, rows, unit).delivering(missed[used]))
-            np.maximum.at(error, contact[large], made)
+            used, _, forces_of = _sparse_delivery(sp.csr_array(columns[:, large].T @ data.B))
+            np.maximum.at(error, contact[large], np.abs(forces_of(missed[used])))
     at = data.scales.local(motion, f).force
     return Condition("first step", "N", error, at, uncertain, True)
 
@@ -223,11 +220,16 @@ def _delivery(
             unit, length = _unit_rows(rows)
             inverse = np.linalg.pinv(unit, rcond=_DEPENDENT).T / length[:, None]
             return used, rows.T, DenseInverse(inverse).times
-    chosen = sp.csr_array(B[pressing])
-    used = np.unique(chosen.indices)
-    chosen = sp.csr_array(chosen[:, used])
-    unit_mass = sp.eye_array(used.size, format="csr")
-    return used, chosen.T, SparseInverse(chosen, chosen, unit_mass).delivering
+    return _sparse_delivery(sp.csr_array(B[pressing]))
+
+
+def _sparse_delivery(
+    rows: sp.csr_array,
+) -> tuple[IntArray, Any, Callable[[FloatArray], FloatArray]]:
+    """The same of the ``rows`` (n, nv) of forces, without dense matrices."""
+    used = np.unique(rows.indices)
+    rows, unit_mass = sp.csr_array(rows[:, used]), sp.eye_array(used.size, format="csr")
+    return used, rows.T, SparseInverse(rows, rows, unit_mass).delivering
 
 
 def dense_block(

@@ -185,17 +185,17 @@ def judged_by_N(step: Any, rng: np.random.Generator, found: Counter[str]) -> Non
     vectors = vectors[:, values > 1e-12 * values[0]]
 
     def off(g: np.ndarray) -> float:
-        """Of a body's load; where forces keep the promise made by N, it is not called wrong.
+        """Relative to the body's load; within the accuracy stated for N and p it is not wrong.
 
-        The promise: each is right to 5e-4 of itself, or 1e-6 of the force that stops free motion.
-        N and p do not show more: two forces of 1,000 N on a light body can hide its weight of
-        0.3 N, as p depends on v* alone. Forces that cancel are no error.
+        That accuracy is 5e-4 of each force, or 1e-6 of the force that stops the free motion. N and
+        p do not show more: two forces of 1,000 N on a light body can hide its weight of 0.3 N, as
+        p depends on v* alone. Forces that cancel are no error.
         """
         w = step.v_star + step.dt * (step.B.T @ g) / step.M.diagonal()
         most = np.maximum(5e-4 * np.maximum(f, g), 1e-6 * scale)
         wrong = g - f, vectors @ (vectors.T @ (g - f))
-        kept = any(np.all(np.abs(changes) <= most) for changes in wrong)
-        return min(error(step, motion, w), WRONG if kept else np.inf)
+        accurate = any(np.all(np.abs(changes) <= most) for changes in wrong)
+        return min(error(step, motion, w), WRONG if accurate else np.inf)
 
     for _ in range(8):
         g = f * np.where(rng.random(f.size) < 0.5, 1.0, 10.0 ** rng.uniform(-6, 6, f.size))
