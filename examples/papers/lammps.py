@@ -108,10 +108,10 @@ def settle(
         raise InvalidInput("fixed", "fixed spheres among free ones", "the fixed ones first")
     k = checks.scalar("stiffness", stiffness, above=0.0) * np.asarray(relative, dtype=np.float64)
     high = float(np.ptp(position[:, 2])) + 1.0
-    acting = k if power == HOOKE else 1.5 * k ** (2.0 / 3.0) * high ** (1.0 / 3.0)
-    gamma = checks.scalar("damping", damping, above=0.0) * 2.0 * np.sqrt(acting)
-    fastest = float(np.sqrt(acting.max()))
-    tolerance = FLOOR * np.finfo(float).eps * float(acting.max()) * float(np.ptp(position))
+    effective = k if power == HOOKE else 1.5 * k ** (2.0 / 3.0) * high ** (1.0 / 3.0)
+    gamma = checks.scalar("damping", damping, above=0.0) * 2.0 * np.sqrt(effective)
+    fastest = float(np.sqrt(effective.max()))
+    tolerance = FLOOR * np.finfo(float).eps * float(effective.max()) * float(np.ptp(position))
     problem = {
         "centres": position,
         "fixed": base,
@@ -155,7 +155,7 @@ def rigid_limit(soft: FloatArray, stiff: FloatArray, ratio: float, power: float)
 
 
 def process(script: Path, problem: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """What a script makes of a problem with LAMMPS, in a separate process.
+    """Run a script of LAMMPS on a problem, in a separate process; its results.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def process(script: Path, problem: dict[str, Any], seconds: float) -> dict[str, 
 
     Raises
     ------
-    SolveFailed : it ended badly or not at all; the message has its last words.
+    SolveFailed : it failed or reached its time limit; the message quotes its last output.
     """
     libraries = [str(Path(sys.prefix) / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
     surroundings = {

@@ -6,8 +6,8 @@ collapse that are certified to ``--tol`` are counted. The settling is preparatio
 certified: its steps end after 300 sweeps. ``--rolling`` lets the same column collapse with rolling
 friction, by contact dynamics and with elastic contacts by velocity-Verlet, for each coefficient.
 
-The runout (L − L₀) / L₀ ends at the farthest disc that is in contact with the heap. It is set
-next to published ones of columns of a = H₀ / L₀, all as K. Kumar reports them in *Multi-scale
+The runout (L − L₀) / L₀ ends at the farthest disc that is in contact with the heap. It is compared
+with published ones of columns of a = H₀ / L₀, all as K. Kumar reports them in *Multi-scale
 multiphase modelling of granular flows*, PhD thesis, Cambridge (2015):
 
 - grains in channels, 1.2 a up to a = 2.3 and 1.9 a^(2/3) above: G. Lube et al., Phys. Rev. E 72,
@@ -17,11 +17,11 @@ multiphase modelling of granular flows*, PhD thesis, Cambridge (2015):
   2.7 a^(2/3) above. They resist rolling, "to model the shape effect of non-spherical grains".
 
 Without rolling friction discs roll on, as far by contact dynamics as with elastic contacts: of 2000
-discs with a = 1.33 to 3.2 and 3.1, still in motion. Kumar's discs have a rolling spring, and no
-coefficient of rolling friction is known of them. With 0.1 ours come to 2.6. With 0.3 they come to
-1.5, 2.3 and 4.2 for a = 1.00, 1.33 and 3.10, where his law gives 1.7, 2.2 and 5.7, and that of
-channels 1.2, 1.6 and 4.0. Chance contacts decide on the front: another run by contact dynamics,
-different by round-off, came to 2.7 instead of 3.2.
+discs with a = 1.33 to 3.2 and 3.1, still in motion. Kumar's discs have a rolling spring; he
+gives no coefficient of rolling friction. With a coefficient of 0.1 the runout is 2.6. With 0.3 it
+is 1.5, 2.3 and 4.2 for a = 1.00, 1.33 and 3.10, where his law gives 1.7, 2.2 and 5.7, and that of
+channels 1.2, 1.6 and 4.0. The front depends on single contacts: another run by contact dynamics,
+different by round-off, gave 2.7 instead of 3.2.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Collapse:
 
     @property
     def spread(self) -> float:
-        """As the runout, to where 98 % of the discs are: no chance contact decides on it."""
+        """The runout of 98 % of the discs, which does not depend on single contacts."""
         scene = self.run.scene
         places = self.run.final.state.position[~scene.bodies.fixed, 0]
         return float(np.quantile(places, 0.98)) / self.column.width - 1.0

@@ -145,7 +145,7 @@ def _soft(network: Network, R: np.ndarray, bias: np.ndarray) -> Answer:
 
 
 def run(network: Network, law: Law, steps: int) -> list[tuple[Network, Answer]]:
-    """The network after each step, and what the law said in it."""
+    """The network after each step, and the answer in it."""
     path = []
     for _ in range(steps):
         answer = law(network)
@@ -155,7 +155,7 @@ def run(network: Network, law: Law, steps: int) -> list[tuple[Network, Answer]]:
     return path
 
 
-# --- four systems ------------------------------------------------------------------------
+# --- systems -----------------------------------------------------------------------------
 
 
 def box(slope: float = 0.0, speed: float = 0.0, gap: float = 0.0) -> Network:
@@ -206,7 +206,7 @@ def pile() -> Network:
     return Network(step.M.toarray(), B, B_t, step.F_ext, 1.0, v, np.zeros(step.nc))
 
 
-# --- what each law says ------------------------------------------------------------------
+# --- measurements ------------------------------------------------------------------------
 
 Row = tuple[str, Callable[[Law], float]]
 
