@@ -40,7 +40,7 @@ def measure(posed: Formulation, solver: str, repeats: int, budget: float) -> Row
         "budget": budget,
     }
     if data.is_static:
-        scaled = data.scaled()
+        scaled = data.scales
         answer = _run(
             scaled.B,
             given

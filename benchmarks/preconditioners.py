@@ -32,7 +32,7 @@ def loaded(n: int) -> tuple[ContactNetwork, FloatArray, FloatArray]:
     truss = cdopt.NoTensionTruss(
         step.B, -step.F_ext, step.stiffness, 2.0, "potential", dof_body=step.dof_body
     )
-    scaled, f = truss.data.scaled(), truss.solve("newton").f
+    scaled, f = truss.data.scales, truss.solve("newton").f
     net = network(scaled.B, step.dof_body[scaled.used])
     D = np.where(f > 1e-9 * f.max(), scaled.elastic_law.stiffness, 0.0)
     return net, D, net.arranged(scaled.load)

@@ -515,13 +515,13 @@ def _with_rows_of(
         root = np.sqrt(force / data.speed)
         N = scaled(data.N, root, root)
         return NetworkProblem(data.p / data.speed, mobility, N=N, **common)
-    problem, body = data.scaled(), data.dof_body
+    problem, body = data.scales, data.dof_body
     common |= {"free_motion": data.free_motion, "unit": problem.unit}
     common |= {"compliance": problem.compliance}
     if data.is_static:
         body = None if body is None else body[problem.used]
         common |= {"F": problem.load, "index": problem.used, "used": problem.used}
-        if problem.cones is not None:
+        if data.d > 1:
             common["cones"] = problem.cones
         return NetworkProblem(problem.p, mobility, problem.B, body=body, **common)
     common |= {"S": problem.S, "body": body}
@@ -544,7 +544,7 @@ def _with_sliders(
     data: ContactProblem, sliders: StepSliders, common: dict[str, Any]
 ) -> NetworkProblem:
     """With normal and sliding rows together, and caps, in units of parts; motions are v⁺."""
-    problem, used, nc, d = data.scaled(), sliders.used, data.nc, 1 + sliders.start.shape[1]
+    problem, used, nc, d = data.scales, sliders.used, data.nc, 1 + sliders.start.shape[1]
     growth, cap, rates, unit = np.zeros(nc), np.zeros(nc), np.zeros((nc, d)), np.zeros(nc)
     part = sliders.parts_of(data.parts)
     speed, force = data.part_speed[part], data.part_force[part]

@@ -10,17 +10,16 @@ In motions, with overlaps c where contacts are elastic::
 
 Every formulation is one of both on its ``ContactProblem``. Solvers see variables without
 dimensions: a physical quantity is its unit times a variable, and the constants are those of
-``data.scaled()``, in which the time step is one. Multipliers of the motions are the impulses Δt f,
+``data.scales``, in which the time step is one. Multipliers of the motions are the impulses Δt f,
 and the optimal values satisfy primal = −Δt · dual.
 """
 
 from __future__ import annotations
 
 import copy
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 import cvxpy as cp
 import numpy as np
@@ -41,8 +40,9 @@ from cdopt.formulations.extension import (
 )
 from cdopt.formulations.parametrised import StatedData
 from cdopt.formulations.printing import PHYSICAL, PrintedProblem, Term, words
-from cdopt.problem import ContactProblem, HalfLines, ScaledProblem, WarmStart
+from cdopt.problem import ContactProblem, HalfLines, WarmStart
 from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_problem import Scales
 from cdopt.problem.residual import Residual
 from cdopt.problem.scaling import scaled
 from cdopt.problem.solution import Iterate
@@ -84,16 +84,16 @@ class Statement(ABC):
         varying: bool = False,
         stated: StatedData | None = None,
     ) -> None:
-        self.data, self.scaled, self.varying = data, data.scaled(), varying
+        self.data, self.scaled, self.varying = data, data.scales, varying
         self.stated = stated
-        self._cones = self.scaled.cones or data.cones
+        self._cones = self.scaled.cones
         if not data.nc:
             self.scaled, self._cones = _with_a_contact(self.scaled), HalfLines(1)
         self._shifted, self._rates = self._with_shift(shift), cp.Constant(0.0)
         self.dofs = self.scaled.used.size  # without the added one
         if data.is_static and not self.dofs:
             none = sp.csr_array((self.scaled.p.size, 1))
-            self.scaled = dataclasses.replace(self.scaled, B=none, load=np.zeros(1))
+            self.scaled = _with(self.scaled, B=none, load=np.zeros(1))
         self.weight, self.addition = np.ones(data.parts.count), Addition()
         self.form = form_of(self._cones)
         self._declare()
@@ -212,7 +212,7 @@ class Statement(ABC):
         ``shift`` (nc,) in m/s is added to the normal rates of ``data``.
         """
         other = copy.copy(self)
-        other.data, other.scaled = data, data.scaled()
+        other.data, other.scaled = data, data.scales
         if not data.nc:
             other.scaled = _with_a_contact(other.scaled)
         other._shifted = other._with_shift(shift)
@@ -333,13 +333,20 @@ class Statement(ABC):
         return np.asarray(moved / self.scaled.unit)
 
 
-def _with_a_contact(problem: ScaledProblem) -> ScaledProblem:
+def _with_a_contact(problem: Scales) -> Scales:
     """The problem without contacts, with a contact that carries no force."""
     N = None if problem.N is None else sp.csr_array(np.eye(1))
     law = None if problem.compliance is None else PowerLaw(np.ones(1), HOOKE)
     B = sp.csr_array((1, problem.B.shape[1]))
     p = np.zeros(1) if problem.S is None and N is None else np.ones(1)
-    return dataclasses.replace(problem, B=B, N=N, p=p, compliance=law)
+    return _with(problem, B=B, N=N, p=p, compliance=law)
+
+
+def _with(problem: Scales, **values: Any) -> Scales:
+    """The scaled problem with other ``values``."""
+    other = copy.copy(problem)
+    vars(other).update(values)
+    return other
 
 
 # --- in forces -----------------------------------------------------------------------------

@@ -95,15 +95,15 @@ def linear_law(
     Contacts that are ``held`` (nc,) press, whatever f is: in other admissible forces they do.
     ``sides`` are those of contacts at kinks of friction.
     """
-    scaled, cones = data.scaled(), data.scaled_cones
-    law = scaled.compliance
+    cones = data.scaled_cones
+    law = data.scales.compliance
     if law is not None and not law.pulls:
         both = np.asarray(cones.bilateral)
         margin = np.where(both | (law.power > 2.0), np.inf, np.abs(g))
         return _of_rows(np.zeros(g.size, dtype=bool), law.tangent(-g), margin)
     if law is not None:
         root = np.sqrt(law.stiffness)
-        soft = (scaled.cones or cones).in_units(root)
+        soft = data.scales.cones.in_units(root)
         y, at = -root * g, root[cones.first]
         S = soft.projection_derivative(y)
         D = _sparse(cones, S) * root[:, None] * root[None, :]

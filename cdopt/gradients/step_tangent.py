@@ -147,9 +147,9 @@ class StepTangent:
 
     @cached_property
     def _scaled_rates(self) -> FloatArray:
-        scaled_data = self.data.scaled()
-        w = (self.motion - self.data.free_motion) / scaled_data.unit
-        return np.asarray(scaled_data.B @ w + scaled_data.p)
+        scales = self.data.scales
+        w = (self.motion - self.data.free_motion) / scales.unit
+        return np.asarray(scales.B @ w + scales.p)
 
     @cached_property
     def local_speed(self) -> FloatArray:
@@ -242,7 +242,7 @@ class StepTangent:
     @cached_property
     def _joint_rows(self) -> tuple[sp.csr_array, FloatArray]:
         """The joints in units of the motion, of unit length, and their units of rates."""
-        rows = scaled(self.J, None, self.data.scaled().unit)
+        rows = scaled(self.J, None, self.data.scales.unit)
         length = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
         return scaled(rows, 1.0 / length), length
 
@@ -258,13 +258,13 @@ class StepTangent:
         return LinearLaw(T, R, D, law.margin, by_rows=law.by_rows)
 
     def _saddle(self, law: LinearLaw) -> Saddle:
-        scaled_data = self.data.scaled()
-        if scaled_data.S is None:
+        scales = self.data.scales
+        if scales.S is None:
             raise TypeError("a network without inertia")
-        G = scaled_data.B
+        G = scales.B
         if self.J.shape[0]:
             G = sp.csr_array(sp.vstack([G, self._joint_rows[0]], format="csr"))
-        return Saddle(G, scaled_data.S, law, self.data.dof_body)
+        return Saddle(G, scales.S, law, self.data.dof_body)
 
     @cached_property
     def saddle(self) -> Saddle:
@@ -281,7 +281,7 @@ class StepTangent:
     def _units(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Units of motions, of loads Δt Gᵀf (nv,), of rates and of forces (rows + nj,)."""
         data = self.data
-        unit, energy = data.scaled().unit, data.part_energy[data.parts.dof]
+        unit, energy = data.scales.unit, data.part_energy[data.parts.dof]
         speed, force = data.speed, data.force
         if self.J.shape[0]:
             length = self._joint_rows[1]

@@ -374,7 +374,7 @@ def _without_friction(
     gradient = sp.csr_array((0, 1))
     if index.size:
         largest[index] = truss.force
-        gradient = truss.scaled().B
+        gradient = truss.scales.B
     rows = data.B if data.N is None else data.N
     gap = np.full(nc, np.inf) if first.gap is None else first.gap
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))

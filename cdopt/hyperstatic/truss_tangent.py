@@ -24,8 +24,8 @@ from cdopt._util.linear_program import linprog
 from cdopt.formulations import NoTensionTruss
 from cdopt.hyperstatic import network
 from cdopt.hyperstatic.tangent import LARGEST, LEFT, ZERO, Tangent
-from cdopt.problem import ScaledProblem
 from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_problem import Scales
 from cdopt.problem.solution import StepSolution
 
 TOUCHING = 1e-9  # overlap or force, over the network's, within which a contact just touches
@@ -150,8 +150,8 @@ class TrussTangent(Tangent):
     # --- in the units of ``scaled`` ------------------------------------------------------
 
     @property
-    def _scaled(self) -> ScaledProblem:
-        return self.truss.data.scaled()
+    def _scaled(self) -> Scales:
+        return self.truss.data.scales
 
     @property
     def _scaled_law(self) -> PowerLaw:

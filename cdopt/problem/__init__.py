@@ -16,7 +16,7 @@ from cdopt._util.errors import (
 from cdopt.problem.certificate import Certificate, certify, check
 from cdopt.problem.cone_step import ConeStep
 from cdopt.problem.cones import Cones, FrictionCones, HalfLines
-from cdopt.problem.contact_problem import ContactProblem, ScaledProblem
+from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.contact_step import ContactStep, with_matrices
 from cdopt.problem.delassus_step import DelassusStep
 from cdopt.problem.existence import Slater, prove_infeasible
@@ -53,7 +53,6 @@ __all__ = [
     "Origin",
     "Residual",
     "SaveFailed",
-    "ScaledProblem",
     "Slater",
     "Sliders",
     "SolveFailed",

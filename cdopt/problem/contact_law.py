@@ -140,9 +140,12 @@ class RowSprings(PowerLaw):
 
 
 class Compliant:
-    """Base of problems whose contacts may yield by a law, ``compliance``; None of rigid ones."""
+    """Base of problems whose contacts may yield by a law."""
 
-    compliance: PowerLaw | None
+    @property
+    def compliance(self) -> PowerLaw | None:
+        """The law; None of rigid contacts."""
+        return None
 
     @property
     def elastic_law(self) -> PowerLaw:

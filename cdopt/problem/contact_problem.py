@@ -357,45 +357,6 @@ class ContactProblem(Compliant):
     def _cache(self) -> dict[Any, Any]:
         return {}
 
-    def scaled(self) -> ScaledProblem:
-        """The same problem in units of its independent parts, without dimensions; made once."""
-        return self._scaled
-
-    @cached_property
-    def _scaled(self) -> ScaledProblem:
-        return self.scales.scaled()
-
-
-@dataclass(frozen=True, eq=False)
-class ScaledProblem(Compliant):
-    """A problem in units of its parts: forces, rates and energies of order one, and Δt = 1.
-
-    A motion is ``free_motion`` plus ``unit`` times w on the dofs ``used``; forces are ``force``
-    times f.
-
-    Attributes
-    ----------
-    B : G (rows, m) on the m dofs used.
-    S : (m, m) the inertia; None of a static network, and with N and p alone.
-    N : (rows, rows) where only N and p are known; else None.
-    load : F̃ (m,), zero of a step.
-    p : (rows,) rates, or gaps, of the free motion.
-    compliance : the law of elastic contacts, of forces by overlaps −(B w + p); None of rigid ones.
-    used : (m,) the dofs that contacts or loads act on; all of a step.
-    unit : (m,) the motion of each w.
-    cones : K of the scaled forces; None where they are those of the problem.
-    """
-
-    B: sp.csr_array
-    load: FloatArray
-    p: FloatArray
-    S: sp.csr_array | None = None
-    N: sp.csr_array | None = None
-    compliance: PowerLaw | None = None
-    used: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-    unit: FloatArray = field(default_factory=lambda: np.zeros(0))
-    cones: Cones | None = None
-
 
 @dataclass(frozen=True, eq=False)
 class LocalScales:
@@ -429,8 +390,8 @@ class LocalScales:
     rates: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
-class Scales(ABC):
-    """The units of a problem and the local scales of its certificate.
+class Scales(Compliant, ABC):
+    """The units of a problem, the problem in these units, and the local scales of its certificate.
 
     ``problem`` is the one they belong to. There is one subclass for each way in which a network is
     known: a step with matrices, a step by N and p, a static network.
@@ -497,9 +458,47 @@ class Scales(ABC):
     def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
         """The result of ``local``."""
 
+    # --- the problem in these units: numbers of order one, and Δt = 1 ------------------------
+
+    @cached_property
     @abstractmethod
-    def scaled(self) -> ScaledProblem:
-        """The problem in these units."""
+    def B(self) -> sp.csr_array:
+        """G (rows, m) on the m dofs used."""
+
+    @cached_property
+    def N(self) -> sp.csr_array | None:
+        """(rows, rows) where only N and p are known; else None."""
+        return None
+
+    @cached_property
+    def S(self) -> sp.csr_array | None:
+        """(m, m) the inertia; None of a static network, and with N and p alone."""
+        return None
+
+    @cached_property
+    def load(self) -> FloatArray:
+        """F̃ (m,), zero of a step."""
+        return np.zeros(self.used.size)
+
+    @cached_property
+    def p(self) -> FloatArray:
+        """(rows,) rates, or gaps, of the free motion."""
+        return read_only(self.problem.p / self.problem.speed)
+
+    @cached_property
+    def used(self) -> IntArray:
+        """(m,) the dofs that contacts or loads act on; all of a step."""
+        return np.arange(self.problem.nv)
+
+    @cached_property
+    def unit(self) -> FloatArray:
+        """(m,) the motion of each w: a motion is ``free_motion`` plus it times w on those used."""
+        return self.dof_speed
+
+    @cached_property
+    def cones(self) -> Cones:
+        """K of the scaled forces."""
+        return self.problem.scaled_cones
 
 
 def same(kept: FloatArray | None, value: FloatArray | None) -> bool:

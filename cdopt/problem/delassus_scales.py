@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray
-from cdopt.problem.contact_problem import ContactProblem, LocalScales, ScaledProblem
+from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.residual import EPS, positive
 from cdopt.problem.scales import BACKGROUND, NEGLIGIBLE, StepScales
 from cdopt.problem.scaling import BodyBlocks, Entries, Parts, matrix_parts, scaled
@@ -98,9 +98,11 @@ class DelassusScales(StepScales):
     def _diagonal(self) -> FloatArray:
         return np.asarray(self._N.diagonal())
 
-    def scaled(self) -> ScaledProblem:
-        problem = self.problem
-        N = scaled(self._N, problem.force, 1.0 / problem.speed)
-        N = sp.csr_array((N + N.T) * 0.5)
-        p, cones = problem.p / problem.speed, problem.scaled_cones
-        return ScaledProblem(problem.B, np.zeros(0), p, N=N, cones=cones)
+    @cached_property
+    def B(self) -> sp.csr_array:
+        return self.problem.B
+
+    @cached_property
+    def N(self) -> sp.csr_array:
+        N = scaled(self._N, self.problem.force, 1.0 / self.problem.speed)
+        return sp.csr_array((N + N.T) * 0.5)

@@ -15,8 +15,9 @@ import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import PowerLaw
-from cdopt.problem.contact_problem import ContactProblem, LocalScales, ScaledProblem, Scales
+from cdopt.problem.contact_problem import ContactProblem, LocalScales, Scales
 from cdopt.problem.residual import EPS, Condition, positive
 from cdopt.problem.scaling import (
     BodyBlocks,
@@ -42,7 +43,7 @@ _RESOLVED = 1e7  # least gap speed over its round-off, in parts without load
 # of B and M alone
 _OF_NETWORK = (
     *("parts", "bodies", "mobility", "_reach", "_contact_bodies", "_normal", "_moved_by_normal"),
-    *("_root_mass", "_part_mobility", "_largest_entry"),
+    *("_root_mass", "_part_mobility", "_largest_entry", "B", "S", "N", "load", "used", "cones"),
 )
 
 
@@ -461,24 +462,30 @@ class MatrixScales(StepScales):
         """(nv,) the largest change of a gap per unit of each dof."""
         return column_scale(self._levered)
 
-    def scaled(self) -> ScaledProblem:
-        problem, s, law = self.problem, self.dof_speed, self.problem.compliance
-        cones = problem.scaled_cones
-        if law is not None:
-            stiffness = law.force(problem.speed * problem.dt) / problem.force
-            if law.pulls:
-                cones = problem.cones.in_units(problem.force)
-            law = dataclasses.replace(law, stiffness=stiffness)
-        return ScaledProblem(
-            B=scaled(problem.B, 1.0 / problem.speed, s),
-            load=np.zeros(s.size),
-            p=problem.p / problem.speed,
-            S=scaled(self._mass.M, s / self.part_energy[self.parts.dof], s),
-            compliance=law,
-            used=np.arange(s.size),
-            unit=s,
-            cones=cones,
-        )
+    # --- the problem in these units ----------------------------------------------------------
+
+    @cached_property
+    def B(self) -> sp.csr_array:
+        return scaled(self.problem.B, 1.0 / self.problem.speed, self.dof_speed)
+
+    @cached_property
+    def S(self) -> sp.csr_array:
+        s = self.dof_speed
+        return scaled(self._mass.M, s / self.part_energy[self.parts.dof], s)
+
+    @cached_property
+    def compliance(self) -> PowerLaw | None:
+        problem, law = self.problem, self.problem.compliance
+        if law is None:
+            return None
+        stiffness = law.force(problem.speed * problem.dt) / problem.force
+        return dataclasses.replace(law, stiffness=stiffness)
+
+    @cached_property
+    def cones(self) -> Cones:
+        problem, law = self.problem, self.problem.compliance
+        soft = law is not None and law.pulls
+        return problem.cones.in_units(problem.force) if soft else problem.scaled_cones
 
 
 def step_scales(problem: ContactProblem) -> StepScales:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
-from cdopt._util.checks import BoolArray, FloatArray, read_only
+from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import PowerLaw, RowSprings
-from cdopt.problem.contact_problem import ContactProblem, LocalScales, ScaledProblem, Scales
+from cdopt.problem.contact_problem import ContactProblem, LocalScales, Scales
 from cdopt.problem.residual import EPS, Condition, positive
 from cdopt.problem.scaling import (
     BodyBlocks,
@@ -223,20 +225,35 @@ class StaticScales(Scales):
         """(nv,) m or rad: what moves a gap by the part's overlap."""
         return read_only(self.part_speed[self.parts.dof] / self.dof_lever)
 
-    def scaled(self) -> ScaledProblem:
-        problem, used = self.problem, np.flatnonzero(self.in_play)
-        lever, part = self.dof_lever[used], self.parts.dof[used]
-        ratio = self._normal.stiffness / self._part_stiffness[self.parts.contact]
-        law, cones, rows = dataclasses.replace(self._law, stiffness=ratio), None, None
-        if problem.d > 1:
-            rows = np.asarray(self.row_unit)
-            law, cones = RowSprings(np.ones(problem.rows)), problem.cones.in_units(rows)
-        return ScaledProblem(
-            B=scaled(chosen_columns(problem.B, used), rows, 1.0 / lever),
-            load=problem.contact_load[used] / (lever * self.part_force[part]),
-            p=problem.p / problem.speed,
-            compliance=law,
-            used=used,
-            unit=self.dof_speed[used],
-            cones=cones,
-        )
+    # --- the problem in these units ----------------------------------------------------------
+
+    @cached_property
+    def used(self) -> IntArray:
+        return np.flatnonzero(self.in_play)
+
+    @cached_property
+    def B(self) -> sp.csr_array:
+        rows = np.asarray(self.row_unit) if self.problem.d > 1 else None
+        columns = chosen_columns(self.problem.B, self.used)
+        return scaled(columns, rows, 1.0 / self.dof_lever[self.used])
+
+    @cached_property
+    def load(self) -> FloatArray:
+        unit = self.dof_lever * self.part_force[self.parts.dof]
+        return self.problem.contact_load[self.used] / unit[self.used]
+
+    @cached_property
+    def compliance(self) -> PowerLaw:
+        if self.problem.d > 1:
+            return RowSprings(np.ones(self.problem.rows))
+        mean = self._part_stiffness[self.parts.contact]
+        return dataclasses.replace(self._law, stiffness=self._law.stiffness / mean)
+
+    @cached_property
+    def unit(self) -> FloatArray:
+        return self.dof_speed[self.used]
+
+    @cached_property
+    def cones(self) -> Cones:
+        cones = self.problem.cones
+        return cones.in_units(np.asarray(self.row_unit)) if self.problem.d > 1 else cones

@@ -112,8 +112,6 @@ def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
     new = changed(data, **motions, **rates)
     known = {name: getattr(data, name) for name in ("entries", "products", "row_part", "_cache")}
     vars(new).update(known, scales=scales.of(new))
-    p = read_only(new.p / new.speed)
-    vars(new)["_scaled"] = changed(data.scaled(), p=p, unit=new.dof_speed)
     return new
 
 

@@ -162,7 +162,7 @@ def of_the_problem(step: cdopt.ContactStep, rough: cdopt.ContactStep) -> list[An
     smooth, coulomb = cdopt.ClassicCD(step).data, sliding.data
     report = cdopt.indeterminacy(step, quantities={"sum": np.ones((1, step.nc))})
     return [
-        smooth, smooth.cones, smooth.scaled(), coulomb.cones, sliding.slater(),
+        smooth, smooth.cones, coulomb.cones, sliding.slater(),
         report.quantities["sum"],
         cdopt.formulations.Sliders(friction.B_t, 1.0, np.ones(rough.nc)),
         cdopt.Joints(np.ones((1, step.nv)), names=["tie"]),

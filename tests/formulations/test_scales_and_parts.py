@@ -77,7 +77,7 @@ def test_scales_of_a_step_are_those_of_its_definition(seed, diagonal) -> None:
         assert data.part_speed == pytest.approx([-p.min()])
     mean = np.exp(np.log(np.diag(N)).mean())
     assert data.part_force == pytest.approx(data.part_speed / mean)
-    M, B = data.scaled().S, data.scaled().B
+    M, B = data.scales.S, data.scales.B
     s, E = data.dof_speed, data.part_energy[0]
     np.testing.assert_allclose(M.toarray(), step.M.toarray() * np.outer(s, s) / E, rtol=1e-12)
     np.testing.assert_allclose(B.toarray(), step.B.toarray() * s / data.part_speed, rtol=1e-12)
