@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.limits import LONG, QUICK, bandwidth
 from benchmarks.problems import build
 from benchmarks.record import Row
+from cdopt._util.sparse_rows import csr_parts
 from cdopt.backends.gauss_seidel import Visits, gauss_seidel
-from cdopt.backends.linalg.sparse_rows import csr_parts
 from cdopt.backends.network_problem import network_problem
 from cdopt.problem import rigid_data
 

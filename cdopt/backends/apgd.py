@@ -34,10 +34,10 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
+from cdopt._util.sparse_rows import Rows, csr_parts
 from cdopt.backends.base import RunResult
 from cdopt.backends.certified import CERTIFIED_FROM, ROUNDS, sharpened
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.linalg.sparse_rows import Rows, csr_parts
 from cdopt.backends.native import NativeBackend, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.proximal_gradient import BEST, NONE, ProximalGradient, Terms

@@ -32,10 +32,10 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import Unsupported
+from cdopt._util.sparse_rows import csr_parts
 from cdopt.backends import proximal_newton
 from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.linalg.sparse_rows import csr_parts
 from cdopt.backends.native import NativeBackend, Run, listed
 from cdopt.backends.network_problem import IterationResult, NetworkProblem
 from cdopt.backends.newton import solve_network

@@ -46,8 +46,8 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import compiled, in_threads, part
 from cdopt._util.errors import InvalidInput
+from cdopt._util.sparse_rows import Indices, Rows, csr_parts, larger
 from cdopt.backends.base import RunResult
-from cdopt.backends.linalg.sparse_rows import Indices, Rows, csr_parts, larger
 from cdopt.backends.native import NativeBackend, Run, in_pieces, listed, natural_residual
 from cdopt.backends.network_problem import Factors, NetworkProblem
 from cdopt.backends.threads import several

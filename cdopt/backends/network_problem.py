@@ -26,9 +26,9 @@ import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.sparse_rows import Rows, csr_parts, for_products
 from cdopt.backends.linalg import ContactNetwork, DelassusNetwork, network
 from cdopt.backends.linalg.factorisation import finite
-from cdopt.backends.linalg.sparse_rows import Rows, csr_parts, for_products
 from cdopt.problem import Cones, ContactProblem, FrictionCones, HalfLines
 from cdopt.problem.certificate import worst_residual
 from cdopt.problem.cone_products import Filled

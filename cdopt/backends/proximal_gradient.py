@@ -22,8 +22,8 @@ from numba import prange
 
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import compiled, in_threads, part
+from cdopt._util.sparse_rows import Indices, Rows, larger, multiply_rows
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.linalg.sparse_rows import Indices, Rows, larger, multiply_rows
 from cdopt.backends.native import in_pieces, natural_residual
 from cdopt.backends.threads import several
 from cdopt.problem.cone_rules import Rules, project_rows, shift_of_rows

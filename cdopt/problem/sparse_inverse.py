@@ -11,15 +11,17 @@ structures are not, but fill little.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
+from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
-from cdopt.problem.scaling import scaled
+from cdopt._util.compiled import compiled
+from cdopt._util.sparse_rows import Rows, csr_parts, multiply_rows
+from cdopt.problem.scaling import rows_of, scaled, total_by
 
 _LEAST = 1e-14  # of unit rows: singular values squared that belong to a force
 _FEW = 1500  # rows of a system that is factorised at once
@@ -47,31 +49,34 @@ class SparseInverse:
         dt: float = 1.0,
         between: tuple[Any, Any] | None = None,
     ) -> None:
-        (X, across), (Y, along) = _unit_rows(R), _unit_rows(G)
-        self.mass, self.pair = mass, (sp.csr_array(Y.T), X)
+        self.symmetric, self.mass, self.between = R is G, mass, between
+        X, across = _unit_rows(R)
+        Y, along = (X, across) if self.symmetric else _unit_rows(G)
+        self.pair, self.across, self.along = (sp.csr_array(Y.T), X), across, along * dt
         self.factor: Any = None
-        self.symmetric = R is G
         self.iterates = self.symmetric and mass.shape[0] > _FEW
-        every = sp.eye_array(R.shape[0], format="csr")
-        out, into = between or (every, every)
-        self.X = sp.csr_array(out @ scaled(X, 1.0 / (along * dt)))
-        self.Y = sp.csr_array(scaled(Y, 1.0 / across).T @ into)
 
     def times(self, rates: FloatArray) -> FloatArray:
         """(n,) changes of forces for changes of rates (n,)."""
-        return np.asarray(self.X @ self._solve(self.mass @ self._solve(self.Y @ rates)))
+        rates = rates if self.between is None else self.between[1] @ rates
+        result = self._along(self.mass @ self._solve(self.pair[0] @ (rates / self.across)))
+        return result if self.between is None else np.asarray(self.between[0] @ result)
 
     def delivering(self, load: FloatArray) -> FloatArray:
-        """(n,) the forces whose load is (m,), over √m of each dof."""
+        """(k,) the forces along G whose load is (m,), over √m of each dof."""
         self.iterates = self.symmetric and self.factor is None
-        return np.asarray(self.X @ self._solve(load))
+        return self._along(load)
+
+    def _along(self, load: FloatArray) -> FloatArray:
+        """(k,) the forces of the rows of X A⁻¹."""
+        return np.asarray(self.pair[1] @ self._solve(load)) / self.along
 
     def _solve(self, rhs: FloatArray) -> FloatArray:
         """x (m,) with A x = rhs."""
         if self.iterates:
-            result = _conjugate_gradients(self._product, rhs)
-            if result is not None:
-                return result
+            room, image = np.zeros((4, rhs.size)), np.empty(self.pair[1].shape[0])
+            if _conjugate_gradients(*self._rows, rhs, room, image):
+                return room[0]
             self.iterates = False
         if self.factor is None:
             order: dict[str, Any] = {"permc_spec": "COLAMD"}
@@ -81,10 +86,11 @@ class SparseInverse:
             self.factor = splu(sp.csc_array(YT @ X + _LEAST * self.mass), **order)
         return np.asarray(self.factor.solve(rhs))
 
-    def _product(self, x: FloatArray) -> FloatArray:
-        """A x (m,) of an x that rows can cause, so that ε M does not count."""
+    @cached_property
+    def _rows(self) -> tuple[Rows, Rows]:
+        """X and Yᵀ for compiled loops."""
         YT, X = self.pair
-        return np.asarray(YT @ (X @ x))
+        return csr_parts(X), csr_parts(YT)
 
     def glance(self, noise: FloatArray) -> FloatArray | None:
         """As ``spread``, by one vector; None where conjugate gradients do not converge."""
@@ -120,23 +126,38 @@ class DenseInverse:
 
 def _unit_rows(A: sp.csr_array) -> tuple[sp.csr_array, FloatArray]:
     """The rows of A (k, m) over their lengths, and these (k,); one for a row of zeros."""
-    length = np.sqrt(np.asarray((A * A).sum(axis=1)).ravel())
+    length = np.sqrt(total_by(rows_of(A), A.data**2, A.shape[0]))
     length = np.where(length > 0.0, length, 1.0)
     return scaled(A, 1.0 / length), length
 
 
+@compiled()
 def _conjugate_gradients(
-    product: Callable[[FloatArray], FloatArray], rhs: FloatArray
-) -> FloatArray | None:
-    """x (m,) with A x = rhs, from the ``product`` A x; None if they do not converge."""
-    x, left, way, size = np.zeros_like(rhs), rhs, rhs, float(rhs @ rhs)
+    X: Rows, YT: Rows, rhs: FloatArray, room: FloatArray, image: FloatArray
+) -> bool:
+    """Whether they converge to room[0] = x (m,) with YᵀX x = rhs, an x that rows can cause.
+
+    ``room`` (4, m) is zero, ``image`` (k,) is workspace.
+    """
+    x, left, way, pushed = room[0], room[1], room[2], room[3]
+    size = 0.0
+    for i in range(rhs.size):
+        left[i] = way[i] = rhs[i]
+        size += rhs[i] * rhs[i]
     enough = _LEFT**2 * size
     for _ in range(_PASSES):
         if size <= enough:
-            return x
-        pushed = product(way)
-        step = size / float(way @ pushed)
-        x, left = x + step * way, left - step * pushed
-        last, size = size, float(left @ left)
-        way = left + (size / last) * way
-    return None
+            return True
+        multiply_rows(0, image.size, X, way, image)
+        multiply_rows(0, x.size, YT, image, pushed)
+        curvature, last, size = 0.0, size, 0.0
+        for i in range(x.size):
+            curvature += way[i] * pushed[i]
+        step = last / curvature
+        for i in range(x.size):
+            x[i] += step * way[i]
+            left[i] -= step * pushed[i]
+            size += left[i] * left[i]
+        for i in range(x.size):
+            way[i] = left[i] + size / last * way[i]
+    return False

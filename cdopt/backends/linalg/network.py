@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, dijk
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import threads_lost
+from cdopt._util.sparse_rows import for_products
 from cdopt.backends.linalg import factorisation
 from cdopt.backends.linalg.block_pairs import (
     LARGEST_BLOCK,
@@ -34,7 +35,6 @@ from cdopt.backends.linalg.block_systems import (
     diagonal_blocks,
 )
 from cdopt.backends.linalg.factorisation import DenseSystem, IteratedSystem, IterationStatistics
-from cdopt.backends.linalg.sparse_rows import for_products
 from cdopt.problem.scaling import components, rows_of
 
 DENSE_UP_TO = 240  # dofs; below it a dense factorisation beats any iteration
