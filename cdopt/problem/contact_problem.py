@@ -134,6 +134,11 @@ class ContactProblem(Compliant):
         """Whether the network has no inertia."""
         return self.inertia is None and self.N is None
 
+    def forget_answers(self) -> None:
+        """Drop what is kept of the last answer; what follows from the data alone is kept."""
+        vars(self).pop("_residuals", None)
+        self.scales._last = None
+
     # --- the terms of the conditions -------------------------------------------------------
 
     @cached_property
@@ -350,8 +355,12 @@ class ContactProblem(Compliant):
 
         Of a large network nothing is kept: its matrices would fill the memory.
         """
-        small = (self.B if self.N is None else self.N).nnz <= _KEPT and self.nv <= _KEPT_DOFS
-        return self._cache if small else {}
+        return self._cache if self.is_small else {}
+
+    @property
+    def is_small(self) -> bool:
+        """Whether what is made of it is kept."""
+        return (self.B if self.N is None else self.N).nnz <= _KEPT and self.nv <= _KEPT_DOFS
 
     @cached_property
     def _cache(self) -> dict[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,19 @@ _IDLE = 1e-20  # a dof with less than this share of every contact's mobility mov
 
 def rigid_data(step: Step) -> ContactProblem:
     """The problem of classic contact dynamics on the normal rows of a step."""
-    checks.instance("step", step, Step)
+    return _kept(checks.instance("step", step, Step), "", _rigid)
+
+
+def _kept(step: Step, law: str, make: Callable[..., ContactProblem]) -> ContactProblem:
+    """The problem that a step keeps, with all that was made of it; of a large step a new one."""
+    data: ContactProblem = step.problems.get(law) or make(step, law)
+    if data.is_small:
+        step.problems[law] = data
+        data.forget_answers()
+    return data
+
+
+def _rigid(step: Step, law: str) -> ContactProblem:
     cones = HalfLines(step.nc)
     if isinstance(step, DelassusStep):
         return _with_delassus("rigid step", cones, step, step.N, step.p_vec)
@@ -51,10 +64,13 @@ def frictional_data(step: Step, law: str) -> ContactProblem:
     InvalidInput : a step without friction, or no such law.
     """
     checks.instance("step", step, Step)
-    checks.choice("law", law, LAWS)
-    friction = step.friction
-    if friction is None:
+    if step.friction is None:
         raise InvalidInput("step", "one without friction", "a step with friction")
+    return _kept(step, checks.choice("law", law, LAWS), _frictional)
+
+
+def _frictional(step: Step, law: str) -> ContactProblem:
+    friction: Any = step.friction
     cones = friction.cones
     if isinstance(step, DelassusStep):
         return _with_delassus("frictional step", cones, step, step.N_rows, step.p_rows, law)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 
 import cvxpy as cp
@@ -20,6 +21,24 @@ MADE: dict[str, Callable[[cdopt.problem.Step], Formulation]] = {
     "associated, force": lambda step: cdopt.FrictionalCD(step, "associated", form="force"),
     "coulomb": cdopt.FrictionalCD,
 }
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_formulations_of_a_step_share_its_problem_and_no_answer(name: str) -> None:
+    """A step keeps what follows from its data; a pickle of it keeps nothing."""
+    make, step = MADE[name], BEAM if name in ("force", "velocity") else BOX
+    first = make(step)
+    solution = first.solve("newton")
+    again, copy = make(step), make(pickle.loads(pickle.dumps(step)))
+    assert again.data is first.data
+    assert copy.data is not first.data
+    assert "_residuals" not in vars(again.data)
+    assert again.data.scales._last is None
+    for other in (again.solve("newton"), copy.solve("newton")):
+        np.testing.assert_array_equal(other.f, solution.f)
+        assert other.certificate == solution.certificate
+    laws = {cdopt.FrictionalCD(BOX, law).data.law for law in ("coulomb", "associated")}
+    assert len(laws) == 2
 
 
 @pytest.mark.parametrize("backend", ["clarabel", "newton"])
