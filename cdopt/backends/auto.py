@@ -7,7 +7,8 @@ from the boundary of the cones, where forces of another method are of no use to 
 Coulomb's law has another start. Gauss–Seidel is quick, but its answers depend on the order of
 the contacts; so first are those whose answers do not: accelerated gradients, which need a few
 milliseconds, solve most steps, and what they leave is a start for Newton's method
-(``benchmarks/friction_population.md``).
+(``benchmarks/friction_population.md``). For an accuracy of 1e-6 or more no fast convergence is
+needed: gradients and Gauss–Seidel have far larger budgets there, and come twice before it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from cdopt.backends.admm import ADMM
 from cdopt.backends.apgd import APGD
 from cdopt.backends.base import Claim, RunResult
 from cdopt.backends.block_gauss_seidel import NSGS
+from cdopt.backends.certified import CERTIFIED_FROM, ROUNDS, sharpened
 from cdopt.backends.homotopy import Homotopy
 from cdopt.backends.native import BREAKDOWN, NativeBackend, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
@@ -31,6 +33,7 @@ from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.problem.solution import WarmStart
 
 _GRADIENTS, _GRADIENTS_GROW = 400, 40.0  # iterations of the first turn, or this times ∛contacts
+_ROUGH, _ROUGHLY = 1e-6, 10  # from this accuracy on this times as many, then sweeps, then again
 _DENSE = 50  # entries per row above which the first turn gets fewer iterations
 _FURTHER = 5  # times as many more, if the convergence rate suggests that they suffice
 _ROUND_OFF = 1e-13  # where the first turn ends: a few iterations after what counts as solved
@@ -60,6 +63,7 @@ class Auto(Newton):
     both with an accuracy of 1e-10; the interior point; for Coulomb's law ``homotopy``, unless
     systems are large; splitting (``admm``); Gauss–Seidel (``nsgs``); and Newton's method again. If
     the first three do not come close, the step may have no solution, and cdopt tries to prove that.
+    With an ``accuracy`` of 1e-6 or more, gradients and Gauss–Seidel are first, twice.
     The status of an unsolved step includes its Slater number, if that leaves a doubt.
     """
 
@@ -80,7 +84,7 @@ class Auto(Newton):
         for method in self._methods(problem):
             if method.capability.unknown_cones(problem.K):
                 continue
-            if best is not None and _hopeless(problem, len(story), least):
+            if best is not None and _hopeless(problem, len(story), least / max(goal / _ROUGH, 1.0)):
                 how, status = " → ".join(story), "infeasible: proven"
                 return changed(best, how=how, status=status, claim="infeasible")
             turn = run
@@ -88,14 +92,14 @@ class Auto(Newton):
                 near = WarmStart(best.forces, None, problem.contact_ids)
                 turn = changed(run, start=None if method.name == InteriorPoint.name else near)
             try:
-                result = method._solve(problem, turn)
+                result, worst = _certified(method, problem, turn, enough)
             except BREAKDOWN as error:
                 story.append(f"{method.name}: {type(error).__name__}")
                 trouble.append(error)
                 continue
             prepared = turn.prepared if prepared is None else prepared
             run.threads, run.solved = max(run.threads, turn.threads), turn.solved
-            worst, steps = problem.worst_residual(result.forces), result.iterations or 0
+            steps = result.iterations or 0
             spent += steps
             story.append(f"{method.name}: {result.how or f'{steps:,} iterations'}")
             run.report(f"{story[-1]}, residual {worst:.1e}")
@@ -122,7 +126,12 @@ class Auto(Newton):
         first = max(_GRADIENTS, int(_GRADIENTS_GROW * np.cbrt(problem.nc)))
         if entries > _DENSE * problem.rows:  # dense matrices, whose systems cost less
             first = max(first * _DENSE * problem.rows // entries, _GRADIENTS // 2)
-        yield _gradients(first, max(accuracy, _ROUND_OFF))
+        if accuracy < _ROUGH:
+            yield _gradients(first, max(accuracy, _ROUND_OFF))
+        else:
+            for further, order in ((_ROUGHLY, "given"), (2 * _ROUGHLY, "shuffled")):
+                yield _gradients(further * first, accuracy)
+                yield NSGS(max_sweeps=2 * further * first, accuracy=accuracy, order=order)
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         yield InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         if problem.coulomb:
@@ -138,6 +147,23 @@ class Auto(Newton):
 def _gradients(first: int, accuracy: float) -> APGD:
     """The method of the first turn."""
     return APGD(first, accuracy, further=_FURTHER * first)
+
+
+def _certified(
+    method: NativeBackend, problem: NetworkProblem, run: Run, enough: float
+) -> tuple[RunResult, float]:
+    """The answer of a method, which goes on where its own test is met before the certificate."""
+    spent = 0
+    for _ in range(ROUNDS):
+        result = method._solve(problem, run)
+        worst, spent = problem.worst_residual(result.forces), spent + (result.iterations or 0)
+        if result.claim != "solved" or worst <= enough or method.accuracy <= CERTIFIED_FROM:
+            break
+        sharper = method.sharper(sharpened(method.accuracy, enough, worst), spent)
+        if sharper is None:
+            break
+        method, run.start = sharper, WarmStart(result.forces, None, problem.contact_ids)
+    return changed(result, iterations=spent), worst
 
 
 def _hopeless(problem: NetworkProblem, turns: int, least: float) -> bool:

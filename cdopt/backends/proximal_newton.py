@@ -399,9 +399,10 @@ class Proximal:
         x = net.motion(net.load(f.ravel()))
         free = problem.p / np.repeat(self.w, problem.d)
         impulse = float(np.sqrt(np.sum(net.load(free) ** 2 * net.weight))) or 1.0
-        best, least_worst, error = f, np.inf, self.natural(f)
-        if error <= self.accuracy:
-            return f, problem.worst(f), [error]
+        best, error, enough = f, self.natural(f), max(self.accuracy, REACHABLE)
+        least_worst = problem.worst(f) if error <= self.accuracy else np.inf
+        if least_worst <= enough:
+            return f, least_worst, [error]
         least = error if np.isfinite(error) else np.inf  # what it is given is never made worse
         penalty, inner, history = Penalty(), min(_LOOSE, _SHARE * error), list[float]()
         for _ in range(max_steps):
@@ -412,7 +413,7 @@ class Proximal:
             worst = problem.worst(f) if error <= self.accuracy else np.inf
             if worst < least_worst or (error < least and least_worst == np.inf):
                 least, least_worst, best = error, worst, f
-            if self.over or worst <= REACHABLE:
+            if self.over or worst <= enough:
                 break
             unsettled = len(history) > 4 and history[-1] > _SETTLING * history[-3]
             if self.lagged and (error <= _NEAR or unsettled):

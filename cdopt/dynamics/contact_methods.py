@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from cdopt._util import checks
 from cdopt._util.errors import InvalidInput
+from cdopt.backends.auto import Auto
 from cdopt.backends.base import Backend
 from cdopt.backends.selection import resolve
 from cdopt.dynamics.contact_dynamics import (
@@ -18,6 +19,7 @@ from cdopt.dynamics.contact_dynamics import (
 )
 from cdopt.dynamics.method import StepContext, Stepper, resolved
 from cdopt.problem import LAWS
+from cdopt.problem.certificate import TOLERANCE
 
 FIRST_BACKEND = "apgd"  # at n = 20 mid-fall 0.1 s a step, where the others take 5 s and more
 
@@ -105,7 +107,8 @@ class FrictionalSteps(ContactSettings):
     Parameters
     ----------
     law : "coulomb", or "associated" for the convex law, whose sliding contacts separate.
-    backend : solves each step; by default "auto", and without friction that of "classic-cd".
+    backend : solves each step; by default "auto", at the accuracy ``tol`` where that is above
+        1e-6, and without friction that of "classic-cd".
     warm_start : start each step from the forces of the step before, contact by contact, in the
         directions that these have in space.
     substeps : most parts of a step without a certified answer, a power of two; 1 for no split. The
@@ -157,7 +160,8 @@ class FrictionalSteps(ContactSettings):
     @property
     def _solver(self) -> Backend:
         """The settings object of the solver of each step."""
-        return resolve(self.backend or "auto")
+        rough = self.backend is None and self.tol > TOLERANCE and not self.compatible
+        return Auto(accuracy=self.tol) if rough else resolve(self.backend or "auto")
 
     def settings(self) -> dict[str, Any]:
         """The settings as plain values."""

@@ -10,7 +10,7 @@ import pytest
 from population import friction_population
 
 import cdopt
-from cdopt.backends import NSGS, Auto, proximal_newton
+from cdopt.backends import APGD, NSGS, Auto, proximal_newton
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.network_problem import network_problem
 from cdopt.problem.solution import WarmStart
@@ -139,6 +139,27 @@ def test_newton_never_returns_worse_forces_than_it_was_given(index: int) -> None
         before = proximal.natural(f)
         after, _ = proximal.solve(f, 2)
         assert proximal.natural(after) <= before
+
+
+@pytest.mark.parametrize("index", [24, 38, 51, 88])
+def test_a_rough_accuracy_needs_no_linear_systems(index: int) -> None:
+    """Steps for which 1e-8 takes Newton's method and more."""
+    _, step = friction_population.member(index)
+    solution = cdopt.FrictionalCD(step).solve(Auto(accuracy=1e-3), tol=1e-3)
+    assert solution.ok
+    assert "newton" not in solution.provenance["how"]
+
+
+def test_newton_goes_on_where_the_natural_map_is_met_before_the_certificate() -> None:
+    _, step = friction_population.member(51)
+    problem = cdopt.FrictionalCD(step)
+    posed = network_problem(problem.data)
+    forces = problem.solve(APGD(max_iterations=120), check=False).iterate.forces
+    f = posed.starting_forces(WarmStart(forces, None, posed.contact_ids))
+    accuracy = 1.01 * proximal_newton.Proximal(posed, Deadline(), 1.0).natural(f)
+    assert posed.worst(f) > accuracy
+    after, _ = proximal_newton.Proximal(posed, Deadline(), accuracy).solve(f, 20)
+    assert posed.worst(after) <= accuracy
 
 
 def test_settings_reach_the_methods() -> None:

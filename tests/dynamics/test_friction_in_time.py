@@ -280,6 +280,20 @@ def test_a_step_without_an_answer_is_taken_in_parts(monkeypatch: pytest.MonkeyPa
         cdopt.simulate(scene, DT, DT, "contact-dynamics", friction=0.3, substeps=2)
 
 
+def test_a_wide_tolerance_is_the_accuracy_of_the_default() -> None:
+    """Which keeps its own for compatible forces, and a backend that is named its own."""
+    for method, chosen, accuracy in (
+        ("contact-dynamics", {}, 1e-3),
+        ("contact-dynamics", {"backend": "auto"}, 1e-12),
+        ("compatible-friction", {}, 1e-12),
+    ):
+        run = cdopt.simulate(
+            *(cdopt.scene.beam(), DT, 3 * DT, method), friction=0.3, tol=1e-3, **chosen
+        )
+        assert run.ok
+        assert f"accuracy={accuracy}" in run.settings["backend"], method
+
+
 def test_compatible_friction_remembers_the_slide_before_the_rest() -> None:
     """A block slides with more weight in front, and rests: its feet stay braced."""
     mu, mass, height, half = 0.3, 2.0, 0.1, 0.2
