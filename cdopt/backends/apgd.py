@@ -166,7 +166,7 @@ def _on_cones(
         if look % _FRESH == 0:
             descent.refresh()
         forces, rates = (
-            descent.state[0].reshape(f.shape) / root,
+            descent.terms.state[0].reshape(f.shape) / root,
             root * descent.rates.reshape(f.shape),
         )
         error = problem.natural_map(forces, rates)
@@ -199,7 +199,7 @@ def _on_cones(
         elif problem.coulomb and not phases and not problem.steep:
             convex = problem.natural_map(forces, rates, root[:, 0] * shift)
             if convex <= _SETTLED * error:
-                descent.restart(descent.state[0])
+                descent.restart(descent.terms.state[0])
                 shift[:] = problem.shift(rates) / root[:, 0]
         _, share, momentum = phases[0] if phases else _CONVEX
         descent.advance(np.zeros(min(_CHECKS, most - done)), -1.0, share, momentum)

@@ -37,11 +37,11 @@ _THETA, _LIPSCHITZ, BEST, _LEAST_LIPSCHITZ = 0, 1, 2, 3  # places in the scalars
 _SQUARED, _CURVATURE, _UPHILL, _WORST = 0, 1, 2, 3  # places in the sums of a chunk
 _LINE = 8  # doubles in a cache line: the sums of two chunks never share one
 NONE, _NO_COEFFICIENTS = np.zeros(0), np.zeros((0, 1))
-_NO_RULES = np.zeros((0, 1), dtype=np.int8)
+_NO_RULES, _NO_STATE = np.zeros((0, 1), dtype=np.int8), np.zeros((0, 0))
 
 
 class Terms(NamedTuple):
-    """The objective of one problem with n forces, d of each contact.
+    """The objective of one problem with n forces, d of each contact, and the iteration's state.
 
     Parallel loops take no nested tuples: the rows of R are flat. Without entries of ``mu`` d is
     one, and forces are at least zero.
@@ -59,6 +59,11 @@ class Terms(NamedTuple):
     rules: Rules = _NO_RULES  # (contacts, d) of cones other than Coulomb's, or none
     coefficients: FloatArray = _NO_COEFFICIENTS  # (contacts, d) of these
     floor: FloatArray = NONE  # (n,) the least forces, without cones; none for zero
+    # the state of the iteration, made by ``ProximalGradient``
+    state: FloatArray = _NO_STATE  # (4, n) iterate f, extrapolated point z, H f + h and H z + h
+    trial: FloatArray = _NO_STATE  # (3, n) the trial point x, d = x − z, and H d
+    best: FloatArray = NONE  # (n,) the forces of the least residual
+    y: FloatArray = NONE  # (m,) Sᵀ d
 
 
 @dataclass
@@ -85,12 +90,13 @@ class ProximalGradient:
         self._threads = True if max(map(len, self._edges)) > 2 and several() else None
         cones, ruled = self.terms.shift.size > 0, self.terms.rules.shape[0] > 0
         self._kinds = self._threads, True if cones else None, True if ruled else None
-        self.state = np.zeros((4, n))
-        self._work = Work(self.state, np.empty((3, n)), self.forces.copy(), np.zeros(m))
+        self.terms = self.terms._replace(
+            state=np.zeros((4, n)), trial=np.empty((3, n)), best=self.forces.copy(), y=np.zeros(m)
+        )
         self._sums = np.zeros((edges.size - 1, _LINE))
         least = _LEAST * float(self.terms.diagonal.max(initial=0.0)) or 1.0
         self.scalars = np.array([1.0, 1.0, np.inf, least])
-        self.state[:2] = self.forces
+        self.terms.state[:2] = self.forces
 
     def minimise(
         self,
@@ -123,7 +129,7 @@ class ProximalGradient:
             self.residual = self._residual()
             progress(self.steps + taken, self.residual)
         met = bool(self.residual <= tolerance)
-        self.forces = self.state[0].copy() if met else self._work.best
+        self.forces = self.terms.state[0].copy() if met else self.terms.best
         self.steps += taken
         return met
 
@@ -133,27 +139,28 @@ class ProximalGradient:
         """The number of steps taken, at most ``trace.size``; arguments as of ``_accelerate``."""
         data = *self._kinds, self.terms, self.transposed, self._edges
         limits, room = (tolerance, share, momentum), (self._sums, self.scalars)
-        taken: int = self._run(_accelerate)(*data, limits, self._work, room, trace)
+        taken: int = self._run(_accelerate)(*data, limits, room, trace)
         return taken
 
     def refresh(self) -> None:
         """Compute the gradients again."""
+        state = self.terms.state
         for k in (0, 1):
-            self.state[k + 2] = self._product(self.state[k]) + self.terms.h
+            state[k + 2] = self._product(state[k]) + self.terms.h
 
     def restart(self, f: FloatArray) -> None:
         """Go on from forces f, without momentum."""
-        self.state[:2], self.scalars[_THETA] = f, 1.0
+        self.terms.state[:2], self.scalars[_THETA] = f, 1.0
         self.refresh()
 
     @property
     def rates(self) -> FloatArray:
         """H f + h at the iterate."""
-        return self.state[2]
+        return self.terms.state[2]
 
     def _residual(self) -> float:
         """The natural residual of the iterate."""
-        terms, f = self.terms, self.state[0]
+        terms, f = self.terms, self.terms.state[0]
         gradient = self._product(f) + terms.h
         if terms.compliance.size:
             gradient += terms.compliance * np.maximum(f, 0.0) ** terms.exponent
@@ -163,8 +170,8 @@ class ProximalGradient:
     def _product(self, f: FloatArray) -> FloatArray:
         """H f."""
         multiply, product = self._run(_multiply), np.zeros(f.size)
-        multiply(self._threads, self._edges[2], self.transposed, f, self._work.y)
-        multiply(self._threads, self._edges[1], self.terms[:3], self._work.y, product)
+        multiply(self._threads, self._edges[2], self.transposed, f, self.terms.y)
+        multiply(self._threads, self._edges[1], self.terms[:3], self.terms.y, product)
         return product
 
     def _run(self, loop: Callable[..., Any]) -> Callable[..., Any]:
@@ -231,15 +238,6 @@ def _proximal(z: float, a: float, s: float) -> float:
     return x
 
 
-class Work(NamedTuple):
-    """The state of the iteration, and its workspace."""
-
-    state: FloatArray  # (4, n) the iterate f, the extrapolated point z, H f + h and H z + h
-    trial: FloatArray  # (3, n) the trial point x, d = x − z, and H d
-    best: FloatArray  # (n,) the forces of the least residual
-    y: FloatArray  # (m,) Sᵀ d
-
-
 # Which code a loop has, for each the other is left out where it is compiled: None for one thread,
 # for half-lines and lines, and for Coulomb's cones alone.
 Kind = bool | None
@@ -263,11 +261,10 @@ def _propose_chunk(
     ruled: Kind,
     proposal: Proposal,
     terms: Terms,
-    work: Work,
     sums: FloatArray,
 ) -> None:
     """The trial point taken over, and the shift with it, if accepted; then a new one proposed."""
-    state, trial, best, shift = work.state, work.trial, work.best, terms.shift
+    state, trial, best, shift = terms.state, terms.trial, terms.best, terms.shift
     f, z, gradient_f, gradient_z = state[0], state[1], state[2], state[3]
     x, change, product_d = trial[0], trial[1], trial[2]
     accept, keep, beta, length, share = proposal
@@ -326,19 +323,18 @@ def _propose(
     ruled: Kind,
     proposal: Proposal,
     terms: Terms,
-    work: Work,
     sums: FloatArray,
 ) -> None:
     """Trial points, chunk by chunk."""
     for c in prange(edges.shape[0] - 1):
-        _propose_chunk(edges[c], edges[c + 1], cones, ruled, proposal, terms, work, sums[c])
+        _propose_chunk(edges[c], edges[c + 1], cones, ruled, proposal, terms, sums[c])
 
 
 @part()
-def _judge_chunk(first: int, last: int, terms: Terms, work: Work, sums: FloatArray) -> None:
+def _judge_chunk(first: int, last: int, terms: Terms, sums: FloatArray) -> None:
     """H d at the trial point, and what decides on it."""
-    gradient_z, y, bilateral = work.state[3], work.y, terms.floor.shape[0] > 0
-    x, d, product_d = work.trial[0], work.trial[1], work.trial[2]
+    gradient_z, y, bilateral = terms.state[3], terms.y, terms.floor.shape[0] > 0
+    x, d, product_d = terms.trial[0], terms.trial[1], terms.trial[2]
     curvature, worst, rigid = 0.0, 0.0, terms.compliance.shape[0] == 0
     for i in range(first, last):
         total = 0.0
@@ -357,10 +353,10 @@ def _judge_chunk(first: int, last: int, terms: Terms, work: Work, sums: FloatArr
 
 
 @part(parallel=True)
-def _judge(edges: Indices, terms: Terms, work: Work, sums: FloatArray) -> None:
+def _judge(edges: Indices, terms: Terms, sums: FloatArray) -> None:
     """H d and the sums of each chunk."""
     for c in prange(edges.shape[0] - 1):
-        _judge_chunk(edges[c], edges[c + 1], terms, work, sums[c])
+        _judge_chunk(edges[c], edges[c + 1], terms, sums[c])
 
 
 @compiled()
@@ -372,7 +368,6 @@ def _accelerate(
     transposed: Rows,
     edges: tuple[Indices, Indices, Indices],
     limits: tuple[float, float, float],
-    work: Work,
     room: tuple[FloatArray, FloatArray],
     trace: FloatArray,
 ) -> int:
@@ -400,18 +395,18 @@ def _accelerate(
             if threads is None:
                 for c in range(sums.shape[0]):
                     first, last = contacts[c], contacts[c + 1]
-                    _propose_chunk(first, last, cones, ruled, proposal, terms, work, sums[c])
+                    _propose_chunk(first, last, cones, ruled, proposal, terms, sums[c])
             else:
-                _propose(contacts, cones, ruled, proposal, terms, work, sums)
+                _propose(contacts, cones, ruled, proposal, terms, sums)
             if ends:
                 return taken
             if threads is None:
-                multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], transposed, work.trial[1], work.y)
+                multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], transposed, terms.trial[1], terms.y)
                 for c in range(sums.shape[0]):
-                    _judge_chunk(rows[c], rows[c + 1], terms, work, sums[c])
+                    _judge_chunk(rows[c], rows[c + 1], terms, sums[c])
             else:
-                _multiply_in_threads(dofs, transposed, work.trial[1], work.y)
-                _judge(rows, terms, work, sums)
+                _multiply_in_threads(dofs, transposed, terms.trial[1], terms.y)
+                _judge(rows, terms, sums)
             accept, due = False, 0.0
             squared = curvature = uphill = worst = 0.0
             for c in range(sums.shape[0]):

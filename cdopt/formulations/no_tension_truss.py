@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from cdopt._util import checks
-from cdopt._util.checks import BoolArray, read_only
+from cdopt._util.checks import read_only
 from cdopt._util.errors import InfeasibilityProof, InvalidInput
 from cdopt.formulations.base import Formulation
 from cdopt.formulations.printing import align, conjugate_latex
@@ -78,13 +78,31 @@ class NoTensionTruss(Formulation):
         form = checks.choice("form", form, TRUSS_FORMS)
         matrix = checks.gap_gradient(B)
         nc, nv = matrix.shape
+        load = checks.vector("contact_load", contact_load, nv, "N")
+        stiffness = checks.per_contact("stiffness", stiffness, nc, positive=True)
+        free, both = np.full(nv, free_dofs is None), np.zeros(nc, dtype=bool)
+        if free_dofs is not None:
+            free[checks.positions("free_dofs", free_dofs, nv)] = True
+        given = np.zeros(nv) if prescribed_u is None else prescribed_u
+        given = checks.vector("prescribed_u", given, nv, "m")
+        if np.any(given[free] != 0.0):
+            raise InvalidInput("prescribed_u", "a value on a free dof", "zeros on free dofs")
+        if contact_ids is not None:
+            contact_ids = checks.labels("contact_ids", contact_ids, nc)
+        if dof_body is not None:
+            dof_body = checks.integers("dof_body", dof_body, (nv,), at_least=0)
+        if two_sided is not None:
+            both[checks.positions("two_sided", two_sided, nc)] = True
         self.form = form
         self.data = truss_data(
             matrix,
-            checks.vector("contact_load", contact_load, nv, "N"),
-            PowerLaw(checks.per_contact("stiffness", stiffness, nc, positive=True), power),
-            **network_arguments(nc, nv, free_dofs, prescribed_u, contact_ids, dof_body),
-            two_sided=mask_of(two_sided, nc),
+            load,
+            PowerLaw(stiffness, power),
+            free=None if free.all() else read_only(free),
+            prescribed_u=given,
+            two_sided=both,
+            contact_ids=contact_ids,
+            dof_body=dof_body,
         )
 
     @staticmethod
@@ -124,32 +142,3 @@ class NoTensionTruss(Formulation):
             rf"\sum_i \tfrac{{k_i}}{{{p:.6g}}} (-B u)_{{i,+}}^{{{p:.6g}}} "
             rf"+ \tilde F^\mathsf{{T}} u{boundary}"
         )
-
-
-def mask_of(two_sided: Any, nc: int) -> BoolArray | None:
-    """(nc,) flags of the members that also pull, given as flags or indices; None for none."""
-    if two_sided is None:
-        return None
-    mask = np.zeros(nc, dtype=bool)
-    mask[checks.positions("two_sided", two_sided, nc)] = True
-    return read_only(mask)
-
-
-def network_arguments(
-    nc: int, nv: int, free_dofs: Any, prescribed_u: Any, contact_ids: Any, dof_body: Any
-) -> dict[str, Any]:
-    """The checked arguments of ``truss_data`` for free dofs and names, or InvalidInput."""
-    free = np.full(nv, free_dofs is None)
-    if free_dofs is not None:
-        free[checks.positions("free_dofs", free_dofs, nv)] = True
-    given = np.zeros(nv) if prescribed_u is None else prescribed_u
-    given = checks.vector("prescribed_u", given, nv, "m")
-    if np.any(given[free] != 0.0):
-        raise InvalidInput("prescribed_u", "a value on a free dof", "zeros on free dofs")
-    named, known = contact_ids is not None, dof_body is not None
-    return {
-        "free": None if free.all() else read_only(free),
-        "prescribed_u": given,
-        "contact_ids": checks.labels("contact_ids", contact_ids, nc) if named else None,
-        "dof_body": checks.integers("dof_body", dof_body, (nv,), at_least=0) if known else None,
-    }

@@ -10,6 +10,7 @@ over displacements u, with gaps linearised about a configuration. It is a step o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,9 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import read_only
 from cdopt._util.errors import InfeasibilityProof
-from cdopt.formulations.no_tension_truss import (
-    TRUSS_FORMS,
-    NoTensionTruss,
-    mask_of,
-    network_arguments,
-)
+from cdopt.formulations.no_tension_truss import NoTensionTruss
 from cdopt.formulations.printing import align, conjugate_latex
-from cdopt.problem import truss_data
-from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.contact_law import HOOKE
 
 
 class QuasiStatic(NoTensionTruss):
@@ -76,19 +71,12 @@ class QuasiStatic(NoTensionTruss):
         dof_body: Any = None,
         two_sided: Any = None,
     ) -> None:
-        power = checks.power("power", power)
-        form = checks.choice("form", form, TRUSS_FORMS)
         matrix = checks.gap_gradient(B)
-        nc, nv = matrix.shape
-        self.form = form
-        self.data = truss_data(
-            matrix,
-            read_only(-checks.vector("applied", applied, nv, "N")),
-            PowerLaw(checks.per_contact("stiffness", stiffness, nc, positive=True), power),
-            checks.vector("phi", phi, nc, "m"),
-            **network_arguments(nc, nv, free_dofs, prescribed_u, contact_ids, dof_body),
-            two_sided=mask_of(two_sided, nc),
-        )
+        gaps = checks.vector("phi", phi, matrix.shape[0], "m")
+        load = -checks.vector("applied", applied, matrix.shape[1], "N")
+        names = contact_ids, dof_body, two_sided
+        super().__init__(matrix, load, stiffness, power, form, free_dofs, prescribed_u, *names)
+        self.data = replace(self.data, p=read_only(self.data.p + gaps), bias=gaps)
 
     def _why(self, proof: InfeasibilityProof) -> str:
         """The names of the bodies that are not supported, and the proof."""
