@@ -128,9 +128,9 @@ def preconditioners(problem: str) -> list[Row]:
     B = net.B[D > 0.0]
     H = sp.csr_array(B.T @ (B * D[D > 0.0][:, None]) + SHIFT * sp.eye_array(net.m, format="csr"))
     own = block_inverses(H, net.size)
-    before = net.statistics.iterations
+    before = net.iterations
     net.system(D, SHIFT).solve(load, TOL, MOST)
-    swept = net.statistics.iterations - before
+    swept = net.iterations - before
     rows: list[Row] = [
         _row("each body's block", iterations(H, load, own), 1.0),
         _row("block SSOR, by Eisenstat's trick", swept, 1.0),

@@ -65,9 +65,9 @@ def _measured(net: ContactNetwork) -> list[tuple[str, float, int]]:
     if net.small or net.blocks is None:
         return measured
     system: Any = net.system(np.ones(net.rows), 1e-6)
-    before = net.statistics.iterations
+    before = net.iterations
     system.solve(rhs, 0.0, MANY)
-    spent = net.statistics.iterations - before
+    spent = net.iterations - before
     seconds = _median(lambda: system.solve(rhs, 0.0, MANY)) / spent
     moved = matrix + 8 * net.size * net.m + VECTORS * u.nbytes
     measured.append(("iteration", seconds, moved))

@@ -111,7 +111,7 @@ def solve(
     """Follow the central path from ``start`` until the residual is within ``tol``."""
     (w, f, s), net, history = start, problem.operator, [np.inf]
     direct = problem.has_cones and net.quickly_factorised
-    net.statistics.methods.append("interior point")
+    net.methods.append("interior point")
     if not f.size and not problem.static:  # the free motion
         w = net.motion(-problem.load)
     units = Units(problem)

@@ -95,13 +95,13 @@ def solve_network(
     with run.iterating(problem.nc, net.m):
         last = iterate(problem, forces, run)
     least = min(last.history, default=0.0)
-    run.report(f"{last.steps:,} steps, {net.statistics}, residual {least:.1e}")
+    run.report(f"{last.steps:,} steps, {net.cost}, residual {least:.1e}")
     return run.ended(
         problem.iterate(last.w, last.f),
         last.converged,
         last.steps,
         last.history,
-        str(net.statistics),
+        net.cost,
         f"stopped at residual {least:.1e}",
     )
 
@@ -132,7 +132,7 @@ class InteriorPoint(SecondOrder):
             limits = run.deadline, self.accuracy, self.newton_steps
             proximal = proximal_newton.Proximal(problem, *limits)
             f, residuals = proximal.solve(problem.table(inside.f), left)
-        how = f"{problem.operator.statistics} in {inside.steps} steps → {proximal}"
+        how = f"{problem.operator.cost} in {inside.steps} steps → {proximal}"
         history = [*inside.history[1:], *residuals]
         return proximal_newton.outcome(problem, f, history, self.accuracy, how, run, proximal.error)
 

@@ -65,9 +65,9 @@ def minimise(
         sliding = SlidingNewton(problem, tol, deadline, problem.sliders)
         first = net.motion(-problem.load) if start is None else start
         return sliding.result(sliding.at(first), limit)
-    before = net.statistics.iterations
+    before = net.iterations
     first = _bilateral(problem, law) if start is None else start.copy()
-    spent = net.statistics.iterations - before
+    spent = net.iterations - before
     near = _hardly_pulls(law, problem.overlap(first))
     direct = near and spent < net.patience and net.cheaply_factorised(spent)
     shift = _GROUND if near else _SHIFT_START
@@ -115,7 +115,7 @@ class ElasticNewton(SemismoothNewton):
 
     def result(self, start: Point, limit: int) -> IterationResult:
         """Its run from a point on."""
-        self.net.statistics.methods.append("Newton's method")
+        self.net.methods.append("Newton's method")
         at, history = self.run(start, limit), self.history
         spent, met = len(history) - 1, history[-1] <= self.tol
         return IterationResult(at.w, self.normal(at.f), history[-1], spent, history, met)

@@ -66,7 +66,7 @@ def solve_rigid(
 
     A start is expected to have most of the active set: the penalty then begins high.
     """
-    problem.net.statistics.methods.append("augmented Lagrangian")
+    problem.net.methods.append("augmented Lagrangian")
     f = np.zeros(problem.nc) if start is None else start.copy()
     small = problem.net.small
     least = _SIGMA_SMALL if small else _SIGMA_START

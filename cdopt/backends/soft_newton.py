@@ -24,7 +24,7 @@ def minimise(
     problem: NetworkProblem, tol: float, limit: int, deadline: Deadline = NEVER
 ) -> IterationResult:
     """Newton's method from the free motion, until the balance is within ``tol``."""
-    problem.net.statistics.methods.append("Newton's method")
+    problem.net.methods.append("Newton's method")
     newton = SoftNewton(problem, tol, deadline)
     at = newton.run(newton.at(np.zeros(problem.net.m)), limit)
     history = newton.history

@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled, in_threads, part
-from cdopt.backends.linalg.factorisation import IterationStatistics
+from cdopt.backends.linalg.factorisation import Counted
 from cdopt.backends.threads import several
 
 LARGEST_BLOCK = 6  # dofs of a rigid body in space
@@ -76,9 +76,9 @@ class PairSystem:
         mass: FloatArray,
         D: FloatArray,
         shift: float,
-        statistics: IterationStatistics,
+        net: Counted,
     ) -> None:
-        self.statistics, self.gave_up = statistics, False
+        self.net, self.gave_up = net, False
         size, self.active = mass.shape[1], pairs.room()
         self.shape = (0,) * size
         self.root = mass + shift * np.eye(size)
@@ -101,7 +101,7 @@ class PairSystem:
         spent = self._call(
             _conjugate_gradients, self.active, room, self.sums, tol, most, self.shape
         )
-        self.statistics.iterations += spent
+        self.net.iterations += spent
         self.gave_up = spent == most
         return np.einsum("aji,aj->ai", self.root, room[0, :count]).ravel()
 
@@ -120,9 +120,9 @@ class UnsymmetricPairSystem:
         mass: FloatArray,
         left: FloatArray,
         right: FloatArray,
-        statistics: IterationStatistics,
+        net: Counted,
     ) -> None:
-        self.statistics, self.gave_up = statistics, False
+        self.net, self.gave_up = net, False
         self.left, self.right, self.mass = pairs.room(), pairs.room(), mass
         self.shape, self.inverse = (0,) * mass.shape[1], mass.copy()
         sides = left, right, self.left, self.right
@@ -135,7 +135,7 @@ class UnsymmetricPairSystem:
         r[:count] = rhs.reshape(count, size)
         system = self.left, self.right.rows, self.mass, self.inverse
         spent = _stabilised_gradients(system, x, r, tol, limit, self.shape)
-        self.statistics.iterations += spent
+        self.net.iterations += spent
         self.gave_up = spent >= limit
         return x[:count].ravel()
 

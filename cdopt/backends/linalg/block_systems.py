@@ -17,8 +17,8 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt.backends.linalg.block_pairs import PairSystem, UnsymmetricPairSystem
 from cdopt.backends.linalg.factorisation import (
     DENSE,
+    Counted,
     DenseFactors,
-    IterationStatistics,
     MatrixFactors,
     sparse_solve,
 )
@@ -113,21 +113,21 @@ class BlockSystem:
         return self.factors(rhs)
 
 
-class DelassusNetwork:
+class DelassusNetwork(Counted):
     """The network of a step known only by N (rows, rows), with the methods of a network.
 
     Attributes
     ----------
     d : rows a contact. m, rows : of N. weight : (m,) of the square of each imbalance.
     mass_diagonal : (m,) its inverse, ones where it is zero. full : whether systems are dense.
-    statistics : what its systems have cost so far.
     """
 
     factorisable, patience = True, ITERATIONS
     quickly_factorised = True  # the only choice
 
     def __init__(self, N: sp.csr_array, d: int) -> None:
-        self.d, self.statistics = d, IterationStatistics()
+        super().__init__()
+        self.d = d
         self.m = self.rows = int(N.shape[0])
         self.full = self.m <= DENSE or N.nnz > _FULL * self.m**2
         self._full = N.toarray() if self.full else None

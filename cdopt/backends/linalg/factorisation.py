@@ -37,28 +37,30 @@ _ROUND_OFF = 1e-24  # of the preconditioned residual squared: smaller ones are r
 Solve = Callable[[FloatArray], FloatArray]  # x, nearly with H x = rhs
 
 
-@dataclass
-class IterationStatistics:
-    """Iterations and factorisations of the systems of one network so far."""
+@dataclass(eq=False)
+class Counted:
+    """A network that counts what its systems have cost so far."""
 
-    iterations: int = 0  # of conjugate gradients
-    factorisations: int = 0  # of matrices, dense ones included
-    library: str = ""  # what factorised last; empty if nothing did
+    iterations: int = field(default=0, init=False)  # of conjugate gradients
+    factorisations: int = field(default=0, init=False)  # of matrices, dense ones included
+    factorised_by: str = field(default="", init=False)  # what factorised last; empty if nothing did
     # the solution methods that were used, in their order
-    methods: list[str] = field(default_factory=list)
+    methods: list[str] = field(default_factory=list, init=False)
 
-    def __str__(self) -> str:
+    @property
+    def cost(self) -> str:
+        """The methods and what they cost, as text."""
         parts = [" → ".join(self.methods)] if self.methods else []
         if self.iterations:
             parts.append(f"{self.iterations} conjugate gradient iterations")
         if self.factorisations:
-            parts.append(f"{self.factorisations} factorisations by {self.library}")
+            parts.append(f"{self.factorisations} factorisations by {self.factorised_by}")
         return ", ".join(parts)
 
     def factorised(self, library: str) -> None:
         """Count one more."""
         self.factorisations += 1
-        self.library = library
+        self.factorised_by = library
 
 
 def finite(x: FloatArray) -> FloatArray:
@@ -84,11 +86,11 @@ class IteratedSystem:
         self,
         product: Callable[[FloatArray], FloatArray],
         precondition: Solve,
-        statistics: IterationStatistics | None = None,
+        net: Counted | None = None,
         most: int | None = None,
         growth: float = np.inf,
     ) -> None:
-        self.product, self.precondition, self.statistics = product, precondition, statistics
+        self.product, self.precondition, self.net = product, precondition, net
         self.most, self.growth, self.gave_up = most, growth, False
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
@@ -115,8 +117,8 @@ class IteratedSystem:
             spent += 1
             if rz < least:
                 least, best = rz, x
-        if self.statistics is not None:
-            self.statistics.iterations += spent
+        if self.net is not None:
+            self.net.iterations += spent
         self.gave_up = not least <= max(tol * tol, _ROUND_OFF) * first
         return best
 
@@ -130,8 +132,8 @@ class DenseSystem:
 
     gave_up = False
 
-    def __init__(self, matrix: FloatArray, statistics: IterationStatistics) -> None:
-        statistics.factorised("dense matrices")
+    def __init__(self, matrix: FloatArray, net: Counted) -> None:
+        net.factorised("dense matrices")
         self._matrix = matrix
         factor, failed = dpotrf(matrix, lower=0, clean=0) if matrix.size else (matrix, 0)
         self._factor = None if failed else factor

@@ -8,7 +8,7 @@ if no row of B touches more than two of them. Rows that touch two blocks at most
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from cdopt.backends.linalg.block_systems import (
     BlockSystem,
     diagonal_blocks,
 )
-from cdopt.backends.linalg.factorisation import DenseSystem, IteratedSystem, IterationStatistics
+from cdopt.backends.linalg.factorisation import Counted, DenseSystem, IteratedSystem
 from cdopt.problem.scaling import components, rows_of
 
 DENSE_UP_TO = 240  # dofs; below it a dense factorisation beats any iteration
@@ -66,7 +66,7 @@ class ContactSystem:
         self.net, self.stiff = net, np.flatnonzero(D)
         N = net.delassus[self.stiff].take(self.stiff, axis=1)
         N.flat[:: self.stiff.size + 1] += 1.0 / D[self.stiff]
-        self.dense = DenseSystem(N, net.statistics)
+        self.dense = DenseSystem(N, net)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x (m,) for rhs (m,), to round-off; an ArithmeticError if numbers overflow."""
@@ -79,8 +79,8 @@ class ContactSystem:
 System = DenseSystem | ContactSystem | PairSystem | IteratedSystem | BlockSystem
 
 
-@dataclass(frozen=True, eq=False)
-class ContactNetwork:
+@dataclass(eq=False)
+class ContactNetwork(Counted):
     """A contact network: B with the dofs of each body together, and the inertia S.
 
     Attributes
@@ -91,7 +91,6 @@ class ContactNetwork:
     mass : (m, m) S of every system, ones on the dofs that fill up; None where S is zero, and
         every system has a shift instead.
     pairs : the same B as pairs of bodies; None where a contact touches more than two.
-    statistics : what its systems have cost so far.
     """
 
     B: sp.csr_array
@@ -99,7 +98,6 @@ class ContactNetwork:
     size: int
     mass: sp.csr_array | None = None
     pairs: BlockPairs | None = None
-    statistics: IterationStatistics = field(default_factory=IterationStatistics)
 
     @property
     def rows(self) -> int:
@@ -120,7 +118,7 @@ class ContactNetwork:
     def uncounted(self) -> ContactNetwork:
         """The same network with all that was made of it, whose systems have cost nothing."""
         other = copy.copy(self)
-        vars(other)["statistics"] = IterationStatistics()
+        Counted.__init__(other)
         return other
 
     # --- products ----------------------------------------------------------------------
@@ -245,18 +243,18 @@ class ContactNetwork:
     def system(self, D: FloatArray, shift: float = 0.0) -> System:
         """S + shift I + Bᵀ D B, D (nc,) ≥ 0: dense if small, else by conjugate gradients."""
         if self.small:
-            return DenseSystem(self._dense(D, shift), self.statistics)
+            return DenseSystem(self._dense(D, shift), self)
         if self.blocks is None or (threads_lost() and self.factorisable):
             return self.factored(D, shift)
         if self.pairs is not None:
-            return PairSystem(self.pairs, self.blocks, D, shift, self.statistics)
+            return PairSystem(self.pairs, self.blocks, D, shift, self)
         stiff = self._diagonal_blocks(sp.coo_array(self.B.T @ sp.csr_array(self.B * D[:, None])))
         inverse = _inverse(stiff + self.blocks + shift * np.eye(self.size))
 
         def precondition(r: FloatArray) -> FloatArray:
             return np.asarray(np.matmul(inverse, r.reshape(-1, self.size, 1))).ravel()
 
-        return self._iterated(D, shift, precondition, statistics=self.statistics)
+        return self._iterated(D, shift, precondition, net=self)
 
     def of_forces(self, D: FloatArray) -> ContactSystem:
         """S + Bᵀ D B by a dense system of the forces of few contacts."""
@@ -287,9 +285,9 @@ class ContactNetwork:
             return BlockSystem(factorise)
         system: PairSystem | UnsymmetricPairSystem
         if left is right:
-            system = PairSystem(pairs, blocks, left, 0.0, self.statistics)
+            system = PairSystem(pairs, blocks, left, 0.0, self)
         else:
-            system = UnsymmetricPairSystem(pairs, blocks, left, right, self.statistics)
+            system = UnsymmetricPairSystem(pairs, blocks, left, right, self)
         return BlockSystem(
             factorise, system, _FEW_ITERATIONS if self.quickly_factorised else ITERATIONS
         )
@@ -311,7 +309,7 @@ class ContactNetwork:
         if self.small:
             return self.system(D, shift)
         solve = self.library.factorise(D, shift)
-        self.statistics.factorised(self.library.name)
+        self.factorised(self.library.name)
         return self._iterated(D, shift, solve, most=_REFINEMENTS, growth=_DIVERGED)
 
     def _iterated(

@@ -49,7 +49,7 @@ class TiedNetwork:
         self.nc, self.copies = len(E), len(T) + 1
         self.rows = self.nc * E.shape[2]
         self.d, self.m = E.shape[2] // self.copies, base.m + self.nc * len(T)
-        self.statistics, self.patience = base.statistics, base.patience
+        self.methods, self.patience = base.methods, base.patience
         self.factorisable = base.factorisable
         self.quickly_factorised = base.quickly_factorised
         ties = 1.0 / np.where(weight > 0.0, weight, 1.0)

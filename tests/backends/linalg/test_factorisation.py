@@ -67,8 +67,8 @@ def test_every_library_gives_the_solution(
     for shift in (0.1,) if kind == "none" else (0.0, 1.0, 1e-6):  # one analysis for all
         D = np.where(random.random(net.rows) < 0.3, 0.0, random.random(net.rows))
         check(net, D, shift)
-    assert net.statistics.library == library
-    assert net.statistics.factorisations == (1 if kind == "none" else 3)
+    assert net.factorised_by == library
+    assert net.factorisations == (1 if kind == "none" else 3)
 
 
 @pytest.mark.parametrize("kind", ["diagonal", "block", "row"])

@@ -99,7 +99,7 @@ def test_networks_are_those_of_dense_matrices(
         system = net.system(np.ones(net.rows), 1.0)
         assert isinstance(system, IteratedSystem if three else PairSystem)
     elif net.blocks is None:
-        assert net.statistics.iterations == 0  # factorised at once
+        assert net.iterations == 0  # factorised at once
 
 
 @pytest.mark.parametrize("mixed_up", [False, True])
@@ -240,10 +240,10 @@ def test_a_limit_of_iterations_is_reported_and_zero_stays_zero(three: bool) -> N
     system = net.system(100.0 * np.ones(net.rows))
     system.solve(rhs, 1e-12, 3)
     assert system.gave_up
-    assert net.statistics.iterations == 3
+    assert net.iterations == 3
     system.solve(rhs, 1e-12)
     assert not system.gave_up
-    assert net.statistics.iterations > 3
+    assert net.iterations > 3
     for either in (system, net.factored(np.ones(net.rows))):
         np.testing.assert_array_equal(either.solve(np.zeros(net.m), 1e-10), 0.0)
         assert not either.gave_up
