@@ -37,9 +37,10 @@ from cdopt.backends import proximal_newton
 from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import NativeBackend, Run, listed
-from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.newton import solve_network
 from cdopt.backends.proximal_gradient import ProximalGradient, Terms
+from cdopt.backends.semismooth import Point
 from cdopt.problem.solution import WarmStart
 
 _MU_START, _MU_FACTOR, _MU_LEAST = 0.1, 0.1, 1e-6
@@ -87,9 +88,7 @@ class AugmentedLagrangian(NativeBackend):
             return solve_network(problem, run, self._rigid)
         return self._truss(problem, run)
 
-    def _rigid(
-        self, problem: NetworkProblem, forces: FloatArray | None, run: Run
-    ) -> IterationResult:
+    def _rigid(self, problem: NetworkProblem, forces: FloatArray | None, run: Run) -> Point:
         limits = self.accuracy, self.max_outer, run.deadline
         return proximal_newton.solve_rigid(problem, forces, *limits)
 

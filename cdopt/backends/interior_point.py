@@ -29,7 +29,8 @@ from cdopt.backends.cone_algebra import ConeScaling, HalfLineScaling, to_zero
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg.network import System
 from cdopt.backends.linalg.tied_blocks import TiedSystem
-from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.backends.network_problem import NetworkProblem
+from cdopt.backends.semismooth import Point
 from cdopt.problem import FrictionCones
 from cdopt.problem.contact_law import HOOKE
 
@@ -107,7 +108,7 @@ class Units:
 
 def solve(
     problem: NetworkProblem, start: Start, tol: float, limit: int, deadline: Deadline = NEVER
-) -> IterationResult:
+) -> Point:
     """Follow the central path from ``start`` until the residual is within ``tol``."""
     (w, f, s), net, history = start, problem.operator, [np.inf]
     direct = problem.has_cones and net.quickly_factorised
@@ -115,7 +116,7 @@ def solve(
     if not f.size and not problem.static:  # the free motion
         w = net.motion(-problem.load)
     units = Units(problem)
-    best = IterationResult(w, units.a * f, np.inf, 0, history, False)
+    best = Point(w, units.a * f, np.inf, 0, history, False)
     products, length = list[float](), 1.0
     for step in range(limit + 1):
         c, slope = problem.compliant_gap(f)
@@ -125,8 +126,8 @@ def solve(
         size = problem.residual(problem.error(balance), gap, force)
         history.append(size)
         LOG.info("interior point %d: residual %.2e, mu %.1e, direct %s", step, size, mu, direct)
-        if size < best.residual:
-            best = IterationResult(w, force, size, step, history, size <= tol)
+        if size < best.error:
+            best = Point(w, force, size, step, history, size <= tol)
         products.append(mu)
         patient = _PATIENT_CONES if units.cones else _PATIENT
         stalled = len(history) > patient and min(history[-8:]) >= 0.5 * min(history[:-8])
@@ -148,10 +149,10 @@ def solve(
     return _tidied(problem, best, tol)
 
 
-def _tidied(problem: NetworkProblem, run: IterationResult, tol: float) -> IterationResult:
+def _tidied(problem: NetworkProblem, run: Point, tol: float) -> Point:
     """Forces of open contacts set to zero: at a wide gap even the residual's do work."""
     net = problem.operator
-    if problem.static or not np.isfinite(run.residual):
+    if problem.static or not np.isfinite(run.error):
         return run
     c, _ = problem.compliant_gap(run.f)
     gap = net.gap(run.w) + problem.p + c
@@ -162,9 +163,9 @@ def _tidied(problem: NetworkProblem, run: IterationResult, tol: float) -> Iterat
         return run
     gap = net.gap(w) + problem.p + np.where(f != 0.0, c, 0.0)
     size = problem.residual(problem.error(problem.balance(w, f)), gap, f)
-    if size > max(tol, run.residual):
+    if size > max(tol, run.error):
         return run
-    return IterationResult(w, f, size, run.steps, [*run.history, size], size <= tol)
+    return Point(w, f, size, run.steps, [*run.history, size], size <= tol)
 
 
 def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> Start:

@@ -562,15 +562,3 @@ def _with_sliders(
 def without_forces(data: ContactProblem) -> Iterate:
     """No forces on any contact, and the motion without them."""
     return Iterate(data.free_motion if data.N is None else None, np.zeros(data.rows))
-
-
-@dataclass
-class IterationResult:
-    """The last iterate of a second-order solver, in scaled units."""
-
-    w: FloatArray  # (m,) motion
-    f: FloatArray  # (nc,) forces
-    residual: float  # its own stopping test at w and f
-    steps: int  # taken so far
-    history: list[float]  # residual of each step
-    converged: bool  # whether the residual is within the accuracy

@@ -27,7 +27,8 @@ from cdopt.backends import (
 from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import NativeBackend, Run, listed
-from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.backends.network_problem import NetworkProblem
+from cdopt.backends.semismooth import Point
 from cdopt.backends.tied_cones import copied, tied
 from cdopt.problem.cones import SYMMETRIC
 from cdopt.problem.rolling_cones import RollingCones
@@ -78,15 +79,11 @@ class SecondOrder(NativeBackend):
         return solve_network(problem, run, self._iterate)
 
     @abstractmethod
-    def _iterate(
-        self, problem: NetworkProblem, forces: FloatArray | None, run: Run
-    ) -> IterationResult:
+    def _iterate(self, problem: NetworkProblem, forces: FloatArray | None, run: Run) -> Point:
         """Solve, from scaled forces of a rigid step, or else from the run's start."""
 
 
-def solve_network(
-    problem: NetworkProblem, run: Run, iterate: Callable[..., IterationResult]
-) -> RunResult:
+def solve_network(problem: NetworkProblem, run: Run, iterate: Callable[..., Point]) -> RunResult:
     """``iterate`` on a problem without cones, and return to physical units."""
     net, law = problem.net, problem.compliance
     forces = None
@@ -136,16 +133,14 @@ class InteriorPoint(SecondOrder):
         history = [*inside.history[1:], *residuals]
         return proximal_newton.outcome(problem, f, history, self.accuracy, how, run, proximal.error)
 
-    def _iterate(
-        self, problem: NetworkProblem, forces: FloatArray | None, run: Run
-    ) -> IterationResult:
+    def _iterate(self, problem: NetworkProblem, forces: FloatArray | None, run: Run) -> Point:
         start = interior_point.start_from(problem, forces)
         return interior_point.solve(problem, start, self.accuracy, self.max_steps, run.deadline)
 
 
 def _inside(
     problem: NetworkProblem, given: FloatArray | None, tol: float, limit: int, deadline: Deadline
-) -> IterationResult:
+) -> Point:
     """The interior point on cones, which share normal forces by copies, from forces ``given``."""
     copies = tied(problem)
     if copies is None:
@@ -183,22 +178,20 @@ class Newton(SecondOrder):
             return proximal_newton.solve_cones(problem, run, *limits)
         return super()._solve(problem, run)
 
-    def _iterate(
-        self, problem: NetworkProblem, forces: FloatArray | None, run: Run
-    ) -> IterationResult:
+    def _iterate(self, problem: NetworkProblem, forces: FloatArray | None, run: Run) -> Point:
         limits = self.accuracy, self.max_steps, run.deadline
         if problem.is_soft:
             return soft_newton.minimise(problem, *limits)
         if problem.compliance is not None:
             return potential_newton.minimise(problem, problem.scaled_motion(run.start), *limits)
-        tried: list[IterationResult] = []
+        tried: list[Point] = []
         for dense in (True, False) if problem.net.small or problem.net.few else (False, True):
             if dense:
-                near = tried[-1].f if tried and tried[-1].residual <= _NEAR else forces
+                near = tried[-1].f if tried and tried[-1].error <= _NEAR else forces
                 tried.append(proximal_newton.solve_rigid(problem, near, *limits))
             else:
                 start = interior_point.start_from(problem, forces)
                 tried.append(interior_point.solve(problem, start, *limits))
             if tried[-1].converged or run.deadline.passed:
                 return tried[-1]
-        return min(tried, key=lambda result: result.residual)
+        return min(tried, key=lambda result: result.error)

@@ -23,7 +23,7 @@ from cdopt._util.checks import FloatArray
 from cdopt.backends import interior_point
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg import ContactNetwork
-from cdopt.backends.network_problem import FrozenFriction, IterationResult, NetworkProblem
+from cdopt.backends.network_problem import FrozenFriction, NetworkProblem
 from cdopt.backends.semismooth import Point, SemismoothNewton, loosened
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.sliders import cut
@@ -52,7 +52,7 @@ def minimise(
     tol: float,
     limit: int,
     deadline: Deadline = NEVER,
-) -> IterationResult:
+) -> Point:
     """Newton's method from ``start``, or from the network that can also pull.
 
     Systems are factorised where that takes few operations, else iterated. Where
@@ -64,7 +64,9 @@ def minimise(
     if problem.sliders is not None:
         sliding = SlidingNewton(problem, tol, deadline, problem.sliders)
         first = net.motion(-problem.load) if start is None else start
-        return sliding.result(sliding.at(first), limit)
+        last = sliding.result(sliding.at(first), limit)
+        last.f = problem.table(last.f)[:, 0].copy()  # the normal ones
+        return last
     before = net.iterations
     first = _bilateral(problem, law) if start is None else start.copy()
     spent = net.iterations - before
@@ -86,7 +88,7 @@ def minimise(
         newton = ElasticNewton(problem, tol, deadline, left)
         last = newton.result(newton.at(inside.w), left)
         steps = run.steps + inside.steps + last.steps
-        run = min(run, last, key=lambda candidate: candidate.residual)
+        run = min(run, last, key=lambda candidate: candidate.error)
         run.steps = steps
     return run if run.converged or deadline.passed else refined(problem, run, tol)
 
@@ -112,17 +114,6 @@ class ElasticNewton(SemismoothNewton):
         self.law, self.factorised, self.shift = problem.elastic_law, factorised, shift
         self.cautious, self.gave_up, self.loosest = self.law.power < HOOKE, False, _LOOSEST
         self.norms, self.stiffness = list[float](), np.zeros(0)
-
-    def result(self, start: Point, limit: int) -> IterationResult:
-        """Its run from a point on."""
-        self.net.methods.append("Newton's method")
-        at, history = self.run(start, limit), self.history
-        spent, met = len(history) - 1, history[-1] <= self.tol
-        return IterationResult(at.w, self.normal(at.f), history[-1], spent, history, met)
-
-    def normal(self, f: FloatArray) -> FloatArray:
-        """(nc,) the normal ones of the forces."""
-        return f
 
     def force(self, g: FloatArray) -> FloatArray:
         return self.law.force(-g)
@@ -191,9 +182,6 @@ class SlidingNewton(ElasticNewton):
         super().__init__(problem, tol, deadline)
         self.sliders = sliders
 
-    def normal(self, f: FloatArray) -> FloatArray:
-        return self.problem.table(f)[:, 0].copy()
-
     def power(self, at: Point, rate: FloatArray) -> Callable[[float], float]:
         return SemismoothNewton.power(self, at, rate)
 
@@ -245,14 +233,14 @@ class SlidingNewton(ElasticNewton):
         return False
 
 
-def refined(problem: NetworkProblem, run: IterationResult, tol: float) -> IterationResult:
+def refined(problem: NetworkProblem, run: Point, tol: float) -> Point:
     """Forces brought into equilibrium where round-off of u keeps w′(c) from it.
 
     Between bodies that soft contacts let move far, a stiff contact's overlap is a small difference
     of large numbers. So the forces are corrected by those of a correction of u, f − D G δu: an
     iterative refinement, in which f is no function of u.
     """
-    if not np.isfinite(run.residual) or run.residual > _REFINABLE:
+    if not np.isfinite(run.error) or run.error > _REFINABLE:
         return run
     net, law = problem.net, problem.elastic_law
     D = capped_tangent(law, problem.overlap(run.w))
@@ -265,10 +253,10 @@ def refined(problem: NetworkProblem, run: IterationResult, tol: float) -> Iterat
         u, f = u + d, np.maximum(f - D * net.gap(d), problem.floor)
         size = _size(problem.balance(u, f))
         apart = _size(f - law.force(problem.overlap(u)))  # a loose body may have been moved far
-        if not size < 0.5 * best.residual or not apart <= _NEARLY * run.residual:
+        if not size < 0.5 * best.error or not apart <= _NEARLY * run.error:
             break
         history = [*best.history, size]
-        best = IterationResult(u, f, size, run.steps, history, size <= tol)
+        best = Point(u, f, size, run.steps, history, size <= tol)
         if best.converged:
             break
     return best

@@ -35,7 +35,7 @@ from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg.network import System
 from cdopt.backends.native import Run
-from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.semismooth import Point, SemismoothNewton, loosened
 from cdopt.problem.residual import EPS
 from cdopt.problem.scaling import column_scale
@@ -61,7 +61,7 @@ def solve_rigid(
     tol: float,
     limit: int,
     deadline: Deadline = NEVER,
-) -> IterationResult:
+) -> Point:
     """Multipliers and motion from scaled forces ``start`` (nc,), in ``limit`` updates at most.
 
     A start is expected to have most of the active set: the penalty then begins high.
@@ -73,7 +73,7 @@ def solve_rigid(
     rest, sigma = np.zeros(problem.net.m), least if start is None else _SIGMA_WARM
     w, inertia, g = rest, rest, problem.p
     history, steps, newton = [np.inf], 0, _Pushes(problem, tol, deadline)
-    best = IterationResult(rest, f, np.inf, 0, history, False)
+    best = Point(rest, f, np.inf, 0, history)
     for _ in range(limit):
         if deadline.passed:
             break
@@ -92,8 +92,8 @@ def solve_rigid(
         residual = problem.residual(at.error, g, f)
         LOG.info("rigid step: residual %.2e, sigma %.0e, %d Newton steps", residual, sigma, steps)
         history.append(residual)
-        if residual < best.residual:
-            best = IterationResult(w, f, residual, steps, history, residual <= tol)
+        if residual < best.error:
+            best = Point(w, f, residual, steps, history, residual <= tol)
         if best.converged:
             break
         easy = small and spent <= _EASY and sigma < _SIGMA_ENOUGH

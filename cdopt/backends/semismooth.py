@@ -14,13 +14,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from cdopt._util.checks import FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.network_problem import NetworkProblem
 
+_NONE = np.zeros(0)
 _SEARCHES = 60  # secants of a line search
 _NEAR_ENOUGH, _MUCH_SHORTER = 0.5, 0.1  # slopes at which a line search ends, of its first
 _ENOUGH, _SHORTEST = 0.01, 0.01  # reduction of an imbalance, of the step's length; least length
@@ -29,16 +32,18 @@ _MUCH_HIGHER = 1e3  # errors, over that of the point before, to which no step le
 
 @dataclass
 class Point:
-    """A motion, and what follows from it."""
+    """Where a second-order method is, in scaled units; the last one also tells how it got there."""
 
-    # w, inertia: (m,) the motion, and S w
-    w: FloatArray
-    inertia: FloatArray
-    # g, f: (rows,) rates and forces
-    g: FloatArray
-    f: FloatArray
-    balance: FloatArray  # (m,) F̃ + S w − Gᵀ f
-    error: float  # its size
+    w: FloatArray  # (m,) motion
+    f: FloatArray  # (rows,) forces
+    error: float  # by the method's stopping test
+    steps: int = 0  # taken so far
+    history: Sequence[float] = ()  # error of each step
+    converged: bool = False  # whether the error is within the accuracy
+    # of Newton's method, S w (m,), the rates g (rows,) and F̃ + S w − Gᵀ f (m,)
+    inertia: FloatArray = field(default_factory=lambda: _NONE)
+    g: FloatArray = field(default_factory=lambda: _NONE)
+    balance: FloatArray = field(default_factory=lambda: _NONE)
 
 
 class SemismoothNewton(ABC):
@@ -99,7 +104,8 @@ class SemismoothNewton(ABC):
         balance = (self.problem.load if self.static else inertia) - self.net.load(f)
         if self.loaded and not self.static:
             balance += self.problem.load
-        return Point(w, inertia, g, f, balance, self.size(balance, w, g))
+        error = self.size(balance, w, g)
+        return Point(w, f, error, inertia=inertia, g=g, balance=balance)
 
     def run(self, at: Point, limit: int) -> Point:
         """Where it ends, from a point on, after ``limit`` steps at most."""
@@ -117,6 +123,13 @@ class SemismoothNewton(ABC):
             self.accepted(at, ahead, t)
             at = ahead
             self.history.append(at.error)
+        return at
+
+    def result(self, start: Point, limit: int) -> Point:
+        """Where it ends from ``start``, and how it got there."""
+        self.net.methods.append("Newton's method")
+        at, history = self.run(start, limit), self.history
+        at.steps, at.history, at.converged = len(history) - 1, history, at.error <= self.tol
         return at
 
     def step(self, at: Point, d: FloatArray) -> tuple[float, Point]:

@@ -13,22 +13,17 @@ import scipy.sparse as sp
 from cdopt._util.checks import FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg.factorisation import sparse_solve
-from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.semismooth import Point, SemismoothNewton
 from cdopt.problem import Cones
 
 _ROUND_OFF = 16.0 * float(np.finfo(np.float64).eps)  # of the terms of a balance
 
 
-def minimise(
-    problem: NetworkProblem, tol: float, limit: int, deadline: Deadline = NEVER
-) -> IterationResult:
+def minimise(problem: NetworkProblem, tol: float, limit: int, deadline: Deadline = NEVER) -> Point:
     """Newton's method from the free motion, until the balance is within ``tol``."""
-    problem.net.methods.append("Newton's method")
     newton = SoftNewton(problem, tol, deadline)
-    at = newton.run(newton.at(np.zeros(problem.net.m)), limit)
-    history = newton.history
-    return IterationResult(at.w, at.f, at.error, newton.steps, history, at.error <= tol)
+    return newton.result(newton.at(np.zeros(problem.net.m)), limit)
 
 
 class SoftNewton(SemismoothNewton):

@@ -9,7 +9,8 @@ from scipy.sparse.linalg import splu
 
 import cdopt
 from cdopt.backends import potential_newton
-from cdopt.backends.network_problem import IterationResult, NetworkProblem
+from cdopt.backends.network_problem import NetworkProblem
+from cdopt.backends.semismooth import Point
 from cdopt.bank.generators import crystal_2d, uneven
 from cdopt.problem.contact_law import PowerLaw
 
@@ -89,7 +90,7 @@ def test_refining_moves_no_loose_body_away() -> None:
     u = np.array([-1.0 - 1e-9, 0.0])
     f = law.force(posed.overlap(u))
     residual = float(np.abs(posed.balance(u, f)).max())
-    run = IterationResult(u, f, residual, 1, [residual], False)
+    run = Point(u, f, residual, 1, [residual], False)
     found = potential_newton.refined(posed, run, 1e-12)
-    assert found.residual <= residual
+    assert found.error <= residual
     assert np.abs(found.f - law.force(posed.overlap(found.w))).max() <= 1e-8
