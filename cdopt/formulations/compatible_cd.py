@@ -43,7 +43,13 @@ from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.joint_elimination import Eliminated, eliminated
 from cdopt.problem.residual import Condition, residuals_of, residuals_of_each
 from cdopt.problem.scales import step_scales
-from cdopt.problem.scaling import Entries, delassus_root, total_by
+from cdopt.problem.scaling import (
+    delassus_root,
+    rows_of,
+    total_by,
+    transposed_times,
+    transposed_times_size,
+)
 from cdopt.problem.solution import Iterate, StepSolution, WarmStart
 from cdopt.problem.stacking import Stack
 from cdopt.problem.step import Step
@@ -358,20 +364,20 @@ class CompatibleCD:
         if f is None or gap is None or foreign or not f.shape == gap.shape == (data.nc,):
             raise InvalidInput("classic", "no forces of this step", "a classic solution of it")
         local = data.scales.local(motion, f)
-        entries = data.entries if data.N is None else Entries(data.N)  # of B, or N = Nᵀ
+        A = data.B if data.N is None else data.N  # N = Nᵀ
         gap_tol = tol * local.speed + step_scales(data).position_round_off
-        moving = np.bincount(entries.row, minlength=data.nc) > 0  # others stay unloaded
+        moving = np.bincount(rows_of(A), minlength=data.nc) > 0  # others stay unloaded
         closed: BoolArray = ((gap <= gap_tol) | (f > gap_tol / data.mobility)) & moving
         again, uncertain = resolved(data, f, gap, closed, local)
         forces = np.where(closed, np.maximum(f, 0.0), 0.0)
-        spread = float(entries.load_size(np.maximum(np.abs(f), data.force)).max(initial=0.0))
-        lost = float(np.abs(entries.load(f - forces)).max(initial=0.0))
+        spread = float(transposed_times_size(A, np.maximum(np.abs(f), data.force)).max(initial=0.0))
+        lost = float(np.abs(transposed_times(A, f - forces)).max(initial=0.0))
         return ClosedNetwork(
             np.flatnonzero(closed),
             float(np.max(tol, initial=0.0)),
             gap_tol,
             again,
-            entries.load(again),
+            transposed_times(A, again),
             local.acting / data.dt,
             lost / spread if spread > 0.0 else 0.0,
             uncertain,

@@ -132,7 +132,7 @@ class CompatibleFriction:
             faces,
             trial,
             flow,
-            dof_body=data.bodies.label,
+            dof_body=data.bodies,
             joints=kept,
             joint_trial=before,
         )
@@ -191,7 +191,7 @@ def network_on(
         faces,
         trial,
         flow,
-        dof_body=problem.data.bodies.label if problem.data.nv else None,
+        dof_body=problem.data.bodies if problem.data.nv else None,
     )
 
 

@@ -350,7 +350,7 @@ def _compatible(
     if not isinstance(step, ContactStep) or f is None or after is None:
         return forces
     data, mass, v, load = problem.classic_cd.data, step.mass, step.v, step.F_ext
-    local_load = data.entries.load_size(f) + np.abs(load) + mass.times_size(v) / step.dt
+    local_load = data.load_size(f) + np.abs(load) + mass.times_size(v) / step.dt
     imbalance = mass.times(after - v) / step.dt - load - data.load(f)
     local_load = np.maximum(local_load, _NOISE * np.abs(imbalance))
     missed = np.abs(data.load(forces) - network.contact_load)

@@ -421,7 +421,7 @@ def audit(
     if solution is not None:
         at = np.asarray(problem.motion_of(solution))
     certificates = {name: certify(one.data, at, rows, tol) for name, one in problems.items()}
-    label = data.bodies.label if data.dof_body is None else data.dof_body
+    label = data.bodies if data.dof_body is None else data.dof_body
     missed, share = missed_load(data, at, rows)
     lever = column_scale(contact_rows(data.B, data.cones.ends))
     size = np.abs(missed) / np.where(lever > 0.0, lever, 1.0)

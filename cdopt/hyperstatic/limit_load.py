@@ -320,7 +320,7 @@ class BalanceProgram:
         rows = _without_noise(data.B, step.mass.diagonal, np.repeat(self.closed, data.d))
         self.length = _unit(column_scale(rows))
         self.rows = sp.csr_array(rows * (1.0 / self.length)[None, :])
-        self.body, self.count = data.bodies.label, data.bodies.count
+        self.body, self.count = data.bodies, int(data.bodies.max(initial=-1)) + 1
         own = np.maximum(*(self._of_bodies(load / self.length) for load in (self.dead, live)))
         least = float(np.min(own, where=own > 0.0, initial=np.inf))
         self.floor = np.where(own > 0.0, own, _LENT * least)[self.body]  # N, least load of a dof

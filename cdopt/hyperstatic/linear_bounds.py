@@ -22,7 +22,7 @@ from cdopt._util.formatting import against
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.hyperstatic.extremes import Extreme, Extremes
 from cdopt.hyperstatic.free_network import FreeNetwork
-from cdopt.problem.scaling import Entries, rows_of
+from cdopt.problem.scaling import rows_of, times, transposed_times
 
 CERTIFIED = 1e-8  # worst residual of a bound that counts, in units of its network's largest force
 _FEASIBLE = 1e-10  # HiGHS's tolerances, the sharpest that it accepts
@@ -68,8 +68,8 @@ class _Search:
         deadline: Deadline,
         witnesses: bool,
     ) -> None:
-        self.B, self.load, self.deadline = network.B, network.load, deadline
-        self.entries = Entries(network.B)
+        self.B, self.row, self.load = network.B, rows_of(network.B), network.load
+        self.deadline = deadline
         self.costs, self.witnesses = costs, witnesses
         self.rays: list[FloatArray] = []
         self.programs, many = 0, costs.shape[0]
@@ -168,11 +168,13 @@ class _Search:
         if x.shape != (self.B.shape[0],) or y.shape != (self.B.shape[1],):
             return _failed(np.inf, status)
         columns, values = self._row(k)
-        reduced = -self.entries.times(y)
+        reduced = -times(self.B, y, self.row)
         reduced[columns] += sense * values
         value = float(values @ x[columns])
         gap = abs(sense * value - float(self.load @ y)) / max(1.0, abs(value))
-        unbalanced = float(np.abs(self.entries.load(x) - self.load).max(initial=0.0))
+        unbalanced = float(
+            np.abs(transposed_times(self.B, x, self.row) - self.load).max(initial=0.0)
+        )
         worst = max(unbalanced, -float(min(x.min(), reduced.min())), gap)
         worst = worst if np.isfinite(worst) else np.inf
         if worst <= CERTIFIED:
@@ -191,7 +193,7 @@ class _Search:
         if not growth > 0.0:
             return _failed(np.inf, status)
         ray = ray / growth
-        unbalanced = float(np.abs(self.entries.load(ray)).max(initial=0.0))
+        unbalanced = float(np.abs(transposed_times(self.B, ray, self.row)).max(initial=0.0))
         worst = max(unbalanced, -float(ray.min())) / max(1.0, float(ray.max()))
         if worst <= CERTIFIED:
             self._remember_ray(ray, worst)

@@ -198,7 +198,7 @@ def _on_faces(
     data: ContactProblem, faces: Faces, load: FloatArray, elastic: _Elastic
 ) -> FloatArray:
     """(nc, d) N, of elastic contacts on the faces."""
-    B, label, trial = data.B, data.bodies.label, elastic.trial
+    B, label, trial = data.B, data.bodies, elastic.trial
     if data.d > 1:
         normal = np.arange(data.rows) % data.d == 0
         sides = sp.csr_array(B[normal]), sp.csr_array(B[~normal])

@@ -28,7 +28,14 @@ from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import Compliant, PowerLaw, RowSprings
 from cdopt.problem.mass import MassMatrix
 from cdopt.problem.residual import Condition
-from cdopt.problem.scaling import BodyBlocks, Entries, Parts
+from cdopt.problem.scaling import (
+    Parts,
+    rows_of,
+    times,
+    times_size,
+    transposed_times,
+    transposed_times_size,
+)
 from cdopt.problem.sliders import StepSliders
 
 _KEPT, _KEPT_DOFS = 20_000, 1_000  # entries of G or N and dofs up to which what is made is kept
@@ -68,7 +75,7 @@ class ContactProblem(Compliant):
     dof_body : (nv,) the body of each dof, or None.
     contact_ids : (nc,) names of the contacts, or None.
     points : (nc, 2) or (nc, 3) m, contact points, or None.
-    step_bodies : of a static network made of a step, the bodies of the step; else None.
+    step_bodies : (nv,) of a static network made of a step, ``bodies`` of the step; else None.
     step_acting : (nv,) N and N·m, of a static network made of a step, the local loads of the step,
         with which the scale of a falling body is its weight; else None.
     """
@@ -94,7 +101,7 @@ class ContactProblem(Compliant):
     dof_body: IntArray | None = None
     contact_ids: NDArray[Any] | None = None
     points: FloatArray | None = None
-    step_bodies: BodyBlocks | None = None
+    step_bodies: IntArray | None = None
     step_acting: FloatArray | None = None
 
     expected: ClassVar[str] = "the data of a formulation, such as ClassicCD(step).data"
@@ -142,9 +149,9 @@ class ContactProblem(Compliant):
     # --- the terms of the conditions -------------------------------------------------------
 
     @cached_property
-    def entries(self) -> Entries:
-        """The entries of B."""
-        return Entries(self.B)
+    def entry_row(self) -> IntArray:
+        """The row of each stored entry of B."""
+        return rows_of(self.B)
 
     @cached_property
     def products(self) -> sp.csr_array:
@@ -168,7 +175,19 @@ class ContactProblem(Compliant):
 
     def load(self, f: FloatArray) -> FloatArray:
         """Bᵀ f (nv,), N and N·m, the effect of forces f (rows,) in N on the bodies."""
-        return self.entries.load(checks.answer("f", f, self.rows))
+        return transposed_times(self.B, checks.answer("f", f, self.rows), self.entry_row)
+
+    def load_size(self, f: FloatArray) -> FloatArray:
+        """|B|ᵀ |f| (nv,), for f (rows,)."""
+        return transposed_times_size(self.B, f, self.entry_row)
+
+    def times(self, motion: FloatArray) -> FloatArray:
+        """B v (rows,), for a motion v (nv,)."""
+        return times(self.B, motion, self.entry_row)
+
+    def times_size(self, motion: FloatArray) -> FloatArray:
+        """|B| |v| (rows,), for a motion v (nv,)."""
+        return times_size(self.B, motion, self.entry_row)
 
     def velocity(self, f: FloatArray) -> FloatArray | None:
         """The motion (nv,) of forces f (rows,) in N: v* + Δt M⁻¹Bᵀf.
@@ -188,7 +207,7 @@ class ContactProblem(Compliant):
         if self.N is not None:
             return np.asarray(self.N @ checks.answer("f", f, self.rows) + self.p)
         motion = self.velocity(f) if motion is None else motion
-        return self.entries.times(checks.answer("motion", motion, self.nv)) + self.bias
+        return self.times(checks.answer("motion", motion, self.nv)) + self.bias
 
     def shifted(self, rates: FloatArray) -> FloatArray:
         """g̃ (rows,), m/s: the rates that the law sets orthogonal to the forces."""
@@ -299,8 +318,8 @@ class ContactProblem(Compliant):
         return self.scales.parts
 
     @property
-    def bodies(self) -> BodyBlocks:
-        """The bodies that the degrees of freedom belong to."""
+    def bodies(self) -> IntArray:
+        """(nv,) the body of each degree of freedom, numbered from zero."""
         return self.scales.bodies
 
     @cached_property
@@ -417,8 +436,8 @@ class Scales(Compliant, ABC):
 
     @cached_property
     @abstractmethod
-    def bodies(self) -> BodyBlocks:
-        """The bodies that the degrees of freedom belong to."""
+    def bodies(self) -> IntArray:
+        """(nv,) the body of each degree of freedom, numbered from zero."""
 
     @cached_property
     @abstractmethod

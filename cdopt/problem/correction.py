@@ -64,11 +64,11 @@ def motion_condition(
     many, errors = (np.bincount(part[chosen], minlength=count) for chosen in (some, wrong))
     errors[data.parts.contact[~(off <= _DOUBT * local.speed)]] = 0
     if by_bodies:
-        _, first = np.unique(data.bodies.label, return_index=True)
+        _, first = np.unique(data.bodies, return_index=True)
         errors[np.bincount(data.parts.dof[first], minlength=count) < 2] = 0
     error, scale = np.zeros((2, data.nv if by_bodies else data.nc))
     if by_bodies:
-        scale = _MAGNIFIED * np.sqrt(local.body_energy)[data.bodies.label]
+        scale = _MAGNIFIED * np.sqrt(local.body_energy)[data.bodies]
     most = _MOST if by_bodies else _MOST_BY_N
     inexact = np.flatnonzero((many > 1) & (many <= most) & (errors > 0))
     if not inexact.size:

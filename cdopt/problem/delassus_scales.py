@@ -6,11 +6,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
-from cdopt._util.checks import BoolArray, FloatArray
+from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.residual import EPS, positive
 from cdopt.problem.scales import BACKGROUND, NEGLIGIBLE, StepScales
-from cdopt.problem.scaling import BodyBlocks, Entries, Parts, matrix_parts, scaled
+from cdopt.problem.scaling import Parts, matrix_parts, scaled, times_size
 
 
 class DelassusScales(StepScales):
@@ -33,8 +33,8 @@ class DelassusScales(StepScales):
         return matrix_parts(self._N, self.problem.cones.contact)
 
     @cached_property
-    def bodies(self) -> BodyBlocks:
-        return BodyBlocks(np.zeros(0, dtype=np.int64), 0)
+    def bodies(self) -> IntArray:
+        return np.zeros(0, dtype=np.int64)
 
     @cached_property
     def dof_speed(self) -> FloatArray:
@@ -47,7 +47,7 @@ class DelassusScales(StepScales):
         open contact must not be round-off.
         """
         problem, N, parts, at = self.problem, self._N, self.parts, self.problem.row_part
-        terms, pushed, unit = Entries(N).times_size(f), np.asarray(N @ f), self.part_speed[at]
+        terms, pushed, unit = times_size(N, f), np.asarray(N @ f), self.part_speed[at]
         work = f * pushed
         of_part = parts.total(at, work)[at]
         bound = np.sqrt(positive(N.diagonal() * of_part)) * self.lever

@@ -20,13 +20,14 @@ from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, Scales
 from cdopt.problem.residual import EPS, Condition, positive
 from cdopt.problem.scaling import (
-    BodyBlocks,
     ContactBodies,
-    Entries,
     Parts,
     column_scale,
+    contact_bodies,
     contact_rows,
+    likely_bodies,
     network_parts,
+    numbered_bodies,
     scaled,
     total_by,
 )
@@ -211,33 +212,38 @@ class MatrixScales(StepScales):
         return network_parts(self._reach, coupling)
 
     @cached_property
-    def bodies(self) -> BodyBlocks:
-        mass, body = self._mass.diagonal, self.problem.dof_body
-        return BodyBlocks.of(self._reach, mass, self._coupling, body)
+    def bodies(self) -> IntArray:
+        if self.problem.dof_body is not None:
+            return numbered_bodies(self.problem.dof_body)
+        return likely_bodies(self._reach, self._mass.diagonal, self._coupling)
+
+    def _of_bodies(self, values: FloatArray) -> FloatArray:
+        """(bodies,) the sum of values (nv,) of each body's dofs."""
+        return total_by(self.bodies, values, self._contact_bodies.count)
 
     @cached_property
     def _contact_bodies(self) -> ContactBodies:
         """The bodies of each contact, with its mobility in all directions."""
-        return self.bodies.at_contacts(self._reach, self._mass.diagonal)
+        return contact_bodies(self._reach, self._mass.diagonal, self.bodies)
 
     # --- the local scales of an answer -----------------------------------------------------
 
     @np.errstate(all="ignore")  # what is not a number fails its residual
     def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
-        problem, dt, parts, bodies = self.problem, self.problem.dt, self.parts, self.bodies
-        mass, root, blocks = self._mass.diagonal, self._root_mass, bodies.label
+        problem, dt, parts, blocks = self.problem, self.problem.dt, self.parts, self.bodies
+        mass, root = self._mass.diagonal, self._root_mass
         v_next = np.asarray(problem.velocity(f) if motion is None else motion)
         jump = v_next - self._motion
         change = np.maximum(np.abs(jump), np.abs(self._motion - self._start))
         motion_energy = mass * change**2
-        pushed = dt * problem.entries.load_size(f)
+        pushed = dt * problem.load_size(f)
         if problem.dof_body is None:  # forces may cancel in dofs of a body that moves
             change = np.maximum(change, pushed / mass)
-        gap_round_off = EPS * (np.abs(problem.bias) + problem.entries.times_size(v_next))
+        gap_round_off = EPS * (np.abs(problem.bias) + problem.times_size(v_next))
         rates = problem.gap(v_next, f)
         opening = self.opening(rates)
         meeting = self._meeting_speeds(jump, opening, gap_round_off)
-        own = bodies.total(mass * change**2)
+        own = self._of_bodies(mass * change**2)
         speed, energy = self._gap_speeds(own, meeting, gap_round_off, f, opening)
         least = parts.total(parts.dof, energy[blocks] / np.bincount(blocks)[blocks])
         imbalance = self._mass.times(jump) - dt * problem.load(f)
@@ -251,7 +257,7 @@ class MatrixScales(StepScales):
             law, cones = problem.compliance, problem.cones
             stiffest = PowerLaw(cones.largest(law.stiffness), law.power)
             if law.pulls:  # a contact presses in all its rows, and in both directions
-                speed = np.maximum(speed, cones.norms(problem.entries.times_size(change)))
+                speed = np.maximum(speed, cones.norms(problem.times_size(change)))
             closing = stiffest.force(dt * (positive(-self.opening(problem.p)) + speed))
             force = np.minimum(self._forces(acting, energy), closing)
         return LocalScales(
@@ -274,7 +280,7 @@ class MatrixScales(StepScales):
     def _forces(self, acting: FloatArray, energy: FloatArray) -> FloatArray:
         """(nc,) N, of the loads ``acting`` (nv,) in N s and body energies (bodies,) kg m²/s²."""
         momenta = acting / self._root_mass
-        exchanged = np.maximum(self.bodies.total(momenta**2), energy)
+        exchanged = np.maximum(self._of_bodies(momenta**2), energy)
         return self._contact_bodies.impulses(exchanged) / self.problem.dt
 
     def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
@@ -311,7 +317,7 @@ class MatrixScales(StepScales):
             noise, largest = _RESOLVED * self.lever * gap_round_off, self.problem.cones.largest
             most = np.where(idle, np.maximum(speed, largest(noise)), speed)
             background = np.where(idle, np.maximum(speed, -largest(-noise)), background)
-        pairs, count = self._contact_bodies, self.bodies.count
+        pairs = self._contact_bodies
         acts = np.sqrt(pairs.mobility * energy[pairs.body])
         loads = np.sqrt(pairs.mobility * self._load_energy[pairs.body])
         busy = loads > NEGLIGIBLE * acts.max(initial=0.0)  # most often all of them
@@ -319,7 +325,7 @@ class MatrixScales(StepScales):
         if not busy.all():
             others = pairs.largest_elsewhere(acts)
             busy = (meeting > _MEETS * others) | (loads > NEGLIGIBLE * others)
-            idle_bodies = np.bincount(pairs.body[busy], minlength=count) == 0
+            idle_bodies = np.bincount(pairs.body[busy], minlength=pairs.count) == 0
         rigid = self.problem.compliance is None  # elastic contacts stop little of it in a step
         shares = _STOPPED if rigid else NEIGHBOUR, NEIGHBOUR
         energy = pairs.least_energies(energy, idle_bodies, meeting, shares, background)
@@ -338,28 +344,28 @@ class MatrixScales(StepScales):
         (nv,), ``opening`` (nc,) that of v⁺. The speed is 0 where a gap closes in free motion only
         through a neighbour that other contacts stop, and where it is within round-off.
         """
-        pairs, (normal, at) = self._contact_bodies, self._normal
-        change, many = normal.value * jump[normal.column], pairs.body.size
+        pairs, (at, column, value) = self._contact_bodies, self._normal
+        change, many = value * jump[column], pairs.body.size
         own, size = (total_by(at, values, many) for values in (change, np.abs(change)))
         closing = own - opening[pairs.contact]
         round_off = EPS * size + self.opening_size(gap_round_off)[pairs.contact]
         return np.where(closing > round_off, closing, 0.0)
 
     @cached_property
-    def _normal(self) -> tuple[Entries, IntArray]:
-        """The entries of the normal rows (nc, nv), and the place of each among contacts' bodies."""
-        problem = self.problem
-        entries = problem.entries
-        if problem.d > 1:
-            entries = entries.of_rows(problem.cones.ends[:-1])
-        body = self.bodies.label[entries.column]
-        return entries, self._contact_bodies.places(entries.row, body)
+    def _normal(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Of each entry of the normal rows (nc, nv): place among contacts' bodies, dof, value."""
+        B, row, cones = self.problem.B, self.problem.entry_row, self.problem.cones
+        contact, column, value = row, B.indices, B.data
+        if cones.d > 1:
+            normal = row == cones.ends[cones.contact[row]]
+            contact, column, value = cones.contact[row[normal]], column[normal], value[normal]
+        return self._contact_bodies.places(contact, self.bodies[column]), column, value
 
     @cached_property
     def _moved_by_normal(self) -> ContactBodies:
         """The bodies at each contact, with w² of the normal rows."""
-        normal, at = self._normal
-        share = normal.value**2 / self._mass.diagonal[normal.column]
+        at, column, value = self._normal
+        share = value**2 / self._mass.diagonal[column]
         pairs = self._contact_bodies
         return pairs.moved_by(total_by(at, share, pairs.body.size))
 
@@ -378,7 +384,7 @@ class MatrixScales(StepScales):
     def _free_terms(self) -> FloatArray:
         """(nc,) m/s: size of the terms of ``opening`` in free motion, |bias| + |B| |v*|."""
         problem = self.problem
-        return self.opening_size(np.abs(problem.bias) + problem.entries.times_size(self._motion))
+        return self.opening_size(np.abs(problem.bias) + problem.times_size(self._motion))
 
     @cached_property
     def idle_bodies(self) -> BoolArray:
@@ -388,12 +394,12 @@ class MatrixScales(StepScales):
     @cached_property
     def _load_energy(self) -> FloatArray:
         """(bodies,) kg m²/s², of the change of motion of each body by loads."""
-        return self.bodies.total(self._mass.diagonal * (self._motion - self._start) ** 2)
+        return self._of_bodies(self._mass.diagonal * (self._motion - self._start) ** 2)
 
     @cached_property
     def idle_parts(self) -> BoolArray:
         """(parts,) those without a loaded body or a contact that closes in free motion."""
-        parts, busy = self.parts, ~self.idle_bodies[self.bodies.label]
+        parts, busy = self.parts, ~self.idle_bodies[self.bodies]
         acting = np.bincount(parts.contact[self._closing_rate > 0.0], minlength=parts.count)
         return acting + np.bincount(parts.dof[busy], minlength=parts.count) == 0
 
@@ -412,7 +418,7 @@ class MatrixScales(StepScales):
         B, dt = self.problem.B, self.problem.dt
         if self._mass.is_diagonal or self.problem.compliance is not None:
             share = B.data**2 / self._mass.diagonal[B.indices]
-            return dt * total_by(self.problem.entries.row, share, self.problem.rows)
+            return dt * total_by(self.problem.entry_row, share, self.problem.rows)
         product = self._mass.solve_sparse(sp.csr_array(B.T)).T.tocsr()
         return dt * np.asarray(B.multiply(product).sum(axis=1)).ravel()
 

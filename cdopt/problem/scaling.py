@@ -117,60 +117,38 @@ def _labels(graph: sp.csr_array) -> tuple[IntArray, int]:
 # --- bodies ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class BodyBlocks:
-    """A partition of the degrees of freedom into bodies."""
+def numbered_bodies(dof_body: IntArray) -> IntArray:
+    """The bodies of ``dof_body`` (nv,), numbered from zero."""
+    return read_only(distinct(dof_body)[1])
 
-    label: IntArray  # (nv,) body of each degree of freedom, 0 to count − 1
-    count: int  # number of bodies
 
-    @staticmethod
-    def stated(dof_body: IntArray) -> BodyBlocks:
-        """The bodies named by ``dof_body`` (nv,), numbered from zero."""
-        bodies, label = distinct(dof_body)
-        return BodyBlocks(read_only(label), bodies.size)
+def likely_bodies(B: sp.csr_array, mass: FloatArray, coupling: sp.csr_array | None) -> IntArray:
+    """(nv,) the body of each dof, by gap gradient B (nc, nv) and masses (nv,), from zero.
 
-    @staticmethod
-    def of(
-        B: sp.csr_array, mass: FloatArray, coupling: sp.csr_array | None, dof_body: IntArray | None
-    ) -> BodyBlocks:
-        """The bodies of a network with gap gradient B (nc, nv) and masses (nv,).
+    Two dofs are of one body when they have the same contacts, with about the same mobility, or when
+    ``coupling`` (nv, nv) ties them.
+    """
+    nv, acts = B.shape[1], copy.copy(B)
+    most = largest_by(B.indices, B.data**2 / mass[B.indices], nv)
+    acts.data = (B.data != 0.0).astype(np.float64)
+    common = (acts.T @ acts).tocoo()  # at how many contacts two dofs meet
+    j, other = common.coords
+    alike = (most[j] <= _ALIKE * most[other]) & (most[other] <= _ALIKE * most[j])
+    touching = np.bincount(B.indices, acts.data, nv)
+    together = alike & (common.data == touching[j]) & (common.data > 0.0)
+    left, right = j[together], other[together]
+    if coupling is not None:
+        left = np.concatenate([left, rows_of(coupling)])
+        right = np.concatenate([right, coupling.indices])
+    return read_only(components(left, right, nv)[0])
 
-        Those that ``dof_body`` (nv,) states. By default two dofs are of one body when they have
-        the same contacts, with about the same mobility, or when ``coupling`` (nv, nv) ties them.
-        """
-        if dof_body is not None:
-            return BodyBlocks.stated(dof_body)
-        nv, acts = B.shape[1], copy.copy(B)
-        most = largest_by(B.indices, B.data**2 / mass[B.indices], nv)
-        acts.data = (B.data != 0.0).astype(np.float64)
-        common = (acts.T @ acts).tocoo()  # at how many contacts two dofs meet
-        j, other = common.coords
-        alike = (most[j] <= _ALIKE * most[other]) & (most[other] <= _ALIKE * most[j])
-        touching = np.bincount(B.indices, acts.data, nv)
-        together = alike & (common.data == touching[j]) & (common.data > 0.0)
-        left, right = j[together], other[together]
-        if coupling is not None:
-            left = np.concatenate([left, rows_of(coupling)])
-            right = np.concatenate([right, coupling.indices])
-        label, count = components(left, right, nv)
-        return BodyBlocks(read_only(label), count)
 
-    def total(self, values: FloatArray) -> FloatArray:
-        """(count,) sum of the values of each body's degrees of freedom."""
-        return total_by(self.label, values, self.count)
-
-    def largest(self, values: FloatArray) -> FloatArray:
-        """(count,) largest value of each body's degrees of freedom, at least zero."""
-        return largest_by(self.label, values, self.count)
-
-    def at_contacts(self, B: sp.csr_array, mass: FloatArray) -> ContactBodies:
-        """The bodies of each contact of B (nc, nv), with masses (nv,)."""
-        pair = rows_of(B) * max(self.count, 1) + self.label[B.indices]
-        pairs, entry = distinct(pair)
-        mobility = total_by(entry, B.data**2 / mass[B.indices], pairs.size)
-        contact, body = np.divmod(pairs, max(self.count, 1))
-        return ContactBodies(contact, body, mobility, B.shape[0], self.count)
+def contact_bodies(B: sp.csr_array, mass: FloatArray, body: IntArray) -> ContactBodies:
+    """The bodies of each contact of B (nc, nv), with masses (nv,) and the ``body`` of each dof."""
+    count = int(body.max(initial=-1)) + 1
+    pairs, entry = distinct(rows_of(B) * max(count, 1) + body[B.indices])
+    mobility = total_by(entry, B.data**2 / mass[B.indices], pairs.size)
+    return ContactBodies(*np.divmod(pairs, max(count, 1)), mobility, B.shape[0], count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,57 +411,41 @@ def rows_of(A: sp.csr_array) -> IntArray:
     return np.arange(A.shape[0]).repeat(A.indptr[1:] - A.indptr[:-1])
 
 
-class Entries:
-    """Row, column and value of each entry of a sparse A (n, m), for products of small overhead.
+# Products of small overhead; with many entries they are those of SciPy, whose sums have the same
+# order. ``row`` are the ``rows_of`` A, where these are known.
 
-    With many entries products are those of SciPy, whose sums have the same order.
-    """
 
-    def __init__(self, A: sp.csr_array) -> None:
-        self.row, self.column, self.value = rows_of(A), A.indices, A.data
-        self.shape = A.shape
-        self._matrix: Any = A if A.nnz > _MANY else None
+def times(A: sp.csr_array, x: FloatArray, row: IntArray | None = None) -> FloatArray:
+    """A x (n,)."""
+    if A.nnz > _MANY:
+        return np.asarray(A @ x)
+    return total_by(rows_of(A) if row is None else row, A.data * x[A.indices], A.shape[0])
 
-    @cached_property
-    def _size(self) -> sp.csr_array:
-        """|A|, of many entries."""
-        size = copy.copy(self._matrix)
-        size.data = np.abs(self.value)
-        return size
 
-    def of_rows(self, rows: IntArray) -> Entries:
-        """The entries in ``rows`` (k,) alone, in ascending order."""
-        place = np.full(self.shape[0], -1)
-        place[rows] = np.arange(rows.size)
-        row, result = place[self.row], copy.copy(self)
-        used = row >= 0
-        result.row, result.column, result.value = row[used], self.column[used], self.value[used]
-        result.shape, result._matrix = (rows.size, self.shape[1]), None
-        return result
+def times_size(A: sp.csr_array, x: FloatArray, row: IntArray | None = None) -> FloatArray:
+    """|A| |x| (n,)."""
+    if A.nnz > _MANY:
+        return np.asarray(abs(A) @ np.abs(x))
+    row = rows_of(A) if row is None else row
+    return total_by(row, np.abs(A.data * x[A.indices]), A.shape[0])
 
-    def times(self, x: FloatArray) -> FloatArray:
-        """A x (n,)."""
-        if self._matrix is not None:
-            return np.asarray(self._matrix @ x)
-        return total_by(self.row, self.value * x[self.column], self.shape[0])
 
-    def times_size(self, x: FloatArray) -> FloatArray:
-        """|A| |x| (n,)."""
-        if self._matrix is not None:
-            return np.asarray(self._size @ np.abs(x))
-        return total_by(self.row, np.abs(self.value * x[self.column]), self.shape[0])
+def transposed_times(A: sp.csr_array, f: FloatArray, row: IntArray | None = None) -> FloatArray:
+    """Aᵀ f (m,)."""
+    if A.nnz > _MANY:
+        return np.asarray(A.T @ f)
+    row = rows_of(A) if row is None else row
+    return total_by(A.indices, A.data * f[row], A.shape[1])
 
-    def load(self, f: FloatArray) -> FloatArray:
-        """Aᵀ f (m,)."""
-        if self._matrix is not None:
-            return np.asarray(self._matrix.T @ f)
-        return total_by(self.column, self.value * f[self.row], self.shape[1])
 
-    def load_size(self, f: FloatArray) -> FloatArray:
-        """|A|ᵀ |f| (m,)."""
-        if self._matrix is not None:
-            return np.asarray(self._size.T @ np.abs(f))
-        return total_by(self.column, np.abs(self.value * f[self.row]), self.shape[1])
+def transposed_times_size(
+    A: sp.csr_array, f: FloatArray, row: IntArray | None = None
+) -> FloatArray:
+    """|A|ᵀ |f| (m,)."""
+    if A.nnz > _MANY:
+        return np.asarray(abs(A).T @ np.abs(f))
+    row = rows_of(A) if row is None else row
+    return total_by(A.indices, np.abs(A.data * f[row]), A.shape[1])
 
 
 def column_scale(B: sp.csr_array) -> FloatArray:

@@ -14,13 +14,13 @@ from cdopt.problem.contact_law import PowerLaw, RowSprings
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, Scales
 from cdopt.problem.residual import EPS, Condition, positive
 from cdopt.problem.scaling import (
-    BodyBlocks,
     Parts,
     chosen_columns,
     column_scale,
     contact_rows,
     largest_by,
     network_parts,
+    numbered_bodies,
     rows_of,
     scaled,
     smallest_by,
@@ -52,11 +52,15 @@ class StaticScales(Scales):
         self._free: BoolArray = every if problem.free is None else problem.free
 
     @cached_property
-    def bodies(self) -> BodyBlocks:
+    def bodies(self) -> IntArray:
         body = self.problem.dof_body
         if self.problem.step_bodies is not None:
             return self.problem.step_bodies
-        return BodyBlocks.stated(np.arange(self.problem.nv) if body is None else body)
+        return np.arange(self.problem.nv) if body is None else numbered_bodies(body)
+
+    def _of_bodies(self, values: FloatArray) -> FloatArray:
+        """(bodies,) the largest value (nv,) of each body's dofs, at least zero."""
+        return largest_by(self.bodies, values, int(self.bodies.max(initial=-1)) + 1)
 
     @cached_property
     def parts(self) -> Parts:
@@ -104,15 +108,15 @@ class StaticScales(Scales):
         acting, exchanged, force = self._loads(f, problem.contact_forces(problem.overlap(u, f)))
         load = problem.load(f)
         work = np.where(free, (problem.contact_load - load) * u, 0.0)
-        sizes = problem.entries.load_size(f) + np.abs(problem.contact_load)
+        sizes = problem.load_size(f) + np.abs(problem.contact_load)
         round_off = EPS * parts.total(parts.dof, np.where(free, sizes, 0.0) * np.abs(u))
         error = np.abs(load - problem.contact_load) / self.dof_lever
-        scale = exchanged[self.bodies.label]
+        scale = exchanged[self.bodies]
         pressed = positive(-problem.cones.normal(problem.p))  # m, by gaps and displacements
         part, noise = parts.dof[used], EPS * acting[used]
         balance = Condition("equilibrium", "N", error[used], scale[used], noise, part=part)
         return LocalScales(
-            _ROUND_OFF * (problem.entries.times_size(u) + np.abs(problem.bias)),
+            _ROUND_OFF * (problem.times_size(u) + np.abs(problem.bias)),
             np.zeros(parts.count),
             parts.total(parts.dof, work),
             round_off,
@@ -137,19 +141,19 @@ class StaticScales(Scales):
         body is at least a small share of the smallest load of its part, or one newton without any
         load. Contacts that no free body moves have the force of their overlap.
         """
-        problem, bodies, used = self.problem, self.bodies, self.in_play
-        contact = problem.cones.contact[problem.entries.row]
-        body = bodies.label[problem.entries.column]
+        problem, used, largest = self.problem, self.in_play, self._of_bodies
+        contact = problem.cones.contact[problem.entry_row]
+        body = self.bodies[problem.B.indices]
         loads = np.where(used, np.abs(problem.contact_load), 0.0)
         if problem.step_acting is not None:
             loads = np.maximum(loads, problem.step_acting)
         size = np.maximum(np.abs(f), np.minimum(np.abs(by_law), self._driven_rows))
-        acting = np.maximum(problem.entries.load_size(size), loads) / self.dof_lever
-        applied, exchanged = bodies.largest(loads / self.dof_lever), bodies.largest(acting)
+        acting = np.maximum(problem.load_size(size), loads) / self.dof_lever
+        applied, exchanged = largest(loads / self.dof_lever), largest(acting)
         floor = self._least_loads(applied, exchanged)
         exchanged = np.maximum(exchanged, floor)
-        free = bodies.largest(used.astype(np.float64)) > 0.0
-        acts = problem.entries.value != 0.0
+        free = largest(used.astype(np.float64)) > 0.0
+        acts = problem.B.data != 0.0
         contact, body = contact[acts], body[acts]
         force = smallest_by(contact, np.where(free, exchanged, np.inf)[body], problem.nc)
         if not np.all(force > 0.0):  # of contacts that no free body moves
@@ -168,9 +172,8 @@ class StaticScales(Scales):
         what bodies without load exchange, ``exchanged`` (bodies,), where displacements drive the
         part and it is no round-off.
         """
-        parts, bodies = self.parts, self.bodies
-        part = np.zeros(bodies.count, dtype=np.int64)
-        part[bodies.label] = parts.dof
+        parts, part = self.parts, np.zeros(applied.size, dtype=np.int64)
+        part[self.bodies] = parts.dof
         most = largest_by(part, exchanged, parts.count)[part]
         loaded = applied > _NOISE * most
         counts = np.where(loaded, np.maximum(applied, _NO_LOAD * most), exchanged)

@@ -121,12 +121,12 @@ def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
         bias, rate = (_with_tangents(x, friction) for x in (bias, rate))
     lines = data.bias[bias.size :]  # of joints, whose rates stay
     bias, rate = (np.append(x, lines) if lines.size else x for x in (bias, rate))
-    moved = data.entries.times(step.v_star)
+    moved = data.times(step.v_star)
     new_rates = {"p": moved + bias, "bias": bias, "free_rates": moved + rate}
     rates: dict[str, Any] = {name: read_only(x) for name, x in new_rates.items()}
     motions = {"free_motion": step.v_star, "start": step.v, "applied": step.F_ext}
     new = changed(data, **motions, **rates)
-    known = {name: getattr(data, name) for name in ("entries", "products", "row_part", "_cache")}
+    known = {name: getattr(data, name) for name in ("entry_row", "products", "row_part", "_cache")}
     vars(new).update(known, scales=scales.of(new))
     return new
 
@@ -388,7 +388,7 @@ def loaded_by_sliders(data: ContactProblem, motion: FloatArray) -> ContactProble
     if data.sliders is None:
         raise TypeError("a problem without sliders")
     rest = data.free_motion + data.dt * data.mass.solve(data.sliders.load(motion))
-    p = data.entries.times(rest) + data.bias
+    p = data.times(rest) + data.bias
     rates = data.free_rates + (p - data.p)
     return dataclasses.replace(
         data, kind="elastic step", sliders=None, free_motion=rest, p=p, free_rates=rates

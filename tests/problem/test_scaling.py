@@ -64,11 +64,12 @@ def test_few_components_and_values_are_numbered_as_many(monkeypatch):
     assert all(map(np.array_equal, few[1], many[1]))
 
 
-def test_entries_of_some_rows_and_loads(matrix):
-    entries, rows = scaling.Entries(matrix), np.array([1, 4, 9])
-    x, y = np.arange(7.0), np.arange(12.0)
-    assert np.array_equal(entries.of_rows(rows).times(x), matrix[rows] @ x)
-    assert np.array_equal(entries.load(y), sp.csr_array(matrix.T) @ y)
+def test_products_are_those_of_scipy(matrix):
+    x, y = np.arange(7.0) - 3.0, np.arange(12.0) - 6.0
+    assert np.array_equal(scaling.times(matrix, x), matrix @ x)
+    assert np.array_equal(scaling.transposed_times(matrix, y), sp.csr_array(matrix.T) @ y)
+    assert np.array_equal(scaling.times_size(matrix, x), abs(matrix) @ abs(x))
+    assert np.array_equal(scaling.transposed_times_size(matrix, y), abs(matrix).T @ abs(y))
 
 
 def test_scales_follow_the_answer():
@@ -121,8 +122,12 @@ def test_products_and_parts_of_many_entries_are_those_of_few(monkeypatch):
     x, f = rng.normal(size=30), rng.normal(size=40)
 
     def made() -> list[np.ndarray]:
-        entries, parts = scaling.Entries(A), scaling.network_parts(A)
-        products = entries.times(x), entries.times_size(x), entries.load(f), entries.load_size(f)
+        parts = scaling.network_parts(A)
+        products = [of(A, y) for of, y in ((scaling.times, x), (scaling.times_size, x))]
+        products += [
+            of(A, y)
+            for of, y in ((scaling.transposed_times, f), (scaling.transposed_times_size, f))
+        ]
         return [*products, parts.contact, parts.dof, np.array(parts.count)]
 
     few = made()

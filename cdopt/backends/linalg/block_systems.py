@@ -8,6 +8,7 @@ N x, the forces that balance x are x, and its systems are I + H N.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +23,7 @@ from cdopt.backends.linalg.factorisation import (
     MatrixFactors,
     sparse_solve,
 )
-from cdopt.problem.scaling import Entries, rows_of
+from cdopt.problem.scaling import rows_of, times
 
 ITERATIONS = 500  # of iterated systems; then a factorisation
 _FULL = 0.1  # share of entries of N from which it is dense
@@ -132,7 +133,7 @@ class DelassusNetwork(Counted):
         self.full = self.m <= DENSE or N.nnz > _FULL * self.m**2
         self._full = N.toarray() if self.full else None
         self._N = N
-        self._times = Entries(N).times if self._full is None else self._full.__matmul__
+        self._times = partial(times, N) if self._full is None else self._full.__matmul__
         self.weight = N.diagonal()
         self.mass_diagonal = 1.0 / np.where(self.weight > 0.0, self.weight, 1.0)
 
