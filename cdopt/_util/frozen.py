@@ -42,9 +42,9 @@ class FrozenMatrix(sp.csr_array):  # type: ignore[misc]  # scipy has no types
         if self.sealed:
             raise ValueError("the matrix is read-only; change a copy of it")
 
-    def __copy__(self) -> FrozenMatrix:
+    def __copy__(self) -> sp.csr_array:
         """A matrix that shares the arrays and can be given others."""
-        result = FrozenMatrix.__new__(FrozenMatrix)
+        result = sp.csr_array.__new__(sp.csr_array)  # the checks of a constructor take longer
         result.__dict__.update(self.__dict__)
         result.__dict__.pop("_sealed", None)
         return result
@@ -72,13 +72,13 @@ def freeze(result: sp.csr_array) -> sp.csr_array:
             result = result.copy()
         result.eliminate_zeros()
     result.sort_indices()
-    frozen = FrozenMatrix.__new__(FrozenMatrix)  # the checks of a constructor take longer
-    frozen.__dict__.update(result.__dict__)
-    return _sealed(frozen)
+    return _sealed(result)
 
 
-def _sealed(frozen: FrozenMatrix) -> FrozenMatrix:
+def _sealed(result: sp.csr_array) -> FrozenMatrix:
     """The same matrix, which is in canonical order, made read-only."""
+    frozen = FrozenMatrix.__new__(FrozenMatrix)
+    frozen.__dict__.update(result.__dict__)
     for part in (frozen.data, frozen.indices, frozen.indptr):
         read_only(part)
         if isinstance(part.base, np.ndarray):  # what it was cut from
