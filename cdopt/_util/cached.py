@@ -36,11 +36,14 @@ def changed(record: Record, **values: Any) -> Record:
     """
     kind: Any = type(record)
     other: Record = object.__new__(kind)
-    known = {name: getattr(record, name) for name in _fields_of(kind)}
-    other.__dict__.update(known, **values)
+    known = other.__dict__
+    known.update(record.__dict__)
+    for name in known.keys() - _fields_of(kind):
+        del known[name]
+    known.update(values)
     return other
 
 
 @functools.cache
-def _fields_of(kind: Any) -> tuple[str, ...]:
-    return tuple(part.name for part in dataclasses.fields(kind))
+def _fields_of(kind: Any) -> frozenset[str]:
+    return frozenset(part.name for part in dataclasses.fields(kind))

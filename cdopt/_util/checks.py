@@ -29,7 +29,7 @@ Shape = tuple[int | None, ...]  # None is any length
 
 Value = TypeVar("Value")
 
-_FLOAT = np.dtype(np.float64)
+_ARRAY, _FLOAT = np.ndarray, np.dtype(np.float64)
 _LARGEST = 1e150  # squares of larger entries overflow a double
 _INT64_END = 2**63
 _LONGEST_RANGE = 10**8
@@ -374,8 +374,8 @@ def vector(name: str, value: object, size: int | None, unit: str = "") -> FloatA
 
 def answer(name: str, value: object, size: int | None) -> FloatArray:
     """A solver's vector, as it is: real, nothing masked; it may contain not-a-number."""
-    plain = type(value) is np.ndarray and value.dtype is _FLOAT and value.ndim == 1
-    if plain and (size is None or len(value) == size):  # type: ignore[arg-type]
+    plain = type(value) is _ARRAY and value.dtype is _FLOAT
+    if plain and (value.shape == (size,) or (size is None and value.ndim == 1)):  # type: ignore[attr-defined]
         return value  # type: ignore[return-value]
     expected = f"a vector of {_length(size)}, of real numbers"
     return real(name, value, expected, (size,)).astype(np.float64)

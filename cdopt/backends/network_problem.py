@@ -353,8 +353,8 @@ class NetworkProblem(Compliant):
         if shift is None and self.steep:
             natural = self.K.coulomb_map(f.ravel(), rates.ravel(), self.weight)
             return largest(self.K.norms(natural))
-        if shift is None:
-            shift = self.K.shift(rates.ravel()) if self.coulomb else np.zeros(self.nc)
+        if shift is None and not self.coulomb:
+            shift = np.zeros(self.nc)
         return self.K.largest_map(f.ravel(), rates.ravel(), shift, self.weight)
 
     def worst(self, f: FloatArray) -> float:

@@ -59,7 +59,7 @@ class Product(Cones):
         counts = [np.full(p.nc, p.d, dtype=np.int64) for p in self.parts]
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate(counts))])
 
-    @property
+    @cached_property
     def rows(self) -> int:
         return int(self.ends[-1])
 

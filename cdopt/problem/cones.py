@@ -52,7 +52,7 @@ class Cones(ABC):
         """(nc + 1,) the rows of contact i are those from ends[i] to ends[i + 1]."""
         return np.arange(0, self.nc * self.d + 1, self.d)
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """Number of rows of all contacts."""
         return self.nc * self.d
@@ -283,14 +283,17 @@ class Cones(ABC):
         return self.natural_map(f, self.shifted(g), mobility)
 
     def largest_map(
-        self, f: FloatArray, g: FloatArray, shift: FloatArray, mobility: FloatArray
+        self, f: FloatArray, g: FloatArray, shift: FloatArray | None, mobility: FloatArray
     ) -> float:
         """The largest size of ``natural_map`` with a shift of the normal rates, m/s.
 
-        ``f`` and ``g`` (rows,) in N and m/s, ``shift`` (nc,) m/s, ``mobility`` (nc,) m/s per N.
+        ``f`` and ``g`` (rows,) in N and m/s, ``shift`` (nc,) m/s, or None for that of ``shifted``
+        rates, ``mobility`` (nc,) m/s per N.
         """
         law = checks.answer("g", g, self.rows).copy()
-        law[self.first] += checks.answer("shift", shift, self.nc)
+        law[self.first] += (
+            self.shift(g) if shift is None else checks.answer("shift", shift, self.nc)
+        )
         return float(self.norms(self.natural_map(f, law, mobility)).max(initial=0.0))
 
 
@@ -467,9 +470,9 @@ class FrictionCones(Frictional):
         return cone.projected_work(self.table(y), self.table(change), t, self.mu)
 
     def largest_map(
-        self, f: FloatArray, g: FloatArray, shift: FloatArray, mobility: FloatArray
+        self, f: FloatArray, g: FloatArray, shift: FloatArray | None, mobility: FloatArray
     ) -> float:
-        shift = checks.answer("shift", shift, self.nc)
+        shift = None if shift is None else checks.answer("shift", shift, self.nc)
         w = checks.answer("mobility", mobility, self.nc)
         return cone.largest_map((self.table(f), self.table(g)), shift, self.mu, w)
 

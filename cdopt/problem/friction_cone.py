@@ -50,11 +50,18 @@ def projected_work(y: FloatArray, change: FloatArray, t: float, mu: FloatArray) 
 
 
 def largest_map(
-    pair: tuple[FloatArray, FloatArray], shift: FloatArray, mu: FloatArray, w: FloatArray
+    pair: tuple[FloatArray, FloatArray], shift: FloatArray | None, mu: FloatArray, w: FloatArray
 ) -> float:
-    """The largest ‖w f − P_K(w f − g − s e_n)‖ of f and g, a ``pair`` (nc, d), with s (nc,)."""
+    """The largest ‖w f − P_K(w f − g − s e_n)‖ of f and g, a ``pair`` (nc, d).
+
+    ``shift`` is s (nc,), or None for μ ‖g_T‖.
+    """
     f, g = pair
-    return float(_largest_map(f, g, shift, mu, w, np.empty((2, f.shape[1]))))
+    s = _LAW if shift is None else shift
+    return float(_largest_map(f, g, s, mu, w, np.empty((2, f.shape[1]))))
+
+
+_LAW = np.zeros(0)
 
 
 @compiled()
@@ -71,7 +78,7 @@ def _largest_map(
         for k in range(push.size):
             push[k] = w[i] * f[i, k]
             near[k] = push[k] - g[i, k]
-        near[0] -= shift[i]
+        near[0] -= shift[i] if shift.size else mu[i] * tangential_size(g[i])
         project_contact(near, mu[i])
         square = 0.0
         for k in range(push.size):
