@@ -12,16 +12,43 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import part
 
 Indices = NDArray[np.uint32]  # a signed index is tested for being negative each time
-Rows = tuple[Indices, Indices, FloatArray]  # row pointers, column indices, values
+# Row pointers, column indices and values (entries,). Or by threes: values (entries, 3) of three
+# columns each, from the given ones on, or (entries, 3, 1) of three rows each.
+Rows = tuple[Indices, Indices, FloatArray]
+_MANY, _FULL = 20_000, 0.6  # entries from which products are by threes, and their share of these
 _DENSE = 20_000  # entries up to which a dense product takes as long as a sparse one takes to begin
 
 
 def csr_parts(matrix: sp.csr_array | sp.csc_array) -> Rows:
     """The parts of the CSR matrix, or CSC transpose, of the type the loops are compiled for."""
+    return _parts(matrix.indptr, matrix.indices, matrix.data)
+
+
+def factor_parts(R: sp.csr_array, S: sp.csr_array) -> tuple[Rows, Rows]:
+    """The rows of R and of Sᵀ: those of large matrices by threes of columns, if these are full."""
+    by_threes = _by_threes(R)
+    others = by_threes if S is R or by_threes is None else _by_threes(S)
+    if by_threes is None or others is None:
+        return csr_parts(R), csr_parts(S.tocsc())
+    columns = others.T
     return (
-        np.array(matrix.indptr, dtype=np.uint32),
-        np.array(matrix.indices, dtype=np.uint32),
-        np.array(matrix.data, dtype=np.float64),
+        _parts(by_threes.indptr, 3 * by_threes.indices, by_threes.data[:, 0, :]),
+        _parts(columns.indptr, columns.indices, columns.data),
+    )
+
+
+def _by_threes(matrix: sp.csr_array) -> sp.bsr_array | None:
+    if matrix.nnz < _MANY or matrix.shape[1] % 3:
+        return None
+    blocks = matrix.tobsr((1, 3))
+    return blocks if matrix.nnz >= _FULL * blocks.data.size else None
+
+
+def _parts(pointers: Any, columns: Any, values: Any) -> Rows:
+    return (
+        np.array(pointers, dtype=np.uint32),
+        np.array(columns, dtype=np.uint32),
+        np.array(values, dtype=np.float64),
     )
 
 
@@ -42,11 +69,47 @@ def larger(worst: float, error: float) -> float:
 
 
 @part()
+def row_times(
+    i: int, pointers: Indices, columns: Indices, values: FloatArray, x: FloatArray
+) -> float:
+    """Row i of R x."""
+    total = 0.0
+    for k in range(pointers[i], pointers[i + 1]):
+        c = columns[k]
+        if values.ndim == 1:  # decided while compiling, as for any argument of a loop
+            total += values[k] * x[c]
+        else:
+            total += values[k, 0] * x[c]
+            total += values[k, 1] * x[c + np.uint32(1)]
+            total += values[k, 2] * x[c + np.uint32(2)]
+    return total
+
+
+@part()
 def multiply_rows(first: int, last: int, rows: Rows, x: FloatArray, out: FloatArray) -> None:
-    """Rows ``first`` to ``last`` of out = R x."""
-    pointers, columns, values = rows
+    """Rows ``first`` to ``last`` of out = R x, or threes of them."""
+    _multiply_each(first, last, rows[0], rows[1], rows[2], x, out)
+
+
+@part()
+def _multiply_each(
+    first: int,
+    last: int,
+    pointers: Indices,
+    columns: Indices,
+    values: FloatArray,
+    x: FloatArray,
+    out: FloatArray,
+) -> None:
     for i in range(first, last):
-        total = 0.0
-        for k in range(pointers[i], pointers[i + 1]):
-            total += values[k] * x[columns[k]]
-        out[i] = total
+        if values.ndim == 3:
+            a, b, c = 0.0, 0.0, 0.0
+            for k in range(pointers[i], pointers[i + 1]):
+                times = x[columns[k]]
+                a += values[k, 0, 0] * times
+                b += values[k, 1, 0] * times
+                c += values[k, 2, 0] * times
+            at = np.uint32(3) * i
+            out[at], out[at + np.uint32(1)], out[at + np.uint32(2)] = a, b, c
+        else:
+            out[i] = row_times(i, pointers, columns, values, x)

@@ -34,7 +34,7 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt._util.sparse_rows import Rows, csr_parts
+from cdopt._util.sparse_rows import Rows, factor_parts
 from cdopt.backends.base import RunResult
 from cdopt.backends.certified import CERTIFIED_FROM, ROUNDS, sharpened
 from cdopt.backends.deadline import Deadline
@@ -98,14 +98,10 @@ class APGD(NativeBackend):
         if problem.has_cones:
             return self._with_friction(problem, f, run)
         with run.iterating(problem.nc, factors.spread.shape[1]):  # sets the loops' threads
-            descent = ProximalGradient(
-                Terms(
-                    *(*csr_parts(factors.rows), factors.diagonal, problem.p),
-                    floor=NONE if problem.lines is None else problem.floor,
-                ),
-                factors.columns(),
-                f,
-            )
+            rows, transposed = factor_parts(factors.rows, factors.spread)
+            floor = NONE if problem.lines is None else problem.floor
+            terms = Terms(*rows, factors.diagonal, problem.p, floor=floor)
+            descent = ProximalGradient(terms, transposed, f)
             met = self._certified(problem, descent, run)
         status = "solved" if met else "stopped"
         run.report(f"{status} after {descent.steps}: residual {descent.residual:.2e}")
@@ -166,7 +162,7 @@ def _on_cones(
         if look % _FRESH == 0:
             descent.refresh()
         forces, rates = (
-            descent.terms.state[0].reshape(f.shape) / root,
+            descent.iterate.reshape(f.shape) / root,
             root * descent.rates.reshape(f.shape),
         )
         error = problem.natural_map(forces, rates)
@@ -199,7 +195,7 @@ def _on_cones(
         elif problem.coulomb and not phases and not problem.steep:
             convex = problem.natural_map(forces, rates, root[:, 0] * shift)
             if convex <= _SETTLED * error:
-                descent.restart(descent.terms.state[0])
+                descent.restart(descent.iterate)
                 shift[:] = problem.shift(rates) / root[:, 0]
         _, share, momentum = phases[0] if phases else _CONVEX
         descent.advance(np.zeros(min(_CHECKS, most - done)), -1.0, share, momentum)
@@ -210,16 +206,19 @@ def _in_root_units(problem: NetworkProblem) -> tuple[FloatArray, FloatArray, Ter
     """√w (nc, 1) and 1/√w (rows,), the terms of forces times √w, and the rows of Sᵀ for them."""
     root, factors = np.sqrt(problem.weight)[:, None], problem.factors
     factor = (1.0 / root).repeat(problem.d)
+    R = scaled(factors.rows, factor)
+    same = factors.spread is factors.rows
+    rows, transposed = factor_parts(R, R if same else scaled(factors.spread, factor))
     rules, coefficients = problem.rules_of_answers
     terms = Terms(
-        *csr_parts(scaled(factors.rows, factor)),
+        *rows,
         factor**2 * factors.diagonal,
         NONE,
         mu=problem.mu,
         rules=rules,
         coefficients=coefficients,
     )
-    return root, factor, terms, csr_parts(scaled(factors.spread, factor).tocsc())
+    return root, factor, terms, transposed
 
 
 def _promising(least: list[float], accuracy: float, looks: int) -> bool:

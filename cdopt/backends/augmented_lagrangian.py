@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import Unsupported
-from cdopt._util.sparse_rows import csr_parts
+from cdopt._util.sparse_rows import factor_parts
 from cdopt.backends import proximal_newton
 from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
@@ -128,7 +128,7 @@ class _Inner:
         B = self.B = sp.csr_array(problem.G)
         self.load = np.zeros(B.shape[1]) if problem.F is None else problem.F
         self.opening, law = problem.p, problem.elastic_law
-        self.rows, self.columns = csr_parts(B), csr_parts(sp.csr_array(B.T))
+        self.rows, self.columns = factor_parts(B, B)
         self.squares = np.asarray(B.multiply(B).sum(axis=1), dtype=np.float64).ravel()
         self.slope = 1.0 / (law.power - 1.0)
         self.compliance = law.stiffness**-self.slope

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt._util.sparse_rows import Rows, csr_parts, for_products
+from cdopt._util.sparse_rows import for_products
 from cdopt.backends.linalg import ContactNetwork, DelassusNetwork, network
 from cdopt.backends.linalg.factorisation import finite
 from cdopt.problem import Cones, ContactProblem, FrictionCones, HalfLines
@@ -58,10 +58,6 @@ class Factors:
     rows: sp.csr_array
     spread: sp.csr_array  # S (rows, m)
     diagonal: FloatArray  # (rows,) diagonal of N; zero for rows that act on nothing
-
-    def columns(self) -> Rows:
-        """The rows of Sᵀ, for compiled loops."""
-        return csr_parts(self.spread.tocsc())
 
     def in_order(self, order: Any) -> Factors:
         """The same with its rows in this order."""

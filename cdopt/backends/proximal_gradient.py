@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import prange
 
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled, in_threads, part
-from cdopt._util.sparse_rows import Indices, Rows, larger, multiply_rows
+from cdopt._util.sparse_rows import Indices, Rows, larger, multiply_rows, row_times
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import in_pieces, natural_residual
 from cdopt.backends.threads import several
@@ -33,11 +33,12 @@ _CHUNKS, _LEAST_CHUNK = 64, 256  # chunks of a loop at most, entries of a chunk 
 _FRESH_EVERY = 500  # steps between two fresh products, which keep round-off from gathering
 _LEAST = 1e-3  # L never falls below this share of the largest H_ii
 _DOUBLINGS = 100  # of L in one step
-_THETA, _LIPSCHITZ, BEST, _LEAST_LIPSCHITZ = 0, 1, 2, 3  # places in the scalars of the loop
+# places in the scalars of the loop
+_THETA, _LIPSCHITZ, BEST, _LEAST_LIPSCHITZ, _MOMENTUM = 0, 1, 2, 3, 4
 _SQUARED, _CURVATURE, _UPHILL, _WORST = 0, 1, 2, 3  # places in the sums of a chunk
 _LINE = 8  # doubles in a cache line: the sums of two chunks never share one
 NONE, _NO_COEFFICIENTS = np.zeros(0), np.zeros((0, 1))
-_NO_RULES, _NO_STATE = np.zeros((0, 1), dtype=np.int8), np.zeros((0, 0))
+_NO_RULES, _NO_POINTS = np.zeros((0, 1), dtype=np.int8), np.zeros((0, 0))
 
 
 class Terms(NamedTuple):
@@ -60,9 +61,10 @@ class Terms(NamedTuple):
     coefficients: FloatArray = _NO_COEFFICIENTS  # (contacts, d) of these
     floor: FloatArray = NONE  # (n,) the least forces, without cones; none for zero
     # the state of the iteration, made by ``ProximalGradient``
-    state: FloatArray = _NO_STATE  # (4, n) iterate f, extrapolated point z, H f + h and H z + h
-    trial: FloatArray = _NO_STATE  # (3, n) the trial point x, d = x − z, and H d
-    best: FloatArray = NONE  # (n,) the forces of the least residual
+    points: FloatArray = _NO_POINTS  # (4, n) iterate, the one before, the best one, trial point x
+    rates: FloatArray = _NO_POINTS  # (4, n) H x + h of the points, but the best one
+    places: IntArray = np.zeros(0, dtype=np.int64)  # (3,) of the first three: none is copied
+    change: FloatArray = NONE  # (n,) d = x − z, of the point z extrapolated from the iterates
     y: FloatArray = NONE  # (m,) Sᵀ d
 
 
@@ -71,7 +73,7 @@ class ProximalGradient:
     """The accelerated proximal gradient iteration and its state.
 
     ``transposed`` are the rows of Sᵀ, ``forces`` (n,) the iterate. ``scalars`` are θ, the Lipschitz
-    estimate L, the least residual so far and the floor of L.
+    estimate L, the least residual so far, the floor of L, and the momentum.
     """
 
     terms: Terms
@@ -82,21 +84,25 @@ class ProximalGradient:
     residuals: list[FloatArray] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        n, m = self.forces.size, self.transposed[0].size - 1
+        n, lines = self.forces.size, self.transposed[0].size - 1
         contacts = self.terms.mu.size or n
         d = np.uint32(n // max(contacts, 1))
         edges = chunks(contacts)
-        self._edges = edges, edges * d, chunks(m)
+        self._edges = edges, edges * d, chunks(lines)
         self._threads = True if max(map(len, self._edges)) > 2 and several() else None
         cones, ruled = self.terms.shift.size > 0, self.terms.rules.shape[0] > 0
         self._kinds = self._threads, True if cones else None, True if ruled else None
+        threes = self.transposed[2].ndim == 3
         self.terms = self.terms._replace(
-            state=np.zeros((4, n)), trial=np.empty((3, n)), best=self.forces.copy(), y=np.zeros(m)
+            points=np.tile(self.forces, (4, 1)),
+            rates=np.zeros((4, n)),
+            places=np.arange(3),
+            change=np.empty(n),
+            y=np.zeros(3 * lines if threes else lines),
         )
         self._sums = np.zeros((edges.size - 1, _LINE))
         least = _LEAST * float(self.terms.diagonal.max(initial=0.0)) or 1.0
-        self.scalars = np.array([1.0, 1.0, np.inf, least])
-        self.terms.state[:2] = self.forces
+        self.scalars = np.array([1.0, 1.0, np.inf, least, 0.0])
 
     def minimise(
         self,
@@ -129,7 +135,7 @@ class ProximalGradient:
             self.residual = self._residual()
             progress(self.steps + taken, self.residual)
         met = bool(self.residual <= tolerance)
-        self.forces = self.terms.state[0].copy() if met else self.terms.best
+        self.forces = self.terms.points[self.terms.places[0 if met else 2]].copy()
         self.steps += taken
         return met
 
@@ -142,25 +148,30 @@ class ProximalGradient:
         taken: int = self._run(_accelerate)(*data, limits, room, trace)
         return taken
 
-    def refresh(self) -> None:
-        """Compute the gradients again."""
-        state = self.terms.state
-        for k in (0, 1):
-            state[k + 2] = self._product(state[k]) + self.terms.h
-
-    def restart(self, f: FloatArray) -> None:
-        """Go on from forces f, without momentum."""
-        self.terms.state[:2], self.scalars[_THETA] = f, 1.0
-        self.refresh()
+    @property
+    def iterate(self) -> FloatArray:
+        """f (n,)."""
+        return self.terms.points[self.terms.places[0]]
 
     @property
     def rates(self) -> FloatArray:
-        """H f + h at the iterate."""
-        return self.terms.state[2]
+        """H f + h (n,) at the iterate."""
+        return self.terms.rates[self.terms.places[0]]
+
+    def refresh(self) -> None:
+        """Compute the rates again, of the iterate and of the one before."""
+        for at in self.terms.places[:2]:
+            self.terms.rates[at] = self._product(self.terms.points[at]) + self.terms.h
+
+    def restart(self, f: FloatArray) -> None:
+        """Go on from forces f, without momentum."""
+        self.terms.points[self.terms.places[:2]] = f.copy()
+        self.scalars[_THETA], self.scalars[_MOMENTUM] = 1.0, 0.0
+        self.refresh()
 
     def _residual(self) -> float:
         """The natural residual of the iterate."""
-        terms, f = self.terms, self.terms.state[0]
+        terms, f = self.terms, self.iterate
         gradient = self._product(f) + terms.h
         if terms.compliance.size:
             gradient += terms.compliance * np.maximum(f, 0.0) ** terms.exponent
@@ -244,10 +255,11 @@ Kind = bool | None
 
 
 class Proposal(NamedTuple):
-    """How the next trial point is proposed, and whether the last one is taken over."""
+    """How the next trial point is proposed."""
 
-    accept: bool  # take over the last trial point,
-    keep: bool  # as the best one
+    now: int  # places of the iterate, of the one before and of the trial point
+    before: int
+    trial: int
     beta: float  # momentum
     length: float  # L
     share: float  # of its change that the shift follows
@@ -263,46 +275,41 @@ def _propose_chunk(
     terms: Terms,
     sums: FloatArray,
 ) -> None:
-    """The trial point taken over, and the shift with it, if accepted; then a new one proposed."""
-    state, trial, best, shift = terms.state, terms.trial, terms.best, terms.shift
-    f, z, gradient_f, gradient_z = state[0], state[1], state[2], state[3]
-    x, change, product_d = trial[0], trial[1], trial[2]
-    accept, keep, beta, length, share = proposal
+    """A trial point, its change and the rates at the extrapolated point; the shift moves first."""
+    now, before, trial, beta, length, share = proposal
+    f, x, old = terms.points[now], terms.points[trial], terms.points[before]
+    rates, trial_rates, old_rates = terms.rates[now], terms.rates[trial], terms.rates[before]
+    change, shift = terms.change, terms.shift
     rigid, bilateral = terms.compliance.shape[0] == 0, terms.floor.shape[0] > 0
     squared, uphill, step, d = 0.0, 0.0, 1.0 / length, np.uint32(1)
     if cones is not None:
-        d = np.uint32(best.shape[0] // shift.shape[0])
+        d = np.uint32(f.shape[0] // shift.shape[0])
     for i in range(first * d, last * d):
-        if accept:
-            gradient = gradient_z[i] + product_d[i]
-            z[i] = x[i] + beta * (x[i] - f[i])
-            gradient_z[i] = gradient + beta * (gradient - gradient_f[i])
-            f[i], gradient_f[i] = x[i], gradient
-            if keep:
-                best[i] = x[i]
-        target = z[i] - step * gradient_z[i]
+        z = f[i] + beta * (f[i] - old[i])
+        gradient = rates[i] + beta * (rates[i] - old_rates[i])
+        trial_rates[i] = gradient
+        target = z - step * gradient
         if cones is not None:
-            x[i] = target
+            x[i], change[i] = target, z
         else:
             if rigid:
                 least = terms.floor[i] if bilateral else 0.0
-                x[i] = target if target > least else least
+                target = target if target > least else least
             else:
-                x[i] = _proximal(target, step * terms.compliance[i], terms.exponent)
-            change[i] = x[i] - z[i]
-            squared += change[i] * change[i]
-            uphill -= change[i] * (x[i] - f[i])
+                target = _proximal(target, step * terms.compliance[i], terms.exponent)
+            difference = target - z
+            x[i], change[i] = target, difference
+            squared += difference * difference
+            uphill -= difference * (target - f[i])
     if cones is not None:
         for c in range(first, last):
             begin, end = c * d, c * d + d
             if share > 0.0:
-                for i in range(begin, end):
-                    change[i] = gradient_f[i]
                 if ruled is None:
-                    aim = terms.mu[c] * tangential_size(change[begin:end])
+                    aim = terms.mu[c] * tangential_size(rates[begin:end])
                 else:
                     rule, numbers = terms.rules[c], terms.coefficients[c]
-                    aim = shift_of_rows(change[begin:end], rule, numbers)
+                    aim = shift_of_rows(rates[begin:end], rule, numbers)
                 shift[c] += share * (aim - shift[c])
             x[begin] -= step * shift[c]
             if ruled is None:
@@ -310,7 +317,7 @@ def _propose_chunk(
             else:
                 project_rows(x[begin:end], terms.rules[c], terms.coefficients[c])
             for i in range(begin, end):
-                change[i] = x[i] - z[i]
+                change[i] = x[i] - change[i]
                 squared += change[i] * change[i]
                 uphill -= change[i] * (x[i] - f[i])
     sums[_SQUARED], sums[_UPHILL] = squared, uphill
@@ -331,18 +338,16 @@ def _propose(
 
 
 @part()
-def _judge_chunk(first: int, last: int, terms: Terms, sums: FloatArray) -> None:
-    """H d at the trial point, and what decides on it."""
-    gradient_z, y, bilateral = terms.state[3], terms.y, terms.floor.shape[0] > 0
-    x, d, product_d = terms.trial[0], terms.trial[1], terms.trial[2]
-    curvature, worst, rigid = 0.0, 0.0, terms.compliance.shape[0] == 0
+def _judge_chunk(first: int, last: int, trial: int, terms: Terms, sums: FloatArray) -> None:
+    """The rates at the trial point, which has this place, and what decides on it."""
+    x, rates, d, y = terms.points[trial], terms.rates[trial], terms.change, terms.y
+    curvature, worst = 0.0, 0.0
+    rigid, bilateral = terms.compliance.shape[0] == 0, terms.floor.shape[0] > 0
     for i in range(first, last):
-        total = 0.0
-        for k in range(terms.pointers[i], terms.pointers[i + 1]):
-            total += terms.values[k] * y[terms.columns[k]]
-        product_d[i] = total
+        total = row_times(i, terms.pointers, terms.columns, terms.values, y)
         curvature += d[i] * total
-        gradient = gradient_z[i] + total
+        gradient = rates[i] + total
+        rates[i] = gradient
         if not rigid and terms.compliance[i] > 0.0:
             gradient += terms.compliance[i] * x[i] ** terms.exponent
         scaled = terms.diagonal[i] * x[i]
@@ -353,10 +358,10 @@ def _judge_chunk(first: int, last: int, terms: Terms, sums: FloatArray) -> None:
 
 
 @part(parallel=True)
-def _judge(edges: Indices, terms: Terms, sums: FloatArray) -> None:
-    """H d and the sums of each chunk."""
+def _judge(edges: Indices, trial: int, terms: Terms, sums: FloatArray) -> None:
+    """The rates and the sums of each chunk."""
     for c in prange(edges.shape[0] - 1):
-        _judge_chunk(edges[c], edges[c + 1], terms, sums[c])
+        _judge_chunk(edges[c], edges[c + 1], trial, terms, sums[c])
 
 
 @compiled()
@@ -379,35 +384,32 @@ def _accelerate(
     ``trace`` receives the natural residual of each iterate; the loop ends early when it is within
     the tolerance. Returns the number of steps.
 
-    A step passes three times over its data: over the contacts to take over the last trial point
-    x and propose the next, L doubled until dᵀHd ≤ L dᵀd with d = x − z; over y for Sᵀ d; and over
-    the forces for R y, whose sums decide what follows.
+    A step passes three times over its data: over the contacts to propose a trial point x, L
+    doubled until dᵀHd ≤ L dᵀd with d = x − z; over y for Sᵀ d; and over the forces for R y, whose
+    sums decide what follows.
     """
     (contacts, rows, dofs), (sums, scalars) = edges, room
     tolerance, share, momentum = limits
-    accept, keep, beta, taken, ends = False, False, 0.0, 0, trace.shape[0] == 0
-    due = share  # once in a step
-    while not ends or accept:
-        length = scalars[_LIPSCHITZ]
+    now, before, best = terms.places[0], terms.places[1], terms.places[2]
+    beta, taken, ends = scalars[_MOMENTUM], 0, trace.shape[0] == 0
+    while not ends:
+        length, due, trial = scalars[_LIPSCHITZ], share, 0
+        while trial in (now, before, best):
+            trial += 1
         for _ in range(_DOUBLINGS):
-            # the last step is taken over without a shift: what follows it is ignored
-            proposal = Proposal(accept, keep, beta, length, 0.0 if ends else due)
+            proposal = Proposal(now, before, trial, beta, length, due)
             if threads is None:
                 for c in range(sums.shape[0]):
                     first, last = contacts[c], contacts[c + 1]
                     _propose_chunk(first, last, cones, ruled, proposal, terms, sums[c])
+                multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], transposed, terms.change, terms.y)
+                for c in range(sums.shape[0]):
+                    _judge_chunk(rows[c], rows[c + 1], trial, terms, sums[c])
             else:
                 _propose(contacts, cones, ruled, proposal, terms, sums)
-            if ends:
-                return taken
-            if threads is None:
-                multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], transposed, terms.trial[1], terms.y)
-                for c in range(sums.shape[0]):
-                    _judge_chunk(rows[c], rows[c + 1], terms, sums[c])
-            else:
-                _multiply_in_threads(dofs, transposed, terms.trial[1], terms.y)
-                _judge(rows, terms, sums)
-            accept, due = False, 0.0
+                _multiply_in_threads(dofs, transposed, terms.change, terms.y)
+                _judge(rows, trial, terms, sums)
+            due = 0.0
             squared = curvature = uphill = worst = 0.0
             for c in range(sums.shape[0]):
                 squared += sums[c, _SQUARED]
@@ -422,12 +424,15 @@ def _accelerate(
         beta = min(theta * (1.0 - theta) / (theta * theta + following), momentum)
         if uphill > 0.0:  # the momentum points uphill: restart it
             following, beta = 1.0, 0.0
-        accept, keep, due = True, worst < scalars[BEST], share
+        now, before = trial, now
+        if worst < scalars[BEST]:
+            best, scalars[BEST] = trial, worst
         scalars[_THETA] = following
         length, least = 0.9 * length, scalars[_LEAST_LIPSCHITZ]
         scalars[_LIPSCHITZ] = length if length > least else least
-        scalars[BEST] = worst if keep else scalars[BEST]
         trace[taken] = worst
         taken += 1
         ends = worst <= tolerance or taken == trace.shape[0]
+    scalars[_MOMENTUM] = beta
+    terms.places[0], terms.places[1], terms.places[2] = now, before, best
     return taken

@@ -131,17 +131,18 @@ def _steps() -> None:
 
 
 def _large_steps() -> None:
-    nc = SERIAL + 1
-    step = cdopt.ContactStep(
-        M=sp.eye_array(nc),
-        B=sp.csr_array(sp.eye_array(nc)),
-        phi=np.zeros(nc),
-        v=np.zeros(nc),
-        F_ext=-np.ones(nc),
-        dt=1e-3,
-    )
-    cdopt.ClassicCD(step).solve("apgd", max_iterations=2, check=False)
-    cdopt.ClassicCD(step).solve("pgs", order="coloured", max_sweeps=2, check=False)
+    for nc, dofs in ((SERIAL + 1, 1), (SERIAL + 1, 3), (SERIAL // 10, 3)):
+        step = cdopt.ContactStep(
+            M=sp.eye_array(dofs * nc),
+            B=sp.csr_array(sp.kron(sp.eye_array(nc), np.ones((1, dofs)))),
+            phi=np.zeros(nc),
+            v=np.zeros(dofs * nc),
+            F_ext=-np.ones(dofs * nc),
+            dt=1e-3,
+        )
+        cdopt.ClassicCD(step).solve("apgd", max_iterations=2, check=False)
+        if dofs == 1:
+            cdopt.ClassicCD(step).solve("pgs", order="coloured", max_sweeps=2, check=False)
 
 
 SHARES: dict[str, Callable[[], None]] = {

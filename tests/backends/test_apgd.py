@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cdopt
+from cdopt._util.sparse_rows import factor_parts
 from cdopt.backends import apgd, proximal_gradient
 
 
@@ -89,3 +91,24 @@ def test_it_goes_on_until_the_certificate_meets_the_accuracy(
     assert fall.diagnostics["residual_classic"].max() <= 1e-8
     assert sum(steps == 0 for steps, _ in tests) == 15
     assert any(steps > 0 and tolerance < 1e-8 for steps, tolerance in tests)
+
+
+@pytest.mark.parametrize(("count", "dofs"), [(50, 6), (900, 2), (900, 3), (900, 6)])
+def test_products_by_threes_of_columns_are_those_of_the_matrices(count: int, dofs: int) -> None:
+    """Large matrices of bodies with three or six degrees of freedom are stored so, others not."""
+    random = np.random.default_rng(count + dofs)
+    pairs = random.integers(0, count, (4 * count, 2)) * dofs
+    columns = (pairs[:, :, None] + np.arange(dofs)).reshape(4 * count, -1)
+    rows = np.repeat(np.arange(4 * count), 2 * dofs)
+    R, S = (
+        sp.csr_array((random.standard_normal(rows.size), (rows, columns.ravel()))) for _ in range(2)
+    )
+    f, h, diagonal = random.random(4 * count), random.random(4 * count), np.ones(4 * count)
+    for spread in (S, R):
+        parts, transposed = factor_parts(R, spread)
+        descent = proximal_gradient.ProximalGradient(
+            proximal_gradient.Terms(*parts, diagonal, h), transposed, f
+        )
+        descent.refresh()
+        np.testing.assert_allclose(descent.rates, R @ (spread.T @ f) + h, rtol=1e-9, atol=1e-9)
+        assert (transposed[2].ndim == 3) is (count == 900 and dofs != 2)
