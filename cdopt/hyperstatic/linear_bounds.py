@@ -5,7 +5,7 @@ contact's force, a motion that opens it by one and closes none. The pair (x, u) 
 and is checked here from the data, whatever the solver reports. HiGHS solves the programs in u by
 dual simplex, each from the last one's basis, which stays dual feasible because only B u ≥ c
 changes. It takes a fifth to a third of the steps of primal simplex on the programs in x, which is
-tried next.
+tried next. Small networks with one self-stress state need no program: their forces are a segment.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ _SECONDS = 300.0  # of one linear program
 _ZERO = 1e-9  # a force of at most this share of its network's largest is idle
 _ALONG = 1e-3  # a ray grows the forces whose entries are above this share of its largest
 
+_SEGMENT = 2_000  # entries of B, zeros included, up to which a segment is looked for
+_NOISE = 1e-12  # shares of a self-stress state, and of the largest singular value, that are zero
+
 _DUAL, _PRIMAL = 1, 4  # simplex strategies of HiGHS
 
 
@@ -39,14 +42,15 @@ class LinearSet:
 
     def __init__(self, network: FreeNetwork) -> None:
         self.network = network
-        self._idle: list[_OverMotions] = []  # programs that no thread uses, each at its last basis
+        # programs that no thread uses, each at its last basis
+        self._idle: list[_OverMotions | _Segment] = []
 
     def extremes(self, costs: sp.csr_array, deadline: Deadline, witnesses: bool) -> Extremes:
         """The least and largest value of each cost (k, n); with ``witnesses`` where they are."""
         try:
             motions = self._idle.pop()
         except IndexError:
-            motions = _OverMotions(self.network)
+            motions = _segment(self.network) or _OverMotions(self.network)
         search = _Search(self.network, motions, costs, deadline, witnesses)
         self._idle.append(motions)
         return Extremes(search.least, search.largest, search.rays, search.programs)
@@ -63,7 +67,7 @@ class _Search:
     def __init__(
         self,
         network: FreeNetwork,
-        motions: _OverMotions,
+        motions: _OverMotions | _Segment,
         costs: sp.csr_array,
         deadline: Deadline,
         witnesses: bool,
@@ -256,6 +260,46 @@ class _OverMotions:
         for column in columns.tolist():
             highs.changeRowBounds(column, 0.0, _ENDLESS)
         return answer
+
+
+class _Segment(NamedTuple):
+    """The same programs where forces are x + t s ≥ 0, with one self-stress state s."""
+
+    start: FloatArray  # x (n,), with the load
+    state: FloatArray  # s (n,), of length one
+    inverse: FloatArray  # (m, n) generalised inverse of B
+
+    def solve(self, columns: IntArray, cost: FloatArray, seconds: float) -> _FromHighs:
+        """The end of the segment where the cost is least: there one force vanishes."""
+        c = np.zeros(self.start.size)
+        c[columns] = cost
+        slope = float(c @ self.state)
+        if abs(slope) <= _NOISE * np.abs(c).max():
+            return _FromHighs("", self.start, self.inverse @ c)
+        way = -np.sign(slope) * self.state
+        falls = np.flatnonzero(way < -_NOISE)
+        if not falls.size:
+            return _FromHighs("", ray=np.maximum(way, 0.0))
+        lengths = self.start[falls] / -way[falls]
+        first = falls[lengths.argmin()]
+        x = np.maximum(self.start + lengths.min() * way, 0.0)
+        x[first] = 0.0
+        c[first] += abs(slope) / way[first]  # what the bound of this force takes
+        return _FromHighs("", x, self.inverse @ c)
+
+
+def _segment(network: FreeNetwork) -> _Segment | None:
+    """The segment of the forces of a small network; None without exactly one self-stress state."""
+    n, m = network.B.shape
+    if not 0 < n <= m + 1 or n * m > _SEGMENT:
+        return None
+    U, sizes, V = np.linalg.svd(network.B.toarray())
+    rank = np.count_nonzero(sizes > _NOISE * sizes.max(initial=0.0))
+    if rank != n - 1:
+        return None
+    state, inverse = U[:, rank], (V[:rank].T / sizes[:rank]) @ U[:, :rank].T
+    start = inverse.T @ network.load + float(state @ network.force) * state
+    return _Segment(start, state, inverse)
 
 
 def _other(status: Any, nonbasic: Any) -> Any:

@@ -82,15 +82,17 @@ def test_every_bound_of_the_bank_is_certified(name):
         assert report.nullity == known["nullity"]
 
 
-@pytest.mark.parametrize("name", ["table", "rank-deficient", "crystal-2d"])
-def test_programs_in_motions_and_in_forces_agree(name, monkeypatch):
-    """The second are tried where the first leave no certified bound; threads change nothing."""
+@pytest.mark.parametrize("name", ["table", "beam-uniform", "rank-deficient", "crystal-2d"])
+def test_segments_and_programs_in_motions_and_in_forces_agree(name, monkeypatch):
+    """The last are tried where the others leave no certified bound; threads change nothing."""
     usual, several = report_of(name), report_of(name, jobs=3)
+    monkeypatch.setattr(linear_bounds, "_segment", lambda network: None)
+    programs = report_of(name)
     failing = linear_bounds._FromHighs("stopped")
     monkeypatch.setattr(linear_bounds._OverMotions, "solve", lambda *_: failing)
     others = report_of(name)
     at = 1e-8 * usual.force.max()
-    for report in (several, others):
+    for report in (several, programs, others):
         assert report.ok
         np.testing.assert_array_equal(report.unbounded, usual.unbounded)
         for end in ("lower", "upper"):
