@@ -54,7 +54,7 @@ def test_a_small_step_runs_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(proximal_gradient.ProximalGradient, "minimise", recorded)
     assert cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke:n=8").step).solve("apgd").ok
-    assert threads == [None]
+    assert set(threads) == {None}
 
 
 def test_with_friction_it_goes_on_as_long_as_it_promises_to_end() -> None:

@@ -70,13 +70,14 @@ def test_contacts_do_not_depend_on_the_reuse_of_a_search(dim: int, skin) -> None
     assert (kept.searches < 3) == (skin == 1.0)
 
 
-def test_a_list_is_kept_until_something_has_moved_half_the_skin() -> None:
+def test_a_list_is_kept_until_bodies_have_moved_apart_by_the_skin() -> None:
+    """Bodies that move together stay near each other, wherever they go."""
     pair = Spheres(centres=[[0.0, 0.0], [1.0, 0.0]], radius=0.1, mass=1.0)
     scene = Scene([pair], dim=2)
     kept = VerletList(scene, skin=0.2)
-    for x, searches in ((0.0, 1), (0.09, 1), (-0.09, 1), (0.11, 2), (0.02, 2), (0.0, 3)):
-        q = np.array(scene.initial.q)
-        q[0, 0] = x
+    for x, searches in ((0.0, 1), (0.19, 1), (-0.19, 1), (0.21, 2), (0.02, 2), (0.0, 3)):
+        q = np.array(scene.initial.q) + 5.0 * searches
+        q[0, 0] += x
         kept.pairs(State(0.0, q, scene.initial.v), 0.1)
         assert kept.searches == searches
     kept.pairs(scene.initial, 0.3)
