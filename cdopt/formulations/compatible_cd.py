@@ -198,10 +198,8 @@ class CompatibleCD:
         InvalidInput, BackendUnavailable, Unsupported : before solving.
         SolveFailed : one of the steps left no iterate, or is proven infeasible.
         """
-        verbose, check = checks.flag("verbose", verbose), checks.flag("check", check)
         if warm_start is not None:
             checks.instance("warm_start", warm_start, StepSolution, WarmStart)
-        tol = checks.tolerance("tol", tol)
         time_limit = checks.optional(checks.not_negative, "time_limit", time_limit)
         extended = self.epsilon is not None and self.compliant_cd.extended
         usual = "clarabel" if extended else "newton"

@@ -47,7 +47,8 @@ class StaticScales(Scales):
         if problem.compliance is None:
             raise TypeError("a static network of rigid contacts")
         self._law: PowerLaw = problem.compliance
-        self._normal = PowerLaw(problem.cones.normal(self._law.stiffness), self._law.power)
+        normal = problem.cones.normal(self._law.stiffness)
+        self._normal = self._law if problem.d == 1 else RowSprings(normal)
         every = np.ones(problem.nv, dtype=bool)
         self._free: BoolArray = every if problem.free is None else problem.free
 
@@ -216,7 +217,8 @@ class StaticScales(Scales):
     @cached_property
     def part_speed(self) -> FloatArray:
         """(parts,) m: overlap of a contact of mean stiffness under the part's force."""
-        return read_only(PowerLaw(self._part_stiffness, self._law.power).overlap(self.part_force))
+        ratio = self.part_force / self._part_stiffness
+        return read_only(ratio ** (1.0 / (self._law.power - 1.0)))
 
     @cached_property
     def mobility(self) -> FloatArray:
