@@ -121,7 +121,7 @@ class Problem(Protocol):
         """Write a previous solution into the CVXPY variables."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunResult:
     """One run of one backend: its status and its iterate.
 

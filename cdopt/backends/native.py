@@ -50,16 +50,16 @@ class History:
 
 
 @dataclass
-class Run:
-    """One run of a native solver."""
+class Run(RunResult):
+    """One run of a native solver, and in the end its result."""
 
-    start: WarmStart | None  # a solution to start from, or None
-    deadline: Deadline  # when the run must end
-    report: Callable[[str], None]  # takes a line of progress
+    start: WarmStart | None = None  # a solution to start from, or None
+    deadline: Deadline = NEVER  # when the run must end
+    report: Callable[[str], None] = lambda text: None  # takes a line of progress
     # prepared, solved: when the set-up and the iteration had ended, on the clock of
     # ``cdopt._util.compiled.clock``
-    prepared: float
-    solved: float
+    prepared: float = 0.0
+    solved: float = 0.0
     threads: int = 1  # that the compiled loops had
     residuals: list[Any] = field(default_factory=list)  # of the stopping test, in pieces
 
@@ -82,15 +82,16 @@ class Run:
         how: str = "",
         status: str = "iteration limit",
         claim: Claim = "inaccurate",
-    ) -> RunResult:
-        """The result at an ``iterate``; ``status`` and ``claim`` where the test was not ``met``.
+    ) -> Run:
+        """The run, ended at an ``iterate``; ``status`` and ``claim`` if the test was not ``met``.
 
         ``residuals`` are those of the stopping test, as arrays or numbers.
         """
         self.residuals += residuals
         if met:
             status, claim = "solved", "solved"
-        return RunResult(status, claim, iterate, iterations=iterations, how=how)
+        about: dict[str, Any] = {"iterate": iterate, "iterations": iterations, "how": how}
+        return changed(self, status=status, claim=claim, **about)
 
 
 class NativeBackend(ABC):
@@ -165,7 +166,8 @@ class NativeBackend(ABC):
                 print(f"{self.name}: {text}")
 
         started = clock()
-        run = Run(warm_start, deadline, report, started, started)
+        run = Run("not ended", "failed", None, start=warm_start, deadline=deadline)
+        run.report, run.prepared, run.solved = report, started, started
         raw: Any = None
         result, status = None, TIME_LIMIT
         with np.errstate(all="ignore"):
