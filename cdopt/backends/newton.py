@@ -4,8 +4,8 @@ Trusses and elastic steps are minimised in potential form by a semismooth Newton
 (``potential_newton``); the interior point takes over where it does not converge. Rigid steps go to
 an augmented Lagrangian over compliant steps (``proximal_newton``) where systems are small, to
 the interior point where they are large, and to the other of the two where the first does not
-reach the accuracy. Steps with friction go to the proximal method with cones, networks of springs
-with friction to ``spring_newton``.
+reach the accuracy. Steps with friction go to the proximal method with cones, springs in cones
+to ``spring_newton``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from cdopt.backends import (
     interior_point,
     potential_newton,
     proximal_newton,
-    soft_newton,
     spring_newton,
 )
 from cdopt.backends.base import RunResult
@@ -181,7 +180,7 @@ class Newton(SecondOrder):
     def _iterate(self, problem: NetworkProblem, forces: FloatArray | None, run: Run) -> Point:
         limits = self.accuracy, self.max_steps, run.deadline
         if problem.is_soft:
-            return soft_newton.minimise(problem, *limits)
+            return spring_newton.minimise(problem, *limits)
         if problem.compliance is not None:
             return potential_newton.minimise(problem, problem.scaled_motion(run.start), *limits)
         tried: list[Point] = []
