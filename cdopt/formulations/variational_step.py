@@ -133,6 +133,8 @@ def _damping_matrix(name: str, value: Any, nv: int | None) -> sp.csr_array:
     In units of each dof's damping it must factorise after a small shift.
     """
     C = checks.symmetric(name, checks.matrix(name, value, nv, nv), _SYMMETRY_TOL)
+    if not C.nnz:
+        return C
     diagonal = C.diagonal()
     free = diagonal == 0.0
     try:
