@@ -87,10 +87,15 @@ def test_it_goes_on_until_the_certificate_meets_the_accuracy(
         return minimise(self, *arguments)
 
     monkeypatch.setattr(proximal_gradient.ProximalGradient, "minimise", recorded)
+    monkeypatch.setattr(apgd, "_AHEAD", 1.0)  # so that certificates come before more steps
     fall = cdopt.simulate(cdopt.scene.pyramid(5), 1e-3, 0.015, "classic-cd")
     assert fall.diagnostics["residual_classic"].max() <= 1e-8
-    assert sum(steps == 0 for steps, _ in tests) == 15
     assert any(steps > 0 and tolerance < 1e-8 for steps, tolerance in tests)
+    count = len(tests)
+    monkeypatch.undo()
+    monkeypatch.setattr(proximal_gradient.ProximalGradient, "minimise", recorded)
+    cdopt.simulate(cdopt.scene.pyramid(5), 1e-3, 0.015, "classic-cd")
+    assert len(tests) - count < count  # these steps spare certificates
 
 
 @pytest.mark.parametrize(("count", "dofs"), [(50, 6), (900, 2), (900, 3), (900, 6)])
