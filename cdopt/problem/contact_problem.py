@@ -11,6 +11,7 @@ so that its rates in m/s are its gaps in m. A step may be known by N = G S⁻¹G
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -372,9 +373,10 @@ class ContactProblem(Compliant):
     def cache(self) -> dict[Any, Any]:
         """What was made of G, M and N in scaled units, by name, for all steps on this network.
 
+        Threads share nothing of it: factorisations have a state.
         Of a large network nothing is kept: its matrices would fill the memory.
         """
-        return self._cache if self.is_small else {}
+        return self._cache.setdefault(threading.get_ident(), {}) if self.is_small else {}
 
     @property
     def is_small(self) -> bool:
@@ -382,7 +384,7 @@ class ContactProblem(Compliant):
         return (self.B if self.N is None else self.N).nnz <= _KEPT and self.nv <= _KEPT_DOFS
 
     @cached_property
-    def _cache(self) -> dict[Any, Any]:
+    def _cache(self) -> dict[int, dict[Any, Any]]:
         return {}
 
 

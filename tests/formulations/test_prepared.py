@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import cvxpy as cp
 import numpy as np
@@ -39,6 +40,17 @@ def test_formulations_of_a_step_share_its_problem_and_no_answer(name: str) -> No
         assert other.certificate == solution.certificate
     laws = {cdopt.FrictionalCD(BOX, law).data.law for law in ("coulomb", "associated")}
     assert len(laws) == 2
+
+
+def test_threads_share_no_factorisations_and_find_the_same_forces() -> None:
+    step = cdopt.bank.load("pyramid-falling").step
+    data, alone = cdopt.ClassicCD(step).data, cdopt.ClassicCD(step).solve("newton")
+    with ThreadPoolExecutor(2) as pool:
+        assert pool.submit(lambda: data.cache).result() is not data.cache
+        for answer in pool.map(lambda _: cdopt.ClassicCD(step).solve("newton"), range(4)):
+            np.testing.assert_array_equal(answer.f, alone.f)
+            assert answer.certificate == alone.certificate
+    assert data.cache is data.cache
 
 
 @pytest.mark.parametrize("backend", ["clarabel", "newton"])
