@@ -29,11 +29,13 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.residual import EPS, Condition
 from cdopt.problem.scaling import by_label, scaled
-from cdopt.problem.sparse_inverse import DenseInverse, SparseInverse
+from cdopt.problem.sparse_inverse import LARGE, DenseInverse, SparseInverse
 
 MOST = 100  # dense: contacts of one part, or rows with friction, and three times as many dofs
 _MOST_BY_N, _SINGULAR = 300, 1e-12  # contacts of a part; eigenvalues of N that belong to no force
-_LARGEST = 3_000  # dofs of a part: larger ones, whose factors fill in space, are not solved again
+# errors of gaps magnified by less, or of less than a share of the load, are left in large parts
+_MAGNIFIED, _SMALL = 1e3, 1e-6
+_DELIVERED = 1e-10  # of the load of a dof: less is delivered, in large parts
 _DEPENDENT = 1e-9  # singular values below this share of the largest belong to no force
 _PASSES = 6  # of refinement
 _LEFT = 5.0  # times the change by gaps that projections on faces leave open, to first order
@@ -62,7 +64,7 @@ def resolved(
     own = by_label(data.parts.contact[shut], count), by_label(data.parts.dof, count)
     for places, dofs in zip(*own, strict=True):
         contacts = shut[places]
-        if contacts.size < 2 or dofs.size > _LARGEST:
+        if contacts.size < 2:
             continue
         presses = data.mobility[contacts] * f[contacts] > gap[contacts]
         scales = local.speed[contacts], local.speed[contacts] / data.mobility[contacts]
@@ -120,7 +122,7 @@ def resolved_along(
     for mine, dofs in zip(*own, strict=True):
         contacts = np.unique(contact[mine])
         rows = cones.rows_of(contacts)
-        if mine.size < 2 or not 0 < dofs.size <= _LARGEST:
+        if mine.size < 2 or not dofs.size:
             continue
         piece, on_faces = part_step(data, rows, dofs), partial(nearest, contacts)
         directions, rates = (piece.block_of(A, mine, rows) for A in (columns, R))
@@ -140,15 +142,20 @@ def first_step(
 
     The residual ``first step`` is the force change along the columns of G (rows, k) at contact i
     that the undelivered load Bᵀf − F̃ would cause, over the local force F_i; its resolution is
-    ``uncertain`` (nc,) in N over F_i. Both grow where contacts are nearly redundant. The residual
-    is 0 in parts of more than ``_LARGEST`` dofs.
+    ``uncertain`` (nc,) in N over F_i. Both grow where contacts are nearly redundant.
     """
     error, missed = np.zeros(data.nc), data.load(f) - data.contact_load
+    dofs = np.bincount(data.parts.dof, minlength=data.parts.count)
+    if dofs.max(initial=0) > LARGE:
+        open_load = np.abs(missed) > _DELIVERED * data.load_size(f)
+        open_load |= dofs[data.parts.dof] <= LARGE
+        missed *= (np.bincount(data.parts.dof, open_load) > 0.0)[data.parts.dof]
     if missed.any() and G.shape[1]:
         columns = sp.csc_array(G)
         contact = data.cones.contact[columns.indices[columns.indptr[:-1]]]
         part = data.parts.contact[contact]
-        few = np.flatnonzero(np.bincount(part)[part] <= MOST)
+        many = np.bincount(part)[part]
+        few = np.flatnonzero(many <= MOST)
         rows = sp.csr_array(columns[:, few].T @ data.B)
         for some, used, block in _blocks_of(rows, np.arange(few.size), part[few]):
             length = np.linalg.norm(block, axis=2)
@@ -156,11 +163,12 @@ def first_step(
             inverse = np.linalg.pinv(block / length[:, :, None], rcond=_DEPENDENT)
             made = np.abs(np.einsum("kmn,km->kn", inverse, missed[used])) / length
             np.maximum.at(error, contact[few[some]], made)
-        dofs = np.bincount(data.parts.dof, minlength=data.parts.count)
-        large = np.flatnonzero((np.bincount(part)[part] > MOST) & (dofs[part] <= _LARGEST))
-        if large.size:
-            used, _, forces_of = _sparse_delivery(sp.csr_array(columns[:, large].T @ data.B))
-            np.maximum.at(error, contact[large], np.abs(forces_of(missed[used])))
+        more = np.flatnonzero(
+            (many > MOST) & (np.bincount(data.parts.dof, missed != 0.0) > 0)[part]
+        )
+        if more.size:
+            used, _, forces_of = _sparse_delivery(sp.csr_array(columns[:, more].T @ data.B))
+            np.maximum.at(error, contact[more], np.abs(forces_of(missed[used])))
     at = data.scales.local(motion, f).force
     return Condition("first step", "N", error, at, uncertain, True)
 
@@ -475,11 +483,53 @@ class LargePart(PartStep):
         """As of few rows; forces that errors of this size hardly change are those given."""
         given = np.where(presses, f, 0.0)
         gap = self._gap(given).astype(np.float64)
-        if np.all(presses | (gap >= -_OPEN * speed - self.noise)):
+        if self.mass.size > LARGE:
+            worst = float(np.max(np.abs(gap[presses]) / speed[presses], initial=0.0))
+            error = np.minimum(np.abs(gap), worst * speed)  # what hardly opens may press
+            changes = SparseInverse(self.root, self.root, self.over, self.dt)
+            if not self._magnified(changes, error + self.noise, worst, force).any():
+                return given, np.zeros(f.size)
+        elif np.all(presses | (gap >= -_OPEN * speed - self.noise)):
             spread = self._closed(presses).glance(np.abs(gap) + self.noise)
             if spread is not None and np.all(spread <= _KNOWN * force):
                 return given, spread
-        return super().solved(f, presses, speed, force)
+        again, spread = super().solved(f, presses, speed, force)
+        if self.mass.size > LARGE:  # conjugate gradients may have ended early
+            left = self._closed(again > 0.0).times(self._gap(again).astype(np.float64))
+            spread = spread + _LEFT * np.abs(left)
+        return again, spread
+
+    def along(
+        self,
+        f: FloatArray,
+        G: Any,
+        R: Any,
+        nearest: Callable[[FloatArray], FloatArray],
+        force: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """As of few rows; forces of large parts stay if errors of gaps are not magnified."""
+        if self.mass.size > LARGE:
+            rows = sp.csr_array(G.T @ self.root)  # whatever R: dependent columns of G are in both
+            each = sp.eye_array(rows.shape[0], format="csr")
+            changes = SparseInverse(rows, rows, self.over, self.dt, (G, each))
+            speed = self.dt * force * np.asarray((self.root**2).sum(axis=1)).ravel()
+            error, speed = np.abs(R @ self._gap(f).astype(np.float64)), abs(R) @ speed
+            worst = float(np.max(error[speed > 0.0] / speed[speed > 0.0], initial=0.0))
+            change = self._magnified(changes, error + abs(R) @ self.noise, worst, force)
+            if not change.any() or (changes.fills and not self._changes(G, R).symmetric):
+                return f, change
+        return super().along(f, G, R, nearest, force)
+
+    @staticmethod
+    def _magnified(
+        changes: SparseInverse, error: FloatArray, worst: float, force: FloatArray
+    ) -> FloatArray:
+        """What an ``error`` of rates changes, N; zero if it is not much more than ``worst``."""
+        spread = changes.glance(error)
+        if spread is None:
+            return np.full(force.size, np.inf)
+        few = np.all(spread <= max(_MAGNIFIED * worst, _SMALL) * force)
+        return np.zeros(force.size) if few else spread
 
     def block_of(self, A: sp.csr_array, rows: IntArray, columns: IntArray) -> Any:
         return sp.csr_array(A[rows][:, columns])

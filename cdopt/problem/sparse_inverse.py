@@ -6,7 +6,8 @@ results need iterative refinement.
 
 A symmetric system of many rows, or one that is needed once, is solved by conjugate gradients as
 long as these converge: piles in space fill the factors, but are well conditioned. Slender
-structures are not, but fill little.
+structures are not, but fill little. Of a large system whose factors fill the last iterate is used:
+modes of a few nearly dependent rows converge early.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from cdopt._util.cached import cached_property
@@ -25,7 +27,8 @@ from cdopt.problem.scaling import rows_of, scaled, total_by
 
 _LEAST = 1e-14  # of unit rows: singular values squared that belong to a force
 _FEW = 1500  # rows of a system that is factorised at once
-_PASSES, _LEFT = 400, 1e-11  # of conjugate gradients, and their residual
+LARGE, _FILL = 3_000, 100  # rows of a large system, and most entries of each in its factors
+_PASSES, _LEFT, _ROUGH = 400, 1e-11, 1e-1  # of conjugate gradients; residuals, also of an estimate
 # random errors, and what their effect is multiplied by, as that of one in a glance
 _PROBES, _SAFE, _AT_A_GLANCE = 4, 10.0, 5.0
 
@@ -56,10 +59,11 @@ class SparseInverse:
         self.factor: Any = None
         self.iterates = self.symmetric and mass.shape[0] > _FEW
 
-    def times(self, rates: FloatArray) -> FloatArray:
-        """(n,) changes of forces for changes of rates (n,)."""
+    def times(self, rates: FloatArray, tol: float = _LEFT) -> FloatArray:
+        """(n,) changes of forces for changes of rates (n,), those by iterations only to ``tol``."""
         rates = rates if self.between is None else self.between[1] @ rates
-        result = self._along(self.mass @ self._solve(self.pair[0] @ (rates / self.across)))
+        motion = self._solve(self.pair[0] @ (rates / self.across))
+        result = self._along(self.mass @ motion, tol)
         return result if self.between is None else np.asarray(self.between[0] @ result)
 
     def delivering(self, load: FloatArray) -> FloatArray:
@@ -67,15 +71,15 @@ class SparseInverse:
         self.iterates = self.symmetric and self.factor is None
         return self._along(load)
 
-    def _along(self, load: FloatArray) -> FloatArray:
+    def _along(self, load: FloatArray, tol: float = _LEFT) -> FloatArray:
         """(k,) the forces of the rows of X A⁻¹."""
-        return np.asarray(self.pair[1] @ self._solve(load)) / self.along
+        return np.asarray(self.pair[1] @ self._solve(load, tol)) / self.along
 
-    def _solve(self, rhs: FloatArray) -> FloatArray:
+    def _solve(self, rhs: FloatArray, tol: float = _LEFT) -> FloatArray:
         """x (m,) with A x = rhs."""
         if self.iterates:
             room, image = np.zeros((4, rhs.size)), np.empty(self.pair[1].shape[0])
-            if _conjugate_gradients(*self._rows, rhs, room, image):
+            if _conjugate_gradients(*self._rows, rhs, tol, room, image) or self.fills:
                 return room[0]
             self.iterates = False
         if self.factor is None:
@@ -92,10 +96,24 @@ class SparseInverse:
         YT, X = self.pair
         return csr_parts(X), csr_parts(YT)
 
+    @cached_property
+    def fills(self) -> bool:
+        """Whether a large system is not factorised, by its envelope."""
+        m = self.mass.shape[0]
+        if m <= LARGE:
+            return False
+        YT, X = self.pair
+        A = sp.coo_array(YT @ X)
+        place = np.empty(m, dtype=np.intp)
+        place[reverse_cuthill_mckee(sp.csr_array(A))] = np.arange(m)
+        first = np.arange(m)
+        np.minimum.at(first, place[A.row], place[A.col])
+        return bool(np.mean(np.arange(m) - first) > _FILL)
+
     def glance(self, noise: FloatArray) -> FloatArray | None:
         """As ``spread``, by one vector; None where conjugate gradients do not converge."""
         before, self.iterates = self.iterates, self.symmetric
-        change = self.times(noise * np.random.default_rng(0).standard_normal(noise.size))
+        change = self.times(noise * np.random.default_rng(0).standard_normal(noise.size), _ROUGH)
         converged, self.iterates = self.iterates, before and self.iterates
         return _AT_A_GLANCE * np.abs(change) if converged else None
 
@@ -133,26 +151,29 @@ def _unit_rows(A: sp.csr_array) -> tuple[sp.csr_array, FloatArray]:
 
 @compiled()
 def _conjugate_gradients(
-    X: Rows, YT: Rows, rhs: FloatArray, room: FloatArray, image: FloatArray
+    X: Rows, YT: Rows, rhs: FloatArray, tol: float, room: FloatArray, image: FloatArray
 ) -> bool:
     """Whether they converge to room[0] = x (m,) with YᵀX x = rhs, an x that rows can cause.
 
-    ``room`` (4, m) is zero, ``image`` (k,) is workspace.
+    The residual falls by ``tol``. ``room`` (4, m) is zero, ``image`` (k,) is workspace.
     """
     x, left, way, pushed = room[0], room[1], room[2], room[3]
     size = 0.0
     for i in range(rhs.size):
         left[i] = way[i] = rhs[i]
         size += rhs[i] * rhs[i]
-    enough = _LEFT**2 * size
+    enough = tol**2 * size
     for _ in range(_PASSES):
         if size <= enough:
             return True
         multiply_rows(0, image.size, X, way, image)
         multiply_rows(0, x.size, YT, image, pushed)
-        curvature, last, size = 0.0, size, 0.0
+        curvature, length, last, size = 0.0, 0.0, size, 0.0
         for i in range(x.size):
             curvature += way[i] * pushed[i]
+            length += way[i] * way[i]
+        if not curvature > _LEAST * length:  # no rows cause the rest
+            return False
         step = last / curvature
         for i in range(x.size):
             x[i] += step * way[i]
