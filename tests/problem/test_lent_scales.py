@@ -203,3 +203,27 @@ def test_a_law_that_round_off_hides_is_not_resolved(speed: float) -> None:
     assert cdopt.certify(data, motion, [5.0, 5.0]).ok == (speed == 0.0)
     for wrong in ([5.1, 4.9], [9.0, 1.0], [0.0, 10.0]):
         assert not cdopt.certify(data, motion, wrong).ok
+
+
+@pytest.mark.parametrize("seed", [2, 7])
+def test_gaps_of_sliding_rows_cancel_before_two_close_supports_amplify_them(seed: int) -> None:
+    """A platform slides on supports 2^−18 apart under 120 blocks, by the associated law."""
+    n, mu, dt = 120, 0.25, 2.0**-10
+    B, across = np.zeros((2, 2 + n, 3 + n))
+    B[:2, :2], across[:2, 2] = [[1.0, 0.5], [1.0, 0.5 + 2.0**-18]], 1.0
+    B[2:, 3:] = np.eye(n) - np.eye(n, k=-1)
+    B[2, :2] = [-1.0, -0.5]
+    f = 256.0 * np.random.default_rng(seed).integers(1, 9, 2 + n)
+    f_t = np.where(np.arange(2 + n) < 2, -mu, 0.0) * f
+    after = np.where(np.arange(3 + n) == 1, 0.0, mu)  # what slides at 1 m/s opens at μ
+    after[2] = 1.0
+    bodies = np.append([0, 0, 0], 1 + np.arange(n))
+    step = cdopt.ContactStep(
+        np.eye(3 + n), B, np.zeros(2 + n), after - dt * (B.T @ f + across.T @ f_t),
+        np.zeros(3 + n), dt, dof_body=bodies, friction=cdopt.Friction(mu, across),
+    )  # fmt: skip
+    answer = cdopt.FrictionalCD(step, "associated").solve("newton")
+    assert np.abs(answer.f[:2] - f[:2]).max() > 200.0  # N, though its certificate is ok
+    report = cdopt.indeterminacy(step, law="associated", solution=answer, contacts=[0, 1])
+    for bound in (report.lower, report.upper):
+        np.testing.assert_allclose(bound[:2], f[:2], atol=1e-5 * f.max())
