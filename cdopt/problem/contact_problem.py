@@ -376,12 +376,8 @@ class ContactProblem(Compliant):
         Threads share nothing of it: factorisations have a state.
         Of a large network nothing is kept: its matrices would fill the memory.
         """
-        return self._cache.setdefault(threading.get_ident(), {}) if self.is_small else {}
-
-    @property
-    def is_small(self) -> bool:
-        """Whether what is made of it is kept."""
-        return (self.B if self.N is None else self.N).nnz <= _KEPT and self.nv <= _KEPT_DOFS
+        small = (self.B if self.N is None else self.N).nnz <= _KEPT and self.nv <= _KEPT_DOFS
+        return self._cache.setdefault(threading.get_ident(), {}) if small else {}
 
     @cached_property
     def _cache(self) -> dict[int, dict[Any, Any]]:

@@ -198,11 +198,6 @@ class Step(_Declared):
             known = tuple(map(str, self.body_names.tolist()))
         return ContactNames(self.nc, self.contact_ids, self.bodies, known, self.dof_body)
 
-    @cached_property
-    def problems(self) -> dict[str, Any]:
-        """The ``ContactProblem`` of each law, without friction of "", that were made of it."""
-        return {}
-
     @property
     def contact_names(self) -> list[str]:
         """Readable names of the contacts (nc,): their ids, or the names of both bodies.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,24 +31,35 @@ from cdopt.problem.static_scales import StaticScales
 from cdopt.problem.step import Step
 
 LAWS = ("coulomb", "associated")
+_FEW, _STEPS = 200, 16  # contacts at most, and number, of the steps whose problems are kept
 _IDLE = 1e-20  # a dof with less than this share of every contact's mobility moves none of them
 
 
 def rigid_data(step: Step) -> ContactProblem:
     """The problem of classic contact dynamics on the normal rows of a step."""
-    return _kept(checks.instance("step", step, Step), "", _rigid)
+    return _problem(checks.instance("step", step, Step), None)
 
 
-def _kept(step: Step, law: str, make: Callable[..., ContactProblem]) -> ContactProblem:
-    """The problem that a step keeps, with all that was made of it; of a large step a new one."""
-    data: ContactProblem = step.problems.get(law) or make(step, law)
-    if data.is_small:
-        step.problems[law] = data
-        data.forget_answers()
+def _problem(step: Step, law: str | None) -> ContactProblem:
+    """The problem of a step under a law of friction; those of the last small steps are kept.
+
+    So further formulations of a step find its parts, bodies and units again, but no answers.
+    """
+    if step.nc > _FEW:
+        return _made(step, law)
+    data = _kept(step, law)
+    data.forget_answers()
     return data
 
 
-def _rigid(step: Step, law: str) -> ContactProblem:
+def _made(step: Step, law: str | None) -> ContactProblem:
+    return _rigid(step) if law is None else _frictional(step, law)
+
+
+_kept = lru_cache(_STEPS)(_made)
+
+
+def _rigid(step: Step) -> ContactProblem:
     cones = HalfLines(step.nc)
     if isinstance(step, DelassusStep):
         return _with_delassus("rigid step", cones, step, step.N, step.p_vec)
@@ -66,7 +77,7 @@ def frictional_data(step: Step, law: str) -> ContactProblem:
     checks.instance("step", step, Step)
     if step.friction is None:
         raise InvalidInput("step", "one without friction", "a step with friction")
-    return _kept(step, checks.choice("law", law, LAWS), _frictional)
+    return _problem(step, checks.choice("law", law, LAWS))
 
 
 def _frictional(step: Step, law: str) -> ContactProblem:

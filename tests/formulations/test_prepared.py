@@ -26,7 +26,7 @@ MADE: dict[str, Callable[[cdopt.problem.Step], Formulation]] = {
 
 @pytest.mark.parametrize("name", MADE)
 def test_formulations_of_a_step_share_its_problem_and_no_answer(name: str) -> None:
-    """A step keeps what follows from its data; a pickle of it keeps nothing."""
+    """What follows from its data is kept; a copy of the step is another one."""
     make, step = MADE[name], BEAM if name in ("force", "velocity") else BOX
     first = make(step)
     solution = first.solve("newton")
