@@ -29,7 +29,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.residual import EPS, Condition
 from cdopt.problem.scaling import by_label, scaled
-from cdopt.problem.sparse_inverse import LARGE, DenseInverse, SparseInverse
+from cdopt.problem.sparse_inverse import LARGE, SparseInverse
 
 MOST = 100  # dense: contacts of one part, or rows with friction, and three times as many dofs
 _MOST_BY_N, _SINGULAR = 300, 1e-12  # contacts of a part; eigenvalues of N that belong to no force
@@ -227,7 +227,7 @@ def _delivery(
         if used.size <= 3 * MOST:
             unit, length = _unit_rows(rows)
             inverse = np.linalg.pinv(unit, rcond=_DEPENDENT).T / length[:, None]
-            return used, rows.T, DenseInverse(inverse).times
+            return used, rows.T, inverse.__matmul__
     return _sparse_delivery(sp.csr_array(B[pressing]))
 
 
@@ -335,7 +335,7 @@ class PartStep:
             presses = (presses & ~pulls) | closes
             given = np.where(presses, np.maximum(refined.astype(np.float64), 0.0), 0.0)
         error = np.abs(self._gap(np.where(first, f, 0.0))).astype(np.float64)
-        return f, self._closed(first).spread(error + self.noise)
+        return f, self._spread(self._closed(first), error + self.noise)
 
     def along(
         self,
@@ -357,18 +357,19 @@ class PartStep:
             answers.append(nearest(refined.astype(np.float64)))
             if np.all(np.abs(answers[-1] - refined) <= spread):
                 break
-        left = [np.abs(changes.times(self._gap(some).astype(np.float64))) for some in answers]
+        left = [np.abs(changes @ self._gap(some).astype(np.float64)) for some in answers]
         best = int(np.argmin([np.max(some / unit) for some in left]))
         return answers[best], spread + _LEFT * left[best]
 
     def _closing(
-        self, f: FloatArray, changes: SparseInverse | DenseInverse, force: FloatArray
+        self, f: FloatArray, changes: FloatArray | SparseInverse, force: FloatArray
     ) -> tuple[Any, FloatArray]:
         """Forces f (n,) by their ``changes`` for a gap closed; their uncertainty."""
-        spread = changes.spread(self.noise)
+        spread = self._spread(changes, self.noise)
         if not self.exactly or np.all(spread <= _KNOWN * force):
             return self._refined(f, changes, force), spread
-        return self._refined(f, changes, force, self._exact), changes.spread(self.rounded)
+        refined = self._refined(f, changes, force, self._exact)
+        return refined, self._spread(changes, self.rounded)
 
     def closed(
         self, presses: BoolArray, gap: FloatArray, pushes: FloatArray
@@ -389,12 +390,12 @@ class PartStep:
         """These rows and columns of A, in the form of the part's matrices."""
         return dense_block(A, rows, columns)[1]
 
-    def _closed(self, presses: BoolArray) -> SparseInverse | DenseInverse:
+    def _closed(self, presses: BoolArray) -> FloatArray | SparseInverse:
         """Changes of the forces of the rows that press, for changes of their gaps."""
         unit = np.eye(presses.size)
         return self._changes(unit[:, presses], unit[presses])
 
-    def _changes(self, G: Any, R: Any) -> SparseInverse | DenseInverse:
+    def _changes(self, G: Any, R: Any) -> FloatArray | SparseInverse:
         """Changes of forces (n,) along G (n, k) for which R g (k,) changes as the gaps (n,) do.
 
         That is G (R N G)⁻¹ R, of dependent columns the generalised inverse.
@@ -407,7 +408,11 @@ class PartStep:
         if not np.array_equal(R, G.T):
             other = np.linalg.pinv(across[0] @ right[used].T, rcond=_DEPENDENT)
         left, right = G @ (half / along[1][:, None]), other @ (R / across[1][:, None])
-        return DenseInverse(np.asarray(left @ right) / self.dt)
+        return np.asarray(left @ right) / self.dt
+
+    def _spread(self, changes: Any, noise: FloatArray) -> FloatArray:
+        """(n,) N, the most that errors of gaps of the sizes ``noise`` (n,) change the forces."""
+        return np.asarray(np.abs(changes) @ noise)
 
     def _pushed(self, load: Any) -> Any:
         """(m,) change of the motion by a ``load`` (m,) for one second."""
@@ -438,7 +443,7 @@ class PartStep:
     def _refined(
         self,
         f: FloatArray,
-        changes: SparseInverse | DenseInverse,
+        changes: FloatArray | SparseInverse,
         force: FloatArray,
         gap: Callable[[Any], Any] | None = None,
     ) -> Any:
@@ -453,7 +458,7 @@ class PartStep:
         last, enough = np.inf, _UNIT * force
         for _ in range(self.passes):
             error = np.asarray((gap or self._gap)(result)).astype(np.float64)
-            change = changes.times(error)
+            change = np.asarray(changes @ error)
             size = float(np.abs(change).max(initial=0.0))
             if not size < last:
                 break
@@ -544,6 +549,9 @@ class LargePart(PartStep):
         along = sp.csr_array(G.T @ self.root)
         same = (across != along).nnz == 0
         return SparseInverse(across, across if same else along, self.over, self.dt, (G, into))
+
+    def _spread(self, changes: Any, noise: FloatArray) -> FloatArray:
+        return np.asarray(changes.spread(noise))
 
     def _pushed(self, load: Any) -> Any:
         if self.inertia.is_diagonal:

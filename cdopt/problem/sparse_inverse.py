@@ -59,6 +59,9 @@ class SparseInverse:
         self.factor: Any = None
         self.iterates = self.symmetric and mass.shape[0] > _FEW
 
+    def __matmul__(self, rates: FloatArray) -> FloatArray:
+        return self.times(rates)
+
     def times(self, rates: FloatArray, tol: float = _LEFT) -> FloatArray:
         """(n,) changes of forces for changes of rates (n,), those by iterations only to ``tol``."""
         rates = rates if self.between is None else self.between[1] @ rates
@@ -123,23 +126,8 @@ class SparseInverse:
         Ten times the root mean square of the changes by four vectors of normal numbers.
         """
         errors = noise * np.random.default_rng(0).standard_normal((_PROBES, noise.size))
-        changes = [self.times(some) for some in errors]
+        changes = [self @ some for some in errors]
         return _SAFE * np.sqrt(np.mean(np.square(changes), axis=0))
-
-
-class DenseInverse:
-    """The same of few rows, by its matrix (n, n)."""
-
-    def __init__(self, matrix: FloatArray) -> None:
-        self.matrix, self.size = matrix, np.abs(matrix)
-
-    def times(self, rates: FloatArray) -> FloatArray:
-        """(n,) changes of forces for changes of rates (n,)."""
-        return np.asarray(self.matrix @ rates)
-
-    def spread(self, noise: FloatArray) -> FloatArray:
-        """(n,) the most that errors of rates of the sizes ``noise`` (n,) change."""
-        return np.asarray(self.size @ noise)
 
 
 def _unit_rows(A: sp.csr_array) -> tuple[sp.csr_array, FloatArray]:
