@@ -10,7 +10,6 @@ import pytest
 
 import cdopt
 from cdopt.backends import registry
-from cdopt.backends.base import RunResult
 from cdopt.backends.native import (
     NATIVE,
     NativeBackend,
@@ -54,7 +53,7 @@ class Jacobi(NativeBackend):
     max_sweeps: int = 100_000
     accuracy: float = 1e-8
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         diagonal, N = problem.factors.diagonal, problem.factors.dense()
         f, met, sweeps = problem.acting_start(run.start), False, 0
         most = np.maximum(np.abs(N).sum(axis=1), np.finfo(float).tiny)

@@ -28,7 +28,6 @@ import scipy.sparse as sp
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.errors import InvalidInput
-from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.linalg.factorisation import DenseFactors, factorised
 from cdopt.backends.native import NativeBackend, Run, listed
@@ -78,7 +77,7 @@ class ADMM(NativeBackend):
         if self.relaxation >= _RELAXED:
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         split = Splitting(problem, self.penalty, self.relaxation)
         f, limits = problem.acting_start(run.start), (self.accuracy, self.max_iterations)
         with run.iterating(problem.rows):

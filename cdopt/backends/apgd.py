@@ -35,7 +35,6 @@ import numpy as np
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
 from cdopt._util.sparse_rows import Rows, factor_parts
-from cdopt.backends.base import RunResult
 from cdopt.backends.certified import CERTIFIED_FROM, ROUNDS, sharpened
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import NativeBackend, Run, listed
@@ -96,7 +95,7 @@ class APGD(NativeBackend):
         super().__post_init__()
         self._set(further=checks.whole("further", self.further, 0))
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         f, factors = problem.acting_start(run.start), problem.factors
         if problem.has_cones:
             return self._with_friction(problem, f, run)
@@ -135,7 +134,7 @@ class APGD(NativeBackend):
             tolerance = sharpened(tolerance, self.accuracy, worst)
         return met
 
-    def _with_friction(self, problem: NetworkProblem, f: FloatArray, run: Run) -> RunResult:
+    def _with_friction(self, problem: NetworkProblem, f: FloatArray, run: Run) -> Run:
         """One run on the cones of friction."""
         with run.iterating(problem.rows, problem.factors.spread.shape[1]):
             f, steps, residuals = _on_cones(problem, f, self, run.deadline)

@@ -34,7 +34,6 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.errors import Unsupported
 from cdopt._util.sparse_rows import factor_parts
 from cdopt.backends import proximal_newton
-from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import NativeBackend, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
@@ -83,7 +82,7 @@ class AugmentedLagrangian(NativeBackend):
         super().__post_init__()
         self._set(max_outer=checks.count("max_outer", self.max_outer))
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         if problem.compliance is None:
             return solve_network(problem, run, self._rigid)
         return self._truss(problem, run)
@@ -92,7 +91,7 @@ class AugmentedLagrangian(NativeBackend):
         limits = self.accuracy, self.max_outer, run.deadline
         return proximal_newton.solve_rigid(problem, forces, *limits)
 
-    def _truss(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _truss(self, problem: NetworkProblem, run: Run) -> Run:
         if problem.lines is not None:
             raise Unsupported(self.name, "members that also pull", ("newton", "clarabel"))
         f, law, inner = problem.starting_forces(run.start), problem.elastic_law, _Inner(problem)

@@ -23,7 +23,7 @@ from cdopt._util.cached import changed
 from cdopt.backends import homotopy
 from cdopt.backends.admm import ADMM
 from cdopt.backends.apgd import APGD
-from cdopt.backends.base import Claim, RunResult
+from cdopt.backends.base import Claim
 from cdopt.backends.block_gauss_seidel import NSGS
 from cdopt.backends.certified import CERTIFIED_FROM, ROUNDS, sharpened
 from cdopt.backends.homotopy import Homotopy
@@ -69,14 +69,14 @@ class Auto(Newton):
 
     name: ClassVar[str] = "auto"
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         if not problem.has_cones or problem.compliance is not None:
             return super()._solve(problem, run)
         return self._in_turn(problem, run)
 
-    def _in_turn(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _in_turn(self, problem: NetworkProblem, run: Run) -> Run:
         """The best answer of the methods, each started from the best so far."""
-        best: RunResult | None = None
+        best: Run | None = None
         least, spent = np.inf, 0
         story, trouble = list[str](), list[Exception]()
         goal, enough = max(self.accuracy, _REACHABLE), max(self.accuracy, _ENOUGH)
@@ -151,7 +151,7 @@ def _gradients(first: int, accuracy: float) -> APGD:
 
 def _certified(
     method: NativeBackend, problem: NetworkProblem, run: Run, enough: float
-) -> tuple[RunResult, float]:
+) -> tuple[Run, float]:
     """The answer of a method, which goes on where its own test is met before the certificate."""
     spent = 0
     for _ in range(ROUNDS):

@@ -23,7 +23,6 @@ from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled, part
 from cdopt._util.errors import InvalidInput
-from cdopt.backends.base import RunResult
 from cdopt.backends.gauss_seidel import PGS, Sweeps
 from cdopt.backends.native import Run, listed
 from cdopt.backends.network_problem import STEEP, NetworkProblem
@@ -69,7 +68,7 @@ class NSGS(PGS):
         if self.relaxation != 1.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "1: blocks are not relaxed")
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         order = np.asarray(self._visits(problem.nc), dtype=np.int64)
         sweeps = BlockSweeps(self, problem, order, problem.acting_start(run.start))
         dofs = max(problem.factors.spread.shape[1], self.memory)  # entries of products by BLAS

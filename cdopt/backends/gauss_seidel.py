@@ -47,7 +47,6 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.compiled import compiled, in_threads, part
 from cdopt._util.errors import InvalidInput
 from cdopt._util.sparse_rows import Indices, Rows, csr_parts, larger
-from cdopt.backends.base import RunResult
 from cdopt.backends.native import NativeBackend, Run, in_pieces, listed, natural_residual
 from cdopt.backends.network_problem import Factors, NetworkProblem
 from cdopt.backends.threads import several
@@ -107,7 +106,7 @@ class PGS(NativeBackend):
         if self.relaxation >= 2.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "a number below 2")
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         f, factors = problem.acting_start(run.start), problem.factors
         p, order, edges = problem.p, None, np.zeros(1, dtype=np.uint32)
         floor = problem.floor

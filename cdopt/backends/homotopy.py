@@ -35,7 +35,6 @@ import scipy.sparse as sp
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
 from cdopt.backends import proximal_newton
-from cdopt.backends.base import RunResult
 from cdopt.backends.cone_algebra import SmoothProjection
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.interior_point import Units
@@ -98,7 +97,7 @@ class Homotopy(NativeBackend):
     max_steps: int = 3_000
     history: bool = False
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         path = Path(problem, self.accuracy, run.deadline)
         with run.iterating(problem.rows, path.net.m):
             f = path.follow(self.max_steps)

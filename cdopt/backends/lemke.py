@@ -24,7 +24,7 @@ from scipy.linalg.blas import dger
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import Unsupported
-from cdopt.backends.base import Claim, RunResult
+from cdopt.backends.base import Claim
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
 from cdopt.backends.native import NativeBackend, Run, listed, natural_residual
 from cdopt.backends.network_problem import NetworkProblem
@@ -68,7 +68,7 @@ class LCP(NativeBackend):
         self._set(max_contacts=checks.count("max_contacts", self.max_contacts))
         self._set(max_pivots=checks.count("max_pivots", self.max_pivots))
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         if problem.nc > self.max_contacts:
             raise Unsupported(
                 f"lcp for {problem.nc:,} contacts",

@@ -200,7 +200,7 @@ class NativeBackend(ABC):
             limited="" if deadline == NEVER else _LIMITED_BY,
         )
 
-    def _solved(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solved(self, problem: NetworkProblem, run: Run) -> Run:
         """One run, of a soft step on the rigid one where the solver has no springs."""
         if self.springs or not problem.is_soft:
             return self._solve(problem, run)
@@ -210,7 +210,7 @@ class NativeBackend(ABC):
         return dataclasses.replace(result, iterate=iterate)
 
     @abstractmethod
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         """One run on the scaled problem."""
 
 

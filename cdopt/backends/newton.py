@@ -23,7 +23,6 @@ from cdopt.backends import (
     proximal_newton,
     spring_newton,
 )
-from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import NativeBackend, Run, listed
 from cdopt.backends.network_problem import NetworkProblem
@@ -74,7 +73,7 @@ class SecondOrder(NativeBackend):
         super().__post_init__()
         self._set(newton_steps=checks.count("newton_steps", self.newton_steps))
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         return solve_network(problem, run, self._iterate)
 
     @abstractmethod
@@ -82,7 +81,7 @@ class SecondOrder(NativeBackend):
         """Solve, from scaled forces of a rigid step, or else from the run's start."""
 
 
-def solve_network(problem: NetworkProblem, run: Run, iterate: Callable[..., Point]) -> RunResult:
+def solve_network(problem: NetworkProblem, run: Run, iterate: Callable[..., Point]) -> Run:
     """``iterate`` on a problem without cones, and return to physical units."""
     net, law = problem.net, problem.compliance
     forces = None
@@ -117,7 +116,7 @@ class InteriorPoint(SecondOrder):
     kinds: ClassVar[frozenset[str]] = SecondOrder.kinds | {"frictional step", "soft step"}
     cones: ClassVar[frozenset[str]] = frozenset({SYMMETRIC, RollingCones.name})
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         if not problem.has_cones:
             return super()._solve(problem, run)
         given = None if run.start is None else problem.starting_forces(run.start)
@@ -169,7 +168,7 @@ class Newton(SecondOrder):
     }
     springs: ClassVar[bool] = True
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         if problem.has_cones and problem.compliance is not None:
             return spring_newton.solve_springs(problem, run, self.accuracy, self.max_steps)
         if problem.has_cones:

@@ -31,7 +31,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cdopt._util.checks import FloatArray
-from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg.network import System
 from cdopt.backends.native import Run
@@ -202,7 +201,7 @@ _REDUCTION = 8.0  # of r, where round-off has been reached
 
 def solve_cones(
     problem: NetworkProblem, run: Run, accuracy: float, max_steps: int, newton_steps: int
-) -> RunResult:
+) -> Run:
     """Solve a step with friction; ``max_steps`` bounds the outer steps."""
     f = problem.starting_forces(run.start)
     with run.iterating(problem.rows, problem.operator.m):
@@ -219,7 +218,7 @@ def outcome(
     how: str,
     run: Run,
     left: float | None = None,
-) -> RunResult:
+) -> Run:
     """The outcome of forces f (nc, d) after these natural maps; ``left`` is their own, if known."""
     least = min(residuals, default=0.0) if left is None else left
     push = float(np.abs(problem.weight[:, None] * f).max(initial=0.0))

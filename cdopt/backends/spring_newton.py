@@ -17,7 +17,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
-from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.linalg.factorisation import sparse_solve
 from cdopt.backends.native import Run
@@ -93,7 +92,7 @@ def on_rows(cones: Cones, blocks: FloatArray) -> sp.csr_array:
 # --- networks with friction ----------------------------------------------------------------
 
 
-def solve_springs(problem: NetworkProblem, run: Run, accuracy: float, limit: int) -> RunResult:
+def solve_springs(problem: NetworkProblem, run: Run, accuracy: float, limit: int) -> Run:
     """Motion and forces of a network of springs with friction.
 
     Where Coulomb's micro-slip is not found from associated forces, it is sought from its solution

@@ -27,7 +27,6 @@ from cdopt._util import checks, files
 from cdopt._util.checks import IntArray
 from cdopt._util.errors import BackendUnavailable
 from cdopt._util.processes import python_for
-from cdopt.backends.base import RunResult
 from cdopt.backends.deadline import TIME_LIMIT
 from cdopt.backends.native import NativeBackend, Run
 from cdopt.backends.network_problem import NetworkProblem, network_problem
@@ -179,7 +178,7 @@ class PETSc(NativeBackend):
         if missing is not None:
             raise BackendUnavailable("petsc", missing)
 
-    def _solve(self, problem: NetworkProblem, run: Run) -> RunResult:
+    def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         with tempfile.TemporaryDirectory(prefix="cdopt-petsc-") as name:
             folder = Path(name)
             order = _write(problem, folder, self.accuracy, self.max_steps)
