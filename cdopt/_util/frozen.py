@@ -127,8 +127,9 @@ class Frozen:
 
     def __post_init__(self) -> None:
         for name, value in self.__dict__.items():
-            _require_structure(name, value)
-            self.__dict__[name] = _frozen(value, copy=True)
+            if type(value) not in _PLAIN:
+                _require_structure(name, value)
+                self.__dict__[name] = _frozen(value, copy=True)
 
     @classmethod
     def _of(cls, **values: Any) -> Self:
@@ -147,7 +148,8 @@ class Frozen:
 
 def _require_structure(name: str, value: Any) -> None:
     """Refuse a sparse matrix whose structure leads compiled code out of its arrays."""
-    if not isinstance(value, sp.csr_array) or (isinstance(value, FrozenMatrix) and value.sealed):
+    matrix = not isinstance(value, np.ndarray) and isinstance(value, sp.csr_array)
+    if not matrix or (isinstance(value, FrozenMatrix) and value.sealed):
         return
     try:
         sparse.compressed(value.data, value.indices, value.indptr, *value.shape)

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.cached import cached_property
+from cdopt._util.cached import cached_property, changed
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.frozen import Frozen, frozen_rows
@@ -288,7 +288,7 @@ class CompatibleCD:
             classic,
             strict=True,
         ):
-            forces = dataclasses.replace(certificate, residuals=(*certificate.residuals, *more))
+            forces = changed(certificate, residuals=(*certificate.residuals, *more))
             own_tol = self._closed_tol(one)
             record = {"classic": one.as_dict(forces=False)}
             record["closed"] = {"contacts": many, "tol": own_tol, "projected": network.projected}
@@ -579,7 +579,7 @@ def _covered(
     if iterate is None or iterate.motion is None or certificate is None:
         return {}
     more = residuals_of(_of_first_step(iterate, truss, network))
-    return {"forces": dataclasses.replace(certificate, residuals=(*certificate.residuals, *more))}
+    return {"forces": changed(certificate, residuals=(*certificate.residuals, *more))}
 
 
 def _as_classic(first: StepSolution) -> dict[str, Certificate]:
