@@ -21,7 +21,7 @@ from cdopt.formulations.faces import Faces
 from cdopt.formulations.friction_network import FrictionNetwork, faces_of
 from cdopt.formulations.rolling_faces import RollingFaces
 from cdopt.hyperstatic.admissible import coordinates
-from cdopt.problem.cones import OPEN, FixedFaces
+from cdopt.problem.cones import OPEN
 from cdopt.problem.contact_law import HOOKE, PowerLaw
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.scales import step_scales
@@ -93,7 +93,8 @@ def nearest_forces(
     no compatible forces; the largest are not searched at all.
     """
     data, step, faces, load = problem.data, problem.step, at.faces, at.load
-    projected, beyond = _projected(data, faces, forces)
+    projected = faces.nearest(data.cones, forces)  # each contact by itself
+    beyond = _apart(data, forces, projected)
     fits = allowed is not None and bool((beyond <= allowed).all())
     large = data.d > 1 and data.nc > _LARGE
     if large and fits:
@@ -113,24 +114,10 @@ def nearest_forces(
     compatible: FloatArray | None = None
     if nearest is not None and not large and not isinstance(faces, RollingFaces):
         ratio = 1.0 if step.friction is None else step.friction.stiffness_ratio
-        elastic = _Elastic(np.zeros_like(forces), step.stiffness, ratio, step.power)
+        springs = step.stiffness, ratio, step.power
         with contextlib.suppress(SolveFailed):
-            compatible = _on_faces(data, faces, load, elastic)
+            compatible = _on_faces(data, faces, load, np.zeros_like(forces), *springs)
     return Nearest(nearest, compatible, far, beyond, why)
-
-
-def _projected(
-    data: ContactProblem, faces: Faces, forces: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """(nc, d) the nearest forces on the faces, each contact by itself, and how far (nc,) N."""
-    if isinstance(faces, RollingFaces):
-        projected = faces.nearest(data.cones, forces)
-    elif data.d == 1:
-        projected = np.where((faces.status != OPEN)[:, None], np.maximum(forces, 0.0), 0.0)
-    else:
-        cones = FixedFaces(faces.mu, data.d, faces.status, faces.ray)
-        projected = cones.table(cones.project(forces.ravel()))
-    return projected, _apart(data, forces, projected)
 
 
 def _apart(data: ContactProblem, one: FloatArray, other: FloatArray) -> FloatArray:
@@ -145,7 +132,7 @@ def _searched(
     """(nc, d) N, the nearest forces on the faces that deliver the load."""
     if isinstance(faces, RollingFaces):
         return _with_moments(data, faces, load, forces)
-    return _on_faces(data, faces, load, _Elastic(forces, np.ones(data.nc), 1.0, HOOKE))
+    return _on_faces(data, faces, load, forces, np.ones(data.nc), 1.0, HOOKE)
 
 
 def _with_moments(
@@ -185,30 +172,25 @@ def _with_moments(
     return data.cones.table(unit * (G @ answer.x[:n]))
 
 
-class _Elastic(NamedTuple):
-    """Contacts that start from ``trial`` forces (nc, d), N."""
-
-    trial: FloatArray
-    stiffness: FloatArray
-    ratio: Any
-    power: float
-
-
 def _on_faces(
-    data: ContactProblem, faces: Faces, load: FloatArray, elastic: _Elastic
+    data: ContactProblem,
+    faces: Faces,
+    load: FloatArray,
+    trial: FloatArray,
+    stiffness: FloatArray,
+    ratio: Any,
+    power: float,
 ) -> FloatArray:
-    """(nc, d) N, of elastic contacts on the faces."""
-    B, label, trial = data.B, data.bodies, elastic.trial
+    """(nc, d) N, of elastic contacts on the faces, which start from ``trial`` forces (nc, d), N."""
+    B, label = data.B, data.bodies
     if data.d > 1:
         normal = np.arange(data.rows) % data.d == 0
         sides = sp.csr_array(B[normal]), sp.csr_array(B[~normal])
-        stiffness = elastic.stiffness, elastic.ratio
-        network = FrictionNetwork(
-            *sides, load, faces.mu, *stiffness, faces, trial, "associated", dof_body=label
-        ).solve()
+        springs = stiffness, ratio, faces, trial, "associated"
+        network = FrictionNetwork(*sides, load, faces.mu, *springs, dof_body=label).solve()
         return np.column_stack([network.f, network.f_t])
     closed = np.flatnonzero(faces.status != OPEN)
-    law = PowerLaw(read_only(elastic.stiffness[closed]), elastic.power)
+    law = PowerLaw(read_only(stiffness[closed]), power)
     gaps = read_only(-law.overlap(trial[closed, 0]))
     truss = truss_data(freeze(sp.csr_array(B[closed])), load, law, gaps, dof_body=label)
     solution = NoTensionTruss.of(truss, "potential").solve("newton")
