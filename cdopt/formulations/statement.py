@@ -19,7 +19,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import cvxpy as cp
 import numpy as np
@@ -93,7 +93,7 @@ class Statement(ABC):
         self.dofs = self.scaled.used.size  # without the added one
         if data.is_static and not self.dofs:
             none = sp.csr_array((self.scaled.p.size, 1))
-            self.scaled = _with(self.scaled, B=none, load=np.zeros(1))
+            self.scaled = self.scaled.replaced(B=none, load=np.zeros(1))
         self.weight, self.addition = np.ones(data.parts.count), Addition()
         self.form = form_of(self._cones)
         self._declare()
@@ -339,14 +339,7 @@ def _with_a_contact(problem: Scales) -> Scales:
     law = None if problem.compliance is None else PowerLaw(np.ones(1), HOOKE)
     B = sp.csr_array((1, problem.B.shape[1]))
     p = np.zeros(1) if problem.S is None and N is None else np.ones(1)
-    return _with(problem, B=B, N=N, p=p, compliance=law)
-
-
-def _with(problem: Scales, **values: Any) -> Scales:
-    """The scaled problem with other ``values``."""
-    other = copy.copy(problem)
-    vars(other).update(values)
-    return other
+    return problem.replaced(B=B, N=N, p=p, compliance=law)
 
 
 # --- in forces -----------------------------------------------------------------------------

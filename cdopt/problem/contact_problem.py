@@ -11,11 +11,12 @@ so that its rates in m/s are its gaps in m. A step may be known by N = G S⁻¹G
 
 from __future__ import annotations
 
+import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -525,6 +526,12 @@ class Scales(Compliant, ABC):
     def cones(self) -> Cones:
         """K of the scaled forces."""
         return self.problem.scaled_cones
+
+    def replaced(self, **values: Any) -> Self:
+        """The scaled problem with other ``values`` by name."""
+        other = copy.copy(self)
+        vars(other).update(values)
+        return other
 
 
 def same(kept: FloatArray | None, value: FloatArray | None) -> bool:
