@@ -64,7 +64,7 @@ def resolved(
     own = by_label(data.parts.contact[shut], count), by_label(data.parts.dof, count)
     for places, dofs in zip(*own, strict=True):
         contacts = shut[places]
-        if contacts.size < 2:
+        if contacts.size < 2 or (dofs.size > LARGE and not _nearly_dependent(data, contacts)):
             continue
         presses = data.mobility[contacts] * f[contacts] > gap[contacts]
         scales = local.speed[contacts], local.speed[contacts] / data.mobility[contacts]
@@ -76,6 +76,21 @@ def resolved(
         answer = part_step(data, contacts, dofs).solved(forces[contacts], presses, *scales)
         forces[contacts], uncertain[contacts] = answer
     return forces, uncertain
+
+
+def _nearly_dependent(data: ContactProblem, contacts: IntArray) -> bool:
+    """Whether of ``contacts`` (n,) some between the same bodies, or one and the world, are."""
+    rows = scaled(sp.csr_array(data.B[contacts]), columns=1.0 / np.sqrt(data.mass.diagonal))
+    body, starts = data.bodies[rows.indices], rows.indptr[:-1]
+    first, last = np.minimum.reduceat(body, starts), np.maximum.reduceat(body, starts)
+    pairs = np.unique(first * data.nv + last, return_inverse=True, return_counts=True)[1:]
+    some = np.flatnonzero(pairs[1][pairs[0]] > 1)
+    for _, _, block in _blocks_of(rows, some, pairs[0][some]):
+        length = np.linalg.norm(block, axis=2, keepdims=True)
+        values = np.linalg.svd(block / np.where(length > 0.0, length, 1.0), compute_uv=False)
+        if np.any((values > _DEPENDENT) & (values**2 < 1.0 / _MAGNIFIED)):
+            return True
+    return False
 
 
 def _solved_by_N(
