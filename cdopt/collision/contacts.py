@@ -154,7 +154,7 @@ def detect(
         points=points.points,
         contact_ids=points.numbers(scene.nb),
         stiffness=contact_stiffness(scene, points.bodies),
-        restitution=scene.body_restitution[points.bodies].min(axis=1),
+        restitution=np.minimum(*scene.body_restitution[points.bodies.T]),
         gap_rate=prescribed_rate(scene, state, points.bodies, points.normals, points.points),
         bonded=is_among(points.bodies, scene.bonds),
     )

@@ -467,6 +467,8 @@ def total_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
 
 def largest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
     """(count,) the largest value under each label, at least zero; not-a-number spreads."""
+    if count == 1:
+        return np.asarray(values.max(initial=0.0, keepdims=True))
     result = np.zeros(count)
     np.maximum.at(result, label, values)
     return result
