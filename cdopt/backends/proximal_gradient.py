@@ -122,7 +122,8 @@ class ProximalGradient:
             self.residual = self.scalars[BEST] = self._residual()
             self.scalars[_LIPSCHITZ] = max(self._estimate(), self.scalars[_LEAST_LIPSCHITZ])
         while not self.residual <= tolerance and taken < limit and not deadline.passed:
-            self.refresh()
+            if self.scalars[_MOMENTUM]:  # the residual has renewed the rates of the iterate
+                self._renew(1)
             trace = np.zeros(min(_FRESH_EVERY, limit - taken))
             done = 0
             for piece in in_pieces(trace, self.terms.columns.size, deadline):
@@ -160,8 +161,8 @@ class ProximalGradient:
 
     def refresh(self) -> None:
         """Compute the rates again, of the iterate and of the one before."""
-        for at in self.terms.places[:2]:
-            self.terms.rates[at] = self._product(self.terms.points[at]) + self.terms.h
+        self._renew(0)
+        self._renew(1)
 
     def restart(self, f: FloatArray) -> None:
         """Go on from forces f, without momentum."""
@@ -169,12 +170,17 @@ class ProximalGradient:
         self.scalars[_THETA], self.scalars[_MOMENTUM] = 1.0, 0.0
         self.refresh()
 
+    def _renew(self, which: int) -> None:
+        """Compute the rates of one of the points again."""
+        at = self.terms.places[which]
+        self.terms.rates[at] = self._product(self.terms.points[at]) + self.terms.h
+
     def _residual(self) -> float:
-        """The natural residual of the iterate."""
-        terms, f = self.terms, self.iterate
-        gradient = self._product(f) + terms.h
+        """The natural residual of the iterate, whose rates are computed again."""
+        self._renew(0)
+        terms, f, gradient = self.terms, self.iterate, self.rates
         if terms.compliance.size:
-            gradient += terms.compliance * np.maximum(f, 0.0) ** terms.exponent
+            gradient = gradient + terms.compliance * np.maximum(f, 0.0) ** terms.exponent
         lines = terms.floor < 0.0 if terms.floor.size else None
         return natural_residual(terms.diagonal, gradient, f, lines)
 
