@@ -417,14 +417,14 @@ def rows_of(A: sp.csr_array) -> IntArray:
 
 def times(A: sp.csr_array, x: FloatArray, row: IntArray | None = None) -> FloatArray:
     """A x (n,)."""
-    if A.nnz > _MANY:
+    if A.data.size > _MANY:
         return np.asarray(A @ x)
     return total_by(rows_of(A) if row is None else row, A.data * x[A.indices], A.shape[0])
 
 
 def times_size(A: sp.csr_array, x: FloatArray, row: IntArray | None = None) -> FloatArray:
     """|A| |x| (n,)."""
-    if A.nnz > _MANY:
+    if A.data.size > _MANY:
         return np.asarray(abs(A) @ np.abs(x))
     row = rows_of(A) if row is None else row
     return total_by(row, np.abs(A.data * x[A.indices]), A.shape[0])
@@ -432,7 +432,7 @@ def times_size(A: sp.csr_array, x: FloatArray, row: IntArray | None = None) -> F
 
 def transposed_times(A: sp.csr_array, f: FloatArray, row: IntArray | None = None) -> FloatArray:
     """Aᵀ f (m,)."""
-    if A.nnz > _MANY:
+    if A.data.size > _MANY:
         return np.asarray(A.T @ f)
     row = rows_of(A) if row is None else row
     return total_by(A.indices, A.data * f[row], A.shape[1])
@@ -442,7 +442,7 @@ def transposed_times_size(
     A: sp.csr_array, f: FloatArray, row: IntArray | None = None
 ) -> FloatArray:
     """|A|ᵀ |f| (m,)."""
-    if A.nnz > _MANY:
+    if A.data.size > _MANY:
         return np.asarray(abs(A).T @ np.abs(f))
     row = rows_of(A) if row is None else row
     return total_by(A.indices, np.abs(A.data * f[row]), A.shape[1])
