@@ -33,9 +33,10 @@ from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.problem.solution import WarmStart
 
 _GRADIENTS, _GRADIENTS_GROW = 400, 40.0  # iterations of the first turn, or this times ∛contacts
-_ROUGH, _ROUGHLY = 1e-6, 10  # from this accuracy on this times as many, then sweeps, then again
+_ROUGH, _MORE = 1e-6, 10  # accuracy from which first turns have as many times more; others later
 _DENSE = 50  # entries per row above which the first turn gets fewer iterations
 _FURTHER = 5  # times as many more, if the convergence rate suggests that they suffice
+_FEW, _SWEEPS = 40, 100  # contacts up to which as many sweeps cost less than some Newton steps
 _ROUND_OFF = 1e-13  # where the first turn ends: a few iterations after what counts as solved
 _STEPS, _NEWTON_STEPS = 60, 60  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 100  # steps of the interior point, Newton steps that end it
@@ -60,8 +61,9 @@ class Auto(Newton):
 
     Steps with friction: in turn, until the certificate's residuals are at most 1e-8 (or
     ``accuracy``, if larger): accelerated gradients (``apgd``) and Newton's method on multipliers,
-    both with an accuracy of 1e-10; the interior point; for Coulomb's law ``homotopy``, unless
-    systems are large; splitting (``admm``); Gauss–Seidel (``nsgs``); and Newton's method again. If
+    both with an accuracy of 1e-10, between them, for few contacts, Gauss–Seidel (``nsgs``); the
+    interior point; more of the first and of ``nsgs``; for Coulomb's law ``homotopy``, unless
+    systems are large; splitting (``admm``); ``nsgs``; and Newton's method again. If
     the first three do not come close, the step may have no solution, and cdopt tries to prove that.
     With an ``accuracy`` of 1e-6 or more, gradients and Gauss–Seidel are first, twice.
     The status of an unsolved step includes its Slater number, if that leaves a doubt.
@@ -126,21 +128,33 @@ class Auto(Newton):
         first = max(_GRADIENTS, int(_GRADIENTS_GROW * np.cbrt(problem.nc)))
         if entries > _DENSE * problem.rows:  # dense matrices, whose systems cost less
             first = max(first * _DENSE * problem.rows // entries, _GRADIENTS // 2)
-        if accuracy < _ROUGH:
-            yield _gradients(first, max(accuracy, _ROUND_OFF))
+        rough = accuracy >= _ROUGH
+        if rough:
+            yield from _many_cheap(_MORE * first, accuracy)
         else:
-            for further, order in ((_ROUGHLY, "given"), (2 * _ROUGHLY, "shuffled")):
-                yield _gradients(further * first, accuracy)
-                yield NSGS(max_sweeps=2 * further * first, accuracy=accuracy, order=order)
+            yield _gradients(first, max(accuracy, _ROUND_OFF))
+            if problem.nc <= _FEW:
+                yield NSGS(max_sweeps=_SWEEPS, accuracy=loose)
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         yield InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
+        less = _MORE if rough else 1  # is spent on what takes longest
+        if not rough:  # cheap next to the path
+            yield NSGS(max_sweeps=first, accuracy=loose)
+            yield _gradients(_MORE * first, max(accuracy, _ROUND_OFF))
         if problem.coulomb:
-            along = int(_PATH_WORK / max(homotopy.work(problem), 1.0))
+            along = int(_PATH_WORK / less / max(homotopy.work(problem), 1.0))
             if along >= _PATH_LEAST:
                 yield Homotopy(accuracy, min(along, _PATH_MOST))
         yield ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose)
         yield NSGS(max_sweeps=many, accuracy=loose)
-        yield Newton(accuracy, most, newton_steps=_LAST)
+        yield Newton(accuracy, most, newton_steps=_LAST // less)
+
+
+def _many_cheap(first: int, accuracy: float) -> Iterator[NativeBackend]:
+    """The first turns at a low accuracy."""
+    for iterations, order in ((first, "given"), (2 * first, "shuffled")):
+        yield _gradients(iterations, accuracy)
+        yield NSGS(max_sweeps=2 * iterations, accuracy=accuracy, order=order)
 
 
 @lru_cache

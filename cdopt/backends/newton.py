@@ -32,6 +32,7 @@ from cdopt.problem.cones import SYMMETRIC
 from cdopt.problem.rolling_cones import RollingCones
 
 _HANDED_OVER = 1e-8  # residual at which an interior point of cones hands over
+_LIMITED = 100  # Newton steps at most that end an interior point only if it has come near
 _NEAR = 1e-4  # residual from which an interior point is the start of the method on multipliers
 
 
@@ -126,6 +127,8 @@ class InteriorPoint(SecondOrder):
             left = max(self.max_steps - inside.steps, 1)
             limits = run.deadline, self.accuracy, self.newton_steps
             proximal = proximal_newton.Proximal(problem, *limits)
+            if self.newton_steps <= _LIMITED and inside.residual > _NEAR:  # they would not suffice
+                left = 0
             f, residuals = proximal.solve(problem.table(inside.f), left)
         how = f"{problem.operator.cost} in {inside.steps} steps → {proximal}"
         history = [*inside.history[1:], *residuals]

@@ -150,6 +150,17 @@ def test_a_rough_accuracy_needs_no_linear_systems(index: int) -> None:
     assert "newton" not in solution.provenance["how"]
 
 
+def test_cheap_turns_come_before_those_that_cost_far_more() -> None:
+    """Sweeps before Newton's method for few contacts, and gradients and sweeps before a path."""
+    for index, last in ((2, "nsgs: "), (166, "apgd: "), (197, "nsgs: ")):
+        _, step = friction_population.member(index)
+        solution = cdopt.FrictionalCD(step).solve(tol=1e-8)
+        assert solution.ok
+        how = solution.provenance["how"]
+        assert how.rpartition(" → ")[2].startswith(last), how
+        assert "homotopy" not in how
+
+
 def test_newton_goes_on_where_the_natural_map_is_met_before_the_certificate() -> None:
     _, step = friction_population.member(51)
     problem = cdopt.FrictionalCD(step)
