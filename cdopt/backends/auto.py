@@ -153,7 +153,7 @@ class Auto(Newton):
 def _many_cheap(first: int, accuracy: float) -> Iterator[NativeBackend]:
     """The first turns at a low accuracy."""
     for iterations, order in ((first, "given"), (2 * first, "shuffled")):
-        yield _gradients(iterations, accuracy)
+        yield APGD(iterations, accuracy, further=iterations)
         yield NSGS(max_sweeps=2 * iterations, accuracy=accuracy, order=order)
 
 

@@ -127,7 +127,7 @@ class InteriorPoint(SecondOrder):
             left = max(self.max_steps - inside.steps, 1)
             limits = run.deadline, self.accuracy, self.newton_steps
             proximal = proximal_newton.Proximal(problem, *limits)
-            if self.newton_steps <= _LIMITED and inside.residual > _NEAR:  # they would not suffice
+            if self.newton_steps <= _LIMITED and inside.error > _NEAR:  # they would not suffice
                 left = 0
             f, residuals = proximal.solve(problem.table(inside.f), left)
         how = f"{problem.operator.cost} in {inside.steps} steps → {proximal}"

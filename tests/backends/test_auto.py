@@ -151,13 +151,13 @@ def test_a_rough_accuracy_needs_no_linear_systems(index: int) -> None:
 
 
 def test_cheap_turns_come_before_those_that_cost_far_more() -> None:
-    """Sweeps before Newton's method for few contacts, and gradients and sweeps before a path."""
-    for index, last in ((2, "nsgs: "), (166, "apgd: "), (197, "nsgs: ")):
+    """Sweeps before Newton's method for few contacts, and before a path for many."""
+    for index in (2, 197):
         _, step = friction_population.member(index)
         solution = cdopt.FrictionalCD(step).solve(tol=1e-8)
         assert solution.ok
         how = solution.provenance["how"]
-        assert how.rpartition(" → ")[2].startswith(last), how
+        assert how.rpartition(" → ")[2].startswith("nsgs: "), how
         assert "homotopy" not in how
 
 
