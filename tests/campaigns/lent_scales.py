@@ -233,8 +233,8 @@ def platforms_by_N(rng: np.random.Generator, found: Counter[str]) -> None:
     judged_by_N(step, rng, found)
 
 
-def friction_by_N(rng: np.random.Generator, found: Counter[str]) -> None:
-    """Points on one that a ledge stops, given as N and p: friction brings all to rest."""
+def held_by_friction(rng: np.random.Generator, found: Counter[str], by_N: bool) -> None:
+    """Points on one that a ledge stops, given by bodies or by N: friction brings all to rest."""
     n, decades = int(rng.integers(2, 5)), int(rng.choice([1, 4, 12]))
     B = np.kron(np.eye(n) - np.eye(n, k=-1), np.eye(2))
     B[0, 0] = -1.0
@@ -246,24 +246,45 @@ def friction_by_N(rng: np.random.Generator, found: Counter[str]) -> None:
     f = np.linalg.solve(B.T, -mass * moves / dt)
     if np.any(f[::2] <= 0.0) or np.any(np.abs(f[1::2]) > 0.75 * f[::2]):
         return  # something opens or slides
-    N, law = dt * (B / mass) @ B.T, str(rng.choice(["coulomb", "associated"]))
-    step = cdopt.ContactStep.from_delassus(N, B @ moves, dt, friction=cdopt.Friction([0.75] * n))
+    law, mu = str(rng.choice(["coulomb", "associated"])), [0.75] * n
+    if by_N:
+        N = dt * (B / mass) @ B.T
+        step = cdopt.ContactStep.from_delassus(N, B @ moves, dt, friction=cdopt.Friction(mu))
+    else:
+        fast = body == 0
+        v, load, friction = moves * fast, mass * moves / dt * ~fast, cdopt.Friction(mu, B[1::2])
+        step = cdopt.ContactStep(np.diag(mass), B[::2], np.zeros(n), v, load, dt, dof_body=body,
+                                 friction=friction)  # fmt: skip
     problem = cdopt.FrictionalCD(step, law)
-    found["exact refused"] += refused(cdopt.certify(problem.data, None, f))
+    found["exact refused"] += refused(
+        cdopt.certify(problem.data, None if by_N else np.zeros(2 * n), f)
+    )
     scale = np.bincount(body, mass * moves**2)
 
-    def off(g: np.ndarray) -> float:
+    def judge(g: np.ndarray, answer: Any = None) -> None:
         left = moves + dt * (B.T @ g) / mass
-        return float(np.sqrt(np.max(np.bincount(body, mass * left**2) / scale)))
+        off = float(np.sqrt(np.max(np.bincount(body, mass * left**2) / scale)))
+        given = answer or cdopt.certify(problem.data, None if by_N else left, g)
+        judged(off, given, found)
 
     for _ in range(8):
         g = f * np.where(rng.random(f.size) < 0.5, 1.0, 10.0 ** rng.uniform(-6, 6, f.size))
         g *= 1.0 + rng.standard_normal(f.size) * 10.0 ** rng.uniform(-10, -1)
-        judged(off(g), cdopt.certify(problem.data, None, g), found)
+        judge(g)
     for solver in rng.choice(CONES, 2, replace=False):
         solution = solved_by(problem, solver, found)
         if solution is not None:
-            judged(off(np.column_stack([solution.f, solution.f_t]).ravel()), solution, found)
+            judge(np.column_stack([solution.f, solution.f_t]).ravel(), solution)
+
+
+def friction_by_N(rng: np.random.Generator, found: Counter[str]) -> None:
+    """Columns held by friction, given as N and p."""
+    held_by_friction(rng, found, by_N=True)
+
+
+def heavy_on_light_with_friction(rng: np.random.Generator, found: Counter[str]) -> None:
+    """The same with bodies known."""
+    held_by_friction(rng, found, by_N=False)
 
 
 def idle_bodies(rng: np.random.Generator, found: Counter[str]) -> None:
@@ -565,4 +586,5 @@ FAMILIES = (
     fast_beside_slow, heavy_on_light, known_by_N, platforms_by_N, friction_by_N, near_duplicates,
     near_duplicates_with_friction, large_mu, prescribed, idle_bodies, unconnected, thin_wedges,
     moving_frames, moving_nothing, heavy_and_light_with_friction, bonds,
+    heavy_on_light_with_friction,
 )  # fmt: skip
