@@ -127,7 +127,7 @@ def resolved_along(
     Also their errors (nc,), N.
     """
     forces, uncertain, cones = f.copy(), np.zeros(f.size), data.cones
-    if data.inertia is None or not G.nnz:
+    if not G.nnz:
         return forces, np.zeros(data.nc)
     columns, R = sp.csr_array(G.T), sp.csr_array(R)
     contact = cones.contact[columns.indices[columns.indptr[:-1]]]
@@ -137,9 +137,10 @@ def resolved_along(
     for mine, dofs in zip(*own, strict=True):
         contacts = np.unique(contact[mine])
         rows = cones.rows_of(contacts)
-        if mine.size < 2 or not dofs.size:
+        by_N, on_faces = data.inertia is None, partial(nearest, contacts)
+        if mine.size < 2 or (rows.size > _MOST_BY_N if by_N else not dofs.size):
             continue
-        piece, on_faces = part_step(data, rows, dofs), partial(nearest, contacts)
+        piece = CoupledPart(data, rows, forces[rows]) if by_N else part_step(data, rows, dofs)
         directions, rates = (piece.block_of(A, mine, rows) for A in (columns, R))
         answer = piece.along(forces[rows], directions.T, rates, on_faces, force[rows])
         forces[rows], uncertain[rows] = answer
@@ -515,7 +516,7 @@ class LargePart(PartStep):
                 return given, spread
         again, spread = super().solved(f, presses, speed, force)
         if self.mass.size > LARGE:  # conjugate gradients may have ended early
-            left = self._closed(again > 0.0).times(self._gap(again).astype(np.float64))
+            left = self._closed(again > 0.0) @ self._gap(again).astype(np.float64)
             spread = spread + _LEFT * np.abs(left)
         return again, spread
 
@@ -574,6 +575,27 @@ class LargePart(PartStep):
         every = np.zeros(self.inertia.diagonal.size)
         every[self.dofs] = load
         return self.inertia.solve(every)[self.dofs]
+
+
+class CoupledPart(PartStep):
+    """The ``rows`` (n,) of one part of which only N is known, with forces ``f`` (n,)."""
+
+    exactly = False
+
+    def __init__(self, data: ContactProblem, rows: IntArray, f: FloatArray) -> None:
+        self.N, self.p = dense_block(data.products, rows, rows)[1], data.p[rows]
+        self.wide = self.N.astype(np.longdouble)
+        self.noise = EPS * (np.abs(self.N) @ np.abs(f) + np.abs(self.p))
+
+    def _gap(self, f: FloatArray) -> FloatArray:
+        return np.asarray(self.wide @ f + self.p)
+
+    def _changes(self, G: Any, R: Any) -> FloatArray:
+        across, along = (np.sqrt(np.sum((A @ self.N) * A, axis=1)) for A in (R, G.T))
+        across, along = (np.where(x > 0.0, x, 1.0) for x in (across, along))
+        left, right = G / along, R / across[:, None]
+        inverse = np.linalg.pinv(right @ self.N @ left, rcond=_SINGULAR)
+        return np.asarray(left @ inverse @ right)
 
 
 def part_step(data: ContactProblem, rows: IntArray, dofs: IntArray) -> PartStep:

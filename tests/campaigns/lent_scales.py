@@ -427,6 +427,8 @@ def moving_frames(rng: np.random.Generator, found: Counter[str]) -> None:
     frame = np.tile(10.0 ** rng.uniform(-1, 3) * rng.standard_normal(2), n)
     given = {"F_ext": load, "dt": dt, "dof_body": np.repeat(np.arange(n), 2), "phi": phi}
     kind = int(rng.integers(3))  # rigid, elastic, with friction
+    springs, J = int(rng.integers(3)), rng.standard_normal((2, 2 * n))
+    J, slack, stiffness = J[:springs], rng.standard_normal(springs), 10.0 ** rng.uniform(-2, 8)
     if kind == 2:
         across = rng.standard_normal((nc, 2 * n)) * (B != 0.0)
         slip, law = rng.standard_normal((nc, 1)), str(rng.choice(["coulomb", "associated"]))
@@ -440,6 +442,8 @@ def moving_frames(rng: np.random.Generator, found: Counter[str]) -> None:
                 np.diag(mass), B, friction=cdopt.Friction(0.5, across, rate=rates), **more
             )
             return cdopt.FrictionalCD(step, law).data
+        if kind == 1 and springs:
+            more["joints"] = cdopt.Joints(J, slack - J @ shift, stiffness)
         step = cdopt.ContactStep(np.diag(mass), B, **more)
         return (
             cdopt.CompliantCD(step, kappa=mass.mean() / dt**2).data
@@ -450,6 +454,7 @@ def moving_frames(rng: np.random.Generator, found: Counter[str]) -> None:
     here, other = seen(0.0 * frame), seen(frame)
     for _ in range(4):
         f = np.abs(rng.standard_normal(here.rows)) * mass.mean() / dt
+        f[nc:] *= 1.0 if kind == 2 else -1.0  # springs pull
         w = here.velocity(f)
         one, two = cdopt.certify(here, w, f), cdopt.certify(other, w + frame, f)
         found["answers"] += 1

@@ -182,6 +182,25 @@ def test_the_same_with_friction(sigma: float, law: str, solver: str, held: bool)
         np.testing.assert_allclose(values, f, rtol=1e-6)
 
 
+@pytest.mark.parametrize("sigma", [2.0**-4, 2.0**-10, 2.0**-17])
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
+@pytest.mark.parametrize("solver", ["newton", "apgd"])
+def test_the_same_with_friction_known_by_n_alone(sigma: float, law: str, solver: str) -> None:
+    """Forces are solved again, and certificates and bounds contain the round-off of N f + p."""
+    B = np.array([[1, 0.5, 0], [0, 0, 1], [1, 0.5 + sigma, 0], [0, 0, 1]])
+    f, dt = np.array([3072.0, 0.0, 1024.0, 0.0]), 2.0**-10
+    N = dt * B @ B.T
+    step = cdopt.ContactStep.from_delassus(N, -N @ f, dt, friction=cdopt.Friction([0.25] * 2))
+    rest = cdopt.FrictionalCD(step, law=law).solve(solver, check=False)
+    assert rest.ok
+    forces = cdopt.CompatibleFriction(step, law, flow="associated").solve(rest)
+    np.testing.assert_allclose(forces.f, f[::2], rtol=1e-6)
+    assert forces.ok == (sigma > 2.0**-8)
+    report = cdopt.indeterminacy(step, law=law, solution=rest)
+    assert not np.any(report.lower > f[::2] * (1 + 1e-6))
+    assert not np.any(report.upper < f[::2] * (1 - 1e-6))
+
+
 @pytest.mark.parametrize(
     ("law", "bodies"), [(None, 110), (None, 1600), ("coulomb", 300), ("associated", 300)]
 )
