@@ -58,6 +58,9 @@ def motion_condition(
     by_bodies, part, count = data.inertia is not None, data.row_part, data.parts.count
     if by_bodies and local.body_energy.size < 2:
         return ()
+    most, pressing = _MOST if by_bodies else _MOST_BY_N, np.bincount(part[kept], minlength=count)
+    if not np.any((pressing <= most) & (np.bincount(part, minlength=count) > 1)):
+        return ()
     rows = _rows(data, f, local, kept, taken, off)
     some, gone = rows.first
     wrong = np.where(some, rows.beyond, np.where(gone, f, 0.0)) != 0.0
@@ -69,7 +72,6 @@ def motion_condition(
     error, scale = np.zeros((2, data.nv if by_bodies else data.nc))
     if by_bodies:
         scale = _MAGNIFIED * np.sqrt(local.body_energy)[data.bodies]
-    most = _MOST if by_bodies else _MOST_BY_N
     inexact = np.flatnonzero((many > 1) & (many <= most) & (errors > 0))
     if not inexact.size:
         return ()
