@@ -161,8 +161,8 @@ class ElasticNewton(SemismoothNewton):
         """Less caution and less shift where steps succeed."""
         if self.law.power < HOOKE:
             self.cautious = at.error > (0.7 if self.cautious else 0.3) * before.error
-        predicted = 0.5 <= t <= 2.0  # if not, the next systems are solved more accurately
-        self.loosest = min(max((10.0 if predicted else 0.1) * self.loosest, 1e-8), _LOOSEST)
+        if not 0.5 <= t <= 2.0:  # the step predicted little: solve the systems more accurately
+            self.loosest = max(0.1 * self.loosest, 1e-8)
         LOG.info("truss step %d: residual %.2e, length %.3g", self.steps, at.error, t)
         self.shift = max(self.shift * (0.1 if t > 0.3 else 10.0), _SHIFT_LEAST)
 
