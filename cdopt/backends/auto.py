@@ -37,7 +37,8 @@ _ROUGH, _MORE = 1e-6, 10  # accuracy from which first turns have as many times m
 _DENSE = 50  # entries per row above which the first turn gets fewer iterations
 _FURTHER = 5  # times as many more, if the convergence rate suggests that they suffice
 _FEW, _SWEEPS = 40, 100  # contacts up to which as many sweeps cost less than some Newton steps
-_ROUND_OFF = 1e-13  # where the first turn ends: a few iterations after what counts as solved
+# where the first turn ends: a few iterations after what counts as solved, unless contacts are many
+_ROUND_OFF, _LARGE = 1e-13, 5_000
 _STEPS, _NEWTON_STEPS = 60, 60  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 100  # steps of the interior point, Newton steps that end it
 _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later
@@ -132,7 +133,7 @@ class Auto(Newton):
         if rough:
             yield from _many_cheap(_MORE * first, accuracy)
         else:
-            yield _gradients(first, max(accuracy, _ROUND_OFF))
+            yield _gradients(first, max(accuracy, _ROUND_OFF) if problem.nc <= _LARGE else loose)
             if problem.nc <= _FEW:
                 yield NSGS(max_sweeps=_SWEEPS, accuracy=loose)
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
