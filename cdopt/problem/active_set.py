@@ -541,6 +541,14 @@ class LargePart(PartStep):
                 return f, change
         return super().along(f, G, R, nearest, force)
 
+    def closed(
+        self, presses: BoolArray, gap: FloatArray, pushes: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        forces, changes = -pushes, self._closed(presses)
+        forces -= changes @ (gap + self.dt * (self.B @ self._pushed(self.B.T @ forces)))
+        moved = self.dt * self._pushed(self.B.T @ forces)
+        return np.sqrt(self.mass) * moved, forces, self.B @ moved
+
     @staticmethod
     def _magnified(
         changes: SparseInverse, error: FloatArray, worst: float, force: FloatArray

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt.problem.active_set import CHANGES, PartStep, dense_block, inverted
+from cdopt.problem.active_set import CHANGES, PartStep, dense_block, inverted, part_step
 from cdopt.problem.cones import Cones
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.residual import Condition
@@ -23,6 +23,8 @@ from cdopt.problem.scaling import by_label, components
 _SIGN = 1e-6  # of the local load or speed: smaller pulling forces and closing gaps are ignored
 _MAGNIFIED, _MAGNIFIED_BY_N = 1e3, 5e2  # loads in the scale of errors; where N alone is known
 _MOST, _MOST_BY_N = 100, 1000  # most closed rows of a part, and most dofs over 3
+_RISK = 1e-4  # of the speed of a body: larger errors are examined in large parts too
+_ACCURATE = 1e-5  # of the local speed: only where errors are smaller
 _DOUBT = 1e-2  # of the local speed: answers with larger errors are wrong anyway
 _NULL = 1e-12  # least share of a contact's own mobility while its neighbours are closed
 _TIED = 1e-8  # a share of a self-balanced state above round-off
@@ -59,7 +61,8 @@ def motion_condition(
     if by_bodies and local.body_energy.size < 2:
         return ()
     most, pressing = _MOST if by_bodies else _MOST_BY_N, np.bincount(part[kept], minlength=count)
-    if not np.any((pressing <= most) & (np.bincount(part, minlength=count) > 1)):
+    large = _at_risk(data, local, off) if by_bodies else np.zeros(count, dtype=bool)
+    if not np.any(((pressing <= most) | large) & (np.bincount(part, minlength=count) > 1)):
         return ()
     rows = _rows(data, f, local, kept, taken, off)
     some, gone = rows.first
@@ -72,18 +75,18 @@ def motion_condition(
     error, scale = np.zeros((2, data.nv if by_bodies else data.nc))
     if by_bodies:
         scale = _MAGNIFIED * np.sqrt(local.body_energy)[data.bodies]
-    inexact = np.flatnonzero((many > 1) & (many <= most) & (errors > 0))
+    inexact = np.flatnonzero((many > 1) & ((many <= most) | large) & (errors > 0))
     if not inexact.size:
         return ()
     cones = data.cones.in_units(np.broadcast_to(np.asarray(data.scales.lever), f.shape))
     places = [by_label(of, count) for of in (part, data.parts.dof, data.parts.contact)]
     for k in inexact.tolist():
         here, dofs, contacts = (each[k] for each in places)
-        if dofs.size > 3 * most:
+        if dofs.size > 3 * most and not large[k]:
             continue
         own, laws = rows.of(here), cones.take(contacts)
         if by_bodies:
-            bodies, ignored = PartStep.of(data, here, dofs), partial(_ignored, own)
+            bodies, ignored = part_step(data, here, dofs), partial(_ignored, own)
             settled = _settled(bodies, own, laws, ignored)
             error[dofs] = 0.0 if settled is None else np.abs(settled[1])
             continue
@@ -95,6 +98,19 @@ def motion_condition(
         return ()
     of = data.parts.dof if by_bodies else data.parts.contact
     return (Condition("motion", "m/s √kg", error, scale, 0.0 * error, part=of),)
+
+
+def _at_risk(data: ContactProblem, local: LocalScales, off: FloatArray) -> BoolArray:
+    """(parts,) whether small errors ``off`` (nc,) are large on the scale of the slowest body."""
+    mass = np.bincount(data.bodies, data.mass.diagonal, minlength=local.body_energy.size)
+    slowest = np.full(data.parts.count, np.inf)
+    speed = np.sqrt(np.where(local.body_energy > 0.0, local.body_energy, np.inf) / mass)[
+        data.bodies
+    ]
+    np.minimum.at(slowest, data.parts.dof, speed)
+    at, parts = data.parts.contact, data.parts
+    accurate = parts.largest(at, off / local.speed) <= _ACCURATE
+    return accurate & (parts.largest(at, off) > _RISK * slowest)
 
 
 class _PartAnswer(NamedTuple):

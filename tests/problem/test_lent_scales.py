@@ -94,6 +94,28 @@ def test_the_gap_of_a_heavy_body_on_a_light_one_is_judged_by_the_heavy_one(law) 
     assert not wrong.ok
 
 
+@pytest.mark.parametrize("bodies", [20, 120])
+def test_a_heavy_body_in_a_tall_column_is_judged_as_one_in_a_low_one(bodies: int) -> None:
+    """Light ones on it move with it: forces that lift it by 2e-3 of its load are refused."""
+    heavy, dt, g, error = 2.0, 2.0**-19, 10.0, 2e-3
+    B = np.eye(bodies) - np.eye(bodies, k=-1)
+    B[0, 0] = -1.0
+    mass = np.append([2.0**-12, heavy], np.full(bodies - 2, 2.0**-19))
+    v, load = np.zeros(bodies), -g * mass
+    v[0], load[0] = 4.0, 0.0
+    f = np.linalg.solve(B.T, -(mass * v / dt + load))
+    step = cdopt.ContactStep(
+        np.diag(mass), B, np.zeros(bodies), v, load, dt, dof_body=np.arange(bodies)
+    )
+    data = cdopt.ClassicCD(step).data
+    assert cdopt.certify(data, data.velocity(f), f).ok
+    lifted = f * (1.0 + error)
+    lifted[0] = f[0] - error * f[1]
+    certificate = cdopt.certify(data, data.velocity(lifted), lifted)
+    assert max(r.value for r in certificate if r.name != "motion") < 1e-6
+    np.testing.assert_allclose(certificate["motion"], error / 1e3, rtol=1e-2)
+
+
 @pytest.mark.parametrize("law", [None, "coulomb", "associated"])
 @pytest.mark.parametrize("ratio", [2.0**4, 2.0**9, 2.0**20])
 def test_the_load_of_a_heavy_body_counts_where_n_alone_is_known(law, ratio) -> None:
