@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt.problem.active_set import CHANGES, PartStep, dense_block, inverted, part_step
 from cdopt.problem.cones import Cones
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
+from cdopt.problem.part_step import CHANGES, PartStep, dense_block, inverted, part_step
 from cdopt.problem.residual import Condition
 from cdopt.problem.scales import NEIGHBOUR
 from cdopt.problem.scaling import by_label, components
