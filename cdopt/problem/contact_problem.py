@@ -181,15 +181,15 @@ class ContactProblem(Compliant):
 
     def load_size(self, f: FloatArray) -> FloatArray:
         """|B|ᵀ |f| (nv,), for f (rows,)."""
-        return transposed_times_size(self.B, f, self.entry_row)
+        return transposed_times_size(self.B, checks.answer("f", f, self.rows), self.entry_row)
 
     def times(self, motion: FloatArray) -> FloatArray:
         """B v (rows,), for a motion v (nv,)."""
-        return times(self.B, motion, self.entry_row)
+        return times(self.B, checks.answer("motion", motion, self.nv), self.entry_row)
 
     def times_size(self, motion: FloatArray) -> FloatArray:
         """|B| |v| (rows,), for a motion v (nv,)."""
-        return times_size(self.B, motion, self.entry_row)
+        return times_size(self.B, checks.answer("motion", motion, self.nv), self.entry_row)
 
     def velocity(self, f: FloatArray) -> FloatArray | None:
         """The motion (nv,) of forces f (rows,) in N: v* + Δt M⁻¹Bᵀf.
