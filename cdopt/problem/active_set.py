@@ -54,8 +54,12 @@ def resolved(
     own = by_label(data.parts.contact[shut], count), by_label(data.parts.dof, count)
     for places, dofs in zip(*own, strict=True):
         contacts = shut[places]
-        if contacts.size < 2 or (dofs.size > LARGE and not _nearly_dependent(data, contacts)):
+        if contacts.size < 2:
             continue
+        if dofs.size > LARGE:
+            rows = scaled(sp.csr_array(data.B[contacts]), columns=1.0 / np.sqrt(data.mass.diagonal))
+            if not _nearly_dependent(rows, data.bodies):
+                continue
         presses = data.mobility[contacts] * f[contacts] > gap[contacts]
         scales = local.speed[contacts], local.speed[contacts] / data.mobility[contacts]
         if data.inertia is None:
@@ -68,12 +72,12 @@ def resolved(
     return forces, uncertain
 
 
-def _nearly_dependent(data: ContactProblem, contacts: IntArray) -> bool:
-    """Whether of ``contacts`` (n,) some between the same bodies, or one and the world, are."""
-    rows = scaled(sp.csr_array(data.B[contacts]), columns=1.0 / np.sqrt(data.mass.diagonal))
-    body, starts = data.bodies[rows.indices], rows.indptr[:-1]
+def _nearly_dependent(rows: sp.csr_array, bodies: IntArray) -> bool:
+    """Whether of ``rows`` (n, nv) some between the same bodies, or one and the world, are."""
+    rows = rows[np.flatnonzero(np.diff(rows.indptr))]
+    body, starts = bodies[rows.indices], rows.indptr[:-1]
     first, last = np.minimum.reduceat(body, starts), np.maximum.reduceat(body, starts)
-    pairs = np.unique(first * data.nv + last, return_inverse=True, return_counts=True)[1:]
+    pairs = np.unique(first * bodies.size + last, return_inverse=True, return_counts=True)[1:]
     some = np.flatnonzero(pairs[1][pairs[0]] > 1)
     for _, _, block in _blocks_of(rows, some, pairs[0][some]):
         length = np.linalg.norm(block, axis=2, keepdims=True)
@@ -172,8 +176,12 @@ def first_step(
         more = np.flatnonzero(
             (many > MOST) & (np.bincount(data.parts.dof, missed != 0.0) > 0)[part]
         )
+        rows = sp.csr_array(columns[:, more].T @ data.B)
+        large = dofs[part[more]] > LARGE
+        if large.any() and not _nearly_dependent(sp.csr_array(rows[large]), data.bodies):
+            more, rows = more[~large], sp.csr_array(rows[~large])
         if more.size:
-            used, _, forces_of = _sparse_delivery(sp.csr_array(columns[:, more].T @ data.B))
+            used, _, forces_of = _sparse_delivery(rows)
             np.maximum.at(error, contact[more], np.abs(forces_of(missed[used])))
     at = data.scales.local(motion, f).force
     return Condition("first step", "N", error, at, uncertain, True)
