@@ -35,15 +35,20 @@ def changed(record: Record, **values: Any) -> Record:
     fields.
     """
     kind: Any = type(record)
+    known = record.__dict__
     other: Record = object.__new__(kind)
-    known = other.__dict__
-    known.update(record.__dict__)
-    for name in known.keys() - _fields_of(kind):
-        del known[name]
-    known.update(values)
+    fields = {name: known[name] for name in _fields_of(kind) if name in known}
+    other.__dict__.update(fields, **values)
+    return other
+
+
+def twin(record: Record) -> Record:
+    """A copy of an object with the same attributes; ``copy.copy`` takes ten times as long."""
+    other: Record = object.__new__(type(record))
+    other.__dict__.update(record.__dict__)
     return other
 
 
 @functools.cache
-def _fields_of(kind: Any) -> frozenset[str]:
-    return frozenset(part.name for part in dataclasses.fields(kind))
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    return tuple(part.name for part in dataclasses.fields(kind))

@@ -34,7 +34,7 @@ import numpy as np
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray
-from cdopt._util.sparse_rows import Rows, factor_parts
+from cdopt._util.sparse_rows import factor_parts
 from cdopt.backends.certified import CERTIFIED_FROM, ROUNDS, sharpened
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import NativeBackend, Run, listed
@@ -156,9 +156,9 @@ def _on_cones(
     name = APGD.name, problem.steep
     if name not in problem.cache:
         problem.cache[name] = _in_root_units(problem)
-    root, factor, terms, transposed = problem.cache[name]
-    terms = terms._replace(h=factor * problem.p, shift=np.zeros(problem.nc))
-    descent = ProximalGradient(terms, transposed, (root * f).ravel())
+    root, factor, descent = problem.cache[name]
+    descent.terms.h[:] = factor * problem.p
+    descent.begin((root * f).ravel())
     descent.scalars[BEST] = -np.inf  # the forces of least natural map are kept here
     shift = descent.terms.shift
     best, best_forces, residuals, certify_at = np.inf, f, list[float](), 0
@@ -209,8 +209,8 @@ def _on_cones(
     return best_forces, done, residuals
 
 
-def _in_root_units(problem: NetworkProblem) -> tuple[FloatArray, FloatArray, Terms, Rows]:
-    """√w (nc, 1) and 1/√w (rows,), the terms of forces times √w, and the rows of Sᵀ for them."""
+def _in_root_units(problem: NetworkProblem) -> tuple[FloatArray, FloatArray, ProximalGradient]:
+    """√w (nc, 1) and 1/√w (rows,), and the iteration for forces times √w, with any h."""
     root, factors = np.sqrt(problem.weight)[:, None], problem.factors
     factor = (1.0 / root).repeat(problem.d)
     R = scaled(factors.rows, factor)
@@ -220,12 +220,13 @@ def _in_root_units(problem: NetworkProblem) -> tuple[FloatArray, FloatArray, Ter
     terms = Terms(
         *rows,
         factor**2 * factors.diagonal,
-        NONE,
+        np.empty(problem.rows),
         mu=problem.mu,
+        shift=np.zeros(problem.nc),
         rules=rules,
         coefficients=coefficients,
     )
-    return root, factor, terms, transposed
+    return root, factor, ProximalGradient(terms, transposed, np.zeros(problem.rows))
 
 
 def _promising(least: list[float], accuracy: float, looks: int) -> bool:

@@ -122,7 +122,7 @@ class Auto(Newton):
 
     def _methods(self, problem: NetworkProblem) -> Iterator[NativeBackend]:
         """The methods in their order, with their budgets."""
-        entries = max(problem.factors.rows.nnz, 1)
+        entries = max(problem.factors.rows.data.size, 1)
         many = int(min(max(_WORK / entries, _LEAST), _MOST))
         accuracy, most = self.accuracy, self.max_steps
         loose = max(accuracy, _REACHABLE)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cdopt._util.cached import cached_property
+from cdopt._util.cached import cached_property, changed
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt._util.sparse_rows import for_products
 from cdopt.backends.linalg import ContactNetwork, DelassusNetwork, network
@@ -46,6 +46,7 @@ _NONE, _NOTHING = np.zeros(0), sp.csr_array((0, 0))
 STEEP = 10.0  # μ beyond which Coulomb's law is solved without the shift
 _SMALL = 20_000  # entries up to which dense products are quicker than sparse ones
 _LOW_RANK, _LOW_RANK_FROM, _DENSE = 0.6, 60, 3_000  # share of the rows, and rows from and up to
+_OF_NETWORK = frozenset(("factors", "idle", "floor", "weight", "K", "mu", "steep", "rules"))
 _RANK_TOL = 1e-13  # of the largest eigenvalue of a part of N: precision of a double
 
 
@@ -126,15 +127,7 @@ class NetworkProblem(Compliant):
     unit: FloatArray | float = 1.0  # (m,) m/s and rad/s, or m and rad, unit of w
     used: IntArray | None = None  # the problem's dofs that w has; None for all
     contact_ids: Any = None  # (nc,) names of the contacts, or None
-    # the motion that forces in N cause, or None
-    motion_under: Callable[[FloatArray], FloatArray | None] = lambda forces: None
-    # the largest residual of the certificate of forces in N
-    worst_residual: Callable[[FloatArray], float] = lambda forces: np.nan
-    # tries to prove that a step with friction has no solution
-    infeasible: Callable[[], bool] = lambda: False
-    # why it may have none, or forces without bound, as text; empty where the Slater number is
-    # positive
-    doubt: Callable[[], str] = lambda: ""
+    data: ContactProblem | None = None  # the problem in physical units; None of matrices alone
     # S⁻¹ X of a sparse X (m, k), of an inertia that is not diagonal
     solve_inertia: Callable[[sp.csr_array], sp.csr_array] = lambda X: X
     # what was made of G, S and N, by name; other problems on the same network have the same
@@ -243,12 +236,6 @@ class NetworkProblem(Compliant):
     @cached_property
     def factors(self) -> Factors:
         """N = R Sᵀ; a ValueError for a truss."""
-        if "factors" not in self.cache:
-            self.cache["factors"] = self._factors()
-        factors: Factors = self.cache["factors"]
-        return factors
-
-    def _factors(self) -> Factors:
         if self.N is not None:
             spread = sp.csr_array(sp.eye_array(self.rows))
             return Factors(self.N, spread, np.maximum(self.N.diagonal(), 0.0))
@@ -357,6 +344,19 @@ class NetworkProblem(Compliant):
         """The largest residual of the certificate of forces f (nc, d), dimensionless."""
         return self.worst_residual(self._forces(f))
 
+    def worst_residual(self, forces: FloatArray) -> float:
+        """The same of forces in N (rows,)."""
+        return np.nan if self.data is None else worst_residual(self.data, forces)
+
+    def infeasible(self) -> bool:
+        """Whether it is proven that a step with friction has no solution."""
+        return self.data is not None and prove_infeasible(self.data) is not None
+
+    def doubt(self) -> str:
+        """Why it may have none, or forces without bound; empty if its Slater number is positive."""
+        slater = None if self.data is None else slater_number(self.data)
+        return "" if slater is None or slater.bounded else str(slater)
+
     # --- to and from physical units ----------------------------------------------------
 
     def starting_forces(self, start: WarmStart | None) -> FloatArray:
@@ -403,6 +403,10 @@ class NetworkProblem(Compliant):
             motion[self._used] += self.unit * w
         return Iterate(motion, self._forces(f))
 
+    def motion_under(self, forces: FloatArray) -> FloatArray | None:
+        """The motion that forces in N cause, or None."""
+        return None if self.data is None else self.data.velocity(forces)
+
     def caused(self, f: FloatArray) -> Iterate:
         """Forces f, and the motion that they cause, in physical units."""
         forces = self._forces(f)
@@ -418,31 +422,34 @@ class NetworkProblem(Compliant):
 
 
 def network_problem(data: ContactProblem) -> NetworkProblem:
-    """The scaled problem of ``data``."""
-    force, d, cache = data.force, data.d, data.cache
-    if "mobility" not in cache:
-        rigid = data.compliance is None
-        unit = data.cones.on_rows(data.mobility) * force / data.speed if rigid else None
-        cache["mobility"] = np.ones(force.size) if unit is None else unit
-    mobility = cache["mobility"]
+    """The scaled problem of ``data``, from the last one on this network where that is kept."""
+    cache = data.cache
+    last: NetworkProblem | None = cache.get("problem")
+    if last is None or (last.data is not data and last.filled is not None):
+        new = _from(data)
+    else:
+        rates = {"p": data.scales.p, "free_motion": data.free_motion, "unit": data.scales.unit}
+        new = changed(last, data=data, force=data.force, **({} if last.data is data else rates))
+        vars(new).update({name: vars(last)[name] for name in _OF_NETWORK & vars(last).keys()})
+    cache["problem"] = new
+    return new
+
+
+def _from(data: ContactProblem) -> NetworkProblem:
+    force, d = data.force, data.d
+    rigid = data.compliance is None
+    unit = data.cones.on_rows(data.mobility) * force / data.speed if rigid else None
+    mobility = np.ones(force.size) if unit is None else unit
     common: dict[str, Any] = {"d": d, "force": force, "contact_ids": data.contact_ids}
-    common |= {"motion_under": data.velocity, "cache": cache}
-    common |= {"worst_residual": partial(worst_residual, data)}
+    common |= {"data": data, "cache": data.cache}
     cones = data.scaled_cones
     if d > 1:
         common |= {"cones": cones, "coulomb": data.law == "coulomb"}
-        common |= {"infeasible": lambda: prove_infeasible(data) is not None}
-        common |= {"doubt": partial(_doubt, data)}
     elif data.cones.bilateral.any():
         common |= {"lines": data.cones.bilateral}
     problem = _with_rows_of(data, mobility, common)
     rows_apart = problem.d == 1 or data.cones.uniform
     return problem if rows_apart else _filled(problem, Filled(cones))
-
-
-def _doubt(data: ContactProblem) -> str:
-    slater = slater_number(data)
-    return "" if slater.bounded else str(slater)
 
 
 def rigid_problem(soft: NetworkProblem) -> NetworkProblem:

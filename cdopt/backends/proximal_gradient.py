@@ -28,6 +28,7 @@ from cdopt.backends.native import in_pieces, natural_residual
 from cdopt.backends.threads import several
 from cdopt.problem.cone_rules import Rules, project_rows, shift_of_rows
 from cdopt.problem.friction_cone import project_contact, tangential_size
+from cdopt.problem.residual import largest
 
 _CHUNKS, _LEAST_CHUNK = 64, 256  # chunks of a loop at most, entries of a chunk at least
 _FRESH_EVERY = 500  # steps between two fresh products, which keep round-off from gathering
@@ -37,6 +38,7 @@ _DOUBLINGS = 100  # of L in one step
 _THETA, _LIPSCHITZ, BEST, _LEAST_LIPSCHITZ, _MOMENTUM = 0, 1, 2, 3, 4
 _SQUARED, _CURVATURE, _UPHILL, _WORST = 0, 1, 2, 3  # places in the sums of a chunk
 _LINE = 8  # doubles in a cache line: the sums of two chunks never share one
+_FIRST = np.arange(3)
 NONE, _NO_COEFFICIENTS = np.zeros(0), np.zeros((0, 1))
 _NO_RULES, _NO_POINTS = np.zeros((0, 1), dtype=np.int8), np.zeros((0, 0))
 
@@ -94,15 +96,21 @@ class ProximalGradient:
         self._kinds = self._threads, True if cones else None, True if ruled else None
         threes = self.transposed[2].ndim == 3
         self.terms = self.terms._replace(
-            points=np.tile(self.forces, (4, 1)),
+            points=np.empty((4, n)),
             rates=np.zeros((4, n)),
-            places=np.arange(3),
+            places=_FIRST.copy(),
             change=np.empty(n),
             y=np.zeros(3 * lines if threes else lines),
         )
-        self._sums = np.zeros((edges.size - 1, _LINE))
-        least = _LEAST * float(self.terms.diagonal.max(initial=0.0)) or 1.0
-        self.scalars = np.array([1.0, 1.0, np.inf, least, 0.0])
+        self._sums, self.scalars = np.zeros((edges.size - 1, _LINE)), np.zeros(5)
+        self.scalars[_LEAST_LIPSCHITZ] = _LEAST * largest(self.terms.diagonal) or 1.0
+        self.begin(self.forces)
+
+    def begin(self, forces: FloatArray) -> None:
+        """Begin with these ``forces`` (n,), whatever was done before."""
+        self.forces, self.steps, self.residual, self.residuals = forces, 0, np.inf, []
+        self.terms.points[:], self.terms.shift[:], self.terms.places[:] = forces, 0.0, _FIRST
+        self.scalars[:_LEAST_LIPSCHITZ], self.scalars[_MOMENTUM] = (1.0, 1.0, np.inf), 0.0
 
     def minimise(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 from abc import ABC, abstractmethod
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 import cdopt
 from cdopt._util import checks
+from cdopt._util.cached import twin
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed, Unsupported
@@ -84,7 +84,7 @@ class Formulation(Extensible, ABC):
 
     def _restated(self, **changes: Any) -> Self:
         """A copy with other attributes, without the CVXPY objects of this formulation."""
-        other = copy.copy(self)
+        other = twin(self)
         for name in ("statement", "forces", "velocity", "displacement"):
             vars(other).pop(name, None)
         vars(other).update(changes)

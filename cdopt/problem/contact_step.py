@@ -259,7 +259,7 @@ class ContactStep(Step):
         bias = Φ/Δt + gap_rate; on impacting contacts e (B v + gap_rate) + gap_rate.
         """
         bias = self.phi / self.dt
-        if self.impacting.any():
+        if self.restitution.any() and self.impacting.any():
             rebound = self.restitution * (self.B @ self.v + self.gap_rate)
             bias = np.where(self.impacting, rebound, bias)
         return read_only(bias + self.gap_rate)

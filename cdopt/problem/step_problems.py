@@ -125,18 +125,21 @@ def on_same_network(data: ContactProblem, step: ContactStep) -> ContactProblem:
     Results that depend only on B and M are taken from ``data``, also scaled matrices: the ratios of
     the units of rigid contacts do not depend on the rates; for others a TypeError is raised.
     """
-    scales, friction, bias, rate = data.scales, step.friction, step.bias, step.gap_rate
+    scales, moved = data.scales, data.times(step.v_star)
     if not isinstance(scales, MatrixScales) or data.compliance is not None:
         raise TypeError(f"the units of a {data.kind} depend on its rates")
-    if data.d > 1 and friction is not None:
-        bias, rate = (_with_tangents(x, friction) for x in (bias, rate))
-    lines = data.bias[bias.size :]  # of joints, whose rates stay
-    bias, rate = (np.append(x, lines) if lines.size else x for x in (bias, rate))
-    moved = data.times(step.v_star)
-    new_rates = {"p": moved + bias, "bias": bias, "free_rates": moved + rate}
-    rates: dict[str, Any] = {name: read_only(x) for name, x in new_rates.items()}
-    motions = {"free_motion": step.v_star, "start": step.v, "applied": step.F_ext}
-    new = changed(data, **motions, **rates)
+    bias, rate = data.bias.copy(), data.bias.copy()  # those of tangents and joints stay
+    normal = slice(0, step.nc * data.d, data.d)
+    bias[normal], rate[normal] = step.bias, step.gap_rate
+    new = changed(
+        data,
+        free_motion=step.v_star,
+        start=step.v,
+        applied=step.F_ext,
+        p=read_only(moved + bias),
+        bias=read_only(bias),
+        free_rates=read_only(moved + rate),
+    )
     known = {name: getattr(data, name) for name in ("entry_row", "products", "row_part", "_cache")}
     vars(new).update(known, scales=scales.of(new))
     return new

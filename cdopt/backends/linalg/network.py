@@ -7,7 +7,6 @@ if no row of B touches more than two of them. Rows that touch two blocks at most
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order, connected_components, dijkstra
 
-from cdopt._util.cached import cached_property
+from cdopt._util.cached import cached_property, twin
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import threads_lost
 from cdopt._util.sparse_rows import for_products
@@ -117,7 +116,7 @@ class ContactNetwork(Counted):
 
     def uncounted(self) -> ContactNetwork:
         """The same network with all that was made of it, whose systems have cost nothing."""
-        other = copy.copy(self)
+        other = twin(self)
         Counted.__init__(other)
         return other
 
