@@ -406,6 +406,10 @@ def per_contact(
     at_most: float | None = None,
 ) -> FloatArray:
     """A scalar or one number per contact, as a read-only vector of shape (nc,)."""
+    if type(value) is float and abs(value) <= _LARGEST:
+        above = value > 1.0 / _LARGEST if positive else at_least is None or value >= at_least
+        if above and (at_most is None or value <= at_most):
+            return read_only(np.full(nc, value))
     expected = f"one number, or one per contact ({nc})"
     expected += ", positive" if positive else ""
     expected += "" if at_least is None else f", at least {at_least}"

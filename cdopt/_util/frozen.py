@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import copyreg
 from types import MappingProxyType
 from typing import Any, Self
@@ -89,6 +88,7 @@ def _sealed(result: sp.csr_array) -> FrozenMatrix:
 
 
 _BLANK = freeze(sp.csr_array((1, 1)))
+_FEW = 5_000  # entries up to which SciPy takes longer to transpose
 _SMALL = np.iinfo(np.int32).max  # up to here indices have 32 bits
 
 
@@ -97,7 +97,7 @@ def frozen_rows(
 ) -> FrozenMatrix:
     """A FrozenMatrix of entries in canonical order without zeros, which nothing checks."""
     kind = np.int32 if max(*shape, data.size) < _SMALL else np.int64
-    result = copy.copy(_BLANK)
+    result = _BLANK.__copy__()
     result._shape, result.data = shape, data
     result.indices = indices.astype(kind, copy=False)
     result.indptr = indptr.astype(kind, copy=False)
@@ -106,9 +106,19 @@ def frozen_rows(
 
 def from_dense(matrix: NDArray[np.float64]) -> FrozenMatrix:
     """A FrozenMatrix of the entries (n, m) that are not zero."""
-    row, column = np.nonzero(matrix)
-    ends = np.searchsorted(row, np.arange(matrix.shape[0] + 1))
+    row, column = matrix.nonzero()
+    ends = row.searchsorted(np.arange(matrix.shape[0] + 1))
     return frozen_rows(matrix[row, column], column, ends, matrix.shape)
+
+
+def transposed(matrix: sp.csr_array) -> sp.csr_array:
+    """The transpose (m, n) of a matrix (n, m) in canonical order, by rows."""
+    if matrix.data.size > _FEW:
+        return sp.csr_array(matrix.T)
+    order = matrix.indices.argsort(kind="stable")
+    row = np.arange(matrix.shape[0]).repeat(matrix.indptr[1:] - matrix.indptr[:-1])[order]
+    ends = matrix.indices[order].searchsorted(np.arange(matrix.shape[1] + 1))
+    return frozen_rows(matrix.data[order], row, ends, matrix.shape[::-1])
 
 
 def _proxy(content: dict[Any, Any]) -> MappingProxyType[Any, Any]:

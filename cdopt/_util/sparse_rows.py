@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import part
+from cdopt._util.frozen import transposed
 
 Indices = NDArray[np.uint32]  # a signed index is tested for being negative each time
 # Row pointers, column indices and values (entries,). Or by threes: values (entries, 3) of three
@@ -29,7 +30,7 @@ def factor_parts(R: sp.csr_array, S: sp.csr_array) -> tuple[Rows, Rows]:
     by_threes = _by_threes(R)
     others = by_threes if S is R or by_threes is None else _by_threes(S)
     if by_threes is None or others is None:
-        return csr_parts(R), csr_parts(S.tocsc())
+        return csr_parts(R), csr_parts(transposed(S))
     columns = others.T
     return (
         _parts(by_threes.indptr, 3 * by_threes.indices, by_threes.data[:, 0, :]),

@@ -11,7 +11,6 @@ so that its rates in m/s are its gaps in m. A step may be known by N = G S⁻¹G
 
 from __future__ import annotations
 
-import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -23,9 +22,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cdopt._util import checks
-from cdopt._util.cached import cached_property
+from cdopt._util.cached import cached_property, twin
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput
+from cdopt._util.frozen import transposed
 from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import Compliant, PowerLaw, RowSprings
 from cdopt.problem.mass import MassMatrix
@@ -158,7 +158,7 @@ class ContactProblem(Compliant):
     @cached_property
     def products(self) -> sp.csr_array:
         """Bᵀ (nv, rows), or N (rows, rows): zero for self-balanced forces."""
-        return sp.csr_array(self.B.T) if self.N is None else self.N
+        return transposed(self.B) if self.N is None else self.N
 
     @cached_property
     def delassus(self) -> sp.csr_array:
@@ -529,7 +529,7 @@ class Scales(Compliant, ABC):
 
     def replaced(self, **values: Any) -> Self:
         """The scaled problem with other ``values`` by name."""
-        other = copy.copy(self)
+        other = twin(self)
         vars(other).update(values)
         return other
 

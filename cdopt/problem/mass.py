@@ -39,14 +39,18 @@ class MassMatrix:
             raise InvalidInput(
                 "M", f"diagonal entry {self.diagonal[j]:.6g} at row {j}", "a positive definite M"
             )
-        dofs = np.arange(self.diagonal.size)
-        self._label = dofs if self.is_diagonal else connected_components(self.M, directed=False)[1]
+        self._factor = None
+        if self.is_diagonal:
+            self._label = np.arange(self.diagonal.size)
+            self._blocks = [self._label[:, None]] if self._label.size else []
+            self._inverses = list(map(self._invert, self._blocks))
+            return
+        self._label = connected_components(self.M, directed=False)[1]
         order, sizes = np.argsort(self._label, kind="stable"), np.bincount(self._label)
         starts = np.cumsum(sizes) - sizes
         self._blocks = [  # rows of each connected block, by block size: (blocks, size)
             order[starts[sizes == size][:, None] + np.arange(size)] for size in np.unique(sizes)
         ]
-        self._factor = None
         if sizes.max(initial=0) > _LARGEST_BLOCK:
             self._factor = self._sparse_factor()
         else:

@@ -82,7 +82,7 @@ def residuals_of_each(
     error, scale, round_off = (np.concatenate(arrays) for arrays in (errors, scales, blurs))
     floor = _NOTHING * round_off
     acts, ratio = scale > floor, positive(error - round_off) / scale
-    if not acts.all():
+    if np.count_nonzero(acts) < acts.size:
         beyond = np.where(scale > 0.0, error / scale, np.inf)
         ratio = np.where(acts, ratio, np.where(error <= floor, 0.0, beyond))
     if not math.isfinite(float((error + scale + floor).sum())):

@@ -18,7 +18,7 @@ from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, Scales
-from cdopt.problem.residual import EPS, Condition, positive
+from cdopt.problem.residual import EPS, Condition, largest, positive
 from cdopt.problem.scaling import (
     ContactBodies,
     Parts,
@@ -113,7 +113,7 @@ class StepScales(Scales):
         round-off of the terms that p is made of.
         """
         speed = self._closing_speeds()
-        return read_only(np.where(speed > 0.0, speed, float(speed.max(initial=0.0)) or 1.0))
+        return read_only(np.where(speed > 0.0, speed, largest(speed) or 1.0))
 
     @cached_property
     def mobility(self) -> FloatArray:
@@ -312,17 +312,17 @@ class MatrixScales(StepScales):
         """
         speed = self.part_speed[self.parts.contact]
         most, background = speed, BACKGROUND * speed
-        if self.idle_parts.any():
+        if np.count_nonzero(self.idle_parts):
             idle = self.idle_parts[self.parts.contact]
-            noise, largest = _RESOLVED * self.lever * gap_round_off, self.problem.cones.largest
-            most = np.where(idle, np.maximum(speed, largest(noise)), speed)
-            background = np.where(idle, np.maximum(speed, -largest(-noise)), background)
+            noise, cones = _RESOLVED * self.lever * gap_round_off, self.problem.cones
+            most = np.where(idle, np.maximum(speed, cones.largest(noise)), speed)
+            background = np.where(idle, np.maximum(speed, -cones.largest(-noise)), background)
         pairs = self._contact_bodies
         acts = np.sqrt(pairs.mobility * energy[pairs.body])
         loads = np.sqrt(pairs.mobility * self._load_energy[pairs.body])
-        busy = loads > NEGLIGIBLE * acts.max(initial=0.0)  # most often all of them
+        busy = loads > NEGLIGIBLE * largest(acts)  # most often all of them
         idle_bodies = pairs.untouched
-        if not busy.all():
+        if np.count_nonzero(busy) < busy.size:
             others = pairs.largest_elsewhere(acts)
             busy = (meeting > _MEETS * others) | (loads > NEGLIGIBLE * others)
             idle_bodies = np.bincount(pairs.body[busy], minlength=pairs.count) == 0

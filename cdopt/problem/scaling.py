@@ -18,13 +18,14 @@ from scipy.sparse.csgraph import connected_components
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt._util.frozen import from_dense
+from cdopt._util.frozen import from_dense, frozen_rows
 
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
 _NOT_THE_SAME = 10.0  # times what is left out, of each entry: it has negative eigenvalues
 _SMALL = 2_000  # entries, zeros included, up to which products of matrices are dense
 _MANY = 5_000  # entries from which SciPy's products take less time
 _FEW = 300  # ties or values up to which plain Python takes less time than SciPy or NumPy
+_HANDFUL = 30  # values up to which a loop in Python takes less time than NumPy
 _HOPS = 3  # repetitions of scales from neighbours of idle bodies
 _TOUCHES = 1e-6  # a contact that opens at less than this share of the local speed touches
 _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
@@ -131,16 +132,27 @@ def likely_bodies(B: sp.csr_array, mass: FloatArray, coupling: sp.csr_array | No
     nv, acts = B.shape[1], copy.copy(B)
     most = largest_by(B.indices, B.data**2 / mass[B.indices], nv)
     acts.data = (B.data != 0.0).astype(np.float64)
-    common = (acts.T @ acts).tocoo()  # at how many contacts two dofs meet
-    j, other = common.coords
-    alike = (most[j] <= _ALIKE * most[other]) & (most[other] <= _ALIKE * most[j])
+    j, other, common = _meetings(acts)
     touching = np.bincount(B.indices, acts.data, nv)
-    together = alike & (common.data == touching[j]) & (common.data > 0.0)
+    alike = (most[j] <= _ALIKE * most[other]) & (most[other] <= _ALIKE * most[j])
+    together = alike & (common == touching[j])
     left, right = j[together], other[together]
     if coupling is not None:
         left = np.concatenate([left, rows_of(coupling)])
         right = np.concatenate([right, coupling.indices])
     return read_only(components(left, right, nv)[0])
+
+
+def _meetings(acts: sp.csr_array) -> tuple[IntArray, IntArray, FloatArray]:
+    """The pairs of dofs that meet at contacts, and at how many; ``acts`` (nc, nv) is 0 or 1."""
+    if max(acts.shape) * acts.shape[1] > _SMALL:
+        counts = (acts.T @ acts).tocoo()
+        used = counts.data > 0.0
+        return counts.coords[0][used], counts.coords[1][used], counts.data[used]
+    dense = dense_of(acts)
+    counts = dense.T @ dense
+    j, other = counts.nonzero()
+    return j, other, counts[j, other]
 
 
 def contact_bodies(B: sp.csr_array, mass: FloatArray, body: IntArray) -> ContactBodies:
@@ -230,8 +242,8 @@ class ContactBodies:
         small = _TOUCHES * largest_by(b, there, self.count)
         near = (push > gap)[i] | (gap[i] <= small[b])
         of_body, least = np.full(self.count, np.inf), speed.copy()
-        np.minimum.at(of_body, b[near], (there / normal.root)[near])
-        np.minimum.at(least, i, of_body[b] * normal.total_there / normal.root)
+        lower(of_body, b[near], (there / normal.root)[near])
+        lower(least, i, of_body[b] * normal.total_there / normal.root)
         return least
 
     def touched(self, chosen: BoolArray) -> BoolArray:
@@ -257,7 +269,7 @@ class ContactBodies:
         i, b, w2 = moved.contact, moved.body, moved.mobility
         pushed = largest_by(b, (met * closing[self.used] / moved.total_there) ** 2 * w2, self.count)
         result, left = np.maximum(energy, pushed), idle.copy()
-        if not left.any():
+        if not np.count_nonzero(left):
             return result
         reach = np.maximum(share**2 * energy, (share / met) ** 2 * pushed)  # of the scale of a body
         for _ in range(_HOPS):
@@ -297,6 +309,13 @@ def scaled(
         values = values * columns[A.indices]
     result = copy.copy(A)  # the checks of a constructor take longer than the products
     result.data = values
+    return result
+
+
+def dense_of(A: sp.csr_array) -> FloatArray:
+    """A in canonical order as an array (n, m)."""
+    result = np.zeros(A.shape)
+    result[rows_of(A), A.indices] = A.data
     return result
 
 
@@ -384,9 +403,7 @@ def contact_rows(B: sp.csr_array, ends: IntArray) -> sp.csr_array:
         places, of_entry = distinct(place)
         row, column = np.divmod(places, max(B.shape[1], 1))
         size = np.sqrt(total_by(of_entry, B.data**2, places.size))
-        return sp.csr_array(
-            (size, column, np.searchsorted(row, np.arange(nc + 1))), (nc, B.shape[1])
-        )
+        return frozen_rows(size, column, row.searchsorted(np.arange(nc + 1)), (nc, B.shape[1]))
     squares = sp.csr_array((B.data**2, B.indices, B.indptr), B.shape)
     gather = sp.csr_array((np.ones(rows), np.arange(rows), ends), (nc, rows))
     reach = sp.csr_array(gather @ squares)
@@ -467,10 +484,17 @@ def total_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
 
 def largest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
     """(count,) the largest value under each label, at least zero; not-a-number spreads."""
-    if count == 1:
+    if count == 1 and label.size > _HANDFUL:
         return np.asarray(values.max(initial=0.0, keepdims=True))
     result = np.zeros(count)
-    np.maximum.at(result, label, values)
+    if label.size > _HANDFUL:
+        np.maximum.at(result, label, values)
+        return result
+    most = result.tolist()
+    for k, value in zip(label.tolist(), values.tolist(), strict=True):
+        if value > most[k] or value != value:
+            most[k] = value
+    result[:] = most
     return result
 
 
@@ -478,6 +502,18 @@ def smallest_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
     """(count,) the smallest value under each label; zero where there is none."""
     result = np.empty(count)
     result.fill(np.inf)
-    np.minimum.at(result, label, values)
+    lower(result, label, values)
     result[~(result < np.inf)] = 0.0
     return result
+
+
+def lower(least: FloatArray, label: IntArray, values: FloatArray) -> None:
+    """Lower the ``least`` (count,) to the values (n,) under each label; not-a-number spreads."""
+    if label.size > _HANDFUL:
+        np.minimum.at(least, label, values)
+        return
+    lowest = least.tolist()
+    for k, value in zip(label.tolist(), values.tolist(), strict=True):
+        if value < lowest[k] or value != value:
+            lowest[k] = value
+    least[:] = lowest
