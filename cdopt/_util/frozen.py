@@ -152,8 +152,12 @@ class Frozen:
         return dict(self.__dict__)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        known = self.__dict__
         for name, value in state.items():
-            self.__dict__[name] = _frozen(value, copy=False)
+            kind = type(value)
+            if kind is np.ndarray:
+                value.flags.writeable = False
+            known[name] = value if kind is np.ndarray or kind in _PLAIN else _frozen(value, False)
 
 
 def _require_structure(name: str, value: Any) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # (a × b)_k = a_i b_j − a_j b_i: where these are among the entries of a bᵀ − b aᵀ
 _CROSSED = {2: np.array([1]), 3: np.array([5, 6, 1])}
+_TOGETHER = 64  # states whose totals are computed together
 _ACROSS = ("_t", "_r")  # ends of the names of tangential forces and of moments
 
 
@@ -259,12 +260,15 @@ class MemoryStore:
     def __init__(self, header: Header) -> None:
         self.header = header
         self._frames: list[Frame] = []
-        self._rows: list[Sequence[float]] = []
+        self._rows: list[list[float]] = []
+        self._bodies = FreeBodies(header.scene)
+        self._late: list[tuple[list[float], State]] = []  # rows without totals, and their states
         self._checkpoint = Checkpoint(0, header.scene.initial, {})
 
     def array(self, name: str) -> NDArray[Any]:
         """An array of all frames: "t", "step", "q", "v", "joint_forces"; or "diagnostics"."""
         if name == "diagnostics":
+            self._complete()
             return np.array(self._rows).reshape(len(self._rows), len(self.header.columns))
         return np.array([getattr(frame, name) for frame in self._frames])
 
@@ -272,11 +276,28 @@ class MemoryStore:
         """Frame k ≥ 0."""
         return self._frames[k]
 
-    def add(self, row: Sequence[float], frame: Frame | None = None) -> None:
-        """Keep the diagnostics of a step and, where it is recorded, its frame."""
+    def add(self, row: list[float], frame: Frame | None = None, state: State | None = None) -> None:
+        """Keep the diagnostics of a step and, where it is recorded, its frame.
+
+        With the ``state`` the totals of ``FreeBodies`` are entered into the row, later: those of
+        many rows together take little longer than those of one.
+        """
         self._rows.append(row)
         if frame is not None:
             self._frames.append(frame)
+        if state is not None:
+            self._late.append((row, state))
+            if len(self._late) == _TOGETHER:
+                self._complete()
+
+    def _complete(self) -> None:
+        """Enter the totals that rows lack."""
+        if self._late:
+            at = self.header.columns.index(self._bodies.names[0])
+            totals = self._bodies.table([state for _, state in self._late]).tolist()
+            for (row, _), values in zip(self._late, totals, strict=True):
+                row[at : at + len(values)] = values
+            self._late = []
 
     def commit(self, checkpoint: Checkpoint, final: bool = False) -> None:
         """Keep the checkpoint, in memory only."""
@@ -301,14 +322,14 @@ class FreeBodies:
         self.uneven = np.flatnonzero((self.inertia != self.inertia[:, :1]).any(axis=1))
         momentum = [f"momentum.{axis}" for axis in "xyz"[: scene.dim]]
         turning = [f"angular_momentum.{axis}" for axis in ("z" if scene.dim == 2 else "xyz")]
-        self._names = ("kinetic", "potential", *momentum, *turning)
+        self.names = ("kinetic", "potential", *momentum, *turning)
 
     def motion(
         self, q: FloatArray, v: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Positions, velocities, turning and angular momenta (frames, n, ...) of q and v."""
         dim, uneven = self.scene.dim, self.uneven
-        q, v = q[:, self.index], v[:, self.index]
+        q, v = q.take(self.index, axis=1), v.take(self.index, axis=1)  # sums depend on strides
         w = v[:, :, dim:]
         spin = self.inertia * w
         if uneven.size:
@@ -318,14 +339,19 @@ class FreeBodies:
             spin[:, uneven] = spins(self.scene.bodies, body, turn, omega).reshape(frames, -1, 3)
         return q[:, :, :dim], v[:, :, :dim], w, spin
 
+    def table(self, states: Sequence[State]) -> FloatArray:
+        """(frames, n) kinetic and potential energy, J, momentum and angular momentum: ``names``."""
+        q, v = np.array([state.q for state in states]), np.array([state.v for state in states])
+        x, v, w, spin = self.motion(q, v)
+        turns = np.vecdot(spin.reshape(len(q), -1), w.reshape(len(q), -1))
+        kinetic = 0.5 * (np.vecdot(np.vecdot(v, v), self.mass) + turns)
+        potential = -np.vecdot(self.mass @ x, self.scene.gravity)
+        turning = angular_momentum(self.mass, x, v, spin)
+        return np.column_stack([kinetic, potential, self.mass @ v, turning])
+
     def totals(self, state: State) -> dict[str, float]:
-        """Kinetic and potential energy, J, momentum and angular momentum of a state, by name."""
-        x, v, w, spin = (part[0] for part in self.motion(state.q[None], state.v[None]))
-        kinetic = 0.5 * float(self.mass @ np.vecdot(v, v) + np.vdot(spin, w))
-        potential = -float((self.mass @ x) @ self.scene.gravity)
-        turning = angular_momentum(self.mass, x[None], v[None], spin[None])[0].tolist()
-        values = kinetic, potential, *(self.mass @ v).tolist(), *turning
-        return dict(zip(self._names, values, strict=True))
+        """The ``table`` of a state, by name."""
+        return dict(zip(self.names, self.table([state])[0].tolist(), strict=True))
 
 
 def angular_momentum(

@@ -67,7 +67,7 @@ class Simulation(Generic[M]):
         if context.friction is not None:
             mu = context.friction.mu
             settings["friction"] = "of the scene" if mu is None else mu
-        self._bodies = FreeBodies(context.scene)
+        self._no_totals = dict.fromkeys(FreeBodies(context.scene).names, np.nan)
         self._output = 0.0  # seconds that recording the last row took
         columns = tuple(self._row(0, context.scene.initial, None, 0))
         known = json.loads(json.dumps(settings))
@@ -124,7 +124,7 @@ class Simulation(Generic[M]):
         return snapshot, row, _frame(0, snapshot.state, record)
 
     def _begin(self, snapshot: M, row: dict[str, float], frame: Frame) -> M:
-        self._store.add(list(row.values()), frame)
+        self._store.add(list(row.values()), frame, snapshot.state)
         self._store.commit(_checkpoint(snapshot))
         return snapshot
 
@@ -172,7 +172,7 @@ class Simulation(Generic[M]):
         frame = _frame(k, state, record) if shown else None
         with self._interrupts.delayed():
             started = clock()
-            self._store.add(list(row.values()), frame)
+            self._store.add(list(row.values()), frame, state)
             self._last = snapshot
             self._store.commit(_checkpoint(snapshot))
             self._output = clock() - started
@@ -182,7 +182,7 @@ class Simulation(Generic[M]):
 
     def _fail(self, k: int, failure: Failure) -> NoReturn:
         row = self._row(k, failure.state, failure.record, failure.contacts)
-        self._store.add(list(row.values()))
+        self._store.add(list(row.values()), None, failure.state)
         t, source = k * self.context.dt, failure.evidence
         error = StepFailed(
             f"the step to t = {t:g} s has no certified answer: {failure.why}",
@@ -204,7 +204,7 @@ class Simulation(Generic[M]):
             "ok": float(ok),
             "contacts": float(nc),
         }
-        row |= self._bodies.totals(state)
+        row |= self._no_totals  # the store enters them
         row["overlap"] = np.nan if record is None else record.overlap
         names = ("residual", "claimed", "iterations", "seconds")
         for name in self.stepper.stages:

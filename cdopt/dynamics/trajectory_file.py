@@ -198,9 +198,9 @@ class FileWriter(MemoryStore):
         self._merge(checkpoint.step)
         return checkpoint
 
-    def add(self, row: Sequence[float], frame: Frame | None = None) -> None:
+    def add(self, row: list[float], frame: Frame | None = None, state: State | None = None) -> None:
         """As in MemoryStore."""
-        super().add(row, frame)
+        super().add(row, frame, state)
         self._waiting += 8 * len(row)
         if frame is not None:
             self._waiting += 2 * frame.q.nbytes + 64 * frame.nc
@@ -235,6 +235,7 @@ class FileWriter(MemoryStore):
         """Write what was added as a new file, made in memory: HDF5 damages files on a full disk."""
         if self._number == 0:
             self._remove_parts()  # of a run that is gone
+        self._complete()
         image = io.BytesIO()
         with h5py.File(image, "w", libver=_VERSIONS) as file:
             _lay_out(file, self.header)

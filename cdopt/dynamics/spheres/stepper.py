@@ -88,6 +88,7 @@ class SphereStepper:
         self._springs: Springs | None = None
         self._memory = Memory()
         self._current: tuple[FloatArray, FloatArray, SphereMotion] | None = None
+        self._force: FloatArray | None = None  # at the end of the last steps
         self._still = np.zeros((scene.nb, 6))
         none, vectors = np.zeros(0), np.zeros((0, scene.dim))
         loose = None if law is None else vectors
@@ -141,7 +142,8 @@ class SphereStepper:
         """Steps of velocity-Verlet, ``h`` s each; ``force`` (nb, 6) at the start and the end."""
         self.scene.check_state(state)
         steps, h = checks.whole("steps", steps, 0), checks.positive("h", h)
-        force = checks.numbers("force", force, (self.scene.nb, 6), "N")
+        if force is not self._force:
+            force = checks.numbers("force", force, (self.scene.nb, 6), "N")
         start, force, ledger = force, force.copy(), np.zeros(4)
         springs = self.memory
 
@@ -155,6 +157,7 @@ class SphereStepper:
             force[:], ledger[:], self.memory = start, 0.0, springs
             ended = self._integrate(state, ended.done, Scheme(h), loop)
             ended = replace(ended, outcome=TOO_DEEP)
+        self._force = force
         return changed(ended, energy=self._counted(ledger)), force
 
     def forces(self, state: State) -> FloatArray:

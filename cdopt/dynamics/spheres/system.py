@@ -7,6 +7,7 @@ those in contact do not depend on which others are listed.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from cdopt.collision.contacts import contact_stiffness
 from cdopt.geometry.broad_phase import near_pairs, unbounded_pairs
 from cdopt.scene import SHAPES, HalfSpace, Scene, Sphere, State
 from cdopt.scene.pairs import is_among, outward
+from cdopt.scene.state import WIDTH_Q
 
 PAPER, FORCED = 0, 1  # splits of damping
 _STORED = 14  # numbers of a spring: ξ, rolling, spinning, k_t, the tangential force and the normal
@@ -219,9 +221,10 @@ def motion_of(state: State) -> SphereMotion:
 
 def state_of(motion: SphereMotion, t: float, dim: int) -> State:
     """The State that these arrays describe."""
-    place = (motion.x[:, :2], motion.angle[:, None]) if dim == 2 else (motion.x, motion.quaternion)
-    q, v = np.concatenate(place, axis=1), motion.v[:, [0, 1, 5]] if dim == 2 else motion.v.copy()
-    sound = np.isfinite(q).all() and np.isfinite(v).all()
+    q, turn = np.empty((motion.x.shape[0], WIDTH_Q[dim])), motion.angle[:, None]
+    q[:, :dim], q[:, dim:] = motion.x[:, :dim], turn if dim == 2 else motion.quaternion
+    v = motion.v[:, [0, 1, 5]] if dim == 2 else motion.v.copy()
+    sound = math.isfinite(np.vdot(q, q) + np.vdot(v, v))
     return State._of(t=t, q=q, v=v) if sound else State(t, q, v)  # which names what is wrong
 
 
