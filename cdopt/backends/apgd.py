@@ -37,7 +37,7 @@ from cdopt._util.checks import FloatArray
 from cdopt._util.sparse_rows import factor_parts
 from cdopt.backends.certified import CERTIFIED_FROM, ROUNDS, sharpened
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.native import NativeBackend, Run, listed
+from cdopt.backends.native import NativeBackend, Run, listed, promising
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.proximal_gradient import BEST, NONE, ProximalGradient, Terms
 from cdopt.problem.cones import RULED
@@ -179,7 +179,7 @@ def _on_cones(
         least.append(best)
         if first <= done < most:
             accuracy = max(accuracy, _FURTHER)
-            if tries > _TRIES or not _promising(least, accuracy, most // _CHECKS):
+            if tries > _TRIES or not promising(least, accuracy, most // _CHECKS):
                 break
         if error <= 0.5 * mark:
             mark, mark_at = error, look
@@ -227,12 +227,3 @@ def _in_root_units(problem: NetworkProblem) -> tuple[FloatArray, FloatArray, Pro
         coefficients=coefficients,
     )
     return root, factor, ProximalGradient(terms, transposed, np.zeros(problem.rows))
-
-
-def _promising(least: list[float], accuracy: float, looks: int) -> bool:
-    """Whether the rate of the later checks reaches ``accuracy`` within ``looks`` checks."""
-    done = len(least) - 1
-    if least[-1] <= accuracy:
-        return True
-    rate = np.log(least[done // 2] / least[-1]) / (done - done // 2)
-    return bool(rate * (looks - done) >= np.log(least[-1] / accuracy))

@@ -7,7 +7,8 @@ from the boundary of the cones, where forces of another method are of no use to 
 Coulomb's law has another start. Gauss–Seidel is quick, but its answers depend on the order of
 the contacts; so first are those whose answers do not: accelerated gradients, which need a few
 milliseconds, solve most steps, and what they leave is a start for Newton's method
-(``benchmarks/friction_population.md``). For an accuracy of 1e-6 or more no fast convergence is
+(``benchmarks/friction_population.md``). The first three turns end early where the rate of their
+residuals so far does not promise a solution. For an accuracy of 1e-6 or more no fast convergence is
 needed: gradients and Gauss–Seidel have far larger budgets there, and come twice before it.
 """
 
@@ -36,7 +37,8 @@ _GRADIENTS, _GRADIENTS_GROW = 400, 40.0  # iterations of the first turn, or this
 _ROUGH, _MORE = 1e-6, 10  # accuracy from which first turns have as many times more; others later
 _DENSE = 50  # entries per row above which the first turn gets fewer iterations
 _FURTHER = 5  # times as many more, if the convergence rate suggests that they suffice
-_FEW, _SWEEPS = 40, 100  # contacts up to which as many sweeps cost less than some Newton steps
+# contacts up to which as many sweeps cost less than some Newton steps; their rate may suggest more
+_FEW, _SWEEPS = 100, 40
 # where the first turn ends: a few iterations after what counts as solved, unless contacts are many
 _ROUND_OFF, _LARGE = 1e-13, 5_000
 _STEPS, _NEWTON_STEPS = 60, 60  # proximal and Newton steps of the second
@@ -135,7 +137,7 @@ class Auto(Newton):
         else:
             yield _gradients(first, max(accuracy, _ROUND_OFF) if problem.nc <= _LARGE else loose)
             if problem.nc <= _FEW:
-                yield NSGS(max_sweeps=_SWEEPS, accuracy=loose)
+                yield NSGS(max_sweeps=_SWEEPS, accuracy=loose, further=max(first - _SWEEPS, 0))
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         yield InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         less = _MORE if rough else 1  # is spent on what takes longest

@@ -24,7 +24,7 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import compiled, part
 from cdopt._util.errors import InvalidInput
 from cdopt.backends.gauss_seidel import PGS, Sweeps
-from cdopt.backends.native import Run, listed
+from cdopt.backends.native import Run, listed, promising
 from cdopt.backends.network_problem import STEEP, NetworkProblem
 from cdopt.problem.cone_rules import FREE, Rules, project_rows, shift_of_rows
 from cdopt.problem.cones import RULED
@@ -46,6 +46,7 @@ class NSGS(PGS):
     order : "given", "reversed", "shuffled" (with ``seed``), or a permutation of the contacts.
     memory : number of previous results that Anderson acceleration combines, one every ten sweeps; 0
         is plain Gauss–Seidel.
+    further : additional sweeps as long as convergence to ``accuracy`` is likely.
     seed, max_sweeps, history : as in ``PGS``; ``relaxation`` must be one.
     accuracy : the run is solved when the natural map of every contact, over the closing speed of
         its part, is at most this; and, down to 1e-10, when the certificate is.
@@ -61,9 +62,11 @@ class NSGS(PGS):
     _orders: ClassVar[tuple[str, ...]] = ("given", "reversed", "shuffled")
 
     memory: int = 15
+    further: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._set(further=checks.whole("further", self.further, 0))
         self._set(memory=checks.whole("memory", self.memory, 0, 1000))
         if self.relaxation != 1.0:
             raise InvalidInput("relaxation", repr(self.relaxation), "1: blocks are not relaxed")
@@ -96,6 +99,8 @@ class BlockSweeps(Sweeps):
         weights = np.sqrt(np.repeat(problem.weight[:, None], problem.d, axis=1))
         self.mixing = AndersonAcceleration(weights, settings.memory)
         self.laws = (problem.coulomb, problem.d == 2, settings.accuracy)
+        self.sure, self.least = settings.max_sweeps, list[float]()
+        self.most = self.sure + settings.further
         self.before, self.wide = f, np.zeros(self.blocks.p.shape)
 
     def renewed(self) -> float:
@@ -105,8 +110,14 @@ class BlockSweeps(Sweeps):
             self.f = self.mixing.swept
             error = self._natural()
         self.before, self.error = self.f, error
+        self.least.append(min([error, *self.least[-1:]]))
         self.wide[:, : self.problem.d] = self.f
         return error
+
+    def left(self, count: int) -> int:
+        """Further ones only as long as the errors so far promise the accuracy."""
+        sure = count < self.sure or promising(self.least, self.laws[2], self.most // _AGAIN)
+        return super().left(count) if sure else 0
 
     def _natural(self) -> float:
         self.y = self.problem.effect(self.f)

@@ -138,9 +138,10 @@ class PGS(NativeBackend):
             if not sweeps.traced:
                 residuals.append(np.array([error]))
             idle = settled and error == before  # the rows that are off are those no force moves
-            if met or idle or count >= self.max_sweeps or run.deadline.passed:
+            left = sweeps.left(count)
+            if met or idle or not left or run.deadline.passed:
                 break
-            trace = np.zeros(min(sweeps.batch, self.max_sweeps - count))
+            trace = np.zeros(min(sweeps.batch, left))
             done = 0
             for piece in in_pieces(trace, sweeps.entries, run.deadline):
                 swept, settled = sweeps.sweep(piece)
@@ -180,8 +181,13 @@ class Sweeps(ABC):
 
     f: FloatArray  # the forces
     entries: int  # passed over in one
+    most: int  # sweeps at most
     batch: ClassVar[int]  # sweeps between two fresh sums of what the forces do
     traced: ClassVar[bool]  # whether each sweep leaves its error
+
+    def left(self, count: int) -> int:
+        """Sweeps that may follow the first ``count``."""
+        return max(self.most - count, 0)
 
     @abstractmethod
     def renewed(self) -> float:
@@ -210,6 +216,7 @@ class HalfLineSweeps(Sweeps):
         floor: FloatArray,
     ) -> None:
         self.accuracy, self.factors, self.p, self.f = settings.accuracy, factors, p, f
+        self.most = settings.max_sweeps
         diagonal = factors.diagonal
         active = diagonal > 0.0
         inverse = np.where(active, 1.0 / np.where(active, diagonal, 1.0), 0.0)

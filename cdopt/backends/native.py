@@ -236,3 +236,15 @@ def natural_residual(
     natural = np.minimum(gradient, diagonal * f)
     natural = natural if lines is None else np.where(lines, gradient, natural)
     return float(np.abs(natural).max(initial=0.0))
+
+
+def promising(least: list[float], accuracy: float, looks: int) -> bool:
+    """Whether residuals reach ``accuracy`` within ``looks`` looks, at the rate of the later half.
+
+    ``least`` are the least residuals so far, one a look.
+    """
+    done = len(least) - 1
+    if least[-1] <= accuracy:
+        return True
+    rate = np.log(least[done // 2] / least[-1]) / (done - done // 2)
+    return bool(rate * (looks - done) >= np.log(least[-1] / accuracy))

@@ -180,7 +180,9 @@ _LARGEST = 1e8  # r w at most
 _INNER, _SOON = 20, 10  # Newton steps of one outer step, and where there are few
 _NEWTON = 10_000  # Newton steps of all, at most
 _HOPELESS = 3  # share of all Newton steps that one outer step may take
-_FEW, _UPHILL = 100, 3  # Newton steps below which a few on Coulomb's law may be uphill
+_FEW, _UPHILL = 100, 3  # Newton steps below which a few on Coulomb's law may be uphill,
+_BY_NOW, _HALF = 20, 0.5  # and it ends where as many left more than this share of the natural map,
+_WORSE = 10.0  # or after half as many a proximal step raised it by this factor
 _TRIALS = 4  # of Newton on Coulomb's law, each after convex steps
 _LAGGED = 2  # convex steps between two trials
 _NEAR = 1e-2  # natural map at which the first phase of Coulomb's law ends
@@ -376,6 +378,7 @@ class Proximal:
         cut, first = [(f, False, True)] if steep else [], (f, self.coulomb, False)
         again = [(None, False, False), (f, False, False)] if self.coulomb else []
         best, worst, last = f, np.inf, f
+        self.given = self.natural(f)
         for start, self.lagged, self.cut in (*cut, first, *again):
             if history and (worst <= enough or len(history) >= max_steps or self.over):
                 break
@@ -412,6 +415,8 @@ class Proximal:
             worst = problem.worst(f) if error <= self.accuracy else np.inf
             if worst < least_worst or (error < least and least_worst == np.inf):
                 least, least_worst, best = error, worst, f
+            if self.few and self._in_vain(least, error, penalty.value):
+                self.limit = 0
             if self.over or worst <= enough:
                 break
             unsettled = len(history) > 4 and history[-1] > _SETTLING * history[-3]
@@ -421,6 +426,13 @@ class Proximal:
                 break
             inner = max(min(0.1 * inner, _SHARE * error), EPS)
         return best, least_worst if least_worst < np.inf else problem.worst(best), history
+
+    def _in_vain(self, least: float, error: float, penalty: float) -> bool:
+        """Whether natural maps so far, the last one ``error``, do not promise a solution."""
+        if 2 * self.newton_steps < _BY_NOW:
+            return False
+        slow = self.newton_steps >= _BY_NOW and least > _HALF * self.given
+        return slow or error > max(_WORSE * least, _NOISE * EPS * penalty)
 
     def rates(self, x: FloatArray) -> FloatArray:
         """Rates (nc, d) of a motion."""

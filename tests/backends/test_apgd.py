@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import cdopt
 from cdopt._util.sparse_rows import factor_parts
-from cdopt.backends import apgd, proximal_gradient
+from cdopt.backends import apgd, native, proximal_gradient
 
 
 @pytest.mark.parametrize("name", ["beam-uniform", "beam-stiff-middle", "supports", "table"])
@@ -72,8 +72,8 @@ def test_with_friction_it_goes_on_as_long_as_it_promises_to_end() -> None:
     [([1.0, 0.1, 1e-2, 1e-3], True), ([1.0, 0.9, 0.8, 0.7], False), ([1.0, 1e-11], True)],
 )
 def test_the_promise_is_the_rate_of_the_later_half(least: list[float], goes_on: bool) -> None:
-    assert apgd._promising(least, 1e-10, 12) is goes_on
-    assert not goes_on or apgd._promising([*least[:-1], 1e-11], 1e-10, len(least))
+    assert native.promising(least, 1e-10, 12) is goes_on
+    assert not goes_on or native.promising([*least[:-1], 1e-11], 1e-10, len(least))
 
 
 def test_it_goes_on_until_the_certificate_meets_the_accuracy(

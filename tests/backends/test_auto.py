@@ -161,6 +161,31 @@ def test_cheap_turns_come_before_those_that_cost_far_more() -> None:
         assert "homotopy" not in how
 
 
+@pytest.mark.parametrize(("index", "solved"), [(2347, True), (2003, False)])
+def test_sweeps_go_on_as_long_as_their_rate_promises_a_solution(index: int, solved: bool) -> None:
+    """Cards, and an arch on which 400 sweeps leave a tenth."""
+    _, step = friction_population.member(index)
+    answer = cdopt.FrictionalCD(step).solve(
+        NSGS(max_sweeps=40, further=360, accuracy=1e-10), check=False
+    )
+    assert (answer.certificate.worst <= 1e-8) == solved
+    assert answer.iterations > 40 if solved else answer.iterations == 40
+
+
+@pytest.mark.parametrize(("index", "solved"), [(2391, True), (2142, False)])
+def test_the_second_turn_ends_where_natural_maps_do_not_fall(index: int, solved: bool) -> None:
+    """A dome, and capsules on which every proximal step raises the natural map."""
+    _, step = friction_population.member(index)
+    problem = cdopt.FrictionalCD(step)
+    posed = network_problem(problem.data)
+    forces = problem.solve(APGD(400), check=False).iterate.forces
+    f = posed.starting_forces(WarmStart(forces, None, posed.contact_ids))
+    proximal = proximal_newton.Proximal(posed, Deadline(), 1e-12, 60)
+    after, _ = proximal.solve(f, 60)
+    assert (posed.worst(after) <= 1e-8) == solved
+    assert solved or proximal.newton_steps < 30
+
+
 def test_newton_goes_on_where_the_natural_map_is_met_before_the_certificate() -> None:
     _, step = friction_population.member(51)
     problem = cdopt.FrictionalCD(step)
