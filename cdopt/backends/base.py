@@ -30,6 +30,8 @@ in_child(CVXPY_LOCK._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 if TYPE_CHECKING:
+    from cdopt.backends.compiling import Compiled
+
     computed_once = cached_property
 else:
 
@@ -111,8 +113,14 @@ class Problem(Protocol):
     def extended(self) -> bool:
         """Whether the user added constraints."""
 
-    def iterate(self) -> Iterate | None:
-        """The current primal–dual pair of the CVXPY variables, in physical units."""
+    def for_solver(self, solver: str) -> Problem:
+        """This problem, or the same on variables that similar small ones share."""
+
+    def compiled(self, solver: Any, settings: Mapping[str, Any]) -> Compiled:
+        """CVXPY's data for a solver."""
+
+    def unpack(self, answer: Any) -> Iterate | None:
+        """Write CVXPY's ``answer`` into its variables; the pair, in physical units."""
 
     def certify(self, iterate: Iterate, tol: float) -> Certificate:
         """The certificate of an ``iterate`` at ``tol``."""

@@ -36,7 +36,7 @@ from cdopt.backends.base import (
     RunResult,
     check_run,
 )
-from cdopt.backends.compiling import Compiled, Point, compiled_for
+from cdopt.backends.compiling import Compiled, Point
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.registry import DIRECT, SOLVERS, limited_by, options_for, time_limit_for
 from cdopt.problem.solution import WarmStart
@@ -93,6 +93,11 @@ class ThroughCVXPY(ABC):
         """What the solver can take."""
         return registry.capability(self.solver)
 
+    def _keeps_parameters(self, formulation: Problem) -> bool:
+        """Whether CVXPY compiles parameters in a quadratic objective for this solver."""
+        known = self.compiled_by == self.solver and "use_quad_obj" not in self.compiling
+        return known and registry.takes_quadratic(self.solver, formulation.problem_class)
+
     def _start(self, formulation: Problem, compiled: Compiled, given: WarmStart | None) -> Any:
         """The start of the solver; CVXPY's lock is held."""
         if given is None or not self.capability.warm_start:
@@ -120,7 +125,9 @@ class ThroughCVXPY(ABC):
         stage, started = "compile", clock()
         try:
             with CVXPY_LOCK:
-                compiled = compiled_for(formulation.problem, self.compiled_by, self.compiling)
+                if self._keeps_parameters(formulation):
+                    formulation = formulation.for_solver(self.solver)
+                compiled = formulation.compiled(self.compiled_by, self.compiling)
                 start = self._start(formulation, compiled, warm_start)
             timings[stage] = clock() - started
             if deadline.passed:
@@ -138,8 +145,7 @@ class ThroughCVXPY(ABC):
                 warnings.simplefilter("ignore")  # CVXPY's, of answers that are not exact
                 result = compiled.invert(raw)
                 if result.status in keys.SOLUTION_PRESENT:
-                    formulation.problem.unpack(result)
-                    iterate = formulation.iterate()
+                    iterate = formulation.unpack(result)
             timings[stage] = clock() - started
         except InvalidInput:
             raise

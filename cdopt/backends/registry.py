@@ -17,7 +17,7 @@ from typing import Any
 from cvxpy.constraints import SOC
 from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
 
-from cdopt.backends.base import Capability
+from cdopt.backends.base import Capability, ProblemClass
 
 WARM_STARTS = ("osqp", "scs")  # behind CVXPY
 _LEAST_SECONDS = 1e-6  # some solvers take zero for no limit
@@ -108,9 +108,15 @@ def capability(name: str) -> Capability:
     """What a solver behind CVXPY can take, as CVXPY's interface to it declares."""
     conic = SOLVER_MAP_CONIC.get(name.upper())
     cones = conic is not None and SOC in conic.SUPPORTED_CONSTRAINTS
-    quadratic = name.upper() in SOLVER_MAP_QP or (conic is not None and conic.supports_quad_obj())
-    classes = ["QP"] * (quadratic or cones) + ["SOCP"] * cones
+    classes = ["QP"] * (takes_quadratic(name, "QP") or cones) + ["SOCP"] * cones
     return Capability(frozenset(classes), warm_start=name in WARM_STARTS)
+
+
+def takes_quadratic(name: str, kind: ProblemClass) -> bool:
+    """Whether a solver behind CVXPY takes the quadratic objectives of problems of this class."""
+    solver = SOLVER_MAP_QP.get(name.upper()) if kind == "QP" else None
+    solver = solver or SOLVER_MAP_CONIC.get(name.upper())
+    return solver is not None and bool(solver.supports_quad_obj())
 
 
 def why_not(name: str) -> str:

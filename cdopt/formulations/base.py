@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 import cdopt
 from cdopt._util import checks
-from cdopt._util.cached import twin
 from cdopt._util.checks import FloatArray
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed, Unsupported
@@ -23,12 +22,12 @@ from cdopt.backends.certified import solve_certified
 from cdopt.backends.newton import Newton
 from cdopt.backends.selection import require_capable, resolve, usual
 from cdopt.formulations.conflicts import conflict
-from cdopt.formulations.extension import ExtendedIterate, Extensible
-from cdopt.formulations.parametrised import Parametrised, StatedData
+from cdopt.formulations.extension import ExtendedIterate
+from cdopt.formulations.parametrised import Parametrised
 from cdopt.formulations.prepared import Prepared
 from cdopt.formulations.stacked import of_bodies, split_steps
 from cdopt.formulations.stated_program import unpacked
-from cdopt.formulations.statement import InForces, InMotion, Statement
+from cdopt.formulations.stating import Stating
 from cdopt.problem import ContactProblem
 from cdopt.problem.certificate import TOLERANCE, Certificate, certify
 from cdopt.problem.cone_products import Product
@@ -48,7 +47,7 @@ FORMS = ("force", "velocity")
 _PLAIN = bool, int, float, str, type(None)  # as JSON has them
 
 
-class Formulation(Extensible, ABC):
+class Formulation(Stating, ABC):
     """One convex problem, stated in CVXPY in units of its scales.
 
     Attributes
@@ -70,25 +69,6 @@ class Formulation(Extensible, ABC):
     joints: Eliminated | None = None
     springs: Joints | None = None
     bodies: ContactProblem | None = None
-    _varying: bool = False  # the statement is compiled once for several rates of the free motion
-    _stated_data: StatedData | None = None  # CVXPY parameters in place of constants
-    _like: Formulation | None = None  # one of the same network, whose statement serves this one too
-
-    @computed_once
-    def statement(self) -> Statement:
-        """The variables and the problem on them."""
-        if self._like is not None:
-            return self._like.statement.with_rates(self.data, self._shift)
-        stated = InForces if self.in_forces else InMotion
-        return stated(self.data, self._shift, self._varying, self._stated_data)
-
-    def _restated(self, **changes: Any) -> Self:
-        """A copy with other attributes, without the CVXPY objects of this formulation."""
-        other = twin(self)
-        for name in ("statement", "forces", "velocity", "displacement"):
-            vars(other).pop(name, None)
-        vars(other).update(changes)
-        return other
 
     def prepare(self) -> Prepared:
         """The same problem, prepared for repeated solves with other gaps, velocities and loads.
@@ -108,21 +88,6 @@ class Formulation(Extensible, ABC):
         Unsupported : as in ``Parametrised``.
         """
         return Parametrised(self)
-
-    @property
-    def in_forces(self) -> bool:
-        """Whether the problem is stated in forces, or else in motions."""
-        return self.form in ("force", "complementary")
-
-    @property
-    def _shift(self) -> FloatArray | None:
-        """(nc,) m/s, added to the normal rates of the statement; None for nothing."""
-        return None
-
-    @property
-    def problem(self) -> cp.Problem:
-        """The problem as CVXPY states it."""
-        return self.statement.problem
 
     @computed_once
     def forces(self) -> cp.Expression | None:
@@ -227,13 +192,6 @@ class Formulation(Extensible, ABC):
     def _repr_latex_(self) -> str:
         """The formula in a notebook."""
         return self.latex()
-
-    def iterate(self) -> Iterate | None:
-        """The primal–dual pair in the CVXPY variables, in physical units."""
-        iterate = self.statement.iterate()
-        if iterate is None or not self.extended:
-            return iterate
-        return self.statement.with_optimality(iterate)
 
     def seed(self, start: WarmStart) -> None:
         """Write a previous solution, ``start``, into the CVXPY variables."""

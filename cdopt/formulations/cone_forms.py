@@ -7,6 +7,7 @@ cone needs one, with an entry in ``_FORMS``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from typing import Any
 
 import cvxpy as cp
@@ -21,13 +22,6 @@ from cdopt.problem.boxes import Boxes
 from cdopt.problem.cone_products import Product
 from cdopt.problem.cones import OPEN, RESTING, SLIDING, SYMMETRIC, FixedFaces, Lines
 from cdopt.problem.rolling_cones import RollingCones
-
-Rest = list[tuple[str, Any]]  # addends of rates with their names
-
-
-def rates(B: sp.csr_array, w: cp.Variable, rest: Rest) -> cp.Expression:
-    """B w + rest (rows,)."""
-    return sum((addend for _, addend in rest), cp.Constant(B, name="B") @ w)
 
 
 class ConeForm(ABC):
@@ -47,13 +41,18 @@ class ConeForm(ABC):
     def __init__(self, cones: Any) -> None:
         self.cones = cones
 
+    @property
+    def key(self) -> Hashable:
+        """Equal for forms that are the same but for their rates; None where this is not known."""
+        return None
+
     @abstractmethod
     def holds(self, f: cp.Expression) -> list[Term]:
         """f ∈ K, for a variable (rows,)."""
 
     @abstractmethod
-    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
-        """B w + rest ∈ K*; ``rest`` are further terms (rows,) with their names."""
+    def dual(self, g: cp.Expression, name: str) -> list[Term]:
+        """g ∈ K*, for rates (rows,) with a ``name``."""
 
     def lost(self, rates: cp.Expression, weight: FloatArray) -> list[Term]:
         """Terms of the objective in motions: the power that ``rates`` (rows,) dissipate in sets K.
@@ -78,13 +77,17 @@ class HalfLineForm(ConeForm):
 
     signed = False
 
+    @property
+    def key(self) -> Hashable:
+        return type(self), self.cones.nc
+
     def holds(self, f: cp.Expression) -> list[Term]:
         """Only the sign of f, unless the variable has it."""
         return [Term("f ≥ 0", None if f.is_nonneg() else f >= 0)]
 
-    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
-        """B w + rest ≥ 0."""
-        return [Term(f"{names} ≥ 0", rates(B, w, rest) >= 0)]
+    def dual(self, g: cp.Expression, name: str) -> list[Term]:
+        """g ≥ 0."""
+        return [Term(f"{name} ≥ 0", g >= 0)]
 
     def multipliers(self, stated: list[Term]) -> FloatArray | None:
         """(nc,) multipliers of g ≥ 0."""
@@ -105,9 +108,9 @@ class LineForm(HalfLineForm):
         """Nothing."""
         return [Term("f free", None)]
 
-    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
-        """B w + rest = 0, with the sign that makes forces its multipliers."""
-        return [Term(f"{names} = 0", -rates(B, w, rest) == 0)]
+    def dual(self, g: cp.Expression, name: str) -> list[Term]:
+        """g = 0, with the sign that makes forces its multipliers."""
+        return [Term(f"{name} = 0", -g == 0)]
 
 
 class BoxForm(ConeForm):
@@ -120,7 +123,7 @@ class BoxForm(ConeForm):
         """−a ≤ f ≤ a."""
         return [Term("|f| ≤ a", cp.abs(f) <= cp.Constant(self.cones.most, name="a"))]
 
-    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
+    def dual(self, g: cp.Expression, name: str) -> list[Term]:
         """Nothing: no rate is excluded."""
         return []
 
@@ -141,6 +144,10 @@ class LorentzForm(ConeForm):
         super().__init__(cones)
         self.mu = cones.table(cones.stretch)[:, 1:]
 
+    @property
+    def key(self) -> Hashable:
+        return type(self), self.mu.shape, self.mu.tobytes()
+
     def holds(self, f: cp.Expression) -> list[Term]:
         """‖(f_j/μ_j)‖ ≤ f_n."""
         mu = self.mu
@@ -153,15 +160,11 @@ class LorentzForm(ConeForm):
             terms.append(Term("f_j = 0 where μ_j = 0", f[nothing] == 0))
         return terms
 
-    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
-        """‖(μ_j (B w + rest)_j)‖ ≤ (B w + rest)_n."""
-        nc, d = self.cones.nc, self.cones.d
-        tangential = np.arange(nc * d) % d > 0
-        normal, sliding = (cp.Constant(sp.csr_array(B[at])) @ w for at in (~tangential, tangential))
-        for _, addend in rest:
-            normal, sliding = normal + addend[::d], sliding + addend[np.flatnonzero(tangential)]
-        sliding = cp.multiply(self.mu, cp.reshape(sliding, (nc, d - 1), order="C"))
-        return [Term(self.dual_name.format(names), cp.SOC(normal, sliding, axis=1))]
+    def dual(self, g: cp.Expression, name: str) -> list[Term]:
+        """‖(μ_j g_j)‖ ≤ g_n."""
+        rates = cp.reshape(g, (self.cones.nc, self.cones.d), order="C")
+        sliding = cp.multiply(self.mu, rates[:, 1:])
+        return [Term(self.dual_name.format(name), cp.SOC(rates[:, 0], sliding, axis=1))]
 
     def multipliers(self, stated: list[Term]) -> FloatArray | None:
         """(rows,) forces from the multipliers (f_n, f_j/μ_j) of the cones."""
@@ -224,21 +227,20 @@ class FacedForm(ConeForm):
             terms.append(Term("f = 0 where they are open", f[opened.ravel()] == 0))
         return terms
 
-    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
-        """B w + rest in the dual cones of resting contacts, and not against the rays."""
+    def dual(self, g: cp.Expression, name: str) -> list[Term]:
+        """g in the dual cones of resting contacts, and not against the rays."""
         (rests, rows), (slides, along) = self._rows(RESTING), self._rows(SLIDING)
-        g = rates(B, w, rest)
         terms = []
         if rests.size:
             table = cp.reshape(g[rows.ravel()], rows.shape, order="C")
             mu = np.repeat(self.cones.mu[rests][:, None], self.cones.d - 1, axis=1)
             inside = cp.SOC(table[:, 0], cp.multiply(mu, table[:, 1:]), axis=1)
-            terms = [Term(f"μ ‖({names})_T‖ ≤ ({names})_n where contacts rest", inside)]
+            terms = [Term(f"μ ‖({name})_T‖ ≤ ({name})_n where contacts rest", inside)]
         if slides.size:
             columns = np.repeat(np.arange(slides.size), self.cones.d)
             entries = (self.cones.ray[slides].ravel(), (columns, along.ravel()))
             onto = sp.csr_array(entries, shape=(slides.size, self.cones.rows))
-            terms.append(Term(f"rᵀ ({names}) ≥ 0 where they slide", onto @ g >= 0))
+            terms.append(Term(f"rᵀ ({name}) ≥ 0 where they slide", onto @ g >= 0))
         return terms
 
 
@@ -268,9 +270,8 @@ class RollingForm(ConeForm):
             terms.append(Term(f"‖f_{k}‖ ≤ μ{k} f_n", inside))
         return [*terms, Term("f_n ≥ 0", normal >= 0)]
 
-    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
-        """Σ x_k ≤ (B w + rest)_n, and a cone for each group."""
-        g = rates(B, w, rest)
+    def dual(self, g: cp.Expression, name: str) -> list[Term]:
+        """Σ x_k ≤ g_n, and a cone for each group."""
         terms, total = list[Term](), cp.Constant(np.zeros(self.cones.nc))
         for k, (mu, rows) in enumerate(self._groups(), 1):
             share, factor = (
@@ -279,9 +280,9 @@ class RollingForm(ConeForm):
             )
             sliding = cp.multiply(factor, cp.reshape(g[rows.ravel()], rows.shape, order="C"))
             inside = cp.SOC(share, sliding, axis=1)
-            terms.append(Term(f"μ{k} ‖({names})_{k}‖ ≤ x{k}", inside))
+            terms.append(Term(f"μ{k} ‖({name})_{k}‖ ≤ x{k}", inside))
             total = total + share
-        return [Term(f"Σ x ≤ ({names})_n", g[:: self.cones.d] - total >= 0), *terms]
+        return [Term(f"Σ x ≤ ({name})_n", g[:: self.cones.d] - total >= 0), *terms]
 
     def multipliers(self, stated: list[Term]) -> FloatArray | None:
         """(rows,) f_n of the sum, f_k/μ_k of the cones."""
@@ -315,16 +316,20 @@ class ProductForm(ConeForm):
         self.conditions = sum(form.conditions for form, _ in self.parts)
         self.loses = any(form.loses for form, _ in self.parts)
 
+    @property
+    def key(self) -> Hashable:
+        keys = tuple(form.key for form, _ in self.parts)
+        return None if None in keys else keys
+
     def holds(self, f: cp.Expression) -> list[Term]:
         """Those of each part."""
         return [term for form, rows in self.parts for term in form.holds(f[rows])]
 
-    def dual(self, B: sp.csr_array, w: cp.Variable, rest: Rest, names: str) -> list[Term]:
+    def dual(self, g: cp.Expression, name: str) -> list[Term]:
         """Those of each part, first those with forces as multipliers."""
         first, others = list[Term](), list[Term]()
         for form, rows in self.parts:
-            addends = [(name, addend[rows]) for name, addend in rest]
-            terms = form.dual(sp.csr_array(B[rows]), w, addends, names)
+            terms = form.dual(g[rows], name)
             first += terms[: form.conditions]
             others += terms[form.conditions :]
         return first + others

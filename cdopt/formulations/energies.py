@@ -14,32 +14,43 @@ from cdopt.problem.scaling import scaled
 _MAX_DENOM = 2**20  # exponents become fractions with at most this denominator: exact to 1e-12
 
 
-def elastic_energy(law: PowerLaw, c: cp.Expression, weight: FloatArray) -> Term:
-    """Σ weight w(c) for overlaps c ≥ 0, with w(c) = (k/p) cᵖ; of both signs (k/p) |c|ᵖ."""
-    return _power_sum(c, weight * law.stiffness, law.power, "k", f"k{raised(1 / law.power)}")
+def overlap_factor(law: PowerLaw, weight: FloatArray) -> FloatArray:
+    """The factor (nc,) of ``elastic_energy`` where w(c) has a ``weight`` (nc,)."""
+    return _factor(weight * law.stiffness, law.power)
 
 
-def conjugate_energy(law: PowerLaw, f: cp.Expression, weight: FloatArray) -> Term:
-    """Σ weight w*(f) for forces f ≥ 0, with w*(f) = (1/q) k^(−1/(p−1)) f^q and q = p/(p−1)."""
-    compliance = law.stiffness ** (-1.0 / (law.power - 1.0))
-    names = "k⁻¹", f"k{raised(-1 / law.power)}"
-    return _power_sum(f, weight * compliance, law.conjugate_power, *names)
+def force_factor(law: PowerLaw, weight: FloatArray) -> FloatArray:
+    """The factor (nc,) of ``conjugate_energy`` where w*(f) has a ``weight`` (nc,)."""
+    return _factor(weight * law.stiffness ** (-1.0 / (law.power - 1.0)), law.conjugate_power)
 
 
-def _power_sum(x: cp.Expression, factor: FloatArray, exponent: float, *names: str) -> Term:
-    """Σ (factor/exponent) x^exponent for x ≥ 0.
+def _factor(coefficient: FloatArray, exponent: float) -> FloatArray:
+    """Of (coefficient/exponent) x^exponent; inside the power it spans fewer orders of magnitude.
 
-    The factor is moved into the power, where it spans fewer orders of magnitude. For a quadratic it
-    stays outside and becomes an entry of the solver's P, without a new variable.
+    For a quadratic it stays outside and becomes an entry of the solver's P, without a new variable.
     """
+    return 0.5 * coefficient if exponent == 2.0 else coefficient ** (1.0 / exponent)
+
+
+def elastic_energy(law: PowerLaw, c: cp.Expression, factor: cp.Expression) -> Term:
+    """Σ w(c) for overlaps c ≥ 0, with w(c) = (k/p) cᵖ; of both signs (k/p) |c|ᵖ."""
+    return _power_sum(c, factor, law.power, "k", f"k{raised(1 / law.power)}")
+
+
+def conjugate_energy(law: PowerLaw, f: cp.Expression, factor: cp.Expression) -> Term:
+    """Σ w*(f) for forces f ≥ 0, with w*(f) = (1/q) k^(−1/(p−1)) f^q and q = p/(p−1)."""
+    return _power_sum(f, factor, law.conjugate_power, "k⁻¹", f"k{raised(-1 / law.power)}")
+
+
+def _power_sum(x: cp.Expression, factor: cp.Expression, exponent: float, *names: str) -> Term:
+    """Σ (factor x)^exponent / exponent, of a quadratic Σ factor x²."""
     square, inside = names
     if exponent == 2.0:
-        energy = cp.Constant(0.5 * factor, name=f"½{square}") @ cp.square(x)
-        return Term(f"½ Σ {square} {x.name()}²", energy)
-    root, name = cp.Constant(factor ** (1.0 / exponent), name=inside), x.name()
+        return Term(f"½ Σ {square} {x.name()}²", factor @ cp.square(x))
+    name = x.name()
     if not x.is_nonneg():
         x, name = cp.abs(x), f"|{name}|"
-    energy = cp.sum(cp.power(cp.multiply(root, x), exponent, max_denom=_MAX_DENOM)) / exponent
+    energy = cp.sum(cp.power(cp.multiply(factor, x), exponent, max_denom=_MAX_DENOM)) / exponent
     return Term(f"Σ ({inside} {name}){raised(exponent)} / {exponent:.4g}", energy)
 
 

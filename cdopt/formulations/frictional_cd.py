@@ -33,8 +33,8 @@ from cdopt.backends.base import Backend, RunResult
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations.base import FORMS, Formulation
 from cdopt.formulations.extension import ExtendedIterate
+from cdopt.formulations.numbers import RATES, can_vary
 from cdopt.formulations.printing import align
-from cdopt.formulations.statement import can_vary
 from cdopt.problem import Step, WarmStart, frictional_data
 from cdopt.problem.certificate import errors_elsewhere
 from cdopt.problem.existence import Slater, slater_number
@@ -95,7 +95,7 @@ class FrictionalCD(Formulation):
         self._of_rigid(step, form or usual, partial(frictional_data, law=law))
         self.shift = np.zeros(self.data.nc)
         many_rows = self.data.rows > _COMPILED_ONCE or not can_vary(self.data, self.in_forces)
-        self._varying = law == "coulomb" and not many_rows  # for its passes
+        self._varying = () if law == "associated" or many_rows else RATES  # for its passes
 
     @property
     def _particulars(self) -> list[str]:

@@ -45,7 +45,7 @@ class Posed(Protocol):
 
 
 class StatedData:
-    """The data of a step as CVXPY parameters, and expressions for statements.
+    """The data of a step as CVXPY parameters, and the numbers of statements by these.
 
     Attributes
     ----------
@@ -71,7 +71,16 @@ class StatedData:
         return self.parameters["v"] + inverse @ self.parameters["F_ext"]
 
     @property
-    def rates(self) -> cp.Expression:
+    def numbers(self) -> dict[str, cp.Expression]:
+        """The numbers of a statement that depend on the parameters, by name."""
+        numbers, data = {"p": self._rates}, self.data
+        if "flexibility" in self.parameters:
+            unit: FloatArray = data.force / (data.speed * data.dt)
+            numbers["k"] = cp.multiply(0.5 * unit, self.parameters["flexibility"])
+        return numbers
+
+    @property
+    def _rates(self) -> cp.Expression:
         """(rows,) rates of the free motion in units of ``data.speed``."""
         data, step = self.data, self.step
         first = np.arange(data.rows)[data.cones.first]
@@ -80,15 +89,6 @@ class StatedData:
         rest = data.p - data.B @ step.v_star - opens @ step.phi
         B, E = (cp.Constant(sp.csr_array(A / data.speed[:, None])) for A in (data.B, opens))
         return B @ self.free_motion + E @ self.parameters["phi"] + rest / data.speed
-
-    def elastic(self, f: cp.Expression) -> cp.Expression | None:
-        """Σ f²/(2k) in the units of the statement; None where no parameter is 1/k."""
-        if "flexibility" not in self.parameters:
-            return None
-        data = self.data
-        unit: FloatArray = data.force / (data.speed * data.dt)
-        scaled = cp.multiply(0.5 * unit, self.parameters["flexibility"])
-        return cp.sum(cp.multiply(scaled, cp.square(f)))
 
 
 class Parametrised:
@@ -124,7 +124,7 @@ class Parametrised:
         if why:
             raise Unsupported(f"parameters of {formulation.name}", why, _INSTEAD)
         stated = StatedData(step, data, formulation.in_forces)
-        posed = formulation._restated(_stated_data=stated, _like=None, _varying=False)
+        posed = formulation._restated(_numbers=stated.numbers, _like=None, _varying=())
         statement, self.parameters = posed.statement, stated.parameters
         moved = cp.multiply(statement.scaled.unit, statement.w) + stated.free_motion
         physical = {"v_next": (step.nv, moved)}

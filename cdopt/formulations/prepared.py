@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from cdopt._util import checks
 from cdopt._util.errors import Unsupported
+from cdopt.formulations.numbers import RATES, can_vary
 from cdopt.formulations.parametrised import Posed
-from cdopt.formulations.statement import can_vary
 from cdopt.problem import ContactStep
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step_problems import on_same_network
@@ -53,7 +53,7 @@ class Prepared:
         if not can_vary(data, formulation.in_forces):
             instead = "form='velocity'" if formulation.in_forces else "the formulation itself"
             raise Unsupported(what, f"{formulation.name} is large", (instead,))
-        self._first, joints = formulation._restated(_varying=True, _like=None), formulation.joints
+        self._first, joints = formulation._restated(_varying=RATES, _like=None), formulation.joints
         self._step = step if joints is None else joints.given
 
     def solve(

@@ -18,17 +18,25 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Self
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.reductions.solution import Solution
 from scipy.sparse.linalg import spsolve
 
 from cdopt._util.checks import FloatArray
 from cdopt.formulations.cone_forms import form_of, seed_dual
-from cdopt.formulations.energies import conjugate_energy, elastic_energy, slider_energy
+from cdopt.formulations.energies import (
+    conjugate_energy,
+    elastic_energy,
+    force_factor,
+    overlap_factor,
+    slider_energy,
+)
 from cdopt.formulations.extension import (
     Addition,
     ExtendedIterate,
@@ -38,7 +46,7 @@ from cdopt.formulations.extension import (
     with_loads,
     with_rates,
 )
-from cdopt.formulations.parametrised import StatedData
+from cdopt.formulations.numbers import SIGNED, Number, entries, weighted, with_entries
 from cdopt.formulations.printing import PHYSICAL, PrintedProblem, Term, words
 from cdopt.problem import ContactProblem, HalfLines, WarmStart
 from cdopt.problem.contact_law import HOOKE, PowerLaw
@@ -46,20 +54,6 @@ from cdopt.problem.contact_problem import Scales
 from cdopt.problem.residual import Residual
 from cdopt.problem.scaling import scaled
 from cdopt.problem.solution import Iterate
-
-_DENSE = 1_000_000  # numbers that CVXPY may hold for a parameter in an objective
-_INDEXED = 10_000  # rows of cones with a parameter, which it takes a second to compile
-
-
-def can_vary(data: ContactProblem, in_forces: bool) -> bool:
-    """Whether CVXPY compiles the rates of the free motion as a parameter at no great cost.
-
-    In an objective it keeps a dense matrix of variables by parameters; of cones, whose rows are
-    taken apart, one of the parameters.
-    """
-    if in_forces:
-        return data.rows * (data.rows + data.nv) <= _DENSE
-    return data.d == 1 or data.rows <= _INDEXED
 
 
 class Statement(ABC):
@@ -70,26 +64,28 @@ class Statement(ABC):
     part's share of the objective: independent parts share no variable, so that each may have
     separate units. ``shift`` (nc,) is added to the normal rates.
 
-    If it is ``varying``, the rates of the free motion are a CVXPY parameter: the problem is
-    compiled once for all statements that ``with_rates`` derives. ``stated`` data are its
-    parameters.
+    The numbers that are ``varying``, by name, are CVXPY parameters: the problem is compiled once
+    for all statements that ``with_rates`` derives. ``given`` are expressions in place of numbers.
     """
 
     w: cp.Variable  # the motion; in forces of steps with matrices alone
+    NUMBERS: ClassVar[dict[str, Callable[[Any], Number]]] = {
+        "M": lambda s: weighted(s.scaled.S, s.dof_weight)  # each part's block by its weight
+    }
 
     def __init__(
         self,
         data: ContactProblem,
         shift: FloatArray | None = None,
-        varying: bool = False,
-        stated: StatedData | None = None,
+        varying: Collection[str] = (),
+        given: Mapping[str, cp.Expression] = MappingProxyType({}),
     ) -> None:
         self.data, self.scaled, self.varying = data, data.scales, varying
-        self.stated = stated
+        self.given, self._varied = given, list[tuple[cp.Parameter, str]]()
         self._cones = self.scaled.cones
         if not data.nc:
             self.scaled, self._cones = _with_a_contact(self.scaled), HalfLines(1)
-        self._shifted, self._rates = self._with_shift(shift), cp.Constant(0.0)
+        self._shifted = self._with_shift(shift)
         self.dofs = self.scaled.used.size  # without the added one
         if data.is_static and not self.dofs:
             none = sp.csr_array((self.scaled.p.size, 1))
@@ -103,10 +99,38 @@ class Statement(ABC):
 
     @property
     def problem(self) -> cp.Problem:
-        """The problem; where rates vary, with those of this statement."""
-        if self.varying:
-            self._rates.save_value(self._given_rates())
+        """The problem; the numbers that vary are those of this statement."""
+        for parameter, name in self._varied:
+            parameter.save_value(entries(self.NUMBERS[name](self)))
         return self._stated
+
+    @property
+    def parts(self) -> list[Any]:
+        """The variables and constraints, in one order for all statements of a structure."""
+        return [*self._stated.variables(), *self._stated.constraints]
+
+    def forget(self) -> None:
+        """Remove the values of all variables and multipliers."""
+        multipliers = (y for one in self._stated.constraints for y in one.dual_variables)
+        for variable in (*self._stated.variables(), *multipliers):
+            variable.save_value(None)
+
+    def unpack(self, answer: Solution) -> None:
+        """Write CVXPY's ``answer`` into the variables and multipliers."""
+        values = answer.primal_vars, answer.dual_vars
+        self.forget()
+        self._stated.unpack(Solution(answer.status, answer.opt_val, *values, {}))  # pickled, too
+
+    def _number(self, name: str) -> cp.Expression:
+        """One of ``NUMBERS``: as given, a constant, or a parameter."""
+        if name in self.given:
+            return self.given[name]
+        value = self.NUMBERS[name](self)
+        if name not in self.varying:
+            return cp.Constant(value, name=name)
+        parameter = cp.Parameter(entries(value).size, nonneg=name not in SIGNED)
+        self._varied.append((parameter, name))
+        return with_entries(value, parameter)
 
     # physical quantities by the variables; None if the form does not have them
 
@@ -131,10 +155,6 @@ class Statement(ABC):
     @abstractmethod
     def _declare(self) -> None:
         """Make the variables."""
-
-    def _given_rates(self) -> FloatArray:
-        """Rates of the free motion, as in the problem."""
-        return self._shifted
 
     @abstractmethod
     def _terms(self) -> list[Term]:
@@ -183,6 +203,7 @@ class Statement(ABC):
         They may couple parts, so that all parts have the same unit of energy.
         """
         other, energy = copy.copy(self), self.data.part_energy
+        other._varied = list(self._varied)
         other.weight = energy / (float(energy.max(initial=0.0)) or 1.0)
         other.addition = addition
         written = zip(addition.objectives, addition.costs, strict=True)
@@ -271,15 +292,6 @@ class Statement(ABC):
         p[first] += shift / data.speed[first]
         return p
 
-    def _free_rates(self, name: str) -> cp.Expression:
-        """``_given_rates`` as a constant, or as a parameter if they vary."""
-        if self.stated is not None:
-            return self.stated.rates
-        value = self._given_rates()
-        kind = cp.Parameter(value.shape, value=value) if self.varying else cp.Constant(value, name)
-        self._rates = kind
-        return kind
-
     @property
     def row_weight(self) -> FloatArray:
         """(rows,) weight of each row; of the added contact where there is none."""
@@ -292,11 +304,9 @@ class Statement(ABC):
             return np.ones(self.scaled.load.size)
         return self.weight[self.data.parts.dof[self.scaled.used]]
 
-    def _half(self, x: cp.Variable, A: sp.csr_array, weight: FloatArray, name: str) -> Term:
-        """½ xᵀA x, each part's block multiplied by the part's weight."""
-        if not np.all(weight == 1.0):
-            A = scaled(A, np.sqrt(weight), np.sqrt(weight))
-        square = cp.quad_form(x, cp.Constant(A, name=name), assume_PSD=True)
+    def _half(self, x: cp.Variable, name: str) -> Term:
+        """½ xᵀA x, of the matrix A with this name."""
+        square = cp.quad_form(x, self._number(name), assume_PSD=True)
         return Term(f"½ {x.name()}ᵀ {name} {x.name()}", 0.5 * square)
 
     def _forces_of(self, start: WarmStart) -> tuple[FloatArray, FloatArray]:
@@ -351,6 +361,20 @@ class InForces(Statement):
     With N alone and cones, fᵀN f has a copy r of f, so that solvers scale it and the cones
     separately, which makes answers of Clarabel slightly more accurate.
     """
+
+    NUMBERS: ClassVar = Statement.NUMBERS | {
+        "B": lambda s: scaled(s.scaled.B, None, s._per_mass).T,  # CVXPY's B.T is dense
+        "M/m": lambda s: scaled(s.scaled.S, s._per_mass, None),
+        "N": lambda s: weighted(s.scaled.N, s.row_weight),
+        "p": lambda s: np.asarray(s.row_weight * s._shifted),
+        "k": lambda s: force_factor(s.scaled.compliance, s.row_weight),
+        "F̃": lambda s: s.scaled.load,
+    }
+
+    @property
+    def _per_mass(self) -> FloatArray | None:
+        """(m,) the inverse diagonal of S, so that each row is in units of its mass."""
+        return None if self.scaled.S is None else 1.0 / self.scaled.S.diagonal()
 
     def _declare(self) -> None:
         problem = self.scaled
@@ -415,39 +439,31 @@ class InForces(Statement):
         copies = [(self.r, self.data.force)] if self._copied and self.data.nc else []
         return [*super().physical_units(), *copies]
 
-    def _given_rates(self) -> FloatArray:
-        return np.asarray(self.row_weight * self._shifted)
-
     def _terms(self) -> list[Term]:
-        problem, weight = self.scaled, self.row_weight
+        problem, law = self.scaled, self.scaled.compliance
         name = "Bū" if self.data.is_static and not self.form.signed else "p"
         shifted = "" if self._shifted is problem.p else " + sᵀ f_n"
-        linear = [Term(f"{name}ᵀ f{shifted}", self._free_rates(name) @ self.f)]
+        linear = [Term(f"{name}ᵀ f{shifted}", self._number("p") @ self.f)]
         elastic = []
-        if problem.compliance is not None:
-            energy = None if self.stated is None else self.stated.elastic(self.f)
-            elastic = [conjugate_energy(problem.compliance, self.f, weight)]
-            elastic = elastic if energy is None else [Term("½ Σ k⁻¹ f²", energy)]
+        if law is not None:
+            elastic = [conjugate_energy(law, self.f, self._number("k"))]
         if problem.S is not None:
-            return [self._half(self.w, problem.S, self.dof_weight, "M"), *linear, *elastic]
+            return [self._half(self.w, "M"), *linear, *elastic]
         if problem.N is not None:
-            return [self._half(self.r, problem.N, weight, "N"), *linear, *elastic]
-        return [*elastic, *(linear if problem.p.any() else [])]
+            return [self._half(self.r, "N"), *linear, *elastic]
+        return [*elastic, *(linear if problem.p.any() or self.varying else [])]
 
     def _conditions(self) -> list[Term]:
         problem, S, inertia = self.scaled, self.scaled.S, self.data.inertia
         cones = self.form.holds(self.f)
-        if S is not None and inertia is not None:  # each row in units of its mass
-            unit = 1.0 / S.diagonal()
-            B_T = cp.Constant(scaled(problem.B, None, unit).T, name="Bᵀ")
+        if S is not None and inertia is not None:
+            caused = self._number("B") @ self.f
             if inertia.is_diagonal:
-                return [Term("w = M⁻¹Bᵀ f", self.w == B_T @ self.f), *cones]
-            M = cp.Constant(scaled(S, unit, None), name="M")
-            return [Term("M w = Bᵀ f", M @ self.w == B_T @ self.f), *cones]
+                return [Term("w = M⁻¹Bᵀ f", self.w == caused), *cones]
+            return [Term("M w = Bᵀ f", self._number("M/m") @ self.w == caused), *cones]
         if problem.N is not None:
             return [Term("r = f", self.r == self.f), *cones] if self._copied else cones
-        B_T = cp.Constant(sp.csr_array(problem.B.T), name="Bᵀ")  # CVXPY's B.T is dense
-        return [Term("Bᵀ f = F̃", B_T @ self.f == cp.Constant(problem.load, name="F̃")), *cones]
+        return [Term("Bᵀ f = F̃", self._number("B") @ self.f == self._number("F̃")), *cones]
 
     def iterate(self) -> Iterate | None:
         """f, and the v⁺ that follows from it; u from the multipliers of Bᵀf = F̃."""
@@ -484,6 +500,13 @@ class InMotion(Statement):
 
     With sliders also their slip s.
     """
+
+    NUMBERS: ClassVar = Statement.NUMBERS | {
+        "B": lambda s: s.scaled.B,
+        "p": lambda s: s._shifted,
+        "k": lambda s: overlap_factor(s.scaled.compliance, s.row_weight),
+        "F̃": lambda s: s.dof_weight * s.scaled.load,
+    }
 
     def _declare(self) -> None:
         data, size = self.data, self.scaled.load.size
@@ -538,30 +561,29 @@ class InMotion(Statement):
     def _terms(self) -> list[Term]:
         problem, terms = self.scaled, list[Term]()
         if problem.S is not None:
-            terms.append(self._half(self.w, problem.S, self.dof_weight, "M"))
+            terms.append(self._half(self.w, "M"))
         if problem.compliance is not None and self.c is not None:
-            terms.append(elastic_energy(problem.compliance, self.c, self.row_weight))
+            terms.append(elastic_energy(problem.compliance, self.c, self._number("k")))
         if self.form.loses:
-            rates = cp.Constant(problem.B, name="B") @ self.w + cp.Constant(problem.p, name="p")
-            rates = rates if self.c is None else rates + self.c
-            terms += self.form.lost(rates, self.row_weight)
+            terms += self.form.lost(self.g, self.row_weight)
         if self.s is not None:
             terms.append(slider_energy(self.data, self.w, self.s, self.weight))
         if self.data.is_static:
-            load = cp.Constant(self.dof_weight * problem.load, name="F̃")
-            terms.append(Term("F̃ᵀ u", load @ self.w))
+            terms.append(Term("F̃ᵀ u", self._number("F̃") @ self.w))
         return terms
 
     def _conditions(self) -> list[Term]:
         problem, static = self.scaled, self.data.is_static
         name = "Bū" if static and not self.form.signed else "p"
         shifted = "" if self._shifted is problem.p else " + s e_n"
-        none = static and not problem.p.any() and not self.varying
-        rest = [] if none else [(f"{name}{shifted}", self._free_rates(name))]
+        addends = [(f"B {self.w.name()}", self._number("B") @ self.w)]
+        if not static or problem.p.any() or self.varying:
+            addends.append((f"{name}{shifted}", self._number("p")))
         if self.c is not None:
-            rest.append(("c", self.c))
-        names = " + ".join([f"B {self.w.name()}", *(name for name, _ in rest)])
-        conditions = self.form.dual(problem.B, self.w, rest, names)
+            addends.append(("c", self.c))
+        names, rates = zip(*addends, strict=True)
+        self.g = sum(rates[1:], rates[0])
+        conditions = self.form.dual(self.g, " + ".join(names))
         if static and not (problem.B.nnz or problem.load.any()):  # nothing resists or pushes
             conditions.append(Term("u = 0", self.w == 0))
         if self.c is not None and not self.form.signed:

@@ -139,7 +139,7 @@ class ResistingCones(Frozen):
 
     def rests(self, rows: sp.csr_array, speed: cp.Variable, d: int) -> list[cp.Constraint]:
         """That the rates ``rows`` @ ``speed`` (nc d,) are in the dual cones."""
-        return [term.object for term in form_of(self.cones).dual(rows, speed, [], "B v")]
+        return [term.object for term in form_of(self.cones).dual(cp.Constant(rows) @ speed, "B v")]
 
     def nearest(self, f: FloatArray) -> FloatArray:
         """Forces (nc, d) in the cones, equal to those that are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import cdopt
-from cdopt.formulations import Formulation
+from cdopt.formulations import Formulation, kept
 
 BEAM = cdopt.bank.load("beam-stiff-middle").step
 BOX = cdopt.bank.load("launched-box").step
@@ -113,6 +114,7 @@ def test_cvxpy_compiles_once(form: str, monkeypatch: pytest.MonkeyPatch) -> None
         return chain(problem, *args, **more)
 
     monkeypatch.setattr(cp.Problem, "_construct_chain", counted)
+    monkeypatch.setattr(kept, "_kept", OrderedDict())
     prepared = cdopt.ClassicCD(BEAM, form=form).prepare()
     loads = [prepared.solve("clarabel", F_ext=k * BEAM.F_ext).f.sum() for k in (1.0, 2.0, 3.0)]
     np.testing.assert_allclose(loads, 10.0 * np.arange(1, 4), rtol=1e-6)

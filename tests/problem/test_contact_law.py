@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdopt.formulations.energies import conjugate_energy, elastic_energy
+from cdopt.formulations import energies
 from cdopt.problem.contact_law import PowerLaw, force_and_tangent
 
 powers = st.floats(1.2, 6.0)
@@ -62,8 +62,10 @@ def test_expressions_have_the_values_of_the_law(p: float) -> None:
     law, weight = PowerLaw(np.array([0.3, 1.0, 7.0]), p), np.array([1.0, 2.0, 0.5])
     values = np.array([0.2, 1.5, 0.9])
     x = cp.Variable(3, value=values)
-    pairs = ((elastic_energy, law.energy), (conjugate_energy, law.conjugate))
-    for expression, energy in pairs:
-        stated = expression(law, x, weight).object
+    for expression, factor, energy in (
+        (energies.elastic_energy, energies.overlap_factor, law.energy),
+        (energies.conjugate_energy, energies.force_factor, law.conjugate),
+    ):
+        stated = expression(law, x, cp.Constant(factor(law, weight))).object
         assert stated.value == pytest.approx(float(weight @ energy(values)), rel=1e-9)
         assert stated.is_convex()
