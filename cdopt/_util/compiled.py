@@ -18,6 +18,7 @@ stops meanwhile.
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -25,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -55,7 +56,7 @@ def compiled(*, allocates: bool = False, **options: Any) -> Callable[[Function],
     options.setdefault("_nrt", allocates or options.get("parallel", False))
 
     def make(function: Function) -> Function:
-        loop: Function = njit(error_model="numpy", **options)(function)
+        loop: Function = njit(error_model="numpy", no_cfunc_wrapper=True, **options)(function)
         if isinstance(loop, Dispatcher):  # not where numba is switched off
             try:
                 loop._cache = LoopCache(function)  # type: ignore[attr-defined]
@@ -64,6 +65,16 @@ def compiled(*, allocates: bool = False, **options: Any) -> Callable[[Function],
         return loop
 
     return make
+
+
+def compiled_twice(function: Function) -> tuple[Function, Callable[..., Any]]:
+    """A loop with ``prange`` for one thread, and for several; each is compiled where it is called.
+
+    The second takes as long again to compile. Its name on disk is another.
+    """
+    name = f"{function.__name__}_in_threads"
+    other = FunctionType(function.__code__, function.__globals__, name)
+    return compiled()(function), partial(in_threads, compiled(parallel=True)(other))
 
 
 def part(*, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
@@ -123,7 +134,7 @@ _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 class _Thread(threading.local):
     """Of each Python thread: loops within loops being compiled, since when, and seconds spent."""
 
-    depth, since, seconds, compiles = 0, 0.0, 0.0, False
+    depth, since, seconds, compiles, collects = 0, 0.0, 0.0, False, True
 
 
 class _Stopped(Listener):  # type: ignore[misc]
@@ -137,7 +148,8 @@ class _Stopped(Listener):  # type: ignore[misc]
         """A loop is compiled, or the first of several is loaded."""
         if event.kind == _LOADING:
             if self.thread.depth == 0:
-                self.thread.since = time.perf_counter()
+                self.thread.since, self.thread.collects = time.perf_counter(), gc.isenabled()
+                gc.disable()  # compiling leaves little garbage: a tenth of the time
             self.thread.depth += 1
             return
         self.thread.compiles = True
@@ -152,6 +164,8 @@ class _Stopped(Listener):  # type: ignore[misc]
             return
         self.thread.depth -= 1
         if self.thread.depth == 0:
+            if self.thread.collects:
+                gc.enable()
             spent = time.perf_counter() - self.thread.since
             self.thread.seconds += spent
             self.compiled += spent if self.thread.compiles else 0.0

@@ -87,21 +87,16 @@ def row_times(
 
 
 @part()
-def multiply_rows(first: int, last: int, rows: Rows, x: FloatArray, out: FloatArray) -> None:
-    """Rows ``first`` to ``last`` of out = R x, or threes of them."""
-    _multiply_each(first, last, rows[0], rows[1], rows[2], x, out)
-
-
-@part()
-def _multiply_each(
-    first: int,
-    last: int,
+def multiply_rows(
+    first: np.uint32,
+    last: np.uint32,
+    x: FloatArray,
+    out: FloatArray,
     pointers: Indices,
     columns: Indices,
     values: FloatArray,
-    x: FloatArray,
-    out: FloatArray,
 ) -> None:
+    """Rows ``first`` to ``last`` of out = R x, or threes of them."""
     for i in range(first, last):
         if values.ndim == 3:
             a, b, c = 0.0, 0.0, 0.0

@@ -335,8 +335,9 @@ def _visit(first: Any, last: Any, visits: Visits, f: FloatArray, y: FloatArray) 
         for k in range(visits.pointers[i], visits.pointers[i + 1]):
             gap += visits.values[k] * y[visits.columns[k]]
         newton, above = gap * visits.inverse[i], f[i] - visits.floor[i]
-        worst = larger(worst, visits.diagonal[i] * abs(min(above, newton)))
-        change = -min(above, visits.relaxation * newton)
+        worst = larger(worst, visits.diagonal[i] * abs(newton if newton < above else above))
+        relaxed = visits.relaxation * newton
+        change = -(relaxed if relaxed < above else above)
         if change != 0.0:
             f[i] += change
             for k in range(visits.out_pointers[i], visits.out_pointers[i + 1]):
@@ -377,9 +378,11 @@ def gauss_seidel(
     for sweep in range(trace.shape[0]):
         worst = 0.0
         for c in range(colours):
-            first, last = int(np.int64(edges[c])), int(np.int64(edges[c + 1]))
-            count = min(_CHUNKS, (last - first) // _LEAST_CHUNK)
+            first: Any = np.int64(edges[c])
+            last: Any = np.int64(edges[c + 1])
+            count = (last - first) // _LEAST_CHUNK
             if errors is not None and count > 1:
+                count = min(_CHUNKS, count)
                 _visit_apart(errors[:count], first, last, visits, f, y)
                 for k in range(count):
                     worst = larger(worst, errors[k])

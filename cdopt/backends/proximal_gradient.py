@@ -195,8 +195,8 @@ class ProximalGradient:
     def _product(self, f: FloatArray) -> FloatArray:
         """H f."""
         multiply, product = self._run(_multiply), np.zeros(f.size)
-        multiply(self._threads, self._edges[2], self.transposed, f, self.terms.y)
-        multiply(self._threads, self._edges[1], self.terms[:3], self.terms.y, product)
+        multiply(self._threads, self._edges[2], f, self.terms.y, self.transposed)
+        multiply(self._threads, self._edges[1], self.terms.y, product, self.terms[:3])
         return product
 
     def _run(self, loop: Callable[..., Any]) -> Callable[..., Any]:
@@ -222,21 +222,21 @@ def chunks(n: int) -> Indices:
 
 
 @part(parallel=True)
-def _multiply_in_threads(edges: Indices, rows: Rows, x: FloatArray, out: FloatArray) -> None:
+def _multiply_in_threads(edges: Indices, x: FloatArray, out: FloatArray, rows: Rows) -> None:
     """out = R x in the chunks of ``edges``."""
     for c in prange(edges.shape[0] - 1):
-        multiply_rows(edges[c], edges[c + 1], rows, x, out)
+        multiply_rows(edges[c], edges[c + 1], x, out, rows[0], rows[1], rows[2])
 
 
 @compiled()
 def _multiply(
-    threads: bool | None, edges: Indices, rows: Rows, x: FloatArray, out: FloatArray
+    threads: bool | None, edges: Indices, x: FloatArray, out: FloatArray, rows: Rows
 ) -> None:
     """out = R x."""
     if threads is None:
-        multiply_rows(edges[0], edges[edges.shape[0] - 1], rows, x, out)
+        multiply_rows(edges[0], edges[edges.shape[0] - 1], x, out, *rows)
     else:
-        _multiply_in_threads(edges, rows, x, out)
+        _multiply_in_threads(edges, x, out, rows)
 
 
 @part()
@@ -416,12 +416,12 @@ def _accelerate(
                 for c in range(sums.shape[0]):
                     first, last = contacts[c], contacts[c + 1]
                     _propose_chunk(first, last, cones, ruled, proposal, terms, sums[c])
-                multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], transposed, terms.change, terms.y)
+                multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], terms.change, terms.y, *transposed)
                 for c in range(sums.shape[0]):
                     _judge_chunk(rows[c], rows[c + 1], trial, terms, sums[c])
             else:
                 _propose(contacts, cones, ruled, proposal, terms, sums)
-                _multiply_in_threads(dofs, transposed, terms.change, terms.y)
+                _multiply_in_threads(dofs, terms.change, terms.y, transposed)
                 _judge(rows, trial, terms, sums)
             due = 0.0
             squared = curvature = uphill = worst = 0.0
@@ -435,7 +435,8 @@ def _accelerate(
             length *= 2.0
         theta = scalars[_THETA]
         following = 0.5 * theta * (np.sqrt(theta * theta + 4.0) - theta)
-        beta = min(theta * (1.0 - theta) / (theta * theta + following), momentum)
+        beta = theta * (1.0 - theta) / (theta * theta + following)
+        beta = momentum if momentum < beta else beta
         if uphill > 0.0:  # the momentum points uphill: restart it
             following, beta = 1.0, 0.0
         now, before = trial, now

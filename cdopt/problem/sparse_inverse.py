@@ -150,12 +150,12 @@ def _conjugate_gradients(
     for i in range(rhs.size):
         left[i] = way[i] = rhs[i]
         size += rhs[i] * rhs[i]
-    enough = tol**2 * size
+    enough = tol * tol * size
     for _ in range(_PASSES):
         if size <= enough:
             return True
-        multiply_rows(0, image.size, X, way, image)
-        multiply_rows(0, x.size, YT, image, pushed)
+        multiply_rows(np.uint32(0), np.uint32(image.size), way, image, *X)
+        multiply_rows(np.uint32(0), np.uint32(x.size), image, pushed, *YT)
         curvature, length, last, size = 0.0, 0.0, size, 0.0
         for i in range(x.size):
             curvature += way[i] * pushed[i]

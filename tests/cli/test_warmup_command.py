@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from typing import Any
 
 import pytest
 from numba.core.caching import FunctionCache
@@ -19,13 +21,20 @@ from cdopt.scene import HalfSpace, Material, Scene, Spheres
 from cdopt.study.warmup import SHARES
 
 
+def loops_of(value: Any) -> list[Dispatcher]:
+    """The loops in a value of a module: one, or those for one thread and for several."""
+    if isinstance(value, tuple) and value and isinstance(value[0], Dispatcher):
+        return [value[0], value[1].args[0]]
+    return [value] if isinstance(value, Dispatcher) else []
+
+
 @pytest.mark.slow
 def test_every_loop_is_compiled() -> None:
     with all_cores():
         for share in SHARES.values():
             share()
     modules = [module for name, module in sys.modules.items() if name.startswith("cdopt.")]
-    loops = [x for module in modules for x in vars(module).values() if isinstance(x, Dispatcher)]
+    loops = [loop for module in modules for x in vars(module).values() for loop in loops_of(x)]
     kept = [loop for loop in loops if isinstance(loop._cache, FunctionCache)]
     assert len(kept) > 20
     missing = {loop.py_func.__name__ for loop in kept if not loop.signatures}
@@ -39,6 +48,33 @@ def test_every_loop_is_compiled() -> None:
         for smooth in (True, False):
             cdopt.simulate(scene, 1e-4, 2e-4, method, frictionless=smooth)
     assert [len(stepper.signatures) for stepper in steppers] == before
+
+
+FIRST = """
+from collections import Counter
+from numba.core.event import install_recorder
+import cdopt
+
+with install_recorder("numba:compile") as recorder:
+    cdopt.study.solve_named(
+        cdopt.open_problem("pyramid-hooke:n=10"),
+        backends=["newton", "pgs", "apgd", "augmented-lagrangian", "interior-point"],
+    )
+functions = [event.data["dispatcher"].py_func for _, event in recorder.buffer if event.is_start]
+print(Counter(f"{function.__module__}.{function.__qualname__}" for function in functions))
+"""
+
+
+@pytest.mark.slow
+def test_the_first_command_compiles_few_loops_and_each_once(tmp_path) -> None:
+    """The solvers of README's first command, which a newcomer waits for."""
+    run = subprocess.run(
+        [sys.executable, "-c", FIRST], capture_output=True, text=True, check=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    compiled = eval(run.stdout, {"Counter": Counter})
+    assert set(compiled.values()) == {1}, compiled
+    assert 10 < len(compiled) <= 20, compiled
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from cdopt._util.checks import FloatArray, IntArray
-from cdopt._util.compiled import compiled, in_threads, part
+from cdopt._util.compiled import compiled, compiled_twice, part
 from cdopt.backends.linalg.factorisation import Counted
 from cdopt.backends.threads import several
 
@@ -83,14 +83,9 @@ class PairSystem:
         self.shape = (0,) * size
         self.root = mass + shift * np.eye(size)
         self.sums = np.empty(pairs.start.size - 1)
-        self.threads = True if self.sums.size > 1 and several() else None  # two types: two loops
+        self.threads = self.sums.size > 1 and several()
         factors = np.sqrt(D)[:, None, None] if D.ndim == 1 else D
-        self._call(_prepare, pairs, factors, self.active, self.root, self.shape)
-
-    def _call(self, loop: Any, *arguments: Any) -> Any:
-        if self.threads is None:
-            return loop(None, *arguments)
-        return in_threads(loop, True, *arguments)
+        _prepare[self.threads](pairs, factors, self.active, self.root, self.shape)
 
     def solve(self, rhs: FloatArray, tol: float, limit: int | None = None) -> FloatArray:
         """x (m,) for rhs (m,), preconditioned residual reduced by ``tol``; else ``gave_up``."""
@@ -98,9 +93,8 @@ class PairSystem:
         count, size = self.root.shape[:2]
         room = np.zeros((5, count + 1, size))
         room[1, :count] = _OMEGA * np.einsum("aij,aj->ai", self.root, rhs.reshape(count, size))
-        spent = self._call(
-            _conjugate_gradients, self.active, room, self.sums, tol, most, self.shape
-        )
+        data = self.active, room, self.sums, tol, most, self.shape
+        spent = _conjugate_gradients[self.threads](*data)
         self.net.iterations += spent
         self.gave_up = spent == most
         return np.einsum("aji,aj->ai", self.root, room[0, :count]).ravel()
@@ -240,35 +234,37 @@ def _root_chunk(c: Any, pairs: BlockPairs, out: FloatArray, shape: Shape) -> Non
     size = len(shape)
     start, begin, middle, end, second, rows, _ = pairs
     for a in range(start[c], start[c + 1]):
+        block = out[a]
         for k in range(begin[a], end[a]):
             for i in range(size):
                 for j in range(i + 1):
-                    out[a, i, j] += rows[k, i] * rows[k, j]
+                    block[i, j] += rows[k, i] * rows[k, j]
         for k in range(begin[a], middle[a]):
             b = second[k]
             for i in range(size):
                 for j in range(i + 1):
                     out[b, i, j] += rows[k, size + i] * rows[k, size + j]
     for a in range(start[c], start[c + 1]):
+        block = out[a]
         for j in range(size):  # Cholesky in place
-            pivot, least = out[a, j, j], _LEAST_PIVOT * out[a, j, j]
+            pivot, least = block[j, j], _LEAST_PIVOT * block[j, j]
             for m in range(j):
-                pivot -= out[a, j, m] * out[a, j, m]
-            pivot = np.sqrt(max(pivot, least))
-            out[a, j, j] = pivot
+                pivot -= block[j, m] * block[j, m]
+            pivot = np.sqrt(least if least > pivot else pivot)
+            block[j, j] = pivot
             for i in range(j + 1, size):
-                value = out[a, i, j]
+                value = block[i, j]
                 for m in range(j):
-                    value -= out[a, i, m] * out[a, j, m]
-                out[a, i, j] = value / pivot
+                    value -= block[i, m] * block[j, m]
+                block[i, j] = value / pivot
         for j in range(size):  # its inverse
-            out[a, j, j] = 1.0 / out[a, j, j]
+            block[j, j] = 1.0 / block[j, j]
             for i in range(j + 1, size):
                 value = 0.0
                 for m in range(j, i):
-                    value += out[a, i, m] * out[a, m, j]
-                out[a, i, j] = -value / out[a, i, i]
-                out[a, j, i] = 0.0
+                    value += block[i, m] * block[m, j]
+                block[i, j] = -value / block[i, i]
+                block[j, i] = 0.0
 
 
 @part(fastmath=_MATH)
@@ -362,33 +358,38 @@ def _total(sums: FloatArray) -> float:
     return total
 
 
-# Loops over all chunks. Each is compiled twice, for one thread and for several; the second, which
-# takes as long again to compile, only for problems large enough for several threads.
+# Loops over all chunks, for one thread and for several.
 
 
-def _mix(
+@compiled_twice
+def _prepare(
     pairs: BlockPairs, factors: FloatArray, out: BlockPairs, root: FloatArray, shape: Shape
 ) -> None:
+    """The active rows in the units of each body, and these."""
     for c in prange(pairs.start.size - 1):
         _mix_chunk(np.int64(c), pairs, factors, out, shape)
         _root_chunk(np.int64(c), out, root, shape)
-
-
-def _normalise(pairs: BlockPairs, root: FloatArray, shape: Shape) -> None:
     for c in prange(pairs.start.size - 1):
-        _normalise_chunk(np.int64(c), pairs, root, shape)
+        _normalise_chunk(np.int64(c), out, root, shape)
 
 
-def _iterate(
+@compiled_twice
+def _conjugate_gradients(
     pairs: BlockPairs, room: FloatArray, sums: FloatArray, tol: float, limit: int, shape: Shape
 ) -> int:
+    """Solve ω H x = room[1] for x = room[0] in the units of each body; the iterations spent.
+
+    Ends where the residual has fallen by ``tol``, or where the curvature along a direction is lost
+    to round-off. ``room`` (5, blocks + 1, size) is zero but for the right-hand side; its last block
+    is the fixed world. ``sums`` (chunks,) is workspace too.
+    """
     square, target = 0.0, 0.0
     for iteration in range(limit + 1):
         for c in prange(sums.size):
             sums[c] = _forth_chunk(np.int64(c), pairs, room, shape)
         curvature = _total(sums)
         if not curvature > 0.0:
-            return max(iteration - 1, 0)
+            return iteration - 1 if iteration > 0 else 0
         alpha = square / curvature if iteration > 0 else -1.0  # at first r is the image itself
         for c in prange(sums.size):
             sums[c] = _advance_chunk(np.int64(c), alpha, pairs.start, room, shape)
@@ -401,50 +402,6 @@ def _iterate(
         for c in prange(sums.size):
             _back_chunk(np.int64(c), beta, pairs, room, shape)
     return limit
-
-
-_mix_alone, _mix_in_threads = part()(_mix), part(parallel=True)(_mix)
-_normalise_alone, _normalise_in_threads = part()(_normalise), part(parallel=True)(_normalise)
-_iterate_alone, _iterate_in_threads = part()(_iterate), part(parallel=True)(_iterate)
-
-
-@compiled()
-def _prepare(
-    threads: bool | None,
-    pairs: BlockPairs,
-    factors: FloatArray,
-    out: BlockPairs,
-    root: FloatArray,
-    shape: Shape,
-) -> None:
-    """The active rows in the units of each body, and these; ``threads`` is None for one."""
-    if threads is None:  # decided while compiling
-        _mix_alone(pairs, factors, out, root, shape)
-        _normalise_alone(out, root, shape)
-    else:
-        _mix_in_threads(pairs, factors, out, root, shape)
-        _normalise_in_threads(out, root, shape)
-
-
-@compiled()
-def _conjugate_gradients(
-    threads: bool | None,
-    pairs: BlockPairs,
-    room: FloatArray,
-    sums: FloatArray,
-    tol: float,
-    limit: int,
-    shape: Shape,
-) -> int:
-    """Solve ω H x = room[1] for x = room[0] in the units of each body; the iterations spent.
-
-    Ends where the residual has fallen by ``tol``, or where the curvature along a direction is lost
-    to round-off. ``room`` (5, blocks + 1, size) is zero but for the right-hand side; its last block
-    is the fixed world. ``sums`` (chunks,) is workspace too.
-    """
-    if threads is None:
-        return _iterate_alone(pairs, room, sums, tol, limit, shape)
-    return _iterate_in_threads(pairs, room, sums, tol, limit, shape)
 
 
 # Matrices that are not symmetric, in one thread.

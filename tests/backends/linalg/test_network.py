@@ -281,7 +281,7 @@ def test_results_do_not_depend_on_the_number_of_threads(kind: str) -> None:
         for threads in (1, 2):
             numba.set_num_threads(threads)
             system = net.system(stiffness(net.rows), 0.1)
-            assert system.threads == (True if threads > 1 else None)
+            assert system.threads == (threads > 1)
             solutions.append(system.solve(rhs, 1e-10))
     finally:
         numba.set_num_threads(1)
