@@ -14,8 +14,9 @@ proximal operator (A. Beck, M. Teboulle, SIAM J. Imaging Sci. 2 (2009) 183), so 
 slope of e′ at zero for p > 2 does no harm; without it the operator is their projection. The restart
 is that of B. O'Donoghue, E. Candès, Found. Comput. Math. 15 (2015) 715, for such steps.
 
-With friction f ∈ K_μ has d rows for each contact, and the steps are those of forces times √w, so
-that they are equally long at light and at heavy bodies; cones do not change by such factors. With
+With friction f ∈ K_μ has d rows for each contact, and the steps are those of forces times √N_ii, so
+that they are equally long at light and at heavy bodies, and along and across a contact: spheres
+take half the steps. Rows of one norm have one factor, and cones become steeper by the ratio. With
 Coulomb's law the shift s = μ‖g_T‖ of the normal rates is first that of the last iterate. Then
 it follows this by a share of the difference, and the momentum is bounded: the law is no gradient,
 and full momentum makes it swing. Where it still swings, s stays, so that the problem is convex,
@@ -40,6 +41,7 @@ from cdopt.backends.deadline import Deadline
 from cdopt.backends.native import NativeBackend, Run, listed, promising
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.proximal_gradient import BEST, NONE, ProximalGradient, Terms
+from cdopt.problem.cone_rules import CUT, Rules
 from cdopt.problem.cones import RULED
 from cdopt.problem.scaling import scaled
 
@@ -59,6 +61,7 @@ _TRIES = 5  # which end when more certificates than this miss it
 # checks to skip before the next certificate: worst residual over accuracy, or the tries so far,
 # whichever is larger, at most this many
 _PAUSE = 10
+_LEAST = 1e-3  # N_ii of a row over the mean of its contact, at least
 
 
 @listed
@@ -210,20 +213,41 @@ def _on_cones(
 
 
 def _in_root_units(problem: NetworkProblem) -> tuple[FloatArray, FloatArray, ProximalGradient]:
-    """√w (nc, 1) and 1/√w (rows,), and the iteration for forces times √w, with any h."""
-    root, factors = np.sqrt(problem.weight)[:, None], problem.factors
-    factor = (1.0 / root).repeat(problem.d)
+    """√N_ii (nc, d), its inverse (rows,), and the iteration for forces times √N_ii, with any h."""
+    (rules, coefficients), factors = problem.rules_of_answers, problem.factors
+    mu = coefficients if rules.size else np.repeat(problem.mu[:, None], problem.d, axis=1)
+    root = np.sqrt(_units(problem, rules, mu))
+    factor = (1.0 / root).ravel()
     R = scaled(factors.rows, factor)
     same = factors.spread is factors.rows
     rows, transposed = factor_parts(R, R if same else scaled(factors.spread, factor))
-    rules, coefficients = problem.rules_of_answers
+    mu = mu * root / root[:, :1]
     terms = Terms(
         *rows,
         factor**2 * factors.diagonal,
         np.empty(problem.rows),
-        mu=problem.mu,
+        mu=mu[:, 1].copy(),
         shift=np.zeros(problem.nc),
         rules=rules,
-        coefficients=coefficients,
+        coefficients=mu if rules.size else coefficients,
     )
     return root, factor, ProximalGradient(terms, transposed, np.zeros(problem.rows))
+
+
+def _units(problem: NetworkProblem, rules: Rules, mu: FloatArray) -> FloatArray:
+    """(nc, d) the N_ii of each row, their mean for rows of one norm; for cones of ``mu`` (nc, d).
+
+    No cone becomes steeper than one: a large μ makes Coulomb's shift swing.
+    """
+    own = problem.table(problem.factors.diagonal)
+    if not rules.size:
+        rules = np.broadcast_to(np.minimum(np.arange(problem.d), 1), own.shape)
+    units = own.copy()
+    for rule in np.unique(rules[(rules > 0) | (rules == CUT)]):
+        norm = rules == rule
+        many = norm.sum(axis=1, keepdims=True)
+        mean = np.where(norm, own, 0.0).sum(axis=1, keepdims=True) / np.maximum(many, 1)
+        units = np.where(norm, mean, units)
+    units = np.maximum(units, _LEAST * problem.weight[:, None])
+    most = units[:, :1] / np.clip(mu, _LEAST, 1.0) ** 2
+    return np.where(mu > 0.0, np.minimum(units, most), units)
