@@ -219,13 +219,12 @@ class _Coupled:
     s = 1/(N_A⁻¹)_ii; the error s^½ |δf| is compared with 500 times its load s^½ |f|, with the f
     that close all gaps. Rows of one contact, and rows coupled by a self-balanced state, form a
     *cluster* c and are tested together, because their single forces are not determined. Here s is
-    the inverse of (N_A⁺)_cc, and for self-balanced clusters the factor is 1000. Two contacts of a
-    light body may each move a heavy one, so clusters that share a body are tested together too, by
-    s f and s δf, the speeds if all of them open, each over s_ii^½. Contacts that open by less than
-    the answer's errors are tested as open and as members of A. If the load is within
-    round-off, or within the uncertainty ``error`` of forces that are not recomputed, a share of the
-    local speed replaces it. That uncertainty also counts as an error, relative to the cluster's
-    force or 1e-5 of the local force, whichever is larger.
+    the inverse of (N_A⁺)_cc. Two contacts of a light body may each move a heavy one, so clusters
+    that share a body are tested together too, by s f and s δf, the speeds if all of them open, each
+    over s_ii^½. Contacts that open by less than the answer's errors are tested as open and as
+    members of A. If the load is within round-off, or within the uncertainty ``error`` of forces
+    that are not recomputed, a share of the local speed replaces it. That uncertainty also counts as
+    an error, relative to the cluster's force or 1e-5 of the local force, whichever is larger.
     """
 
     def __init__(self, N: FloatArray, rows: _PartAnswer) -> None:
@@ -296,9 +295,7 @@ class _Coupled:
             error = max(error, load * own / max(float(least_force[here].max()), own, 1e-300))
             if load <= _CERTAIN * least:
                 load = NEIGHBOUR * float(speed[here].max() * np.sqrt(heavy))
-            tied = float(null.diagonal()[here].max(initial=0.0)) > _TIED
-            at, scale = int(contact[here[0]]), (_MAGNIFIED if tied else _MAGNIFIED_BY_N) * load
-            judged.append((at, error, scale))
+            judged.append((int(contact[here[0]]), error, _MAGNIFIED_BY_N * load))
         return judged
 
     def _inverse(self, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
