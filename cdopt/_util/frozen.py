@@ -79,12 +79,17 @@ def _sealed(result: sp.csr_array) -> FrozenMatrix:
     frozen = FrozenMatrix.__new__(FrozenMatrix)
     frozen.__dict__.update(result.__dict__)
     for part in (frozen.data, frozen.indices, frozen.indptr):
-        read_only(part)
-        if isinstance(part.base, np.ndarray):  # what it was cut from
-            read_only(part.base)
+        _sealed_part(part)
     frozen.has_canonical_format = True
     frozen.__dict__["_sealed"] = True
     return frozen
+
+
+def _sealed_part(part: NDArray[Any]) -> NDArray[Any]:
+    """An array of a matrix, made read-only, and what it was cut from."""
+    if isinstance(part.base, np.ndarray):
+        read_only(part.base)
+    return read_only(part)
 
 
 _BLANK = freeze(sp.csr_array((1, 1)))
@@ -97,11 +102,11 @@ def frozen_rows(
 ) -> FrozenMatrix:
     """A FrozenMatrix of entries in canonical order without zeros, which nothing checks."""
     kind = np.int32 if max(*shape, data.size) < _SMALL else np.int64
-    result = _BLANK.__copy__()
-    result._shape, result.data = shape, data
-    result.indices = indices.astype(kind, copy=False)
-    result.indptr = indptr.astype(kind, copy=False)
-    return _sealed(result)
+    parts = data, indices.astype(kind, copy=False), indptr.astype(kind, copy=False)
+    frozen = FrozenMatrix.__new__(FrozenMatrix)
+    frozen.__dict__.update(_BLANK.__dict__, _shape=shape)
+    frozen.__dict__.update(zip(("data", "indices", "indptr"), map(_sealed_part, parts)))
+    return frozen
 
 
 def from_dense(matrix: NDArray[np.float64]) -> FrozenMatrix:

@@ -335,9 +335,9 @@ def residuals(
     certified.
     """
     kept: Any = data.__dict__.get("_residuals")
-    answer: Any = np.array(f), None if motion is None else np.array(motion)
-    if kept is None or not all(map(same, kept, answer)):
+    if kept is None or not (same(kept[0], f) and same(kept[1], motion)):
         new = _in_doubt(residuals_of(*_conditions(data, motion, f)))
+        answer = np.array(f), None if motion is None else np.array(motion)
         kept = data.__dict__["_residuals"] = *answer, new
     known: tuple[Residual, ...] = kept[2]
     return known

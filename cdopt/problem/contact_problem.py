@@ -145,7 +145,8 @@ class ContactProblem(Compliant):
 
     def forget_answers(self) -> None:
         """Drop what is kept of the last answer; what follows from the data alone is kept."""
-        vars(self).pop("_residuals", None)
+        for name in ("_residuals", "_caused"):
+            vars(self).pop(name, None)
         self.scales._last = None
 
     # --- the terms of the conditions -------------------------------------------------------
@@ -199,7 +200,12 @@ class ContactProblem(Compliant):
         """
         if self.inertia is None:
             return self.free_motion if self.N is None else None
-        return np.asarray(self.free_motion + self.dt * self.inertia.solve(self.load(f)))
+        kept: Any = self.__dict__.get("_caused")
+        if kept is None or not same(kept[0], f):
+            motion = self.free_motion + self.dt * self.inertia.solve(self.load(f))
+            kept = self.__dict__["_caused"] = np.array(f), read_only(motion)
+        motion = kept[1]
+        return motion
 
     def gap(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
         """g without compliance (rows,), m/s: B v + b, or N f + p with N and p alone.

@@ -126,17 +126,19 @@ class Friction(Frozen):
             rate = np.full((nc, d - 1), float(rate))
         elif rate.ndim == 1 and d == 2:
             rate = rate[:, None]
-        return Friction(
-            mu,
-            B_t,
-            checks.numbers("rate", rate, (nc, d - 1), "m/s"),
-            checks.per_contact("stiffness_ratio", self.stiffness_ratio, nc, positive=True),
-            _unit_tangents(self.tangents, nc, d),
-            torsion,
-            rolling,
-            B_r,
-            self.cone,
-            self._spin_of(nc, d, k, torsion, rolling),
+        return Friction._of(
+            mu=mu,
+            B_t=B_t,
+            rate=checks.numbers("rate", rate, (nc, d - 1), "m/s"),
+            stiffness_ratio=checks.per_contact(
+                "stiffness_ratio", self.stiffness_ratio, nc, positive=True
+            ),
+            tangents=_unit_tangents(self.tangents, nc, d),
+            torsion=torsion,
+            rolling=rolling,
+            B_r=B_r,
+            cone=self.cone,
+            spin=self._spin_of(nc, d, k, torsion, rolling),
         )
 
     def _rows_of_delassus(self, nc: int, rows: int) -> tuple[int, int]:
@@ -166,7 +168,7 @@ class Friction(Frozen):
         """(nc, k) rad/s, after a check that every moment with a coefficient has rows."""
         twists, rolls = d == 3 and k in (1, 3), k in ((1,) if d == 2 else (2, 3))
         for name, value, there in (("torsion", torsion, twists), ("rolling", rolling, rolls)):
-            if not there and np.any(value > 0.0):
+            if not there and np.count_nonzero(value > 0.0):
                 where = "without rows B_r" if k == 0 else f"with {k} rows of moments a contact"
                 found = f"{float(value.max()):g} m {where}"
                 expected = f"0, or rows of {name} as well"
