@@ -245,19 +245,25 @@ def instances(name: str, value: Iterable[Value], *classes: type) -> tuple[Value,
 
 def provides(name: str, value: Value, protocol: type) -> Value:
     """An object with all public members of a protocol; its properties are not computed."""
-    kind, fields = type(value), getattr(value, "__dict__", {})
-    has_all = all(hasattr(kind, m) or m in fields for m in _members(protocol))
-    if isinstance(value, type) or not has_all:
+    kind: Any = type(value)
+    fields = getattr(value, "__dict__", {})
+    lacking = [m for m in _lacking(kind, protocol) if m not in fields]
+    if isinstance(value, type) or lacking:
         raise InvalidInput(name, describe(value), f"a {protocol.__name__}")
     return value
 
 
-@lru_cache
 def _members(protocol: type) -> tuple[str, ...]:
     """The public members of a protocol."""
     bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
     members = {m for b in bases for m in (*vars(b), *vars(b).get("__annotations__", {}))}
     return tuple(m for m in members if not m.startswith("_"))
+
+
+@lru_cache
+def _lacking(kind: type, protocol: type) -> list[str]:
+    """The members of a protocol that a class has not: its objects may have them."""
+    return [m for m in _members(protocol) if not hasattr(kind, m)]
 
 
 def _one_of_classes(classes: Sequence[type], value: object) -> str:

@@ -102,10 +102,14 @@ def frozen_rows(
 ) -> FrozenMatrix:
     """A FrozenMatrix of entries in canonical order without zeros, which nothing checks."""
     kind = np.int32 if max(*shape, data.size) < _SMALL else np.int64
-    parts = data, indices.astype(kind, copy=False), indptr.astype(kind, copy=False)
     frozen = FrozenMatrix.__new__(FrozenMatrix)
-    frozen.__dict__.update(_BLANK.__dict__, _shape=shape)
-    frozen.__dict__.update(zip(("data", "indices", "indptr"), map(_sealed_part, parts)))
+    frozen.__dict__.update(
+        _BLANK.__dict__,
+        _shape=shape,
+        data=_sealed_part(data),
+        indices=_sealed_part(indices.astype(kind, copy=False)),
+        indptr=_sealed_part(indptr.astype(kind, copy=False)),
+    )
     return frozen
 
 

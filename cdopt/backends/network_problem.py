@@ -428,8 +428,11 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
     if last is None or (last.data is not data and last.filled is not None):
         new = _from(data)
     else:
-        rates = {"p": data.scales.p, "free_motion": data.free_motion, "unit": data.scales.unit}
-        new = changed(last, data=data, force=data.force, **({} if last.data is data else rates))
+        new = changed(last)
+        if last.data is not data:
+            scales, motion = data.scales, data.free_motion
+            rates = {"p": scales.p, "free_motion": motion, "unit": scales.unit}
+            vars(new).update(rates, data=data, force=data.force)
         vars(new).update({name: vars(last)[name] for name in _OF_NETWORK & vars(last).keys()})
     cache["problem"] = new
     return new

@@ -136,11 +136,11 @@ class ContactNetwork(Counted):
 
     def gap(self, u: FloatArray) -> FloatArray:
         """B u (nc,)."""
-        return np.asarray(self._rows @ u)
+        return np.asarray(self._rows.dot(u))  # of few numbers half the time of @
 
     def load(self, f: FloatArray) -> FloatArray:
         """Bᵀ f (m,)."""
-        return np.asarray(self._columns @ f)
+        return np.asarray(self._columns.dot(f))
 
     def inertia(self, x: FloatArray) -> FloatArray:
         """S x (m,)."""
@@ -150,7 +150,7 @@ class ContactNetwork(Counted):
 
     def work(self, inertia: FloatArray, d: FloatArray, rate: FloatArray) -> float:
         """xᵀ S d, of the ``inertia`` of x; ``rate`` is B d."""
-        return float(inertia @ d)
+        return float(inertia.dot(d))
 
     def motion(self, load: FloatArray) -> FloatArray:
         """S⁻¹ load (m,); an ArithmeticError where S is singular to working accuracy."""
@@ -363,7 +363,7 @@ class ContactNetwork(Counted):
         """S + shift I + Bᵀ D B as a dense matrix (m, m), right in its upper triangle."""
         if self._is_full:
             B = self._dense_B
-            H = self._dense_mass + (B.T * D) @ B
+            H = self._dense_mass + (B.T * D).dot(B)
         else:
             H = self._dense_mass + (self._products @ D).reshape(self.m, self.m)
         if shift:
