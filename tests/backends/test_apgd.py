@@ -130,7 +130,8 @@ def test_units_of_rows_leave_what_is_in_a_cone_there() -> None:
     for cone in ("product", "elliptic"):
         friction = cdopt.Friction(mu, step.friction.B_t, torsion=0.5 * mu, B_r=spin, cone=cone)
         problem = network_problem(cdopt.FrictionalCD(step.replace(friction=friction)).data)
-        root, _, terms, _ = apgd._in_root_units(problem)
+        root, _, descent = apgd._in_root_units(problem)
+        terms = descent.terms
         assert np.ptp(root, axis=1).min() > 0.0
         f = problem.project(random.normal(size=root.shape))
         forces = root * f
