@@ -220,7 +220,8 @@ class Path:
         end, worst, errors = newton.phase(f, _OUTER)
         self.newton_steps += newton.newton_steps
         error = min(errors)
-        met = worst <= max(self.accuracy, proximal_newton.REACHABLE)
+        rounded = not newton.over and worst <= proximal_newton.ROUNDED  # the path does no better
+        met = rounded or worst <= max(self.accuracy, proximal_newton.REACHABLE)
         if met or error < self.least:
             self.best, self.least = end, 0.0 if met else error
             self.history.append(error)

@@ -47,6 +47,7 @@ _PREDICTOR = 1e-3  # accuracy of the predictor, which only sets how far to aim
 _PATIENT, _PATIENT_CONES = 40, 12  # steps before it may have stalled
 _TINY = float(np.finfo(float).tiny)
 _NEAR = 1e-2  # least force and gap, in scaled units, of a warm start
+_PUSH = 10.0  # scaled forces of cones at the start, over the root of the range of mobilities
 _FAR = 1e8  # scaled forces from which a warm start knows nothing of the step
 
 Start = tuple[FloatArray, FloatArray, FloatArray]  # w, and f and s inside the cones
@@ -169,12 +170,18 @@ def _tidied(problem: NetworkProblem, run: Point, tol: float) -> Point:
 
 
 def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> Start:
-    """w, f and s far from the boundary, of the sizes expected, at least the problem's units."""
+    """w, f and s far from the boundary, of the sizes expected, at least the problem's units.
+
+    Forces of cones are larger, the more the mobilities of contacts differ: a light body between
+    heavy ones transmits forces that are large in its own units.
+    """
     units = Units(problem)
     reach = max(gap, float(np.abs(problem.p).max(initial=0.0))) or 1.0
     ones = np.ones(problem.rows)
     if units.cones:
         problem.table(ones)[:, 1:] = 0.0
+        least = float(problem.weight.min(initial=np.inf))
+        force = max(force, _PUSH * float(np.sqrt(problem.weight.max(initial=least) / least)))
     ones = units.without_lines(ones)
     return np.zeros(problem.operator.m), max(force, 1.0) * ones, reach * ones
 

@@ -191,7 +191,7 @@ _LOOSE = 1e-2  # accuracy of the first inner problem
 _SHARE = 1e-2  # of the natural map, the accuracy of the next inner problem
 _LINEAR = 1e-6, 1e-2  # relative residual of iterative solves, at least and at most
 REACHABLE = 1e-10  # natural map that counts as solved, even if a higher accuracy is requested
-_ROUNDED = 1e-8  # certificate of forces without shift, of which the rest is round-off times μ
+ROUNDED = 1e-8  # certificate of forces without shift, of which the rest is round-off times μ
 _ROUND_OFF = 64.0  # times EPS w f: natural maps that count as solved, where forces are huge
 _NOISE = 1e4  # times EPS r w: natural maps which may stall for round-off
 _FLOOR = 100.0  # times EPS r w: natural maps that round-off stalls soon, so that r is reduced,
@@ -374,7 +374,7 @@ class Proximal:
     def solve(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, list[float]]:
         """The best forces, and the natural map after each proximal step."""
         steep, history = self.problem.steep, list[float]()
-        enough = _ROUNDED if steep else max(self.accuracy, REACHABLE)
+        enough = ROUNDED if steep else max(self.accuracy, REACHABLE)
         cut, first = [(f, False, True)] if steep else [], (f, self.coulomb, False)
         again = [(None, False, False), (f, False, False)] if self.coulomb else []
         best, worst, last = f, np.inf, f

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from population import friction_population
 
 import cdopt
@@ -55,6 +56,22 @@ def test_a_pile_of_rocks_of_low_rank() -> None:
     rocks = friction_population.rubble(random, int(random.integers(55, 75)), 3, 6, 1.0)
     step = friction_population._in_state(rocks, "leaning", random)
     assert worst(cdopt.FrictionalCD(step)) <= 1e-8
+
+
+def shaken_rubble(seed: int, patch: int, ratio: float) -> cdopt.ContactStep:
+    """Rocks with velocities of 1 m/s, half of them heavier by ``ratio``."""
+    random = np.random.default_rng([92, seed])
+    step = friction_population.rubble(random, 24, 3, patch, 0.8)
+    heavier = np.where(random.random(24) < 0.5, 1.0, ratio).repeat(6)
+    M = step.M.diagonal() * heavier
+    step = step.replace(M=sp.diags_array(M), F_ext=step.F_ext * heavier)
+    return friction_population._in_state(step, "shaken", random)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_light_rocks_between_heavy_ones(seed: int) -> None:
+    """Forces are up to a million times what would stop a light rock by itself."""
+    assert worst(cdopt.FrictionalCD(shaken_rubble(seed, 3, 1e6))) <= 1e-8
 
 
 @pytest.mark.slow
@@ -152,7 +169,7 @@ def test_a_rough_accuracy_needs_no_linear_systems(index: int) -> None:
 
 def test_cheap_turns_come_before_those_that_cost_far_more() -> None:
     """Sweeps before Newton's method for few contacts, and before a path for many."""
-    for index in (2, 197):
+    for index in (2, 223):
         _, step = friction_population.member(index)
         solution = cdopt.FrictionalCD(step).solve(tol=1e-8)
         assert solution.ok
