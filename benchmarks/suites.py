@@ -139,6 +139,7 @@ def overhead(quick: bool) -> Iterator[Job]:
         yield "through_cvxpy", {"problem": problem, "form": form, "solver": "clarabel"}
     yield "beam", {"repeats": 20 if quick else 200}
     yield "new_steps", {"repeats": 20 if quick else 200}
+    yield "first_command", {"repeats": 1 if quick else 5}
 
 
 def elastic(quick: bool) -> Iterator[Job]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -150,6 +154,23 @@ def new_steps(repeats: int = 200) -> list[Row]:
     ]
 
 
+def first_command(repeats: int = REPEATS) -> list[Row]:
+    """What compiling takes in README's first command, by cdopt's solvers, where no loop is kept."""
+    names = "newton,pgs,apgd,augmented-lagrangian,interior-point"
+    command = [sys.executable, "-m", "cdopt", "solve", "pyramid-hooke:n=10", "--solver", names]
+    seconds = []
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+            text = subprocess.run(
+                command, env=environment, capture_output=True, text=True, check=True
+            ).stderr
+        seconds += [float(text.partition("loops were compiled in ")[2].partition(" s")[0])]
+    row = {"problem": "pyramid-hooke:n=10", "form": "compiling", "solver": "cdopt solve"}
+    spread = {"least": min(seconds), "greatest": max(seconds)}
+    return [row | spread | {"seconds": float(np.median(seconds))}]
+
+
 def drop(n: int, steps: int, repeats: int = REPEATS, budget: float = 60.0) -> list[Row]:
     """The pyramid's drop by compatible contact dynamics, and where its time goes."""
     dt = 1e-3
@@ -177,7 +198,7 @@ TASKS: Mapping[str, Callable[..., list[Row]]] = {
     task.__name__: task
     for task in (
         newton_truss, own_rigid, warm_rigid, rough_pile, general_truss, general_rigid,
-        through_cvxpy, compatible, beam, new_steps, drop, products.products,
+        through_cvxpy, compatible, beam, new_steps, first_command, drop, products.products,
         products.factorisation, sweep.sweep,
         elastic.settling, elastic.growth, elastic.impact, elastic.frames, polyhedra.pile,
         preconditioners.preconditioners,

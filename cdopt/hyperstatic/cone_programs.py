@@ -61,7 +61,10 @@ class ConePrograms:
         self.centre = x.T[..., None], s[:, 0] - np.linalg.norm(s[:, 1:], axis=1), y[order]
 
     def _banded(self, pattern: sp.csc_array) -> sp.csr_array:
-        """The lower band of A H Aᵀ, column by column, from the six entries of each block of H."""
+        """The lower band of A H Aᵀ, column by column, from the six entries of each block of H.
+
+        Its rows are those of the ``_places`` that are not always zero, a fifth of the band.
+        """
         pattern.sort_indices()
         cones, first = pattern.shape[1], pattern.indptr[1:-1]
         cone = np.repeat(np.arange(cones), np.diff(pattern.indptr))
@@ -79,7 +82,8 @@ class ConePrograms:
         triplets = np.concatenate(values), (np.concatenate(places), np.concatenate(columns))
         result = sp.csr_array(triplets, shape=(self.b.size * self.height, 6 * cones))
         result.eliminate_zeros()
-        return result
+        self._places = np.flatnonzero(np.diff(result.indptr))
+        return result[self._places]
 
     def solve(self, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
         """x (3, cones, many) and multipliers (rows, many), feasible, of costs (3, cones, many)."""
@@ -122,7 +126,9 @@ class ConePrograms:
         w = (x / one + FLIP * (s / other)) / np.sqrt(2.0 + 2.0 * inner / (one * other))
         square = one / other  # H = square (2 w wᵀ − J) has H s = x, and H = W²
         H = 2.0 * w[_ROW] * w[_COLUMN] - np.diag(FLIP[:, 0, 0])[_ROW, _COLUMN, None, None]
-        bands = np.asfortranarray(self._band @ (square * H).reshape(-1, x.shape[2])).T
+        bands = np.zeros((x.shape[2], self.b.size * self.height))
+        for band, blocks in zip(bands, (square * H).reshape(-1, x.shape[2]).T, strict=True):
+            band[self._places] = self._band @ blocks
         bands[:, :: self.height] *= 1.0 + _RIDGE
         sizes = (self.b.size, self.height - 1, self.height, 1)
         n, below, height, single = (ctypes.byref(ctypes.c_int(k)) for k in sizes)
