@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import cdopt
+from cdopt._util import frozen
 from cdopt._util.checks import freeze
 from cdopt.problem import scaling
 from cdopt.problem.residual import Condition, residuals_of
@@ -128,10 +129,38 @@ def test_products_and_parts_of_many_entries_are_those_of_few(monkeypatch):
             of(A, y)
             for of, y in ((scaling.transposed_times, f), (scaling.transposed_times_size, f))
         ]
-        return [*products, parts.contact, parts.dof, np.array(parts.count)]
+        bodies = scaling.likely_bodies(A, np.ones(30), None)
+        return [*products, bodies, parts.contact, parts.dof, np.array(parts.count)]
 
     few = made()
     assert few[-1] > 1
-    monkeypatch.setattr(scaling, "_FEW", 0)
-    monkeypatch.setattr(scaling, "_MANY", 0)
+    for name in ("_FEW", "_MANY", "_SMALL"):
+        monkeypatch.setattr(scaling, name, 0)
     assert all(map(np.array_equal, few, made()))
+
+
+def test_extremes_of_few_values_are_those_of_many(monkeypatch):
+    rng = np.random.default_rng(9)
+    label, values = rng.integers(0, 6, 25), rng.normal(size=25)
+    values[3] = np.nan  # spreads to the label's largest; a label without values has zero
+
+    def made() -> list[np.ndarray]:
+        with np.errstate(invalid="ignore"):
+            return [of(label, values, 8) for of in (scaling.largest_by, scaling.smallest_by)]
+
+    few = made()
+    assert np.flatnonzero(np.isnan(few[0])).tolist() == [label[3]]
+    assert (few[0][6:] == 0.0).all()
+    monkeypatch.setattr(scaling, "_HANDFUL", 0)
+    for a, b in zip(few, made(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_few_entries_are_transposed_as_many_are(monkeypatch):
+    rng = np.random.default_rng(10)
+    A = freeze(sp.random_array((7, 9), density=0.3, format="csr", rng=rng))
+    few = frozen.transposed(A)
+    monkeypatch.setattr(frozen, "_FEW", 0)
+    many = frozen.transposed(A)
+    for name in ("data", "indices", "indptr", "shape"):
+        np.testing.assert_array_equal(getattr(few, name), getattr(many, name))
