@@ -43,6 +43,7 @@ _FEW, _SWEEPS = 100, 40
 _ROUND_OFF, _LARGE = 1e-13, 5_000
 _STEPS, _NEWTON_STEPS = 60, 60  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 100  # steps of the interior point, Newton steps that end it
+_SYSTEMS, _PRODUCTS = 50, 6  # systems of an interior point; products of entries an iteration
 _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later
 _PATH_WORK = 1.6e11  # products for one system at each step of a path,
 _PATH_LEAST, _PATH_MOST = 200, 6_000  # and steps along it
@@ -65,9 +66,10 @@ class Auto(Newton):
     Steps with friction: in turn, until the certificate's residuals are at most 1e-8 (or
     ``accuracy``, if larger): accelerated gradients (``apgd``) and Newton's method on multipliers,
     both with an accuracy of 1e-10, between them, for few contacts, Gauss–Seidel (``nsgs``); the
-    interior point; more of the first and of ``nsgs``; for Coulomb's law ``homotopy``, unless
-    systems are large; splitting (``admm``); ``nsgs``; and Newton's method again. If
-    the first three do not come close, the step may have no solution, and cdopt tries to prove that.
+    interior point; more of the first and of ``nsgs``, before it if its systems are large; for
+    Coulomb's law ``homotopy``, unless systems are large; splitting (``admm``); ``nsgs``; and
+    Newton's method again. If the first three do not come close, the step may have no solution, and
+    cdopt tries to prove that.
     With an ``accuracy`` of 1e-6 or more, gradients and Gauss–Seidel are first, twice.
     The status of an unsolved step includes its Slater number, if that leaves a doubt.
     """
@@ -139,13 +141,17 @@ class Auto(Newton):
             if problem.nc <= _FEW:
                 yield NSGS(max_sweeps=_SWEEPS, accuracy=loose, further=max(first - _SWEEPS, 0))
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
-        yield InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         less = _MORE if rough else 1  # is spent on what takes longest
-        if not rough:  # cheap next to the path
-            yield NSGS(max_sweeps=first, accuracy=loose)
-            yield _gradients(_MORE * first, max(accuracy, _ROUND_OFF))
+        work = max(homotopy.work(problem), 1.0)
+        inside = InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
+        cheap: list[NativeBackend] = []  # next to the path
+        if not rough:
+            further = _gradients(_MORE * first, max(accuracy, _ROUND_OFF))
+            cheap = [NSGS(max_sweeps=first, accuracy=loose), further]
+        costly = _SYSTEMS * work > _MORE * first * _PRODUCTS * entries
+        yield from [*cheap, inside] if costly else [inside, *cheap]
         if problem.coulomb:
-            along = int(_PATH_WORK / less / max(homotopy.work(problem), 1.0))
+            along = int(_PATH_WORK / less / work)
             if along >= _PATH_LEAST:
                 yield Homotopy(accuracy, min(along, _PATH_MOST))
         yield ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose)
