@@ -44,7 +44,8 @@ _FREE = 0.3  # length of a step after which the derivative of Coulomb's shift is
 _CORRECTORS = 2  # with factors at hand; to iterate for them costs more than they save
 _GROWTH = 5.0  # of a force in one step at most, below p = 2, where c′(f) vanishes with f
 _PREDICTOR = 1e-3  # accuracy of the predictor, which only sets how far to aim
-_PATIENT, _PATIENT_CONES = 40, 12  # steps before it may have stalled
+_PATIENT, _PATIENT_CONES = 40, 12  # steps before it may have stalled, at least,
+_PER_DECADE = 8  # and for cones for each decade that mobilities range over
 _TINY = float(np.finfo(float).tiny)
 _NEAR = 1e-2  # least force and gap, in scaled units, of a warm start
 _PUSH = 10.0  # scaled forces of cones at the start, over the root of the range of mobilities
@@ -117,6 +118,8 @@ def solve(
     if not f.size and not problem.static:  # the free motion
         w = net.motion(-problem.load)
     units = Units(problem)
+    decades = int(_PER_DECADE * np.log10(mobility_range(problem)))
+    patient = max(_PATIENT_CONES, decades) if units.cones else _PATIENT
     best = Point(w, units.a * f, np.inf, 0, history, False)
     products, length = list[float](), 1.0
     for step in range(limit + 1):
@@ -130,7 +133,6 @@ def solve(
         if size < best.error:
             best = Point(w, force, size, step, history, size <= tol)
         products.append(mu)
-        patient = _PATIENT_CONES if units.cones else _PATIENT
         stalled = len(history) > patient and min(history[-8:]) >= 0.5 * min(history[:-8])
         if units.cones:  # whose residual falls late, unless the end is near
             stalled = stalled and min(products[-8:]) >= 0.5 * min(products[:-8])
@@ -169,6 +171,12 @@ def _tidied(problem: NetworkProblem, run: Point, tol: float) -> Point:
     return Point(w, f, size, run.steps, [*run.history, size], size <= tol)
 
 
+def mobility_range(problem: NetworkProblem) -> float:
+    """The largest mobility of a contact over the smallest of those that move anything."""
+    w = problem.weight[problem.weight > 0.0]
+    return float(w.max() / w.min()) if w.size else 1.0
+
+
 def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> Start:
     """w, f and s far from the boundary, of the sizes expected, at least the problem's units.
 
@@ -180,8 +188,7 @@ def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> 
     ones = np.ones(problem.rows)
     if units.cones:
         problem.table(ones)[:, 1:] = 0.0
-        least = float(problem.weight.min(initial=np.inf))
-        force = max(force, _PUSH * float(np.sqrt(problem.weight.max(initial=least) / least)))
+        force = max(force, _PUSH * float(np.sqrt(mobility_range(problem))))
     ones = units.without_lines(ones)
     return np.zeros(problem.operator.m), max(force, 1.0) * ones, reach * ones
 
