@@ -113,10 +113,10 @@ class Problem(Protocol):
     def extended(self) -> bool:
         """Whether the user added constraints."""
 
-    def for_solver(self, solver: str) -> Problem:
+    def for_solver(self, backend: Any) -> Problem:
         """This problem, or the same on variables that similar small ones share."""
 
-    def compiled(self, solver: Any, settings: Mapping[str, Any]) -> Compiled:
+    def compiled(self, backend: Any) -> Compiled:
         """CVXPY's data for a solver."""
 
     def unpack(self, answer: Any) -> Iterate | None:

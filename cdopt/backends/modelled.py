@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 import cvxpy as cp
 import cvxpy.settings as keys
@@ -33,6 +33,7 @@ from cdopt.backends.base import (
     Capability,
     Claim,
     Problem,
+    ProblemClass,
     RunResult,
     check_run,
 )
@@ -93,10 +94,14 @@ class ThroughCVXPY(ABC):
         """What the solver can take."""
         return registry.capability(self.solver)
 
-    def _keeps_parameters(self, formulation: Problem) -> bool:
-        """Whether CVXPY compiles parameters in a quadratic objective for this solver."""
+    def keeps_parameters(self, kind: ProblemClass) -> bool:
+        """Whether CVXPY compiles parameters in quadratic objectives for it, of problems of a class.
+
+        ``kind`` is "QP" or "SOCP"; InvalidInput for others.
+        """
+        checks.choice("kind", kind, get_args(ProblemClass))
         known = self.compiled_by == self.solver and "use_quad_obj" not in self.compiling
-        return known and registry.takes_quadratic(self.solver, formulation.problem_class)
+        return known and registry.takes_quadratic(self.solver, kind)
 
     def _start(self, formulation: Problem, compiled: Compiled, given: WarmStart | None) -> Any:
         """The start of the solver; CVXPY's lock is held."""
@@ -125,9 +130,8 @@ class ThroughCVXPY(ABC):
         stage, started = "compile", clock()
         try:
             with CVXPY_LOCK:
-                if self._keeps_parameters(formulation):
-                    formulation = formulation.for_solver(self.solver)
-                compiled = formulation.compiled(self.compiled_by, self.compiling)
+                formulation = formulation.for_solver(self)
+                compiled = formulation.compiled(self)
                 start = self._start(formulation, compiled, warm_start)
             timings[stage] = clock() - started
             if deadline.passed:

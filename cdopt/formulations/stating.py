@@ -9,10 +9,13 @@ from typing import Any, Self
 import cvxpy as cp
 from cvxpy.reductions.solution import Solution
 
+from cdopt._util import checks
 from cdopt._util.cached import twin
 from cdopt._util.checks import FloatArray
 from cdopt.backends.base import computed_once
 from cdopt.backends.compiling import Compiled, compiled_for
+from cdopt.backends.modelled import ThroughCVXPY
+from cdopt.backends.selection import require_capable
 from cdopt.formulations.extension import Extensible
 from cdopt.formulations.kept import by_place, kept_statement, placed
 from cdopt.formulations.statement import InForces, InMotion, Statement
@@ -66,13 +69,18 @@ class Stating(Extensible):
             statement.unpack(placed(self._unpacked, statement.parts))
         return statement
 
-    def for_solver(self, solver: str) -> Self:
+    def for_solver(self, backend: ThroughCVXPY) -> Self:
         """This formulation, or a copy on a statement kept for small ones of its structure.
 
-        To be called under CVXPY's lock. The answer that the copy unpacks is this one's, too.
+        To be called under CVXPY's lock. The answer that the copy unpacks is this one's, too. Raises
+        InvalidInput for a ``backend`` that is not behind CVXPY.
         """
+        checks.instance("backend", backend, ThroughCVXPY)
+        solver = backend.solver
+        formulation: Any = self
         first = self if self._like is None else self._like
-        if self.extended or "statement" in vars(self) or "statement" in vars(first):
+        stated = "statement" in vars(self) or "statement" in vars(first)
+        if self.extended or stated or not backend.keeps_parameters(formulation.problem_class):
             return self
         if self._posed is None or self._posed[0] != solver:
             statement = kept_statement(self.data, self.in_forces, self._shift, solver)
@@ -83,19 +91,27 @@ class Stating(Extensible):
         posed.statement.forget()
         return posed
 
-    def compiled(self, solver: Any, settings: Mapping[str, Any]) -> Compiled:
-        """CVXPY's data for a solver; to be called under CVXPY's lock.
+    def compiled(self, backend: ThroughCVXPY) -> Compiled:
+        """CVXPY's data for a solver behind it; to be called under CVXPY's lock.
 
-        Those on a statement that others share are kept: only its parameters may have changed.
+        Those of a statement that others share are kept. Raises InvalidInput for another
+        ``backend``, Unsupported for one that does not solve this problem.
         """
-        if self._asked is None:
-            return compiled_for(self.problem, solver, settings)
-        if self._data is None:
-            self._data = compiled_for(self.problem, solver, settings)
-        return self._data
+        checks.instance("backend", backend, ThroughCVXPY)
+        if self._data is not None:
+            return self._data
+        formulation: Any = self
+        require_capable(backend, formulation, formulation.name)
+        data = compiled_for(self.problem, backend.compiled_by, backend.compiling)
+        self._data = None if self._asked is None else data
+        return data
 
     def unpack(self, answer: Solution) -> Iterate | None:
-        """Write CVXPY's ``answer`` into the variables; the iterate."""
+        """Write CVXPY's ``answer`` into the variables; the iterate.
+
+        Raises InvalidInput for an answer without values of all variables.
+        """
+        checks.instance("answer", answer, Solution)
         self.statement.unpack(answer)
         if self._asked is not None:
             self._asked._unpacked = by_place(answer, self.statement.parts)
