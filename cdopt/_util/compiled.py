@@ -72,8 +72,8 @@ def compiled_twice(function: Function) -> tuple[Function, Callable[..., Any]]:
 
     The second takes as long again to compile. Its name on disk is another.
     """
-    name = f"{function.__name__}_in_threads"
-    other = FunctionType(function.__code__, function.__globals__, name)
+    other = FunctionType(function.__code__, function.__globals__)
+    other.__qualname__ = f"{function.__name__}_in_threads"
     return compiled()(function), partial(in_threads, compiled(parallel=True)(other))
 
 

@@ -43,6 +43,18 @@ def test_no_clock_counts_the_compiling_of_loops(caplog) -> None:
     assert caplog.messages == ["compiling loops, each loop once per installation"]
 
 
+def twice(x):
+    return 2 * x
+
+
+def test_loops_for_one_thread_and_for_several_have_separate_files() -> None:
+    alone, in_threads = compiled.compiled_twice(twice)
+    loops = alone, in_threads.args[0]
+    names = {loop._cache._cache_file._index_name for loop in loops}
+    assert len(names) == 2
+    assert [loop.targetoptions.get("parallel", False) for loop in loops] == [False, True]
+
+
 def test_a_loop_is_compiled_once_it_has_had_enough_to_do(monkeypatch) -> None:
     monkeypatch.setattr(compiled, "_IN_PYTHON", compiled.Counter())
 

@@ -358,7 +358,7 @@ def _total(sums: FloatArray) -> float:
     return total
 
 
-# Loops over all chunks, for one thread and for several.
+# Loops over all chunks: one for a thread alone, one for several.
 
 
 @compiled_twice
