@@ -119,7 +119,7 @@ def _steps() -> None:
     for name in ("apgd", "pgs", "lcp", "newton", "augmented-lagrangian"):
         cdopt.ClassicCD(beam).solve(name)
     rough = beam.replace(friction=cdopt.Friction(0.5, np.zeros((3, 2))))
-    for name in ("nsgs", "apgd", "newton"):
+    for name in ("nsgs", "apgd", "newton", "interior-point"):
         cdopt.FrictionalCD(rough).solve(name)
     rolling = cdopt.Friction(
         0.5, np.zeros((3, 2)), rolling=0.1, B_r=np.zeros((3, 2)), cone="elliptic"
@@ -127,6 +127,7 @@ def _steps() -> None:
     for name in ("nsgs", "newton"):
         cdopt.FrictionalCD(beam.replace(friction=rolling)).solve(name)
     cdopt.CompatibleCD(beam, power=2.5).solve("augmented-lagrangian")
+    cdopt.study.solve_named(cdopt.open_problem("pyramid-hooke:n=5"), "compatible", ["newton"])
     cdopt.ensemble(beam, draws=4)
 
 
