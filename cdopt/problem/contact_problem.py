@@ -200,6 +200,7 @@ class ContactProblem(Compliant):
         """
         if self.inertia is None:
             return self.free_motion if self.N is None else None
+        f = checks.answer("f", f, self.rows)
         kept: Any = self.__dict__.get("_caused")
         if kept is None or not same(kept[0], f):
             motion = self.free_motion + self.dt * self.inertia.solve(self.load(f))
