@@ -44,19 +44,8 @@ _RESOLVED = 1e7  # least gap speed over its round-off, in parts without load
 # of B and M alone
 _OF_NETWORK = (
     *("parts", "bodies", "mobility", "_reach", "_contact_bodies", "_normal", "_moved_by_normal"),
-    *(
-        "lever",
-        "row_unit",
-        "_root_mass",
-        "_part_mobility",
-        "_largest_entry",
-        "B",
-        "S",
-        "N",
-        "load",
-        "used",
-        "cones",
-    ),
+    *("lever", "row_unit", "_root_mass", "_part_mobility", "_largest_entry"),
+    *("B", "S", "N", "load", "used", "cones"),
 )
 
 
