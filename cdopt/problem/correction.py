@@ -29,6 +29,7 @@ _DOUBT = 1e-2  # of the local speed: answers with larger errors are wrong anyway
 _NULL = 1e-12  # least share of a contact's own mobility while its neighbours are closed
 _TIED = 1e-8  # a share of a self-balanced state above round-off
 _PASSES = 2  # of refinement
+_PAIRS = 500  # most pairs of clusters of a part by N that are tested
 _CERTAIN = 10.0  # a load counts if it is larger than its uncertainty by this factor
 
 
@@ -310,8 +311,9 @@ class _Coupled:
 def _together(coupled: BoolArray, label: IntArray) -> Iterator[tuple[IntArray, bool]]:
     """Rows of each cluster, then of those that share a body, and whether they do.
 
-    ``coupled`` (n, n) marks entries of N, ``label`` (n,) is the cluster of each row. Clusters share
-    a body if each of them is coupled to all others.
+    ``coupled`` (n, n) marks entries of N, ``label`` (n,) is the cluster of each row. Clusters may
+    share a body if each of them is coupled to all others. Two of them may share another one alone,
+    so that pairs are tested too, unless they are many.
     """
     member = label == np.arange(label.max(initial=-1) + 1)[:, None]
     near, (row, other) = np.zeros((len(member), len(member)), dtype=bool), np.nonzero(coupled)
@@ -319,6 +321,11 @@ def _together(coupled: BoolArray, label: IntArray) -> Iterator[tuple[IntArray, b
     for some in member:
         yield np.flatnonzero(some), False
     first, second = np.nonzero(np.triu(near, 1))
-    for body in np.unique(near[first] & near[second], axis=0):
+    bodies = near[first] & near[second]
+    if first.size <= _PAIRS:
+        pairs = np.zeros_like(bodies)
+        pairs[np.arange(first.size), first] = pairs[np.arange(first.size), second] = True
+        bodies = np.concatenate([bodies, pairs])
+    for body in np.unique(bodies, axis=0):
         if near[np.ix_(body, body)].all():
             yield np.flatnonzero(member[body].any(axis=0)), True
