@@ -68,6 +68,40 @@ def test_a_fast_body_gives_its_speed_to_no_other_where_n_alone_is_known() -> Non
     assert not cdopt.certify(data, None, [1e8 - 9.0, 4.0, 5.0]).ok
 
 
+def by_n(mass, B, v, load, dt):
+    """A step given as N and p."""
+    B, mass = np.array(B), np.array(mass)
+    p = B @ (np.array(v) + dt * np.array(load) / mass)
+    return cdopt.ClassicCD(cdopt.ContactStep.from_delassus(dt * (B / mass) @ B.T, p, dt)).data
+
+
+def test_a_platform_turned_by_a_contact_that_only_touches_known_by_n_alone() -> None:
+    """A heavy one rests on a light one; 2.5 N where 0 N is right turn it by 1e-3 of its load.
+
+    All five contacts move the light one, and only the last two the heavy one.
+    """
+    B = [[-1, -1, 0, 0], [-1, 0.5, 0, 0], [-1, 0, 0, 0], [-1, 0, 1, 0], [-1, 0.5, 1, -0.5]]
+    mass, v = [0.0625, 0.015625, 256.0, 64.0], [256.0, 32.0, 0.0, 0.0]
+    data = by_n(mass, B, v, [0.0, 0.0, -2560.0, 0.0], 2.0**-10)
+    assert cdopt.certify(data, None, [14848 / 3, 26624 / 3, 0.0, 2560.0, 0.0]).ok
+    wrong = [3328.5170354317493, 5630.55489287019, 4863.208941094396, 2559.239206859387]
+    assert not cdopt.certify(data, None, [*wrong, 2.4790382794115358]).ok
+
+
+def test_doubled_contacts_are_held_to_the_accuracy_of_single_ones_known_by_n_alone() -> None:
+    """Two pairs in a column of four are both 6.5e-4 too weak, which is more than 5e-4."""
+    B = np.zeros((6, 4))
+    B[[0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5], [0, 0, 1, 1, 2, 1, 2, 2, 3, 2, 3]] = (
+        -1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1,
+    )  # fmt: skip
+    mass, load = [2.0**-11, 8.0, 2.0**-9, 4096.0], [0.0, -80.0, -(2.0**-9) * 10, -40960.0]
+    data = by_n(mass, B, [512.0, 0.0, 0.0, 0.0], load, 2.0**-13)
+    right = np.array([0.0, 2048.004639147347, *[1022.0062146375] * 2, *[1022.00572730722] * 2])
+    assert cdopt.certify(data, None, right).ok
+    wrong = [0.0, 2048.004476951372, *[1021.34329089] * 2, *[1021.34272286] * 2]
+    assert not cdopt.certify(data, None, wrong).ok
+
+
 @pytest.mark.parametrize("law", [None, "coulomb", "associated"])
 def test_the_gap_of_a_heavy_body_on_a_light_one_is_judged_by_the_heavy_one(law) -> None:
     """The light one is held by a ledge, so that a gap moves the heavy one alone."""
