@@ -312,8 +312,8 @@ def _together(coupled: BoolArray, label: IntArray) -> Iterator[tuple[IntArray, b
     """Rows of each cluster, then of those that share a body, and whether they do.
 
     ``coupled`` (n, n) marks entries of N, ``label`` (n,) is the cluster of each row. Clusters may
-    share a body if each of them is coupled to all others. Two of them may share another one alone,
-    so that pairs are tested too, unless they are many.
+    share a body if each of them is coupled to all others. Two of them may also share a further
+    body, so that pairs are tested too, if they are at most ``_PAIRS``.
     """
     member = label == np.arange(label.max(initial=-1) + 1)[:, None]
     near, (row, other) = np.zeros((len(member), len(member)), dtype=bool), np.nonzero(coupled)
