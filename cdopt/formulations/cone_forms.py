@@ -6,6 +6,8 @@ cone needs one, with an entry in ``_FORMS``.
 
 from __future__ import annotations
 
+import functools
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import Any
@@ -13,6 +15,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.atoms.affine.add_expr import AddExpression
+from cvxpy.atoms.affine.binary_operators import MulExpression
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.errors import Unsupported
@@ -162,9 +166,10 @@ class LorentzForm(ConeForm):
 
     def dual(self, g: cp.Expression, name: str) -> list[Term]:
         """‖(μ_j g_j)‖ ≤ g_n."""
-        rates = cp.reshape(g, (self.cones.nc, self.cones.d), order="C")
-        sliding = cp.multiply(self.mu, rates[:, 1:])
-        return [Term(self.dual_name.format(name), cp.SOC(rates[:, 0], sliding, axis=1))]
+        rows = np.arange(self.cones.rows).reshape(-1, self.cones.d)
+        sliding = cp.reshape(_at(g, rows[:, 1:].ravel()), self.mu.shape, order="C")
+        inside = cp.SOC(_at(g, rows[:, 0]), cp.multiply(self.mu, sliding), axis=1)
+        return [Term(self.dual_name.format(name), inside)]
 
     def multipliers(self, stated: list[Term]) -> FloatArray | None:
         """(rows,) forces from the multipliers (f_n, f_j/μ_j) of the cones."""
@@ -232,7 +237,7 @@ class FacedForm(ConeForm):
         (rests, rows), (slides, along) = self._rows(RESTING), self._rows(SLIDING)
         terms = []
         if rests.size:
-            table = cp.reshape(g[rows.ravel()], rows.shape, order="C")
+            table = cp.reshape(_at(g, rows.ravel()), rows.shape, order="C")
             mu = np.repeat(self.cones.mu[rests][:, None], self.cones.d - 1, axis=1)
             inside = cp.SOC(table[:, 0], cp.multiply(mu, table[:, 1:]), axis=1)
             terms = [Term(f"μ ‖({name})_T‖ ≤ ({name})_n where contacts rest", inside)]
@@ -278,11 +283,12 @@ class RollingForm(ConeForm):
                 cp.Variable(self.cones.nc, name=f"x{k}"),
                 mu[:, None] * np.ones(rows.shape),
             )
-            sliding = cp.multiply(factor, cp.reshape(g[rows.ravel()], rows.shape, order="C"))
+            sliding = cp.multiply(factor, cp.reshape(_at(g, rows.ravel()), rows.shape, order="C"))
             inside = cp.SOC(share, sliding, axis=1)
             terms.append(Term(f"μ{k} ‖({name})_{k}‖ ≤ x{k}", inside))
             total = total + share
-        return [Term(f"Σ x ≤ ({name})_n", g[:: self.cones.d] - total >= 0), *terms]
+        normal = _at(g, slice(None, None, self.cones.d))
+        return [Term(f"Σ x ≤ ({name})_n", normal - total >= 0), *terms]
 
     def multipliers(self, stated: list[Term]) -> FloatArray | None:
         """(rows,) f_n of the sum, f_k/μ_k of the cones."""
@@ -329,7 +335,7 @@ class ProductForm(ConeForm):
         """Those of each part, first those with forces as multipliers."""
         first, others = list[Term](), list[Term]()
         for form, rows in self.parts:
-            terms = form.dual(g[rows], name)
+            terms = form.dual(_at(g, rows), name)
             first += terms[: form.conditions]
             others += terms[form.conditions :]
         return first + others
@@ -381,6 +387,20 @@ def form_of(cones: Cones) -> ConeForm:
     if SYMMETRIC not in cones.traits:
         raise Unsupported(cones.name, "they have no form in CVXPY, in formulations.cone_forms")
     return LorentzForm(cones)
+
+
+def _at(x: cp.Expression, rows: IntArray | slice) -> cp.Expression:
+    """Rows of a vector or matrix, of sums and products those of their constants where they can be.
+
+    Rows of an expression cost CVXPY another sparse product when it compiles.
+    """
+    if isinstance(x, cp.Constant):
+        return cp.Constant(x.value[rows])
+    if isinstance(x, AddExpression):
+        return functools.reduce(operator.add, (_at(part, rows) for part in x.args))
+    if isinstance(x, MulExpression) and isinstance(x.args[0], cp.Constant):
+        return _at(x.args[0], rows) @ x.args[1]
+    return x[rows]
 
 
 def seed_dual(constraint: cp.Constraint, *values: FloatArray) -> None:
