@@ -5,6 +5,7 @@ Warm starts are put together here: CVXPY's own repeats the last solve of the sam
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +16,11 @@ import cvxpy as cp
 import cvxpy.settings as keys
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.cvxcore.python.canonInterface import get_parameter_vector
 from scipy.sparse.linalg import lsqr
 
 from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.sparse_rows import for_products
 
 Point = tuple[FloatArray, FloatArray]  # x and multipliers y
 
@@ -111,4 +114,60 @@ def compiled_for(problem: cp.Problem, solver: Any, settings: Mapping[str, Any]) 
         options["canon_backend"] = keys.COO_CANON_BACKEND
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Power atom with exponent")
-        return Compiled(*problem.get_problem_data(chosen, **options))
+        compiled = Compiled(*problem.get_problem_data(chosen, **options))
+    program = compiled.data.get(keys.PARAM_PROB)
+    if program is not None and program.parameters:
+        _Affine.serves(program)
+    return compiled
+
+
+class _Affine:
+    """CVXPY's ``ParamConeProg.apply_parameters`` as three products.
+
+    The data of a ``program`` are affine in its parameters. CVXPY has these maps, but each time it
+    makes a dozen sparse matrices of them, which takes longer than solving a small problem.
+    """
+
+    def __init__(self, program: Any) -> None:
+        self.program = program
+        self.P, _, _, self.A, _ = program.apply_parameters(quad_obj=True)
+        reduced = program.reduced_A.reduced_mat, program.reduced_P.reduced_mat
+        self.maps = [for_products(sp.csr_array(one)) for one in (program.q, *reduced)]
+
+    @staticmethod
+    def serves(program: Any) -> None:
+        """Replace the method of a ``program`` where the results are the same."""
+        served = "apply_parameters" in vars(program) or program.P is None
+        bounded = program.lb_tensor is not None or program.ub_tensor is not None
+        if served or bounded or program.reduced_A.problem_data_index is None:
+            return
+        quick = _Affine(program)
+        pairs = zip(program.apply_parameters(quad_obj=True), quick(quad_obj=True), strict=True)
+        numbers = [[getattr(one, "data", one) for one in pair] for pair in pairs]
+        if all(np.array_equal(*pair) for pair in numbers):
+            program.apply_parameters = quick
+
+    def __call__(self, *given: Any, quad_obj: bool = False, **others: Any) -> tuple[Any, ...]:
+        program = self.program
+        if given or any(others.values()):
+            return type(program).apply_parameters(program, *given, quad_obj=quad_obj, **others)
+        values = get_parameter_vector(
+            program.total_param_size,
+            program.param_id_to_col,
+            program.param_id_to_size,
+            lambda key: np.asarray(program.id_to_param[key].value),
+        )
+        q, entries, of_P = (one @ values for one in self.maps)
+        rows, ends, shape = program.reduced_A.problem_data_index
+        b = np.zeros(shape[0])
+        b[rows[ends[-2] :]] = entries[ends[-2] :]
+        A = _with_entries(self.A, entries[: ends[-2]])
+        constraints = q[:-1], q[-1], A, b
+        return (_with_entries(self.P, of_P), *constraints) if quad_obj else constraints
+
+
+def _with_entries(matrix: sp.csc_array, entries: FloatArray) -> sp.csc_array:
+    """The matrix with other ``entries``, which nothing checks."""
+    result = copy.copy(matrix)
+    result.data = entries
+    return result

@@ -123,6 +123,25 @@ def test_answers_are_those_of_the_problem_by_itself(
         assert (answer.status, answer.iterations) == (alone.status, alone.iterations)
 
 
+@pytest.mark.parametrize(("name", "backend"), SOLVED)
+def test_numbers_of_the_next_problem_are_those_that_cvxpy_computes(name: str, backend: str) -> None:
+    """P, q, the offset, A and b, by three products, at values that CVXPY has not seen."""
+    for seed in (0, 1):
+        MADE[name](seed).solve(backend)
+    (statement,) = kept._kept.values()
+    posed = statement.with_rates(MADE[name](2).data)
+    program = posed.problem._cache.param_prog
+    if program.P is None:
+        return
+    assert "apply_parameters" in vars(program)
+    quick = program.apply_parameters(quad_obj=True)
+    for one, other in zip(
+        quick, type(program).apply_parameters(program, quad_obj=True), strict=True
+    ):
+        one, other = (x.toarray() if sp.issparse(x) else x for x in (one, other))
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("name", ["classic", "truss, potential", "associated"])
 def test_what_a_user_sees_is_the_equation_with_the_answer(name: str) -> None:
     make = MADE[name]
