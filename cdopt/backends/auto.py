@@ -179,7 +179,8 @@ def _certified(
     spent = 0
     for _ in range(ROUNDS):
         result = method._solve(problem, run)
-        worst, spent = problem.worst_residual(result.forces), spent + (result.iterations or 0)
+        worst = problem.worst_residual(result.forces, enough)
+        spent += result.iterations or 0
         if result.claim != "solved" or worst <= enough or method.accuracy <= CERTIFIED_FROM:
             break
         sharper = method.sharper(sharpened(method.accuracy, enough, worst), spent)

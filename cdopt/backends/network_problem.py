@@ -344,9 +344,9 @@ class NetworkProblem(Compliant):
         """The largest residual of the certificate of forces f (nc, d), dimensionless."""
         return self.worst_residual(self._forces(f))
 
-    def worst_residual(self, forces: FloatArray) -> float:
-        """The same of forces in N (rows,)."""
-        return np.nan if self.data is None else worst_residual(self.data, forces)
+    def worst_residual(self, forces: FloatArray, *doubt: float) -> float:
+        """The same of forces in N (rows,), without ``motion`` if others are above ``doubt``."""
+        return np.nan if self.data is None else worst_residual(self.data, forces, *doubt)
 
     def infeasible(self) -> bool:
         """Whether it is proven that a step with friction has no solution."""

@@ -11,8 +11,9 @@ residual's resolution, and a resolution above the tolerance makes the certificat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from cdopt.problem.step_problems import LAWS, frictional_data, loaded_by_sliders
 
 TOLERANCE = 1e-6
 MOTION = "motion"
+_Conditions = tuple[tuple[Condition, ...], Callable[[], tuple[Condition, ...]]]  # and motion's
 _DOUBT = 1e-2  # answers with larger residuals are wrong in any case
 
 
@@ -245,7 +247,8 @@ def _certificates(
     """The certificate of each problem of ``groups``; None is one problem."""
     each = [residuals(data, motion, f)]
     if groups is not None:
-        each = list(map(_in_doubt, residuals_of_each(_conditions(data, motion, f), groups)))
+        conditions, further = _conditions(data, motion, f)
+        each = list(map(_in_doubt, residuals_of_each((*conditions, *further()), groups)))
     bounds = _motion_errors(data, motion, f, groups)
     certificates = [
         Certificate(data.kind, one, tol, None, *bound)
@@ -327,19 +330,22 @@ def _motion_bound(
 
 
 def residuals(
-    data: ContactProblem, motion: FloatArray | None, f: FloatArray
+    data: ContactProblem, motion: FloatArray | None, f: FloatArray, doubt: float = _DOUBT
 ) -> tuple[Residual, ...]:
     """The residuals of an answer, a motion (nv,) and forces f (rows,).
 
-    The last result is kept: a native solver computes them before its answer is
-    certified.
+    ``motion`` costs most, and is among them only where others are at most ``doubt``. The last
+    result is kept: a native solver computes them before its answer is certified.
     """
     kept: Any = data.__dict__.get("_residuals")
     if kept is None or not (same(kept[0], f) and same(kept[1], motion)):
-        new = _in_doubt(residuals_of(*_conditions(data, motion, f)))
+        conditions, further = _conditions(data, motion, f)
         answer = np.array(f), None if motion is None else np.array(motion)
-        kept = data.__dict__["_residuals"] = *answer, new
+        kept = data.__dict__["_residuals"] = [*answer, residuals_of(*conditions), further]
     known: tuple[Residual, ...] = kept[2]
+    if kept[3] is not None and max((r.value for r in known), default=0.0) <= doubt:
+        conditions, kept[3] = kept[3](), None
+        known = kept[2] = _in_doubt(known + (residuals_of(*conditions) if conditions else ()))
     return known
 
 
@@ -349,26 +355,24 @@ def _in_doubt(residuals: tuple[Residual, ...]) -> tuple[Residual, ...]:
     return tuple(r for r in residuals if r.name != MOTION or (worst <= _DOUBT and r.value > worst))
 
 
-def worst_residual(data: ContactProblem, f: FloatArray) -> float:
+def worst_residual(data: ContactProblem, f: FloatArray, doubt: float = _DOUBT) -> float:
     """The largest residual of forces f (rows,), N, and the motion that they cause."""
-    return max(r.value for r in residuals(data, data.velocity(f), f))
+    return max(r.value for r in residuals(data, data.velocity(f), f, doubt))
 
 
-def _conditions(
-    data: ContactProblem, motion: FloatArray | None, f: FloatArray
-) -> tuple[Condition, ...]:
+def _conditions(data: ContactProblem, motion: FloatArray | None, f: FloatArray) -> _Conditions:
     """The conditions of an answer, a motion (nv,) and forces f (rows,)."""
     if data.sliders is not None:
         motion = data.velocity(f) if motion is None else motion
         data = loaded_by_sliders(data, np.asarray(motion))
     local = data.scales.local(motion, f)
     if data.compliance is not None:
-        return _elastic(data, local, motion, f)
+        return _elastic(data, local, motion, f), tuple
     conditions = _rigid if data.d == 1 else _with_friction
     return conditions(data, local, f)
 
 
-def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Condition, ...]:
+def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> _Conditions:
     """f ≥ 0, g ≥ 0, fᵀg = 0: (20)–(22) of Olsen & Kamrin (2018).
 
     With the local speed S_i at contact i and the energy E of a part:
@@ -390,19 +394,17 @@ def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> tuple[Con
         both, pull = np.where(lines, 0.0, both), np.where(lines, 0.0, pull)
     presses, short = (push > gap) | lines, positive(-data.cones.opening(gap))
     off = np.maximum(np.maximum(both, pull), short)
-    return (
+    conditions = (
         Condition("penetration", "m/s", short, speed, round_off),
         Condition("tension", "m/s", pull, speed, zero),
         Condition("complementarity", "m/s", both, speed, round_off),
         *local.balance,
         _duality_gap(data, local, data.dt * f * gap, data.dt * np.abs(f) * round_off, zero),
-        *motion_condition(data, f, local, presses, ~presses, off),
     )
+    return conditions, partial(motion_condition, data, f, local, presses, ~presses, off)
 
 
-def _with_friction(
-    data: ContactProblem, local: LocalScales, f: FloatArray
-) -> tuple[Condition, ...]:
+def _with_friction(data: ContactProblem, local: LocalScales, f: FloatArray) -> _Conditions:
     """K ∋ f ⟂ g̃ ∈ K*, for forces of the rows (rows,).
 
     With w = tr(N_ii)/d and the local speed S_i at contact i:
@@ -433,14 +435,14 @@ def _with_friction(
     taken = ~kept & (np.abs(natural - push) <= same_size)
     off = cones.norms(natural)
     work, noise = data.dt * cones.total(f * rates), data.dt * force * cones.sensitivity * size
-    return (
+    conditions = (
         Condition("penetration", "m/s", outside, speed, round_off),
         Condition("friction cone", "m/s", w * cones.distance(f), speed, 0.0 * speed),
         Condition("natural map", "m/s", off, speed, round_off),
         *local.balance,
         _duality_gap(data, local, work, noise, np.zeros(data.nc)),
-        *motion_condition(data, given, local, kept, taken, off),
     )
+    return conditions, partial(motion_condition, data, given, local, kept, taken, off)
 
 
 def _elastic(
