@@ -131,7 +131,7 @@ class APGD(NativeBackend):
                 break
             more = min(int(_MORE * descent.steps), self.max_iterations - descent.steps)
             descent.minimise(_AHEAD * tolerance, more, run.deadline, report)
-            worst = problem.worst(descent.forces)
+            worst = problem.worst(descent.forces, self.accuracy)
             if worst <= self.accuracy or not np.isfinite(worst):
                 break
             tolerance = sharpened(tolerance, self.accuracy, worst)
@@ -187,7 +187,7 @@ def _on_cones(
         if error <= 0.5 * mark:
             mark, mark_at = error, look
         if error <= accuracy and look >= certify_at:
-            worst = problem.worst(forces)
+            worst = problem.worst(forces, accuracy)
             if worst <= accuracy:
                 return forces, done, residuals
             tries += 1

@@ -340,13 +340,16 @@ class NetworkProblem(Compliant):
             shift = np.zeros(self.nc)
         return self.K.largest_map(f.ravel(), rates.ravel(), shift, self.weight)
 
-    def worst(self, f: FloatArray) -> float:
-        """The largest residual of the certificate of forces f (nc, d), dimensionless."""
-        return self.worst_residual(self._forces(f))
+    def worst(self, f: FloatArray, doubt: float = np.inf) -> float:
+        """The largest residual of the certificate of forces f (nc, d), dimensionless.
 
-    def worst_residual(self, forces: FloatArray, *doubt: float) -> float:
-        """The same of forces in N (rows,), without ``motion`` if others are above ``doubt``."""
-        return np.nan if self.data is None else worst_residual(self.data, forces, *doubt)
+        Without ``motion``, which costs most, if others are above ``doubt``.
+        """
+        return self.worst_residual(self._forces(f), doubt)
+
+    def worst_residual(self, forces: FloatArray, doubt: float) -> float:
+        """The same of forces in N (rows,)."""
+        return np.nan if self.data is None else worst_residual(self.data, forces, doubt)
 
     def infeasible(self) -> bool:
         """Whether it is proven that a step with friction has no solution."""

@@ -402,7 +402,7 @@ class Proximal:
         free = problem.p / np.repeat(self.w, problem.d)
         impulse = float(np.sqrt(np.sum(net.load(free) ** 2 * net.weight))) or 1.0
         best, error, enough = f, self.natural(f), max(self.accuracy, REACHABLE)
-        least_worst = problem.worst(f) if error <= self.accuracy else np.inf
+        least_worst = problem.worst(f, enough) if error <= self.accuracy else np.inf
         if least_worst <= enough:
             return f, least_worst, [error]
         least = error if np.isfinite(error) else np.inf  # what it is given is never made worse
@@ -412,7 +412,7 @@ class Proximal:
             x, f = self.step(x, f, penalty.value / self.w, tol)
             error = self.natural(f)
             history.append(error)
-            worst = problem.worst(f) if error <= self.accuracy else np.inf
+            worst = problem.worst(f, enough) if error <= self.accuracy else np.inf
             if worst < least_worst or (error < least and least_worst == np.inf):
                 least, least_worst, best = error, worst, f
             if self.few and self._in_vain(least, error, penalty.value):
@@ -425,7 +425,9 @@ class Proximal:
             if not penalty.after(error):
                 break
             inner = max(min(0.1 * inner, _SHARE * error), EPS)
-        return best, least_worst if least_worst < np.inf else problem.worst(best), history
+        if least_worst == np.inf:
+            least_worst = problem.worst(best, enough)
+        return best, least_worst, history
 
     def _in_vain(self, least: float, error: float, penalty: float) -> bool:
         """Whether natural maps so far, the last one ``error``, do not promise a solution."""
