@@ -339,9 +339,9 @@ def residuals(
     """
     kept: Any = data.__dict__.get("_residuals")
     if kept is None or not (same(kept[0], f) and same(kept[1], motion)):
+        f, motion = np.array(f), None if motion is None else np.array(motion)
         conditions, further = _conditions(data, motion, f)
-        answer = np.array(f), None if motion is None else np.array(motion)
-        kept = data.__dict__["_residuals"] = [*answer, residuals_of(*conditions), further]
+        kept = data.__dict__["_residuals"] = [f, motion, residuals_of(*conditions), further]
     known: tuple[Residual, ...] = kept[2]
     if kept[3] is not None and max((r.value for r in known), default=0.0) <= doubt:
         conditions, kept[3] = kept[3](), None
