@@ -32,7 +32,7 @@ from cdopt.problem.part_step import (
     unit_rows,
 )
 from cdopt.problem.residual import EPS, Condition
-from cdopt.problem.scaling import by_label, scaled
+from cdopt.problem.scaling import by_label, chosen_rows, distinct, scaled
 from cdopt.problem.sparse_inverse import LARGE, SparseInverse
 
 _MOST_BY_N = 300  # contacts of a part, or rows with friction
@@ -57,7 +57,8 @@ def resolved(
         if contacts.size < 2:
             continue
         if dofs.size > LARGE:
-            rows = scaled(sp.csr_array(data.B[contacts]), columns=1.0 / np.sqrt(data.mass.diagonal))
+            B = chosen_rows(data.B, contacts)
+            rows = scaled(B, columns=1.0 / np.sqrt(data.mass.diagonal))
             if not _nearly_dependent(rows, data.bodies):
                 continue
         presses = data.mobility[contacts] * f[contacts] > gap[contacts]
@@ -74,12 +75,12 @@ def resolved(
 
 def _nearly_dependent(rows: sp.csr_array, bodies: IntArray) -> bool:
     """Whether of ``rows`` (n, nv) some between the same bodies, or one and the world, are."""
-    rows = rows[np.flatnonzero(np.diff(rows.indptr))]
+    rows = chosen_rows(rows, np.flatnonzero(np.diff(rows.indptr)))
     body, starts = bodies[rows.indices], rows.indptr[:-1]
     first, last = np.minimum.reduceat(body, starts), np.maximum.reduceat(body, starts)
-    pairs = np.unique(first * bodies.size + last, return_inverse=True, return_counts=True)[1:]
-    some = np.flatnonzero(pairs[1][pairs[0]] > 1)
-    for _, _, block in _blocks_of(rows, some, pairs[0][some]):
+    pair = distinct(first * bodies.size + last)[1]
+    some = np.flatnonzero(np.bincount(pair)[pair] > 1)
+    for _, _, block in _blocks_of(rows, some, pair[some]):
         length = np.linalg.norm(block, axis=2, keepdims=True)
         values = np.linalg.svd(block / np.where(length > 0.0, length, 1.0), compute_uv=False)
         if np.any((values > DEPENDENT) & (values**2 < 1.0 / MAGNIFIED)):

@@ -356,18 +356,20 @@ class MatrixScales(StepScales):
     def _normal(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Of each entry of the normal rows (nc, nv): place among contacts' bodies, dof, value."""
         B, row, cones = self.problem.B, self.problem.entry_row, self.problem.cones
-        contact, column, value = row, B.indices, B.data
-        if cones.d > 1:
-            normal = row == cones.ends[cones.contact[row]]
-            contact, column, value = cones.contact[row[normal]], column[normal], value[normal]
-        return self._contact_bodies.places(contact, self.bodies[column]), column, value
+        pairs, column, value = self._contact_bodies, B.indices, B.data
+        if self._reach is B and pairs.entry is not None:
+            return pairs.entry, column, value
+        normal = row == cones.ends[cones.contact[row]]
+        column, value = column[normal], value[normal]
+        return pairs.places(cones.contact[row[normal]], self.bodies[column]), column, value
 
     @cached_property
     def _moved_by_normal(self) -> ContactBodies:
         """The bodies at each contact, with w² of the normal rows."""
-        at, column, value = self._normal
+        pairs, (at, column, value) = self._contact_bodies, self._normal
+        if at is pairs.entry:
+            return pairs.moved
         share = value**2 / self._mass.diagonal[column]
-        pairs = self._contact_bodies
         return pairs.moved_by(total_by(at, share, pairs.body.size))
 
     @cached_property

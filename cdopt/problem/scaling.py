@@ -129,9 +129,8 @@ def likely_bodies(B: sp.csr_array, mass: FloatArray, coupling: sp.csr_array | No
     Two dofs are of one body when they have the same contacts, with about the same mobility, or when
     ``coupling`` (nv, nv) ties them.
     """
-    nv, acts = B.shape[1], copy.copy(B)
+    nv, acts = B.shape[1], _with_values(B, (B.data != 0.0).astype(np.float64))
     most = largest_by(B.indices, B.data**2 / mass[B.indices], nv)
-    acts.data = (B.data != 0.0).astype(np.float64)
     j, other, common = _meetings(acts)
     touching = np.bincount(B.indices, acts.data, nv)
     alike = (most[j] <= _ALIKE * most[other]) & (most[other] <= _ALIKE * most[j])
@@ -160,7 +159,7 @@ def contact_bodies(B: sp.csr_array, mass: FloatArray, body: IntArray) -> Contact
     count = int(body.max(initial=-1)) + 1
     pairs, entry = distinct(rows_of(B) * max(count, 1) + body[B.indices])
     mobility = total_by(entry, B.data**2 / mass[B.indices], pairs.size)
-    return ContactBodies(*np.divmod(pairs, max(count, 1)), mobility, B.shape[0], count)
+    return ContactBodies(*np.divmod(pairs, max(count, 1)), mobility, B.shape[0], count, entry)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +171,7 @@ class ContactBodies:
     mobility: FloatArray  # (n,) 1/kg, w² = Σ B_ij²/M_jj over the body's dofs
     nc: int  # number of contacts
     count: int  # number of bodies
+    entry: IntArray | None = None  # (entries,) to which of the n each entry of B belongs
 
     @cached_property
     def total(self) -> FloatArray:
@@ -200,8 +200,9 @@ class ContactBodies:
 
     def moved_by(self, mobility: FloatArray) -> ContactBodies:
         """The entries with this ``mobility`` (n,), w², where it is positive."""
-        used = mobility > 0.0
-        some = self.contact[used], self.body[used], mobility[used]
+        some, used = (self.contact, self.body, mobility), mobility > 0.0
+        if not used.all():
+            some = self.contact[used], self.body[used], mobility[used]
         return ContactBodies(*some, self.nc, self.count)
 
     @cached_property
@@ -307,7 +308,12 @@ def scaled(
         values = values * rows.repeat(A.indptr[1:] - A.indptr[:-1])
     if columns is not None:
         values = values * columns[A.indices]
-    result = copy.copy(A)  # the checks of a constructor take longer than the products
+    return _with_values(A, values)
+
+
+def _with_values(A: sp.csr_array, values: FloatArray) -> sp.csr_array:
+    """A with other values: the checks of a constructor take longer than a product."""
+    result = copy.copy(A)
     result.data = values
     return result
 
@@ -414,6 +420,10 @@ def contact_rows(B: sp.csr_array, ends: IntArray) -> sp.csr_array:
 def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct values in order, and the place (n,) of each of the ``values`` (n,) in them."""
     if values.size > _FEW:
+        steps = np.diff(values)
+        if steps.min() >= 0:  # they are in order
+            new = np.append(True, steps > 0)
+            return values[new], new.cumsum() - 1
         several, place = np.unique(values, return_inverse=True)
         return several, place
     every = values.tolist()
@@ -442,7 +452,7 @@ def times(A: sp.csr_array, x: FloatArray, row: IntArray | None = None) -> FloatA
 def times_size(A: sp.csr_array, x: FloatArray, row: IntArray | None = None) -> FloatArray:
     """|A| |x| (n,)."""
     if A.data.size > _MANY:
-        return np.asarray(abs(A) @ np.abs(x))
+        return np.asarray(_with_values(A, np.abs(A.data)) @ np.abs(x))
     row = rows_of(A) if row is None else row
     return total_by(row, np.abs(A.data * x[A.indices]), A.shape[0])
 
@@ -460,7 +470,7 @@ def transposed_times_size(
 ) -> FloatArray:
     """|A|ᵀ |f| (m,)."""
     if A.data.size > _MANY:
-        return np.asarray(abs(A).T @ np.abs(f))
+        return np.asarray(_with_values(A, np.abs(A.data)).T @ np.abs(f))
     row = rows_of(A) if row is None else row
     return total_by(A.indices, np.abs(A.data * f[row]), A.shape[1])
 

@@ -63,6 +63,9 @@ def test_few_components_and_values_are_numbered_as_many(monkeypatch):
     assert few[0][1] == many[0][1]
     assert np.array_equal(few[0][0], many[0][0])
     assert all(map(np.array_equal, few[1], many[1]))
+    in_order = scaling.distinct(np.sort(values))
+    assert np.array_equal(in_order[0], few[1][0])
+    assert np.array_equal(in_order[0][in_order[1]], np.sort(values))
 
 
 def test_products_are_those_of_scipy(matrix):
