@@ -19,10 +19,10 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.blas import dger
 
 from cdopt._util import checks
 from cdopt._util.checks import FloatArray, IntArray
+from cdopt._util.compiled import compiled, part
 from cdopt._util.errors import Unsupported
 from cdopt.backends.base import Claim
 from cdopt.backends.deadline import NEVER, TIME_LIMIT, Deadline
@@ -33,6 +33,7 @@ from cdopt.problem import HalfLines
 _PIVOT = 1e-7  # entries of a column below this share of the largest of N are round-off
 _TIE = 1e-13  # ratios this close, relative to the largest, are equal
 _RAY = 1e-7  # N g of a ray, relative to pᵀg
+_LOOK = 64  # pivots between two looks at the clock
 _SOLVED, _ON_A_RAY, _LIMIT = 0, 1, 2
 _INFEASIBLE, _TROUBLE = "infeasible: secondary ray", "numerical trouble"
 
@@ -123,64 +124,87 @@ def lemke(
 
     Variables are numbered w: 0 … n−1, z: n … 2n−1, z₀: 2n.
     """
-    n = q.size
-    basis, ray, values = np.arange(n), np.zeros(n), q.copy()
+    n, pivots = q.size, 0
+    basis, ray = np.arange(n), np.zeros(n)
     if n == 0 or q.min() >= 0.0:
         return _SOLVED, 0, basis, ray
-    columns = np.asfortranarray(np.column_stack([-N, -np.ones(n)]))  # outside the basis
-    slot = np.concatenate([np.full(n, -1), np.arange(n + 1)])  # of each variable among them
-    row = n - 1 - int(np.argmin(q[::-1]))  # the last of equals is the lexicographic least
-    entering, least = 2 * n, _PIVOT * max(1.0, float(np.abs(N).max()))
-    for pivots in range(max_pivots):
-        if deadline.passed:
-            return _LIMIT, pivots, basis, ray
-        leaving, place = basis[row], slot[entering]
-        column = columns[:, place].copy()
-        columns[:, place] = 0.0
-        columns[row, place] = 1.0
-        reduced, value = columns[row] / column[row], values[row] / column[row]
-        columns = dger(-1.0, column, reduced, a=columns, overwrite_a=1)
-        columns[row] = reduced
-        values -= column * value
-        values[row] = value
-        basis[row], slot[leaving], slot[entering] = entering, place, -1
-        if leaving == 2 * n:
-            return _SOLVED, pivots + 1, basis, ray
-        entering = leaving + n if leaving < n else leaving - n
-        column = columns[:, slot[entering]]
-        able = np.flatnonzero(column > least)
-        if not able.size:
-            in_z = (basis >= n) & (basis < 2 * n)
-            ray[basis[in_z] - n] = -column[in_z]
-            if entering >= n:
-                ray[entering - n] = 1.0
-            return _ON_A_RAY, pivots + 1, basis, ray
-        row = _leaving_row(columns, values, basis, slot, column, able)
-    return _LIMIT, max_pivots, basis, ray
+    table = np.column_stack([-N, -np.ones(n), q])  # outside the basis, and values
+    slot = np.concatenate([np.full(n, -1), np.arange(n + 1)])  # of each variable in the table
+    last = n - 1 - int(np.argmin(q[::-1]))  # the last of equals is the lexicographic least
+    position, least = np.array([last, 2 * n]), _PIVOT * max(1.0, float(np.abs(N).max()))
+    while pivots < max_pivots and not deadline.passed:
+        most = min(_LOOK, max_pivots - pivots)
+        outcome, done = pivoted(table, basis, slot, ray, position, least, most)
+        pivots += done
+        if outcome != _LIMIT:
+            return outcome, pivots, basis, ray
+    return _LIMIT, pivots, basis, ray
 
 
-def _leaving_row(
-    columns: FloatArray,
-    values: FloatArray,
+@compiled(allocates=True)
+def pivoted(
+    table: FloatArray,
     basis: IntArray,
     slot: IntArray,
-    column: FloatArray,
-    tied: IntArray,
+    ray: FloatArray,
+    position: IntArray,
+    least: float,
+    most: int,
+) -> tuple[int, int]:
+    """At most this many pivots from ``position``, row and entering variable; outcome and number."""
+    n = basis.size
+    row, entering = position[0], position[1]
+    for k in range(most):
+        leaving, place = basis[row], slot[entering]
+        exchange(table, row, place)
+        basis[row], slot[leaving], slot[entering] = entering, place, -1
+        if leaving == 2 * n:
+            return _SOLVED, k + 1
+        entering = leaving + n if leaving < n else leaving - n
+        column = table[:, slot[entering]].copy()
+        row = leaving_row(table, basis, slot, column, least)
+        if row < 0:
+            for i in range(n):
+                if n <= basis[i] < 2 * n:
+                    ray[basis[i] - n] = -column[i]
+            if entering >= n:
+                ray[entering - n] = 1.0
+            return _ON_A_RAY, k + 1
+    position[0], position[1] = row, entering
+    return _LIMIT, most
+
+
+@part(allocates=True)
+def exchange(table: FloatArray, row: int, place: int) -> None:
+    """The variable of a column, at this ``place``, for that of a ``row``, by Gauss and Jordan."""
+    scale, table[row, place] = table[row, place], 1.0
+    for j in range(table.shape[1]):
+        table[row, j] /= scale
+    for i in range(table.shape[0]):
+        factor = table[i, place]
+        if i != row and factor != 0.0:
+            table[i, place] = 0.0
+            for j in range(table.shape[1]):
+                table[i, j] -= factor * table[row, j]
+
+
+@part(allocates=True)
+def leaving_row(
+    table: FloatArray, basis: IntArray, slot: IntArray, column: FloatArray, least: float
 ) -> int:
-    """The row of the lexicographic ratio test among those ``tied``, z₀ first of equals."""
-
-    def least(entries: FloatArray) -> IntArray:
-        ratios = entries[tied] / column[tied]
-        return tied[ratios <= ratios.min() + _TIE * max(1.0, float(np.abs(ratios).max()))]
-
-    tied = least(values)
-    if (basis[tied] == 2 * basis.size).any():
-        return int(tied[basis[tied] == 2 * basis.size][0])
-    for variable in range(basis.size):
-        if tied.size == 1:
+    """The row of the lexicographic ratio test, z₀ first of equals; −1 on a ray."""
+    n = basis.size
+    tied = np.flatnonzero(column > least)
+    for variable in range(-1, n):  # the values come first
+        if tied.size <= 1:
             break
-        if slot[variable] >= 0:
-            tied = least(columns[:, slot[variable]])
-        else:  # a unit vector
+        if variable >= 0 and slot[variable] < 0:  # a unit vector
             tied = tied[basis[tied] != variable]
-    return int(tied[0])
+            continue
+        ratios = table[:, -1 if variable < 0 else slot[variable]][tied] / column[tied]
+        tied = tied[ratios <= ratios.min() + _TIE * max(1.0, np.abs(ratios).max())]
+        if variable < 0:
+            for i in tied:
+                if basis[i] == 2 * n:
+                    return int(i)
+    return int(tied[0]) if tied.size else -1
