@@ -23,7 +23,7 @@ from scipy.sparse.linalg import splu
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
 from cdopt._util.errors import InvalidInput, SolveFailed
-from cdopt._util.frozen import Frozen, frozen_rows
+from cdopt._util.frozen import Frozen, frozen_rows, transposed
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.formulations import CompatibleCD, FrictionalCD, NoTensionTruss
@@ -46,6 +46,7 @@ from cdopt.problem.scaling import (
     product,
     rows_of,
     total_by,
+    transposed_times,
     used_columns,
 )
 from cdopt.problem.solution import StepSolution
@@ -132,7 +133,7 @@ def parts_of(admissible: Admissible) -> list[ForcePart]:
     G, sizes, ties = admissible.coordinates
     d = admissible.faces.ray.shape[1]
     contact = contacts_of(G, d)
-    gradient = product(G.T, admissible.balance)
+    gradient = product(transposed(G), admissible.balance)
     if ties.shape[0]:
         gradient = sp.csr_array(sp.hstack([gradient, ties.T]))
     z = coordinates_of(G, admissible.force.ravel(), ties)
@@ -220,7 +221,7 @@ def coordinates_of(
     if ties is not None and ties.shape[0]:
         both = sp.csc_array(sp.vstack([G, ties]))
         return np.asarray(splu(sp.csc_array(both.T @ both)).solve(np.asarray(G.T @ forces)))
-    right = np.asarray(G.T @ forces)
+    right = transposed_times(G, forces) if forces.ndim == 1 else np.asarray(G.T @ forces)
     if np.diff(G.indptr).max(initial=0) <= 1:  # no two coordinates share a row
         return np.asarray((right.T / total_by(G.indices, G.data**2, G.shape[1])).T)
     return np.asarray(splu(sp.csc_array(G.T @ G)).solve(right))
@@ -371,10 +372,9 @@ def _without_friction(
     data, index, nc = problem.classic_cd.data, network.contacts, problem.step.nc
     largest = np.full(nc, np.inf)
     worst = first.certificate.worst if first.certificate else 0.0
-    gradient = sp.csr_array((0, 1))
     if index.size:
         largest[index] = truss.force
-        gradient = truss.scales.B
+    gradient = truss.scales.B if index.size else sp.csr_array((0, 1))
     rows = data.B if data.N is None else data.N
     gap = np.full(nc, np.inf) if first.gap is None else first.gap
     stuck = np.flatnonzero((np.diff(rows.indptr) == 0) & (gap <= network.gap_tol))

@@ -19,13 +19,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
-from cdopt._util.frozen import Frozen
+from cdopt._util.frozen import Frozen, frozen_rows
 from cdopt.backends.deadline import TIME_LIMIT, Deadline
 from cdopt.backends.threads import threads_for
 from cdopt.hyperstatic import cone_bounds, linear_bounds
 from cdopt.hyperstatic.extremes import Extreme, Extremes
 from cdopt.hyperstatic.free_network import FreeNetwork
-from cdopt.problem.scaling import product, scaled
+from cdopt.problem.scaling import distinct, product, scaled
 
 _CHUNK = 200  # costs of one task of a thread
 _BATCH = 4000  # the same of cone programs, times their cones
@@ -124,9 +124,9 @@ def _costs(C: sp.csr_array, network: FreeNetwork) -> _Costs:
     entries = np.diff(own.indptr)
     used = np.flatnonzero(entries)
     if entries.max(initial=0) <= 1:  # of one coordinate each
-        columns, cost = np.unique(own.indices, return_inverse=True)
+        columns, cost = distinct(own.indices)
         single = np.ones(columns.size), columns, np.arange(columns.size + 1)
-        rows = sp.csr_array(single, shape=(columns.size, own.shape[1]))
+        rows = frozen_rows(*single, (columns.size, own.shape[1]))
         return _Costs(rows, used, cost, own.data)
     known: dict[bytes, int] = {}
     cost, factor = np.zeros(used.size, int), np.zeros(used.size)

@@ -17,7 +17,15 @@ from cdopt._util.checks import FloatArray, IntArray, freeze
 from cdopt._util.frozen import Frozen
 from cdopt.hyperstatic.admissible import ForcePart
 from cdopt.hyperstatic.network import SILENT, STIFF, null_states
-from cdopt.problem.scaling import chosen_rows, column_scale, network_parts, scaled, used_columns
+from cdopt.problem.scaling import (
+    by_label,
+    chosen_rows,
+    column_scale,
+    network_parts,
+    scaled,
+    transposed_times,
+    used_columns,
+)
 
 _FAR = 1e6  # a tight contact farther from zero than this many times its reach is left out
 
@@ -55,8 +63,8 @@ def free_networks(part: ForcePart, loose: FloatArray, rank_tol: float) -> list[F
         gradient = scaled(part.B, part.length)
         return [_scaled(part, np.arange(loose.size), gradient, np.ones(loose.size))]
     rows, gradient, ratio = _equations(part, rows, loose, rank_tol)
-    label = network_parts(gradient).contact
-    pieces = [np.flatnonzero(label == k) for k in np.unique(label)]
+    parts = network_parts(gradient)
+    pieces = [i for i in by_label(parts.contact, parts.count) if i.size]  # some have dofs alone
     return [_scaled(part, rows[i], chosen_rows(gradient, i), ratio[i]) for i in pieces]
 
 
@@ -77,7 +85,9 @@ def _scaled(
     sizes = np.ones(rows.size, dtype=np.int64) if part.polyhedral else part.sizes
     whole = rows.size == part.z.size and bool((rows == np.arange(rows.size)).all())
     G = part.G if whole else sp.csr_array(sp.csc_array(part.G)[:, rows])
-    return FreeNetwork(part.index[rows], G, sizes, freeze(B), B.T @ forces, forces, unit)
+    return FreeNetwork(
+        part.index[rows], G, sizes, freeze(B), transposed_times(B, forces), forces, unit
+    )
 
 
 def _equations(

@@ -12,6 +12,7 @@ from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.compiled import clock
 from cdopt._util.errors import InvalidInput, Unsupported
+from cdopt._util.frozen import frozen_rows
 from cdopt._util.progress import ProgressCallback, progress_bar
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
@@ -24,6 +25,7 @@ from cdopt.hyperstatic.quantities import Quantity, stated_quantities
 from cdopt.hyperstatic.reduction import Reduced, reduce
 from cdopt.hyperstatic.report import NARROW, Indeterminacy
 from cdopt.problem.cones import OPEN, RESTING, SLIDING
+from cdopt.problem.scaling import times
 from cdopt.problem.solution import StepSolution
 from cdopt.problem.step import Step
 from cdopt.problem.step_problems import LAWS
@@ -116,8 +118,8 @@ def indeterminacy(
     loose = _looseness(less, nc, d)
     asked = _asked(contacts, loose > STIFF)
     determined = _determined(less, nc * d)
-    C = sp.eye_array(nc * d, format="csr")
-    C = C if asked.size == nc else C[(asked[:, None] * d + np.arange(d)).ravel()]
+    rows = (asked[:, None] * d + np.arange(d)).ravel()
+    C = frozen_rows(np.ones(rows.size), rows, np.arange(rows.size + 1), (rows.size, nc * d))
     with progress_bar(progress, "forces bounded") as update:
         bounds = bounds_of(less.free, C, determined, jobs, update, deadline)
     reactions = None
@@ -228,10 +230,12 @@ def _status(less: Reduced, nc: int, d: int) -> IntArray:
 
 def _determined(less: Reduced, rows: int) -> FloatArray:
     """(rows,) N, forces of the coordinates that belong to no free network."""
-    moves = np.concatenate([np.zeros(0, np.int64), *(n.index for n in less.free)])
-    forces = np.zeros(rows)
+    most = max((int(part.index.max(initial=-1)) for part in less.parts), default=-1)
+    moves, forces = np.zeros(most + 1, dtype=bool), np.zeros(rows)
+    for network in less.free:
+        moves[network.index] = True
     for part in less.parts:
-        forces += part.G @ np.where(np.isin(part.index, moves), 0.0, part.z)
+        forces += times(part.G, np.where(moves[part.index], 0.0, part.z))
     return forces
 
 

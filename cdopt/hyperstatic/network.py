@@ -136,7 +136,7 @@ def looseness(B: sp.csr_array, rank_tol: float) -> FloatArray:
     left = 1.0 - np.einsum("ij,ij->i", U, U)
     result = np.sqrt(np.clip(left, 0.0, 1.0))
     doubtful = np.flatnonzero(left < 1e-6)  # 1 − leverage has lost its digits
-    for block in np.array_split(doubtful, max(doubtful.size // 256, 1)):
+    for block in np.array_split(doubtful, -(-doubtful.size // 256)) if doubtful.size else ():
         unit = np.zeros((nc, block.size))
         unit[block, np.arange(block.size)] = 1.0
         result[block] = np.linalg.norm(unit - U @ U[block].T, axis=0)

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.frozen import transposed
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.part_step import (
     DEPENDENT,
@@ -32,7 +33,7 @@ from cdopt.problem.part_step import (
     unit_rows,
 )
 from cdopt.problem.residual import EPS, Condition
-from cdopt.problem.scaling import by_label, chosen_rows, distinct, scaled
+from cdopt.problem.scaling import by_label, chosen_rows, distinct, product, scaled
 from cdopt.problem.sparse_inverse import LARGE, SparseInverse
 
 _MOST_BY_N = 300  # contacts of a part, or rows with friction
@@ -162,12 +163,12 @@ def first_step(
         open_load |= dofs[data.parts.dof] <= LARGE
         missed *= (np.bincount(data.parts.dof, open_load) > 0.0)[data.parts.dof]
     if missed.any() and G.shape[1]:
-        columns = sp.csc_array(G)
+        columns = transposed(G)
         contact = data.cones.contact[columns.indices[columns.indptr[:-1]]]
         part = data.parts.contact[contact]
         many = np.bincount(part)[part]
         few = np.flatnonzero(many <= MOST)
-        rows = sp.csr_array(columns[:, few].T @ data.B)
+        rows = product(chosen_rows(columns, few), data.B)
         for some, used, block in _blocks_of(rows, np.arange(few.size), part[few]):
             length = np.linalg.norm(block, axis=2)
             length = np.where(length > 0.0, length, 1.0)
@@ -177,10 +178,11 @@ def first_step(
         more = np.flatnonzero(
             (many > MOST) & (np.bincount(data.parts.dof, missed != 0.0) > 0)[part]
         )
-        rows = sp.csr_array(columns[:, more].T @ data.B)
-        large = dofs[part[more]] > LARGE
-        if large.any() and not _nearly_dependent(sp.csr_array(rows[large]), data.bodies):
-            more, rows = more[~large], sp.csr_array(rows[~large])
+        if more.size:
+            rows = sp.csr_array(columns[more] @ data.B)
+            large = dofs[part[more]] > LARGE
+            if large.any() and not _nearly_dependent(sp.csr_array(rows[large]), data.bodies):
+                more, rows = more[~large], sp.csr_array(rows[~large])
         if more.size:
             used, _, forces_of = _sparse_delivery(rows)
             np.maximum.at(error, contact[more], np.abs(forces_of(missed[used])))

@@ -53,7 +53,7 @@ def dense_block(
     column = B.indices[at]
     columns = np.unique(column) if columns is None else columns
     block = np.zeros((rows.size, columns.size))
-    np.add.at(block, (row, np.searchsorted(columns, column)), B.data[at])
+    block[row, np.searchsorted(columns, column)] = B.data[at]
     return columns, block
 
 

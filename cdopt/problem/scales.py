@@ -44,7 +44,7 @@ _RESOLVED = 1e7  # least gap speed over its round-off, in parts without load
 # of B and M alone
 _OF_NETWORK = (
     *("parts", "bodies", "mobility", "_reach", "_contact_bodies", "_normal", "_moved_by_normal"),
-    *("lever", "row_unit", "_root_mass", "_part_mobility", "_largest_entry"),
+    *("lever", "row_unit", "_root_mass", "_part_mobility", "_largest_entry", "_dofs_there"),
     *("B", "S", "N", "load", "used", "cones"),
 )
 
@@ -235,7 +235,7 @@ class MatrixScales(StepScales):
         mass, root = self._mass.diagonal, self._root_mass
         v_next = np.asarray(problem.velocity(f) if motion is None else motion)
         jump = v_next - self._motion
-        change = np.maximum(np.abs(jump), np.abs(self._motion - self._start))
+        change = np.maximum(np.abs(jump), self._drift)
         motion_energy = mass * change**2
         pushed = dt * problem.load_size(f)
         if problem.dof_body is None:  # forces may cancel in dofs of a body that moves
@@ -244,9 +244,9 @@ class MatrixScales(StepScales):
         rates = problem.gap(v_next, f)
         opening = self.opening(rates)
         meeting = self._meeting_speeds(jump, opening, gap_round_off)
-        own = self._of_bodies(mass * change**2)
+        own = self._of_bodies(motion_energy if problem.dof_body is not None else mass * change**2)
         speed, energy = self._gap_speeds(own, meeting, gap_round_off, f, opening)
-        least = parts.total(parts.dof, energy[blocks] / np.bincount(blocks)[blocks])
+        least = parts.total(parts.dof, energy[blocks] / self._dofs_there)
         imbalance = self._mass.times(jump) - dt * problem.load(f)
         momenta = self._mass.times_size(np.abs(v_next) + np.abs(self._motion))
         error, round_off = np.abs(imbalance) / root, EPS * (pushed + momenta) / root
@@ -287,7 +287,7 @@ class MatrixScales(StepScales):
     def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
         """(parts,) J, of an answer ``motion`` (nv,) and f (rows,): changes of motion, and loads."""
         jump = np.asarray(self.problem.velocity(f) if motion is None else motion) - self._motion
-        change = np.maximum(np.abs(jump), np.abs(self._motion - self._start))
+        change = np.maximum(np.abs(jump), self._drift)
         return self.parts.total(self.parts.dof, self._mass.diagonal * change**2)
 
     @property
@@ -392,12 +392,25 @@ class MatrixScales(StepScales):
     @cached_property
     def idle_bodies(self) -> BoolArray:
         """(bodies,) those without load, none of whose contacts closes in free motion."""
-        return (self._load_energy == 0.0) & ~self._contact_bodies.touched(self._closing_rate > 0.0)
+        idle = self._load_energy == 0.0
+        if np.count_nonzero(idle):
+            idle &= ~self._contact_bodies.touched(self._closing_rate > 0.0)
+        return idle
 
     @cached_property
     def _load_energy(self) -> FloatArray:
         """(bodies,) kg m²/s², of the change of motion of each body by loads."""
-        return self._of_bodies(self._mass.diagonal * (self._motion - self._start) ** 2)
+        return self._of_bodies(self._mass.diagonal * self._drift**2)
+
+    @cached_property
+    def _drift(self) -> FloatArray:
+        """(nv,) m/s and rad/s, the size of the change of motion by loads."""
+        return np.abs(self._motion - self._start)
+
+    @cached_property
+    def _dofs_there(self) -> IntArray:
+        """(nv,) how many dofs the body of each dof has."""
+        return np.bincount(self.bodies)[self.bodies]
 
     @cached_property
     def idle_parts(self) -> BoolArray:

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
-from cdopt._util.frozen import from_dense, frozen_rows
+from cdopt._util.frozen import FrozenMatrix, from_dense, frozen_rows
 
 _DENSE_PART = 3000  # contacts of one part, beyond which its rows of N stay as they are
 _NOT_THE_SAME = 10.0  # times what is left out, of each entry: it has negative eigenvalues
@@ -435,7 +435,12 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
 
 def rows_of(A: sp.csr_array) -> IntArray:
     """The row of each stored entry."""
-    return np.arange(A.shape[0]).repeat(A.indptr[1:] - A.indptr[:-1])
+    known = A.__dict__.get("_rows") if isinstance(A, FrozenMatrix) and A.sealed else None
+    if known is None:
+        known = read_only(np.arange(A.indptr.size - 1).repeat(A.indptr[1:] - A.indptr[:-1]))
+        if isinstance(A, FrozenMatrix) and known.size <= _FEW:  # it does not change
+            A.__dict__["_rows"] = known
+    return known
 
 
 # Products of small overhead; with many entries they are those of SciPy, whose sums have the same
@@ -482,6 +487,8 @@ def column_scale(B: sp.csr_array) -> FloatArray:
 
 def by_label(label: IntArray, count: int) -> list[IntArray]:
     """The places of each of ``count`` labels, ascending."""
+    if count == 1:
+        return [np.arange(label.size)]
     order, ends = np.argsort(label, kind="stable"), np.bincount(label, minlength=count).cumsum()
     return list(np.split(order, ends[:-1])) if count else []
 
