@@ -8,8 +8,9 @@ Coulomb's law has another start. Gauss–Seidel is quick, but its answers depend
 the contacts; so first are those whose answers do not: accelerated gradients, which need a few
 milliseconds, solve most steps, and what they leave is a start for Newton's method
 (``benchmarks/friction_population.md``). The first three turns end early where the rate of their
-residuals so far does not promise a solution. For an accuracy of 1e-6 or more no fast convergence is
-needed: gradients and Gauss–Seidel have far larger budgets there, and come twice before it.
+residuals so far does not promise a solution. If systems are large and an accuracy of 1e-6 or more
+suffices, no fast convergence is needed: gradients and Gauss–Seidel have far larger budgets then,
+and come twice before it.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Auto(Newton):
     Coulomb's law ``homotopy``, unless systems are large; splitting (``admm``); ``nsgs``; and
     Newton's method again. If the first three do not come close, the step may have no solution, and
     cdopt tries to prove that.
-    With an ``accuracy`` of 1e-6 or more, gradients and Gauss–Seidel are first, twice.
+    With an ``accuracy`` of 1e-6 or more and large systems, gradients and Gauss–Seidel are first,
+    twice.
     The status of an unsolved step includes its Slater number, if that leaves a doubt.
     """
 
@@ -133,7 +135,9 @@ class Auto(Newton):
         first = max(_GRADIENTS, int(_GRADIENTS_GROW * np.cbrt(problem.nc)))
         if entries > _DENSE * problem.rows:  # dense matrices, whose systems cost less
             first = max(first * _DENSE * problem.rows // entries, _GRADIENTS // 2)
-        rough = accuracy >= _ROUGH
+        work = max(homotopy.work(problem), 1.0)
+        costly = _SYSTEMS * work > _MORE * first * _PRODUCTS * entries
+        rough = costly and accuracy >= _ROUGH
         if rough:
             yield from _many_cheap(_MORE * first, accuracy)
         else:
@@ -141,15 +145,13 @@ class Auto(Newton):
             if problem.nc <= _FEW:
                 yield NSGS(max_sweeps=_SWEEPS, accuracy=loose, further=max(first - _SWEEPS, 0))
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
-        less = _MORE if rough else 1  # is spent on what takes longest
-        work = max(homotopy.work(problem), 1.0)
         inside = InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         cheap: list[NativeBackend] = []  # next to the path
         if not rough:
             further = _gradients(_MORE * first, max(accuracy, _ROUND_OFF))
             cheap = [NSGS(max_sweeps=first, accuracy=loose), further]
-        costly = _SYSTEMS * work > _MORE * first * _PRODUCTS * entries
         yield from [*cheap, inside] if costly else [inside, *cheap]
+        less = _MORE if rough else 1  # is spent on what takes longest
         if problem.coulomb:
             along = int(_PATH_WORK / less / work)
             if along >= _PATH_LEAST:
