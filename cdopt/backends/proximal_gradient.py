@@ -39,6 +39,7 @@ _THETA, _LIPSCHITZ, BEST, _LEAST_LIPSCHITZ, _MOMENTUM = 0, 1, 2, 3, 4
 _SQUARED, _CURVATURE, _UPHILL, _WORST = 0, 1, 2, 3  # places in the sums of a chunk
 _LINE = 8  # doubles in a cache line: the sums of two chunks never share one
 _FIRST = np.arange(3)
+_MATH = {"contract", "nsz"}  # as in ``linalg.block_pairs``
 NONE, _NO_COEFFICIENTS = np.zeros(0), np.zeros((0, 1))
 _NO_RULES, _NO_POINTS = np.zeros((0, 1), dtype=np.int8), np.zeros((0, 0))
 
@@ -239,7 +240,7 @@ def _multiply(
         _multiply_in_threads(edges, x, out, rows)
 
 
-@part()
+@part(fastmath=_MATH)
 def _proximal(z: float, a: float, s: float) -> float:
     """The x ≥ 0 with x + a x^s = z, or zero for z ≤ 0, by Newton's method from one side."""
     if not z > 0.0:
@@ -279,7 +280,7 @@ class Proposal(NamedTuple):
     share: float  # of its change that the shift follows
 
 
-@part()
+@part(fastmath=_MATH)
 def _propose_chunk(
     first: int,
     last: int,
@@ -287,7 +288,6 @@ def _propose_chunk(
     ruled: Kind,
     proposal: Proposal,
     terms: Terms,
-    sums: FloatArray,
 ) -> None:
     """A trial point, its change and the rates at the extrapolated point; the shift moves first."""
     now, before, trial, beta, length, share = proposal
@@ -295,7 +295,7 @@ def _propose_chunk(
     rates, trial_rates, old_rates = terms.rates[now], terms.rates[trial], terms.rates[before]
     change, shift = terms.change, terms.shift
     rigid, bilateral = terms.compliance.shape[0] == 0, terms.floor.shape[0] > 0
-    squared, uphill, step, d = 0.0, 0.0, 1.0 / length, np.uint32(1)
+    step, d = 1.0 / length, np.uint32(1)
     if cones is not None:
         d = np.uint32(f.shape[0] // shift.shape[0])
     for i in range(first * d, last * d):
@@ -311,10 +311,7 @@ def _propose_chunk(
                 target = target if target > least else least
             else:
                 target = _proximal(target, step * terms.compliance[i], terms.exponent)
-            difference = target - z
-            x[i], change[i] = target, difference
-            squared += difference * difference
-            uphill -= difference * (target - f[i])
+            x[i], change[i] = target, target - z
     if cones is not None:
         for c in range(first, last):
             begin, end = c * d, c * d + d
@@ -332,9 +329,6 @@ def _propose_chunk(
                 project_rows(x[begin:end], terms.rules[c], terms.coefficients[c])
             for i in range(begin, end):
                 change[i] = x[i] - change[i]
-                squared += change[i] * change[i]
-                uphill -= change[i] * (x[i] - f[i])
-    sums[_SQUARED], sums[_UPHILL] = squared, uphill
 
 
 @part(parallel=True)
@@ -344,21 +338,25 @@ def _propose(
     ruled: Kind,
     proposal: Proposal,
     terms: Terms,
-    sums: FloatArray,
 ) -> None:
     """Trial points, chunk by chunk."""
     for c in prange(edges.shape[0] - 1):
-        _propose_chunk(edges[c], edges[c + 1], cones, ruled, proposal, terms, sums[c])
+        _propose_chunk(edges[c], edges[c + 1], cones, ruled, proposal, terms)
 
 
-@part()
-def _judge_chunk(first: int, last: int, trial: int, terms: Terms, sums: FloatArray) -> None:
+@part(fastmath=_MATH)
+def _judge_chunk(
+    first: int, last: int, now: int, trial: int, terms: Terms, sums: FloatArray
+) -> None:
     """The rates at the trial point, which has this place, and what decides on it."""
-    x, rates, d, y = terms.points[trial], terms.rates[trial], terms.change, terms.y
-    curvature, worst = 0.0, 0.0
+    f, x, rates = terms.points[now], terms.points[trial], terms.rates[trial]
+    d, y = terms.change, terms.y
+    squared, uphill, curvature, worst = 0.0, 0.0, 0.0, 0.0
     rigid, bilateral = terms.compliance.shape[0] == 0, terms.floor.shape[0] > 0
     for i in range(first, last):
         total = row_times(i, terms.pointers, terms.columns, terms.values, y)
+        squared += d[i] * d[i]
+        uphill -= d[i] * (x[i] - f[i])
         curvature += d[i] * total
         gradient = rates[i] + total
         rates[i] = gradient
@@ -368,14 +366,15 @@ def _judge_chunk(first: int, last: int, trial: int, terms: Terms, sums: FloatArr
         if bilateral and terms.floor[i] < 0.0:
             scaled = gradient
         worst = larger(worst, abs(gradient if gradient < scaled else scaled))
+    sums[_SQUARED], sums[_UPHILL] = squared, uphill
     sums[_CURVATURE], sums[_WORST] = curvature, worst
 
 
 @part(parallel=True)
-def _judge(edges: Indices, trial: int, terms: Terms, sums: FloatArray) -> None:
+def _judge(edges: Indices, now: int, trial: int, terms: Terms, sums: FloatArray) -> None:
     """The rates and the sums of each chunk."""
     for c in prange(edges.shape[0] - 1):
-        _judge_chunk(edges[c], edges[c + 1], trial, terms, sums[c])
+        _judge_chunk(edges[c], edges[c + 1], now, trial, terms, sums[c])
 
 
 @compiled()
@@ -415,14 +414,14 @@ def _accelerate(
             if threads is None:
                 for c in range(sums.shape[0]):
                     first, last = contacts[c], contacts[c + 1]
-                    _propose_chunk(first, last, cones, ruled, proposal, terms, sums[c])
+                    _propose_chunk(first, last, cones, ruled, proposal, terms)
                 multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], terms.change, terms.y, *transposed)
                 for c in range(sums.shape[0]):
-                    _judge_chunk(rows[c], rows[c + 1], trial, terms, sums[c])
+                    _judge_chunk(rows[c], rows[c + 1], now, trial, terms, sums[c])
             else:
-                _propose(contacts, cones, ruled, proposal, terms, sums)
+                _propose(contacts, cones, ruled, proposal, terms)
                 _multiply_in_threads(dofs, terms.change, terms.y, transposed)
-                _judge(rows, trial, terms, sums)
+                _judge(rows, now, trial, terms, sums)
             due = 0.0
             squared = curvature = uphill = worst = 0.0
             for c in range(sums.shape[0]):
