@@ -8,6 +8,7 @@ not depend on the units.
 from __future__ import annotations
 
 import copy
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,10 @@ _HANDFUL = 30  # values up to which a loop in Python takes less time than NumPy
 _HOPS = 3  # repetitions of scales from neighbours of idle bodies
 _TOUCHES = 1e-6  # a contact that opens at less than this share of the local speed touches
 _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
+
+
+# patterns and parts of two networks: of a rigid step, and of its closed contacts
+_recent: deque[tuple[tuple[Any, ...], Parts]] = deque(maxlen=2)
 
 
 # --- independent parts -------------------------------------------------------------------
@@ -62,9 +67,25 @@ class Parts:
 def network_parts(
     B: sp.csr_array, coupling: sp.csr_array | None = None, tied: BoolArray | None = None
 ) -> Parts:
-    """Parts of the graph of B's entries, of ``coupling`` (nv, nv) and of dofs that are ``tied``."""
-    nc, nv = B.shape
+    """Parts of the graph of B's entries, of ``coupling`` (nv, nv) and of dofs that are ``tied``.
+
+    The last ones of large networks are kept: a step often has the contacts of the step before.
+    """
     tied = None if tied is None or tied.all() else tied
+    if B.nnz <= _MANY or coupling is not None:
+        return _network_parts(B, coupling, tied)
+    pattern = np.array(B.shape), B.indptr, B.indices, np.zeros(0) if tied is None else tied
+    for known, parts in tuple(_recent):
+        if all(map(np.array_equal, known, pattern)):
+            return parts
+    parts = _network_parts(B, coupling, tied)
+    _recent.appendleft((tuple(map(np.array, pattern)), parts))
+    return parts
+
+
+def _network_parts(B: sp.csr_array, coupling: sp.csr_array | None, tied: BoolArray | None) -> Parts:
+    """``network_parts``, computed."""
+    nc, nv = B.shape
     if tied is None and coupling is None and B.nnz > _FEW:  # no list of edges to put in order
         ends = np.concatenate([B.indptr, np.full(nv, B.nnz, B.indptr.dtype)])
         graph = sp.csr_array((B.data, nc + B.indices, ends), (nc + nv, nc + nv))

@@ -76,6 +76,17 @@ def test_products_are_those_of_scipy(matrix):
     assert np.array_equal(scaling.transposed_times_size(matrix, y), abs(matrix).T @ abs(y))
 
 
+def test_parts_of_large_networks_follow_their_pattern_and_fixed_dofs():
+    many = scaling._MANY  # contacts, each with two dofs: one part for each pair of dofs
+    B = sp.csr_array(np.kron(np.eye(2), np.ones((many, 2))))
+    assert scaling.network_parts(B).count == 2
+    free = np.array([True, False, True, True])
+    assert scaling.network_parts(B, tied=free).count == 3
+    assert scaling.network_parts(B).count == 2
+    B.indices[:2] = 1, 2  # in place: what is kept is a copy
+    assert scaling.network_parts(B).count == 1
+
+
 def test_scales_follow_the_answer():
     cd = cdopt.ClassicCD(cdopt.open_problem("beam-uniform").step)
     f, scales = np.array([2.5, 5.0, 2.5]), cd.data.scales
