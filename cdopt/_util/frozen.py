@@ -16,7 +16,7 @@ from cdopt._util.errors import InvalidInput
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """The same array, made read-only."""
-    array.flags.writeable = False
+    array.setflags(False)  # type: ignore[call-arg]  # a tenth of the time of its ``flags``
     return array
 
 
@@ -165,7 +165,7 @@ class Frozen:
         for name, value in state.items():
             kind = type(value)
             if kind is np.ndarray:
-                value.flags.writeable = False
+                value.setflags(False)
             known[name] = value if kind is np.ndarray or kind in _PLAIN else _frozen(value, False)
 
 

@@ -220,7 +220,8 @@ class NetworkProblem(Compliant):
         """Largest of the balance's ``error`` and the natural map of f (rows,), dimensionless."""
         if self.has_cones:
             return max(self.natural_map(self.table(f), self.table(gap)), error)
-        natural = np.abs(np.minimum(self.mobility * (f - self.floor), gap))
+        above = f if self.lines is None else f - self.floor
+        natural = np.abs(np.minimum(self.mobility * above, gap))
         return max(largest(natural), error)
 
     def acting(self, f: FloatArray, gap: FloatArray) -> FloatArray:

@@ -164,8 +164,7 @@ class _Pushes(SemismoothNewton):
         rate, pushed = self.net.gap(d), self.net.inertia(d)
         g = at.g + rate
         f = self.force(g)
-        floor = self.problem.floor
-        self.full = (f > floor).tobytes() == (at.f > floor).tobytes()
+        self.full = (f > self.problem.floor).tobytes() == self.key[1]
         if self.full:
             return 1.0, self.point(at.w + d, at.inertia + pushed, g, f)
         t = self.length(at, d, rate, pushed)
