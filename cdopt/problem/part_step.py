@@ -22,7 +22,7 @@ from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.residual import EPS
-from cdopt.problem.scaling import scaled
+from cdopt.problem.scaling import chosen_columns, chosen_rows, scaled
 from cdopt.problem.sparse_inverse import LARGE, SparseInverse
 
 MOST = 100  # dense: contacts of one part, or rows with friction, and three times as many dofs
@@ -78,7 +78,7 @@ class PartStep:
         if data.mass.is_diagonal:
             self.root = self.B / root
         else:
-            block = sp.csr_array(data.mass.M[dofs][:, dofs]).toarray()
+            block: Any = dense_block(data.mass.M, dofs, dofs)[1]
             self.factor = np.linalg.cholesky(block)
             inverse = scipy.linalg.solve_triangular(self.factor, np.eye(dofs.size), lower=True)
             self.root, self.turn = self.B @ inverse.T, root[:, None] * inverse.T
@@ -280,9 +280,9 @@ class LargePart(PartStep):
     def __init__(self, data: ContactProblem, contacts: IntArray, dofs: IntArray) -> None:
         self.contacts, self.mass = contacts, data.mass.diagonal[dofs]
         root = np.sqrt(self.mass)
-        self.B = sp.csr_array(sp.csr_array(data.B[contacts])[:, dofs])
+        self.B = chosen_columns(chosen_rows(data.B, contacts), dofs)
         self.root, self.dofs, self.inertia = scaled(self.B, columns=1.0 / root), dofs, data.mass
-        block = sp.csr_array(data.mass.M[dofs][:, dofs])
+        block = chosen_columns(chosen_rows(data.mass.M, dofs), dofs)
         self.over = scaled(block, 1.0 / root, 1.0 / root)
 
     def solved(

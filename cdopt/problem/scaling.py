@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -511,7 +512,7 @@ def by_label(label: IntArray, count: int) -> list[IntArray]:
     if count == 1:
         return [np.arange(label.size)]
     order, ends = np.argsort(label, kind="stable"), np.bincount(label, minlength=count).cumsum()
-    return list(np.split(order, ends[:-1])) if count else []
+    return [order[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
 
 
 def total_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:
