@@ -45,7 +45,8 @@ class FrozenMatrix(sp.csr_array):  # type: ignore[misc]  # scipy has no types
         """A matrix that shares the arrays and can be given others."""
         result = sp.csr_array.__new__(sp.csr_array)  # the checks of a constructor take longer
         result.__dict__.update(self.__dict__)
-        result.__dict__.pop("_sealed", None)
+        for name in ("_sealed", "_rows"):  # the latter is of ``scaling.rows_of``
+            result.__dict__.pop(name, None)
         return result
 
     def __deepcopy__(self, memo: Any) -> sp.csr_array:

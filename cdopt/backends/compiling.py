@@ -5,7 +5,6 @@ Warm starts are put together here: CVXPY's own repeats the last solve of the sam
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from scipy.sparse.linalg import lsqr
 
 from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.sparse_rows import for_products
+from cdopt.problem.scaling import with_values
 
 Point = tuple[FloatArray, FloatArray]  # x and multipliers y
 
@@ -161,13 +161,6 @@ class _Affine:
         rows, ends, shape = program.reduced_A.problem_data_index
         b = np.zeros(shape[0])
         b[rows[ends[-2] :]] = entries[ends[-2] :]
-        A = _with_entries(self.A, entries[: ends[-2]])
+        A = with_values(self.A, entries[: ends[-2]])
         constraints = q[:-1], q[-1], A, b
-        return (_with_entries(self.P, of_P), *constraints) if quad_obj else constraints
-
-
-def _with_entries(matrix: sp.csc_array, entries: FloatArray) -> sp.csc_array:
-    """The matrix with other ``entries``, which nothing checks."""
-    result = copy.copy(matrix)
-    result.data = entries
-    return result
+        return (with_values(self.P, of_P), *constraints) if quad_obj else constraints

@@ -126,7 +126,7 @@ class ContactProblem(Compliant):
         """Number of rows, of forces and of rates."""
         return self.cones.rows
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """Number of degrees of freedom; zero with N and p alone."""
         return int(self.B.shape[1])

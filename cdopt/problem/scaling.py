@@ -7,7 +7,6 @@ not depend on the units.
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +17,7 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf, dpstrf
 from scipy.sparse.csgraph import connected_components
 
-from cdopt._util.cached import cached_property
+from cdopt._util.cached import cached_property, twin
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.frozen import FrozenMatrix, from_dense, frozen_rows
 
@@ -151,7 +150,7 @@ def likely_bodies(B: sp.csr_array, mass: FloatArray, coupling: sp.csr_array | No
     Two dofs are of one body when they have the same contacts, with about the same mobility, or when
     ``coupling`` (nv, nv) ties them.
     """
-    nv, acts = B.shape[1], _with_values(B, (B.data != 0.0).astype(np.float64))
+    nv, acts = B.shape[1], with_values(B, (B.data != 0.0).astype(np.float64))
     most = largest_by(B.indices, B.data**2 / mass[B.indices], nv)
     j, other, common = _meetings(acts)
     touching = np.bincount(B.indices, acts.data, nv)
@@ -330,12 +329,12 @@ def scaled(
         values = values * rows.repeat(A.indptr[1:] - A.indptr[:-1])
     if columns is not None:
         values = values * columns[A.indices]
-    return _with_values(A, values)
+    return with_values(A, values)
 
 
-def _with_values(A: sp.csr_array, values: FloatArray) -> sp.csr_array:
+def with_values(A: sp.csr_array, values: FloatArray) -> sp.csr_array:
     """A with other values: the checks of a constructor take longer than a product."""
-    result = copy.copy(A)
+    result = A.__copy__() if isinstance(A, FrozenMatrix) else twin(A)
     result.data = values
     return result
 
@@ -473,15 +472,16 @@ def times(A: sp.csr_array, x: FloatArray, row: IntArray | None = None) -> FloatA
     """A x (n,)."""
     if A.data.size > _MANY:
         return np.asarray(A @ x)
-    return total_by(rows_of(A) if row is None else row, A.data * x[A.indices], A.shape[0])
+    row = rows_of(A) if row is None else row
+    return total_by(row, A.data * x[A.indices], A.indptr.size - 1)
 
 
 def times_size(A: sp.csr_array, x: FloatArray, row: IntArray | None = None) -> FloatArray:
     """|A| |x| (n,)."""
     if A.data.size > _MANY:
-        return np.asarray(_with_values(A, np.abs(A.data)) @ np.abs(x))
+        return np.asarray(with_values(A, np.abs(A.data)) @ np.abs(x))
     row = rows_of(A) if row is None else row
-    return total_by(row, np.abs(A.data * x[A.indices]), A.shape[0])
+    return total_by(row, np.abs(A.data * x[A.indices]), A.indptr.size - 1)
 
 
 def transposed_times(A: sp.csr_array, f: FloatArray, row: IntArray | None = None) -> FloatArray:
@@ -497,7 +497,7 @@ def transposed_times_size(
 ) -> FloatArray:
     """|A|ᵀ |f| (m,)."""
     if A.data.size > _MANY:
-        return np.asarray(_with_values(A, np.abs(A.data)).T @ np.abs(f))
+        return np.asarray(with_values(A, np.abs(A.data)).T @ np.abs(f))
     row = rows_of(A) if row is None else row
     return total_by(A.indices, np.abs(A.data * f[row]), A.shape[1])
 

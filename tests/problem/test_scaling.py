@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -178,3 +180,15 @@ def test_few_entries_are_transposed_as_many_are(monkeypatch):
     many = frozen.transposed(A)
     for name in ("data", "indices", "indptr", "shape"):
         np.testing.assert_array_equal(getattr(few, name), getattr(many, name))
+
+
+def test_rows_of_a_changed_copy_are_its_own() -> None:
+    """Rows are kept with a read-only matrix, and not with what is made of it."""
+    A = freeze(sp.csr_array(np.array([[1.0, 2.0], [0.0, 3.0]])))
+    np.testing.assert_array_equal(scaling.rows_of(A), [0, 0, 1])
+    np.testing.assert_array_equal(scaling.rows_of(A), [0, 0, 1])
+    more = copy.copy(A)
+    more[1, 0] = 4.0
+    np.testing.assert_array_equal(scaling.rows_of(freeze(more)), [0, 0, 1, 1])
+    less = freeze(scaling.scaled(A, np.array([0.0, 1.0])))
+    np.testing.assert_array_equal(scaling.rows_of(less), [1])
