@@ -188,7 +188,8 @@ def test_rows_of_a_changed_copy_are_its_own() -> None:
     np.testing.assert_array_equal(scaling.rows_of(A), [0, 0, 1])
     np.testing.assert_array_equal(scaling.rows_of(A), [0, 0, 1])
     more = copy.copy(A)
-    more[1, 0] = 4.0
+    more.indptr, more.indices = np.array([0, 2, 4]), np.array([0, 1, 0, 1])
+    more.data = np.arange(1.0, 5.0)
     np.testing.assert_array_equal(scaling.rows_of(freeze(more)), [0, 0, 1, 1])
     less = freeze(scaling.scaled(A, np.array([0.0, 1.0])))
     np.testing.assert_array_equal(scaling.rows_of(less), [1])
