@@ -209,3 +209,10 @@ def test_cvxpy_compiles_no_dense_matrix(pose, monkeypatch: pytest.MonkeyPatch) -
     for kind in (sp.csr_array, sp.csc_array, sp.coo_array):
         monkeypatch.setattr(kind, "toarray", _columns_only(kind.toarray))
     problem.get_problem_data("CLARABEL")
+
+
+def test_rows_of_cones_are_taken_of_constants():
+    step = bank.load("rough-pile:n=3").step  # CVXPY's rows of expressions take longer to compile
+    names = {atom.__name__ for atom in cdopt.FrictionalCD(step, "associated").problem.atoms()}
+    assert "reshape" in names
+    assert "index" not in names
