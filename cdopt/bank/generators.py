@@ -315,8 +315,7 @@ def wedge(gap: float = 1e-4, speed: float = 1.0, angle: float = 20.0, mu: float 
     direction, one wall against the other; below 0 the associated law has no solution. ``mu`` is the
     friction coefficient.
     """
-    half = np.radians(angle)
-    wide = 0.1 * float(np.tan(half))
+    half, wide = np.radians(angle), 0.1 * float(np.tan(np.radians(angle)))
     stone = Polygon([[0.0, 0.0], [wide, 0.1], [-wide, 0.1]])
     normals = np.array([[np.cos(half), np.sin(half)], [-np.cos(half), np.sin(half)]])
     walls = [Body(HalfSpace(normal), -gap * normal) for normal in normals]
@@ -334,8 +333,7 @@ def painleve_rod(
     at ``lift`` m/s and slide at ``slide`` m/s, backwards. With the default numbers Coulomb's
     law has three solutions: the end flies, slides or sticks.
     """
-    turn = np.radians(angle)
-    thin = 4e-3
+    turn, thin = np.radians(angle), 4e-3
     middle = float(np.sin(turn) + 0.5 * thin * np.cos(turn))
     velocity = [-slide, lift + GRAVITY * DT]
     rod = Body(Box([2.0, thin]), [0.0, middle], angle=float(turn), mass=1.0, velocity=velocity)

@@ -69,6 +69,7 @@ class Statement(ABC):
     """
 
     w: cp.Variable  # the motion; in forces of steps with matrices alone
+    scaled: Scales
     NUMBERS: ClassVar[dict[str, Callable[[Any], Number]]] = {
         "M": lambda s: weighted(s.scaled.S, s.dof_weight)  # each part's block by its weight
     }
@@ -80,12 +81,10 @@ class Statement(ABC):
         varying: Collection[str] = (),
         given: Mapping[str, cp.Expression] = MappingProxyType({}),
     ) -> None:
-        self.data, self.scaled, self.varying = data, data.scales, varying
-        self.given, self._varied = given, list[tuple[cp.Parameter, str]]()
-        self._cones = self.scaled.cones
-        if not data.nc:
-            self.scaled, self._cones = _with_a_contact(self.scaled), HalfLines(1)
-        self._shifted = self._with_shift(shift)
+        self.varying, self.given = varying, given
+        self._varied = list[tuple[cp.Parameter, str]]()
+        self._take(data, shift)
+        self._cones = self.scaled.cones if data.nc else HalfLines(1)
         self.dofs = self.scaled.used.size  # without the added one
         if data.is_static and not self.dofs:
             none = sp.csr_array((self.scaled.p.size, 1))
@@ -93,7 +92,7 @@ class Statement(ABC):
         self.weight, self.addition = np.ones(data.parts.count), Addition()
         self.form = form_of(self._cones)
         self._declare()
-        claim(*self.own.values(), *self._others)
+        claim(*self.own.values(), *(variable for variable, _ in self._others))
         self.conditions = self._conditions()
         self._stated = PrintedProblem(self._terms(), self.conditions)
 
@@ -183,19 +182,20 @@ class Statement(ABC):
         return float(self.data.part_energy.max(initial=0.0)) or 1.0
 
     @property
-    def _others(self) -> list[cp.Variable]:
-        """Variables that added expressions cannot use."""
+    def _others(self) -> list[tuple[cp.Variable, FloatArray | None]]:
+        """Variables that added expressions cannot use, with their units if they have some."""
         return []
+
+    def _unit(self, name: str) -> FloatArray | None:
+        """The unit of the "forces", N, or of the "motion"; None if the variable is an added one."""
+        if name == "motion":
+            return self.scaled.unit if self.dofs else None
+        return self.data.force if self.data.nc else None
 
     def physical_units(self) -> list[tuple[cp.Variable, FloatArray]]:
         """The variables that are forces, motions or overlaps, with their units in N, m/s or m."""
-        units = []
-        for name, variable in self.own.items():
-            if name == "motion" and self.dofs:
-                units.append((variable, self.scaled.unit))
-            elif name == "forces" and self.data.nc:
-                units.append((variable, self.data.force))
-        return units
+        own = [(variable, self._unit(name)) for name, variable in self.own.items()]
+        return [(variable, unit) for variable, unit in own + self._others if unit is not None]
 
     def extended(self, addition: Addition) -> Self:
         """The same statement on the same variables, with added constraints and objectives.
@@ -206,10 +206,9 @@ class Statement(ABC):
         other._varied = list(self._varied)
         other.weight = energy / (float(energy.max(initial=0.0)) or 1.0)
         other.addition = addition
-        written = zip(addition.objectives, addition.costs, strict=True)
         costs = [
             Term(f"({self.in_words(one)}) / {self.unit:.4g}", cost / self.unit)
-            for one, cost in written
+            for one, cost in zip(addition.objectives, addition.costs, strict=True)
         ]
         more = addition.stated, [self.in_words(one) for one in addition.constraints]
         other._stated = PrintedProblem([*other._terms(), *costs], self.conditions, *more)
@@ -233,11 +232,14 @@ class Statement(ABC):
         ``shift`` (nc,) in m/s is added to the normal rates of ``data``.
         """
         other = copy.copy(self)
-        other.data, other.scaled = data, data.scales
-        if not data.nc:
-            other.scaled = _with_a_contact(other.scaled)
-        other._shifted = other._with_shift(shift)
+        other._take(data, shift)
         return other
+
+    def _take(self, data: ContactProblem, shift: FloatArray | None) -> None:
+        """State ``data``, in its units."""
+        self.data = data
+        self.scaled = data.scales if data.nc else _with_a_contact(data.scales)
+        self._shifted = self._with_shift(shift)
 
     def with_optimality(self, iterate: Iterate) -> ExtendedIterate:
         """The iterate with the values of the added constraints and objectives."""
@@ -247,18 +249,17 @@ class Statement(ABC):
         if conditions is None:
             unknown = (Residual("added multipliers", np.inf, 1.0, ""),)
             return ExtendedIterate(iterate.motion, iterate.forces, data, (), unknown)
-        on_forces, on_motion = np.zeros(data.rows), np.zeros(data.nv)
+        changes = {"forces": np.zeros(data.rows), "motion": np.zeros(data.nv)}
         for name, variable in self.own.items():
-            gradient = self.unit * conditions.gradient.get(variable.id, np.zeros(variable.size))
-            if name == "motion" and self.dofs:
-                on_motion[self.scaled.used] = gradient / self.scaled.unit
-            elif data.nc and name == "forces":
-                on_forces = gradient / data.force
+            gradient, unit = conditions.gradient.get(variable.id, 0.0), self._unit(name)
+            if unit is not None:
+                at = self.scaled.used if name == "motion" else slice(None)
+                changes[name][at] = self.unit * gradient / unit
         return ExtendedIterate(
             *(iterate.motion, iterate.forces),
-            with_rates(data, on_forces, on_motion)
+            with_rates(data, changes["forces"], changes["motion"])
             if "forces" in self.own
-            else with_loads(data, on_motion),
+            else with_loads(data, changes["motion"]),
             tuple(in_units(self.unit, multiplier) for multiplier in conditions.multipliers),
             conditions.residuals,
             float(sum(float(np.sum(one.value)) for one in self.addition.objectives)),
@@ -270,14 +271,9 @@ class Statement(ABC):
     ) -> tuple[float, FloatArray, float]:
         """The least value of an affine function under the contact conditions.
 
-        Parameters
-        ----------
-        gradient : by id of the variables, and ``constant``, those of the function.
-
-        Returns
-        -------
-        The bound, its proof (rates (rows,) for a form in forces, forces (rows,) for one in
-        motions), and the relative error of the proof.
+        Of the function with a ``gradient``, by id of the variables, and a ``constant``. Also a
+        proof, rates (rows,) for a form in forces and forces (rows,) for one in motions, and the
+        relative error of the proof.
         """
 
     # --- common to both ----------------------------------------------------------------
@@ -288,8 +284,7 @@ class Statement(ABC):
         if shift is None or not shift.any():
             return p
         p = np.array(p)
-        first = data.cones.first
-        p[first] += shift / data.speed[first]
+        p[data.cones.first] += shift / data.speed[data.cones.first]
         return p
 
     @property
@@ -313,9 +308,7 @@ class Statement(ABC):
         """Forces (rows,) of a previous solution in N, and as values of the variable f."""
         data = self.data
         forces = start.forces_in(data.cones, data.contact_ids)
-        if not data.nc:
-            return forces, np.zeros(1)
-        f = forces / data.force
+        f = forces / data.force if data.nc else np.zeros(1)
         return forces, f if self.form.signed else np.maximum(f, 0.0)
 
     def _physical_forces(self, f: FloatArray) -> FloatArray:
@@ -352,6 +345,11 @@ def _with_a_contact(problem: Scales) -> Scales:
     return problem.replaced(B=B, N=N, p=p, compliance=law)
 
 
+def _relative(error: FloatArray, size: FloatArray) -> float:
+    """The largest error over the largest ``size``, which is at least one."""
+    return float(error.max(initial=0.0)) / max(float(size.max(initial=0.0)), 1.0)
+
+
 # --- in forces -----------------------------------------------------------------------------
 
 
@@ -377,10 +375,9 @@ class InForces(Statement):
         return None if self.scaled.S is None else 1.0 / self.scaled.S.diagonal()
 
     def _declare(self) -> None:
-        problem = self.scaled
-        if problem.S is not None:
-            self.w = cp.Variable(problem.load.size, name="w")
-        self.f = cp.Variable(problem.p.size, nonneg=not self.form.signed, name="f")
+        if self.scaled.S is not None:
+            self.w = cp.Variable(self.scaled.load.size, name="w")
+        self.f = cp.Variable(self.scaled.p.size, nonneg=not self.form.signed, name="f")
         self.r = cp.Variable(self.f.size, name="r") if self._copied else self.f
 
     @property
@@ -411,18 +408,15 @@ class InForces(Statement):
         """rᵀf + constant ≥ constant with rates r ∈ K*, of static networks also by Bᵀf = F̃."""
         problem = self.scaled
         rates = gradient.get(self.f.id, np.zeros(self.f.size)).copy()
-        size = np.abs(rates)
+        moved = np.zeros(problem.B.shape[1])
         if problem.S is not None and self.w.id in gradient:
-            jump = spsolve(sp.csc_array(problem.S), gradient[self.w.id])
-            rates += problem.B @ jump
-            size += abs(problem.B) @ np.abs(jump)
+            moved = spsolve(sp.csc_array(problem.S), gradient[self.w.id])
         elif self.data.is_static:
-            u = np.ravel(self.conditions[0].object.dual_value)
-            rates += problem.B @ u
-            size += abs(problem.B) @ np.abs(u)
-            constant -= float(problem.load @ u)
-        missed = float(self._cones.dual_distance(rates).max(initial=0.0))
-        return constant, rates, missed / max(float(size.max(initial=0.0)), 1.0)
+            moved = np.ravel(self.conditions[0].object.dual_value)
+            constant -= float(problem.load @ moved)
+        size = np.abs(rates) + abs(problem.B) @ np.abs(moved)
+        rates += problem.B @ moved
+        return constant, rates, _relative(self._cones.dual_distance(rates), size)
 
     def with_optimality(self, iterate: Iterate) -> ExtendedIterate:
         """As of any statement, at the motion that the forces cause."""
@@ -431,22 +425,15 @@ class InForces(Statement):
         return super().with_optimality(iterate)
 
     @property
-    def _others(self) -> list[cp.Variable]:
-        return [self.r] if self._copied else []
-
-    def physical_units(self) -> list[tuple[cp.Variable, FloatArray]]:
-        """As of any statement, and of the copy of the forces."""
-        copies = [(self.r, self.data.force)] if self._copied and self.data.nc else []
-        return [*super().physical_units(), *copies]
+    def _others(self) -> list[tuple[cp.Variable, FloatArray | None]]:
+        return [(self.r, self._unit("forces"))] if self._copied else []
 
     def _terms(self) -> list[Term]:
         problem, law = self.scaled, self.scaled.compliance
         name = "Bū" if self.data.is_static and not self.form.signed else "p"
         shifted = "" if self._shifted is problem.p else " + sᵀ f_n"
         linear = [Term(f"{name}ᵀ f{shifted}", self._number("p") @ self.f)]
-        elastic = []
-        if law is not None:
-            elastic = [conjugate_energy(law, self.f, self._number("k"))]
+        elastic = [] if law is None else [conjugate_energy(law, self.f, self._number("k"))]
         if problem.S is not None:
             return [self._half(self.w, "M"), *linear, *elastic]
         if problem.N is not None:
@@ -454,9 +441,8 @@ class InForces(Statement):
         return [*elastic, *(linear if problem.p.any() or self.varying else [])]
 
     def _conditions(self) -> list[Term]:
-        problem, S, inertia = self.scaled, self.scaled.S, self.data.inertia
-        cones = self.form.holds(self.f)
-        if S is not None and inertia is not None:
+        problem, inertia, cones = self.scaled, self.data.inertia, self.form.holds(self.f)
+        if inertia is not None:
             caused = self._number("B") @ self.f
             if inertia.is_diagonal:
                 return [Term("w = M⁻¹Bᵀ f", self.w == caused), *cones]
@@ -534,15 +520,11 @@ class InMotion(Statement):
         return {"motion": self.w}
 
     @property
-    def _others(self) -> list[cp.Variable]:
-        return [variable for variable in (self.c, self.s) if variable is not None]
-
-    def physical_units(self) -> list[tuple[cp.Variable, FloatArray]]:
-        """As of any statement, and of the overlaps of elastic contacts of a step."""
+    def _others(self) -> list[tuple[cp.Variable, FloatArray | None]]:
         data = self.data
-        if self.c is None or data.is_static or not data.nc:
-            return super().physical_units()
-        return [*super().physical_units(), (self.c, data.dt * data.speed)]
+        overlap = None if data.is_static or not data.nc else data.dt * data.speed
+        both = (self.c, overlap), (self.s, None)
+        return [(variable, unit) for variable, unit in both if variable is not None]
 
     def weak_duality(
         self, gradient: Mapping[int, FloatArray], constant: float
@@ -555,8 +537,7 @@ class InMotion(Statement):
             f = f if known is None else self._cones.project(np.asarray(known, dtype=float))
         missed = given - problem.B.T @ f
         size = np.abs(given) + abs(problem.B).T @ np.abs(f)
-        most = float(np.abs(missed).max(initial=0.0)) / max(float(size.max(initial=0.0)), 1.0)
-        return constant - float(self._shifted @ f), f, most
+        return constant - float(self._shifted @ f), f, _relative(np.abs(missed), size)
 
     def _terms(self) -> list[Term]:
         problem, terms = self.scaled, list[Term]()
@@ -597,8 +578,7 @@ class InMotion(Statement):
             return None
         motion = self._motion(self.w.value)
         if data.compliance is not None and not data.is_static:
-            c = data.overlap(motion, np.zeros(data.rows))
-            return Iterate(motion, data.contact_forces(c))
+            return Iterate(motion, data.contact_forces(data.overlap(motion, np.zeros(data.rows))))
         if data.compliance is not None and data.compliance.pulls and self.c is not None:  # springs
             c = self.c.value
             return None if c is None else Iterate(motion, self._physical_forces(c))

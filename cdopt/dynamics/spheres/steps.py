@@ -199,10 +199,9 @@ def certificate(arrays: SphereArrays, count: int) -> float:
         blur = _ROUND_OFF * share * active.slope[s] * magnitude(arrays, s)
         for k in range(6):
             push = share * abs(active.force[s] * active.n[s, k]) if k < 3 else 0.0
-            terms[i, k] += abs(pair[i, k]) + push
-            terms[j, k] += abs(pair[j, k]) + push
-            noise[i, k] += blur if k < 3 else 0.0
-            noise[j, k] += blur if k < 3 else 0.0
+            for b in (i, j):
+                terms[b, k] += abs(pair[b, k]) + push
+                noise[b, k] += blur if k < 3 else 0.0
     worst = 0.0
     for b in range(g.free.size):
         if not g.free[b]:
