@@ -39,8 +39,10 @@ _ROUGH, _MORE = 1e-6, 10  # accuracy from which first turns have as many times m
 _SURE = 8  # of the iterations of a first turn at such an accuracy one in as many is sure
 _DENSE = 50  # entries per row above which the first turn gets fewer iterations
 _FURTHER = 5  # times as many more, if the convergence rate suggests that they suffice
-# contacts up to which as many sweeps cost less than some Newton steps; their rate may suggest more
-_FEW, _SWEEPS = 100, 40
+_SWEEPS = 40  # which cost less than some Newton steps; their rate may suggest more
+# products of entries that cost as much as Newton's turn apart from its products, and those that
+# cost as much as an iteration apart from its own: few contacts get more iterations before it
+_OVERHEAD, _ITERATION = 2.5e6, 1_000
 # where the first turn ends: a few iterations after what counts as solved, unless contacts are many
 _ROUND_OFF, _LARGE = 1e-13, 5_000
 _STEPS, _NEWTON_STEPS = 60, 60  # proximal and Newton steps of the second
@@ -52,8 +54,7 @@ _PATH_LEAST, _PATH_MOST = 200, 6_000  # and steps along it
 _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
 _REACHABLE = 1e-10  # worst residual that counts as solved, even if a higher accuracy is requested
 _ENOUGH = 1e-8  # and at which no further method is tried
-_CHEAP = 3  # turns before it is tried to prove that there is no solution,
-_UNSOLVED = 1e-4  # where the worst residual is still above this
+_UNSOLVED = 1e-4  # worst residual after Newton's turn above which a solution may not exist
 
 
 @listed
@@ -94,7 +95,9 @@ class Auto(Newton):
         for method in self._methods(problem):
             if method.capability.unknown_cones(problem.K):
                 continue
-            if best is not None and _hopeless(problem, len(story), least / max(goal / _ROUGH, 1.0)):
+            newton = bool(story) and story[-1].startswith(Newton.name)  # was the last turn
+            doubtful = newton and least / max(goal / _ROUGH, 1.0) > _UNSOLVED
+            if best is not None and doubtful and problem.infeasible():
                 how, status = " → ".join(story), "infeasible: proven"
                 return changed(best, how=how, status=status, claim="infeasible")
             turn = run
@@ -143,8 +146,10 @@ class Auto(Newton):
             yield from _many_cheap(_MORE * first, accuracy)
         else:
             yield _gradients(first, max(accuracy, _ROUND_OFF) if problem.nc <= _LARGE else loose)
-            if problem.nc <= _FEW:
-                yield NSGS(max_sweeps=_SWEEPS, accuracy=loose, further=max(first - _SWEEPS, 0))
+            yield NSGS(max_sweeps=_SWEEPS, accuracy=loose, further=max(first - _SWEEPS, 0))
+            more = int(_OVERHEAD / (_ITERATION + entries))
+            if more > first:
+                yield APGD(more, loose)
         yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         inside = InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         cheap: list[NativeBackend] = []  # next to the path
@@ -192,8 +197,3 @@ def _certified(
             break
         method, run.start = sharper, WarmStart(result.forces, None, problem.contact_ids)
     return changed(result, iterations=spent), worst
-
-
-def _hopeless(problem: NetworkProblem, turns: int, least: float) -> bool:
-    """Whether a step that this many turns left with this residual is proven to have no solution."""
-    return turns == _CHEAP and least > _UNSOLVED and problem.infeasible()

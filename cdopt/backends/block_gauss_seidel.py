@@ -110,13 +110,13 @@ class BlockSweeps(Sweeps):
             self.f = self.mixing.swept
             error = self._natural()
         self.before, self.error = self.f, error
-        self.least.append(min([error, *self.least[-1:]]))
+        self.least.append(min([error, *self.least[1:][-1:]]))
         self.wide[:, : self.problem.d] = self.f
         return error
 
     def left(self, count: int) -> int:
         """Further ones only as long as the errors so far promise the accuracy."""
-        sure = count < self.sure or promising(self.least, self.laws[2], self.most // _AGAIN)
+        sure = count < self.sure or promising(self.least[1:], self.laws[2], self.most // _AGAIN)
         return super().left(count) if sure else 0
 
     def _natural(self) -> float:
