@@ -182,6 +182,7 @@ _HOPELESS = 3  # share of all Newton steps that one outer step may take
 _FEW, _UPHILL = 100, 3  # Newton steps below which a few on Coulomb's law may be uphill,
 _BY_NOW, _HALF = 20, 0.5  # and it ends where as many left more than this share of the natural map,
 _WORSE = 10.0  # or after half as many a proximal step raised it by this factor
+_FELL = 1e-2  # share of the natural map from which there are convex steps with few, too
 _TRIALS = 4  # of Newton on Coulomb's law, each after convex steps
 _LAGGED = 2  # convex steps between two trials
 _NEAR = 1e-2  # natural map at which the first phase of Coulomb's law ends
@@ -358,13 +359,14 @@ class Proximal:
     ) -> None:
         """``most`` Newton steps in all; it ends, too, where one proximal step takes a third.
 
-        With few of them there are no convex steps: it ends where Newton's method on the law does.
+        With few of them it ends where Newton's method on the law does, unless natural maps have
+        fallen: then there are convex steps.
         """
         self.problem, self.net, self.w = problem, problem.operator, problem.weight
         self.coulomb, self.deadline, self.accuracy = problem.coulomb, deadline, accuracy
         self.lagged, self.steps, self.newton_steps, self.convex_steps = False, 0, 0, 0
         self.cut, self.error, self.most, self.limit = False, np.inf, most, most
-        self.few = most < _FEW
+        self.few, self.given, self.least = most < _FEW, 0.0, np.inf
 
     def __str__(self) -> str:
         how = f"{self.steps:,} proximal steps, {self.newton_steps:,} Newton steps"
@@ -377,7 +379,7 @@ class Proximal:
         cut, first = [(f, False, True)] if steep else [], (f, self.coulomb, False)
         again = [(None, False, False), (f, False, False)] if self.coulomb else []
         best, worst, last = f, np.inf, f
-        self.given = self.natural(f)
+        self.given = self.least = self.natural(f)
         for start, self.lagged, self.cut in (*cut, first, *again):
             if history and (worst <= enough or len(history) >= max_steps or self.over):
                 break
@@ -414,6 +416,7 @@ class Proximal:
             worst = problem.worst(f, enough) if error <= self.accuracy else np.inf
             if worst < least_worst or (error < least and least_worst == np.inf):
                 least, least_worst, best = error, worst, f
+            self.least = min(error, self.least)
             if self.few and self._in_vain(least, error, penalty.value):
                 self.limit = 0
             if self.over or worst <= enough:
@@ -457,7 +460,7 @@ class Proximal:
         for trial in range(1, _TRIALS * (_LAGGED + 1)):  # convex steps between two trials
             if self.cut or shift is not None or met or self.over:
                 break
-            if self.few:
+            if self.few and self.least > _FELL * self.given:
                 self.limit = 0
                 break
             convex = trial % (_LAGGED + 1) > 0
