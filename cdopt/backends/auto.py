@@ -7,7 +7,7 @@ from the boundary of the cones, where forces of another method are of no use to 
 Coulomb's law has another start. Gauss–Seidel is quick, but its answers depend on the order of
 the contacts; so first are those whose answers do not: accelerated gradients, which need a few
 milliseconds, solve most steps, and what they leave is a start for Newton's method
-(``benchmarks/friction_population.md``). The first three turns end early where the rate of their
+(``benchmarks/friction_population.md``). Early turns end where the rate of their
 residuals so far does not promise a solution. If systems are large and an accuracy of 1e-6 or more
 suffices, no fast convergence is needed: gradients and Gauss–Seidel have far larger budgets then,
 and come three times before it, in short turns: each often solves soon what the other one cycles in.
@@ -68,10 +68,11 @@ class Auto(Newton):
 
     Steps with friction: in turn, until the certificate's residuals are at most 1e-8 (or
     ``accuracy``, if larger): accelerated gradients (``apgd``) and Newton's method on multipliers,
-    both with an accuracy of 1e-10, between them, for few contacts, Gauss–Seidel (``nsgs``); the
+    both with an accuracy of 1e-10, between them Gauss–Seidel (``nsgs``) and, for few contacts,
+    further gradients; the
     interior point; more of the first and of ``nsgs``, before it if its systems are large; for
     Coulomb's law ``homotopy``, unless systems are large; splitting (``admm``); ``nsgs``; and
-    Newton's method again. If the first three do not come close, the step may have no solution, and
+    Newton's method again. If Newton's turn does not come close, the step may have no solution, and
     cdopt tries to prove that.
     With an ``accuracy`` of 1e-6 or more and large systems, gradients and Gauss–Seidel are first,
     three times.
