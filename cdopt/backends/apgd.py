@@ -53,8 +53,9 @@ _FRESH = 5  # checks between two fresh products
 _SETTLED = 0.5  # residual of the convex problem over that of the law, at which the shift is renewed
 # Phases for Coulomb's law, in order, as (patience, relaxation, largest momentum): a phase ends
 # after ``patience`` checks in which the natural map has not halved; the shift moves by the
-# ``relaxation`` of its change. After the last one the shift is fixed: the problem is convex.
-_PHASES = (10, 1.0, 1.0), (100, 0.2, 0.95), (100, 0.2, 0.85)
+# ``relaxation`` of its change. After the last one the shift is fixed: the problem is convex. The
+# patience of the first is at least ``_LAYERS`` times ∛contacts: impulses pass on layer by layer.
+_PHASES, _LAYERS = ((10, 1.0, 1.0), (100, 0.2, 0.95), (100, 0.2, 0.85)), 0.3
 _CONVEX = 0, 0.0, 1.0
 _FURTHER = 1e-10  # accuracy of further steps,
 _TRIES = 5  # which end when more certificates than this miss it
@@ -194,7 +195,8 @@ def _on_cones(
             certify_at = look + int(min(max(worst / accuracy, tries), _PAUSE))
         if deadline.passed or done == most or not np.isfinite(error):
             break
-        if phases and look - mark_at >= phases[0][0]:
+        patience = max(phases[0][0], _LAYERS * np.cbrt(problem.nc)) if phases else np.inf
+        if look - mark_at >= patience:
             mark, mark_at = error, look
             phases.pop(0)
             if not phases:
