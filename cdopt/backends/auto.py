@@ -140,9 +140,10 @@ class Auto(Newton):
         first = max(_GRADIENTS, int(_GRADIENTS_GROW * np.cbrt(problem.nc)))
         if entries > _DENSE * problem.rows:  # dense matrices, whose systems cost less
             first = max(first * _DENSE * problem.rows // entries, _GRADIENTS // 2)
-        work = max(homotopy.work(problem), 1.0)
-        costly = _SYSTEMS * work > _MORE * first * _PRODUCTS * entries
-        rough = costly and accuracy >= _ROUGH
+        rough, work = accuracy >= _ROUGH, 0.0
+        if rough:
+            work = max(homotopy.work(problem), 1.0)
+            rough = _SYSTEMS * work > _MORE * first * _PRODUCTS * entries
         if rough:
             yield from _many_cheap(_MORE * first, accuracy)
         else:
@@ -157,6 +158,8 @@ class Auto(Newton):
         if not rough:
             further = _gradients(_MORE * first, max(accuracy, _ROUND_OFF))
             cheap = [NSGS(max_sweeps=first, accuracy=loose), further]
+        work = work or max(homotopy.work(problem), 1.0)  # it takes longer than many first turns
+        costly = _SYSTEMS * work > _MORE * first * _PRODUCTS * entries
         yield from [*cheap, inside] if costly else [inside, *cheap]
         less = _MORE if rough else 1  # is spent on what takes longest
         if problem.coulomb:
