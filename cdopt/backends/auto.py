@@ -140,10 +140,8 @@ class Auto(Newton):
         first = max(_GRADIENTS, int(_GRADIENTS_GROW * np.cbrt(problem.nc)))
         if entries > _DENSE * problem.rows:  # dense matrices, whose systems cost less
             first = max(first * _DENSE * problem.rows // entries, _GRADIENTS // 2)
-        rough, work = accuracy >= _ROUGH, 0.0
-        if rough:
-            work = max(homotopy.work(problem), 1.0)
-            rough = _SYSTEMS * work > _MORE * first * _PRODUCTS * entries
+        gradients = _MORE * first * _PRODUCTS * entries  # what as many iterations cost, in products
+        rough = accuracy >= _ROUGH and _SYSTEMS * homotopy.work(problem) > gradients
         if rough:
             yield from _many_cheap(_MORE * first, accuracy)
         else:
@@ -158,9 +156,8 @@ class Auto(Newton):
         if not rough:
             further = _gradients(_MORE * first, max(accuracy, _ROUND_OFF))
             cheap = [NSGS(max_sweeps=first, accuracy=loose), further]
-        work = work or max(homotopy.work(problem), 1.0)  # it takes longer than many first turns
-        costly = _SYSTEMS * work > _MORE * first * _PRODUCTS * entries
-        yield from [*cheap, inside] if costly else [inside, *cheap]
+        work = max(homotopy.work(problem), 1.0)  # found only here: it takes longer than first turns
+        yield from [*cheap, inside] if _SYSTEMS * work > gradients else [inside, *cheap]
         less = _MORE if rough else 1  # is spent on what takes longest
         if problem.coulomb:
             along = int(_PATH_WORK / less / work)
