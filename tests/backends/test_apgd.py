@@ -143,15 +143,15 @@ def test_units_of_rows_leave_what_is_in_a_cone_there() -> None:
 
 @pytest.mark.parametrize("law", ["associated", "coulomb"])
 def test_units_of_rows_spare_steps_of_spheres(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sphere gives way 3.5 times as far to friction as to a normal force."""
-    pile = cdopt.FrictionalCD(cdopt.bank.load("rough-pile:n=8").step, law)
+    """A sphere gives way 3.5 times as far to friction as to a normal force; checks by twenties."""
+    pile = cdopt.FrictionalCD(cdopt.bank.load("rough-pile:n=12").step, law)
     own = pile.solve("apgd", tol=1e-8)
 
     def of_contacts(problem: NetworkProblem, *cones: Any) -> Any:
         return np.repeat(problem.weight[:, None], problem.d, axis=1)
 
     monkeypatch.setattr(apgd, "_units", of_contacts)
-    other = cdopt.FrictionalCD(cdopt.bank.load("rough-pile:n=8").step, law).solve("apgd", tol=1e-8)
+    other = cdopt.FrictionalCD(cdopt.bank.load("rough-pile:n=12").step, law).solve("apgd", tol=1e-8)
     assert own.ok
     assert other.ok
     assert own.iterations < 0.85 * other.iterations
