@@ -77,6 +77,7 @@ def test_texts_that_are_none(tmp_path: Path) -> None:
             loads(text, "told")
 
 
+@pytest.mark.slow
 def test_overlaps_are_counted_before_they_are_listed() -> None:
     with pytest.raises(cdopt.InvalidInput, match=r"544,483,500 pairs .* these overlap"):
         loads(BALLS.format("[0, 0]," * 33_000), "told")
@@ -307,6 +308,7 @@ def test_scenes_and_studies_are_counted_before_they_are_kept(tmp_path: Path) -> 
             cdopt.study.read(path)
 
 
+@pytest.mark.slow
 def test_meshes_are_counted_before_they_are_kept(tmp_path: Path) -> None:
     many = 600_000  # a face of this many corners took a hundred bytes for each
     for name, content, told in (

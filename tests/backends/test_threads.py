@@ -45,6 +45,7 @@ def crystal() -> cdopt.ClassicCD:
     return cdopt.ClassicCD(cdopt.bank.load("pyramid-hooke:n=11").step)
 
 
+@pytest.mark.slow
 @two_threads
 @pytest.mark.parametrize(
     ("power", "backend", "options"),

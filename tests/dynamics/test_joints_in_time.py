@@ -46,6 +46,7 @@ def linkage(dim: int) -> Scene:
     return Scene(bodies, dim=dim, gravity=still, joints=[joint], materials=[STEEL])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_integrator_is_of_second_order_with_joints(dim: int) -> None:
     """Joints and their velocities hold to round-off; the energy's error is all the scheme's."""

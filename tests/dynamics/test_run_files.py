@@ -73,11 +73,11 @@ RUNS = {  # scene, time step, steps, and options of simulate
     "posed friction": (rolling, 1e-3, 6, {"method": "variational", "path": "cvxpy"}),
     "quasi-static": (partial(disc_pile, 1e4), 0.1, 6, {"method": "quasi-static"}),
 }  # fmt: skip
-LONG = {"warm", "history", "quasi-static"}
+QUICK = {"rough", "velocity-verlet"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUNS]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in RUNS]
 )
 def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
     make, dt, steps, options = RUNS[name]
@@ -100,7 +100,7 @@ def test_stopped_runs_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUNS]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in RUNS]
 )
 def test_saved_copies_go_on_bit_for_bit(tmp_path: Path, name: str) -> None:
     make, dt, steps, options = RUNS[name]

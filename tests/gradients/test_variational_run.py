@@ -87,6 +87,7 @@ def test_spheres(scene: Any, alpha: float) -> None:
     assert np.abs(run.end.v - run.start.v)[1:, 0].min() > 0.2  # m/s: they have collided
 
 
+@pytest.mark.slow
 def test_a_corner_and_hertz() -> None:
     run = check(tipped(), 12)
     fallen = run.start.v[3, 1] - 9.81 * 12 * DT

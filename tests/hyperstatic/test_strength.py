@@ -65,6 +65,7 @@ def test_crushing_moves_the_edge_inward(block, strong) -> None:
     assert f.max() <= strong * WEIGHT / 4.0 * (1 + 1e-7)
 
 
+@pytest.mark.slow
 def test_what_stands_by_cohesion_alone_is_not_decided(tmp_path) -> None:
     """A block held to a wall: its glue bears it, and elastic contacts have friction alone."""
     model = {"fixed wall": box((-1, 0, 0), (0, 1, 1)), "block": box((0, 0, 0), (0.1, 1, 1))}

@@ -86,6 +86,7 @@ def test_forces_that_only_the_certificate_leaves_open_are_called_unique() -> Non
     assert cdopt.indeterminacy(step).unique.all()
 
 
+@pytest.mark.slow
 def test_more_forces_than_equations_are_not_unique_however_many() -> None:
     result = compare(bank.load("pyramid-hooke:n=20").step, ["newton"])  # too large for dense SVDs
     result.insert(0, with_forces(result[0], 2.0 * result[0].f))

@@ -269,6 +269,7 @@ def test_dense_systems_that_are_singular_or_no_numbers() -> None:
             net.system(np.array(D)).solve(np.array(rhs), 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="numba has one thread here")
 @pytest.mark.parametrize("kind", ["none", "diagonal", "block"])
 def test_results_do_not_depend_on_the_number_of_threads(kind: str) -> None:
