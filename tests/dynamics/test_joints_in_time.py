@@ -47,7 +47,7 @@ def linkage(dim: int) -> Scene:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dim", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dim", [2, 3])
 def test_the_integrator_is_of_second_order_with_joints(dim: int) -> None:
     """Joints and their velocities hold to round-off; the energy's error is all the scheme's."""
     scene, ends = pendulum(dim), []
