@@ -40,8 +40,8 @@ _SURE = 8  # of the iterations of a first turn at such an accuracy one in as man
 _DENSE = 50  # entries per row above which the first turn gets fewer iterations
 _FURTHER = 5  # times as many more, if the convergence rate suggests that they suffice
 _SWEEPS = 40  # which cost less than some Newton steps; their rate may suggest more
-# products of entries that cost as much as Newton's turn apart from its products, and those that
-# cost as much as an iteration apart from its own: few contacts get more iterations before it
+# products of entries that cost as much as what Newton's turn does apart from products, and as what
+# an iteration of gradients does apart from them: few contacts get more iterations before that turn
 _OVERHEAD, _ITERATION = 2.5e6, 1_000
 # where the first turn ends: a few iterations after what counts as solved, unless contacts are many
 _ROUND_OFF, _LARGE = 1e-13, 5_000
@@ -69,11 +69,10 @@ class Auto(Newton):
     Steps with friction: in turn, until the certificate's residuals are at most 1e-8 (or
     ``accuracy``, if larger): accelerated gradients (``apgd``) and Newton's method on multipliers,
     both with an accuracy of 1e-10, between them Gauss–Seidel (``nsgs``) and, for few contacts,
-    further gradients; the
-    interior point; more of the first and of ``nsgs``, before it if its systems are large; for
-    Coulomb's law ``homotopy``, unless systems are large; splitting (``admm``); ``nsgs``; and
-    Newton's method again. If Newton's turn does not come close, the step may have no solution, and
-    cdopt tries to prove that.
+    further gradients; the interior point; more of the first and of ``nsgs``, before it if its
+    systems are large; for Coulomb's law ``homotopy``, unless systems are large; splitting
+    (``admm``); ``nsgs``; and Newton's method again. If Newton's turn does not come close, the step
+    may have no solution, and cdopt tries to prove that.
     With an ``accuracy`` of 1e-6 or more and large systems, gradients and Gauss–Seidel are first,
     three times.
     The status of an unsolved step includes its Slater number, if that leaves a doubt.
@@ -93,15 +92,15 @@ class Auto(Newton):
         story, trouble = list[str](), list[Exception]()
         goal, enough = max(self.accuracy, _REACHABLE), max(self.accuracy, _ENOUGH)
         prepared: float | None = None
+        last = ""  # turn
         for method in self._methods(problem):
             if method.capability.unknown_cones(problem.K):
                 continue
-            newton = bool(story) and story[-1].startswith(Newton.name)  # was the last turn
-            doubtful = newton and least / max(goal / _ROUGH, 1.0) > _UNSOLVED
+            doubtful = last == Newton.name and least / max(goal / _ROUGH, 1.0) > _UNSOLVED
             if best is not None and doubtful and problem.infeasible():
                 how, status = " → ".join(story), "infeasible: proven"
                 return changed(best, how=how, status=status, claim="infeasible")
-            turn = run
+            turn, last = run, method.name
             if best is not None:
                 near = WarmStart(best.forces, None, problem.contact_ids)
                 turn = changed(run, start=None if method.name == InteriorPoint.name else near)
@@ -156,7 +155,7 @@ class Auto(Newton):
         if not rough:
             further = _gradients(_MORE * first, max(accuracy, _ROUND_OFF))
             cheap = [NSGS(max_sweeps=first, accuracy=loose), further]
-        work = max(homotopy.work(problem), 1.0)  # found only here: it takes longer than first turns
+        work = max(homotopy.work(problem), 1.0)  # only here: it takes longer than first turns
         yield from [*cheap, inside] if _SYSTEMS * work > gradients else [inside, *cheap]
         less = _MORE if rough else 1  # is spent on what takes longest
         if problem.coulomb:
