@@ -93,8 +93,9 @@ class ProximalGradient:
         edges = chunks(contacts)
         self._edges = edges, edges * d, chunks(lines)
         self._threads = True if max(map(len, self._edges)) > 2 and several() else None
-        cones, ruled = self.terms.shift.size > 0, self.terms.rules.shape[0] > 0
-        self._kinds = self._threads, True if cones else None, True if ruled else None
+        terms = self.terms
+        some = terms.shift.size, terms.rules.shape[0], terms.compliance.size
+        self._kinds = self._threads, *(True if size else None for size in some)
         threes = self.transposed[2].ndim == 3
         self.terms = self.terms._replace(
             points=np.empty((4, n)),
@@ -265,7 +266,7 @@ def _proximal(z: float, a: float, s: float) -> float:
 
 
 # Which code a loop has, for each the other is left out where it is compiled: None for one thread,
-# for half-lines and lines, and for Coulomb's cones alone.
+# for half-lines and lines, for Coulomb's cones alone, and without elastic energies.
 Kind = bool | None
 
 
@@ -286,6 +287,7 @@ def _propose_chunk(
     last: int,
     cones: Kind,
     ruled: Kind,
+    elastic: Kind,
     proposal: Proposal,
     terms: Terms,
 ) -> None:
@@ -293,8 +295,7 @@ def _propose_chunk(
     now, before, trial, beta, length, share = proposal
     f, x, old = terms.points[now], terms.points[trial], terms.points[before]
     rates, trial_rates, old_rates = terms.rates[now], terms.rates[trial], terms.rates[before]
-    change, shift = terms.change, terms.shift
-    rigid, bilateral = terms.compliance.shape[0] == 0, terms.floor.shape[0] > 0
+    change, shift, bilateral = terms.change, terms.shift, terms.floor.shape[0] > 0
     step, d = 1.0 / length, np.uint32(1)
     if cones is not None:
         d = np.uint32(f.shape[0] // shift.shape[0])
@@ -306,7 +307,7 @@ def _propose_chunk(
         if cones is not None:
             x[i], change[i] = target, z
         else:
-            if rigid:
+            if elastic is None:
                 least = terms.floor[i] if bilateral else 0.0
                 target = target if target > least else least
             else:
@@ -336,23 +337,30 @@ def _propose(
     edges: Indices,
     cones: Kind,
     ruled: Kind,
+    elastic: Kind,
     proposal: Proposal,
     terms: Terms,
 ) -> None:
     """Trial points, chunk by chunk."""
     for c in prange(edges.shape[0] - 1):
-        _propose_chunk(edges[c], edges[c + 1], cones, ruled, proposal, terms)
+        _propose_chunk(edges[c], edges[c + 1], cones, ruled, elastic, proposal, terms)
 
 
 @part(fastmath=_MATH)
 def _judge_chunk(
-    first: int, last: int, now: int, trial: int, terms: Terms, sums: FloatArray
+    first: int,
+    last: int,
+    elastic: Kind,
+    now: int,
+    trial: int,
+    terms: Terms,
+    sums: FloatArray,
 ) -> None:
     """The rates at the trial point, which has this place, and what decides on it."""
     f, x, rates = terms.points[now], terms.points[trial], terms.rates[trial]
     d, y = terms.change, terms.y
     squared, uphill, curvature, worst = 0.0, 0.0, 0.0, 0.0
-    rigid, bilateral = terms.compliance.shape[0] == 0, terms.floor.shape[0] > 0
+    bilateral = terms.floor.shape[0] > 0
     for i in range(first, last):
         total = row_times(i, terms.pointers, terms.columns, terms.values, y)
         squared += d[i] * d[i]
@@ -360,7 +368,7 @@ def _judge_chunk(
         curvature += d[i] * total
         gradient = rates[i] + total
         rates[i] = gradient
-        if not rigid and terms.compliance[i] > 0.0:
+        if elastic is not None and terms.compliance[i] > 0.0:
             gradient += terms.compliance[i] * x[i] ** terms.exponent
         scaled = terms.diagonal[i] * x[i]
         if bilateral and terms.floor[i] < 0.0:
@@ -371,10 +379,12 @@ def _judge_chunk(
 
 
 @part(parallel=True)
-def _judge(edges: Indices, now: int, trial: int, terms: Terms, sums: FloatArray) -> None:
+def _judge(
+    edges: Indices, elastic: Kind, now: int, trial: int, terms: Terms, sums: FloatArray
+) -> None:
     """The rates and the sums of each chunk."""
     for c in prange(edges.shape[0] - 1):
-        _judge_chunk(edges[c], edges[c + 1], now, trial, terms, sums[c])
+        _judge_chunk(edges[c], edges[c + 1], elastic, now, trial, terms, sums[c])
 
 
 @compiled()
@@ -382,6 +392,7 @@ def _accelerate(
     threads: Kind,
     cones: Kind,
     ruled: Kind,
+    elastic: Kind,
     terms: Terms,
     transposed: Rows,
     edges: tuple[Indices, Indices, Indices],
@@ -391,7 +402,7 @@ def _accelerate(
 ) -> int:
     """Accelerated proximal gradient steps, one for each entry of ``trace`` at most.
 
-    ``threads``, ``cones`` and ``ruled`` are of ``Kind``. ``edges`` are the chunks of contacts, of
+    The first four arguments are of ``Kind``. ``edges`` are the chunks of contacts, of
     forces and of y. ``limits`` are the tolerance, the share of its change that the shift follows,
     and the largest momentum. ``room`` is for the sums (chunks, 8) of each chunk, and for scalars.
     ``trace`` receives the natural residual of each iterate; the loop ends early when it is within
@@ -414,14 +425,14 @@ def _accelerate(
             if threads is None:
                 for c in range(sums.shape[0]):
                     first, last = contacts[c], contacts[c + 1]
-                    _propose_chunk(first, last, cones, ruled, proposal, terms)
+                    _propose_chunk(first, last, cones, ruled, elastic, proposal, terms)
                 multiply_rows(dofs[0], dofs[dofs.shape[0] - 1], terms.change, terms.y, *transposed)
                 for c in range(sums.shape[0]):
-                    _judge_chunk(rows[c], rows[c + 1], now, trial, terms, sums[c])
+                    _judge_chunk(rows[c], rows[c + 1], elastic, now, trial, terms, sums[c])
             else:
-                _propose(contacts, cones, ruled, proposal, terms)
+                _propose(contacts, cones, ruled, elastic, proposal, terms)
                 _multiply_in_threads(dofs, terms.change, terms.y, transposed)
-                _judge(rows, now, trial, terms, sums)
+                _judge(rows, elastic, now, trial, terms, sums)
             due = 0.0
             squared = curvature = uphill = worst = 0.0
             for c in range(sums.shape[0]):
