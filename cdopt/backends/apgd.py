@@ -21,7 +21,8 @@ Coulomb's law the shift s = μ‖g_T‖ of the normal rates is first that of the
 it follows this by a share of the difference, and the momentum is bounded: the law is no gradient,
 and full momentum makes it swing. Where it still swings, s stays, so that the problem is convex,
 until its natural map is below a share of that of the law; then it is renewed (V. Acary & F. Cadoux
-2013). Nothing guarantees that it converges.
+2013). Large networks begin with s = 0: where bodies come to rest it is zero in the end.
+Nothing guarantees that it converges.
 
 The steps are those of ``proximal_gradient``.
 """
@@ -51,12 +52,15 @@ _AHEAD, _MORE = 0.15, 0.25
 _CHECKS = 20  # with friction: steps between two checks of the natural map and the clock
 _FRESH = 5  # checks between two fresh products
 _SETTLED = 0.5  # residual of the convex problem over that of the law, at which the shift is renewed
+# A network of this many contacts or more begins with the shift at zero, as long as one of the two
+# is at most ``_SAME`` times the other: of bodies that come to rest both laws have the same forces
+_MANY, _SAME = 1_000, 2.0
 # Phases for Coulomb's law, in order, as (patience, relaxation, largest momentum): a phase ends
 # after ``patience`` checks in which the natural map has not halved; the shift moves by the
 # ``relaxation`` of its change. After the last one the shift is fixed: the problem is convex. The
-# patience of the first is at least ``_LAYERS`` times ∛contacts: impulses pass on layer by layer.
+# patience of each is at least ``_LAYERS`` times ∛contacts: impulses pass on layer by layer.
 _PHASES, _LAYERS = ((10, 1.0, 1.0), (100, 0.2, 0.95), (100, 0.2, 0.85)), 0.3
-_CONVEX = 0, 0.0, 1.0
+_CONVEX = 10, 0.0, 1.0
 _FURTHER = 1e-10  # accuracy of further steps,
 _TRIES = 5  # which end when more certificates than this miss it
 # checks to skip before the next certificate: worst residual over accuracy, or the tries so far,
@@ -168,6 +172,8 @@ def _on_cones(
     best, best_forces, residuals, certify_at = np.inf, f, list[float](), 0
     least, tries = list[float](), 0
     mark, mark_at, phases = np.inf, 0, list(_PHASES) if problem.coulomb else []
+    at_rest = problem.coulomb and problem.nc >= _MANY and not problem.steep
+    phases = [_CONVEX, *phases] if at_rest else phases
     for look in range(most // _CHECKS + 2):
         done = min(look * _CHECKS, most)
         if look % _FRESH == 0:
@@ -196,8 +202,11 @@ def _on_cones(
         if deadline.passed or done == most or not np.isfinite(error):
             break
         patience = max(phases[0][0], _LAYERS * np.cbrt(problem.nc)) if phases else np.inf
-        if look - mark_at >= patience:
-            mark, mark_at = error, look
+        if at_rest:
+            convex = problem.natural_map(forces, rates, shift)
+            at_rest = error <= _SAME * convex and convex <= _SAME * error
+        if look - mark_at >= patience or (phases[:1] == [_CONVEX] and not at_rest):
+            mark, mark_at, at_rest = error, look, False
             phases.pop(0)
             if not phases:
                 descent.restart((root * best_forces).ravel())

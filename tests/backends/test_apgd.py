@@ -155,3 +155,15 @@ def test_units_of_rows_spare_steps_of_spheres(law: str, monkeypatch: pytest.Monk
     assert own.ok
     assert other.ok
     assert own.iterations < 0.85 * other.iterations
+
+
+def test_a_large_pile_at_rest_takes_the_steps_of_the_associated_law(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its rates are zero in the end, and with them the shift."""
+    step = cdopt.bank.load("rough-pile:n=12").step
+    steps = [cdopt.FrictionalCD(step, "associated").solve("apgd", accuracy=1e-6).iterations]
+    for many in (step.nc, step.nc + 1):
+        monkeypatch.setattr(apgd, "_MANY", many)
+        steps.append(cdopt.FrictionalCD(step).solve("apgd", accuracy=1e-6).iterations)
+    assert steps[0] == steps[1] < steps[2]
