@@ -45,6 +45,7 @@ _SWEEPS = 40  # which cost less than some Newton steps; their rate may suggest m
 _OVERHEAD, _ITERATION = 2.5e6, 1_000
 # where the first turn ends: a few iterations after what counts as solved, unless contacts are many
 _ROUND_OFF, _LARGE = 1e-13, 5_000
+_FEW = 1_000  # contacts up to which Newton's turn is short, however much its systems cost
 _STEPS, _NEWTON_STEPS = 60, 60  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 100  # steps of the interior point, Newton steps that end it
 _SYSTEMS, _PRODUCTS = 50, 6  # systems of an interior point; products of entries an iteration
@@ -70,9 +71,10 @@ class Auto(Newton):
     ``accuracy``, if larger): accelerated gradients (``apgd``) and Newton's method on multipliers,
     both with an accuracy of 1e-10, between them Gauss–Seidel (``nsgs``) and, for few contacts,
     further gradients; the interior point; more of the first and of ``nsgs``, before it if its
-    systems are large; for Coulomb's law ``homotopy``, unless systems are large; splitting
-    (``admm``); ``nsgs``; and Newton's method again. If Newton's turn does not come close, the step
-    may have no solution, and cdopt tries to prove that.
+    systems are large, and above 1,000 contacts before Newton's method too; for Coulomb's law
+    ``homotopy``, unless systems are large; splitting (``admm``); ``nsgs``; and Newton's method
+    again. If Newton's turn does not come close, the step may have no solution, and cdopt tries to
+    prove that.
     With an ``accuracy`` of 1e-6 or more and large systems, gradients and Gauss–Seidel are first,
     three times.
     The status of an unsolved step includes its Slater number, if that leaves a doubt.
@@ -149,14 +151,21 @@ class Auto(Newton):
             more = int(_OVERHEAD / (_ITERATION + entries))
             if more > first:
                 yield APGD(more, loose)
-        yield Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
+        newton = Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         inside = InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         cheap: list[NativeBackend] = []  # next to the path
         if not rough:
             further = _gradients(_MORE * first, max(accuracy, _ROUND_OFF))
             cheap = [NSGS(max_sweeps=first, accuracy=loose), further]
+        few = problem.nc <= _FEW
+        if few:
+            yield newton
         work = max(homotopy.work(problem), 1.0)  # only here: it takes longer than first turns
-        yield from [*cheap, inside] if _SYSTEMS * work > gradients else [inside, *cheap]
+        costly = _SYSTEMS * work > gradients
+        if few:
+            yield from [*cheap, inside] if costly else [inside, *cheap]
+        else:
+            yield from [*cheap[::-1], newton, inside] if costly else [newton, inside, *cheap]
         less = _MORE if rough else 1  # is spent on what takes longest
         if problem.coulomb:
             along = int(_PATH_WORK / less / work)

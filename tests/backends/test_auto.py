@@ -187,6 +187,14 @@ def test_cheap_turns_come_before_those_that_cost_far_more() -> None:
         assert "homotopy" not in how
 
 
+@pytest.mark.parametrize(("layers", "turns"), [(8, ["newton", "nsgs"]), (10, ["apgd", "nsgs"])])
+def test_gradients_go_on_before_systems_of_many_contacts(layers: int, turns: list[str]) -> None:
+    """After the first two turns; 784 and 1,620 contacts."""
+    step = cdopt.bank.load(f"rough-pile:n={layers}").step
+    methods = Auto()._methods(network_problem(cdopt.FrictionalCD(step).data))
+    assert [method.name for method in methods][:4] == ["apgd", "nsgs", *turns]
+
+
 @pytest.mark.parametrize(("index", "solved"), [(2347, True), (2003, False)])
 def test_sweeps_go_on_as_long_as_their_rate_promises_a_solution(index: int, solved: bool) -> None:
     """Cards, and an arch on which 400 sweeps leave a tenth."""
