@@ -109,9 +109,10 @@ class StepScales(Scales):
     def part_speed(self) -> FloatArray:
         """(parts,) m/s: fastest closing of the free motion.
 
-        Where nothing closes, the fastest rate B v* + gap_rate, so that a far gap (Φ/Δt is large)
-        does not blunt the scale; where nothing moves either, the largest |p|. Never below the
-        round-off of the terms that p is made of.
+        Where nothing closes, the smaller of the fastest rate B v* + gap_rate and the largest |p|,
+        so that neither a far gap (Φ/Δt is large) nor an overlap that ends in this step blunts
+        the scale; where nothing moves, the largest |p|. Never below the round-off of the terms
+        that p is made of.
         """
         speed = self._closing_speeds()
         return read_only(np.where(speed > 0.0, speed, largest(speed) or 1.0))
@@ -425,7 +426,7 @@ class MatrixScales(StepScales):
         p, parts, size_of = self.problem.p, self.parts, self.opening_size
         each = (self._closing_rate, size_of(p), size_of(self.problem.free_rates), self._free_terms)
         closing, size, rate, terms = (parts.largest(parts.contact, values) for values in each)
-        opening = np.where(rate > NEGLIGIBLE * size, rate, size)
+        opening = np.where(rate > NEGLIGIBLE * size, np.minimum(rate, size), size)
         speed = np.where(closing > NEGLIGIBLE * size, closing, opening)
         return np.maximum(speed, _ROUND_OFF * terms)
 

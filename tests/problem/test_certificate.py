@@ -204,6 +204,15 @@ def test_vanishing_loads_and_no_contacts_have_a_floor() -> None:
     assert not certify(rigid(none), REST, np.zeros(0)).ok
 
 
+def test_a_body_that_leaves_an_overlap_is_judged_by_the_gap_that_it_opens() -> None:
+    """At 1 m/s, of which the overlap leaves 1 mm/s; no load, no force."""
+    dt, left = 0.01, 1e-3
+    step = cdopt.ContactStep([[1.0]], [[1.0]], [(left - 1.0) * dt], [1.0], [0.0], dt)
+    assert certify(rigid(step), np.ones(1), np.zeros(1)).ok
+    assert certify(rigid(step), np.ones(1) - 1e-7 * left, np.zeros(1)).ok
+    assert not certify(rigid(step), np.ones(1) - 1e-4 * left, np.zeros(1)).ok
+
+
 def test_no_part_hides_behind_a_larger_one() -> None:
     """A grain of 1e-9 kg next to a block of 1e3 kg: an error of the grain's weight is seen."""
     mass = np.array([1e3, 1e-9])
