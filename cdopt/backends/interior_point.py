@@ -173,8 +173,10 @@ def _tidied(problem: NetworkProblem, run: Point, tol: float) -> Point:
 
 def mobility_range(problem: NetworkProblem) -> float:
     """The largest mobility of a contact over the smallest of those that move anything."""
-    w = problem.weight[problem.weight > 0.0]
-    return float(w.max() / w.min()) if w.size else 1.0
+    w = problem.weight[(problem.weight > 0.0) & np.isfinite(problem.weight)]
+    with np.errstate(over="ignore"):
+        ratio = w.max() / w.min() if w.size else 1.0
+    return float(min(ratio, np.finfo(float).max))
 
 
 def far_start(problem: NetworkProblem, force: float = 0.0, gap: float = 0.0) -> Start:

@@ -49,6 +49,12 @@ def test_arithmetic_that_breaks_down_is_a_status_and_errors_of_ours_are_not_hidd
             run(error)
 
 
+def test_mobilities_that_underflow_end_with_a_status() -> None:
+    step = cdopt.ContactStep([[0.5]], [[-1e-150]], [0.05], [-6e-11], [5e-324], 1e-10)
+    for name in ("newton", "interior-point", "auto"):
+        assert cdopt.ClassicCD(step).solve(name, check=False).status
+
+
 @pytest.mark.slow
 def test_no_exception_escapes_from_badly_scaled_problems() -> None:
     assert scaled_solves.run(count=200, seed=20)["escape"] == 0
