@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain, repeat
 from typing import ClassVar
 
 import numpy as np
@@ -53,6 +54,7 @@ _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and 
 _PATH_WORK = 1.6e11  # products for one system at each step of a path,
 _PATH_LEAST, _PATH_MOST = 200, 6_000  # and steps along it
 _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
+_FEW = 100  # contacts, up to which some methods at last start once more from zero forces
 _REACHABLE = 1e-10  # worst residual that counts as solved, even if a higher accuracy is requested
 _ENOUGH = 1e-8  # and at which no further method is tried
 _UNSOLVED = 1e-4  # worst residual after Newton's turn above which a solution may not exist
@@ -73,8 +75,8 @@ class Auto(Newton):
     further gradients; the interior point; more of the first and of ``nsgs``, before it if its
     systems are large, and above 1,000 contacts before Newton's method too; for Coulomb's law
     ``homotopy``, unless systems are large; splitting (``admm``); ``nsgs``; and Newton's method
-    again. If Newton's turn does not come close, the step may have no solution, and cdopt tries to
-    prove that.
+    again; up to 100 contacts the last three once more from zero forces. If Newton's turn does not
+    come close, the step may have no solution, and cdopt tries to prove that.
     With an ``accuracy`` of 1e-6 or more and large systems, gradients and Gauss–Seidel are first,
     three times.
     The status of an unsolved step includes its Slater number, if that leaves a doubt.
@@ -95,7 +97,8 @@ class Auto(Newton):
         goal, enough = max(self.accuracy, _REACHABLE), max(self.accuracy, _ENOUGH)
         prepared: float | None = None
         last = ""  # turn
-        for method in self._methods(problem):
+        turns = zip(self._methods(problem), repeat(False))
+        for method, from_zero in chain(turns, zip(self._from_zero(problem), repeat(True))):
             if method.capability.unknown_cones(problem.K):
                 continue
             doubtful = last == Newton.name and least / max(goal / _ROUGH, 1.0) > _UNSOLVED
@@ -105,7 +108,8 @@ class Auto(Newton):
             turn, last = run, method.name
             if best is not None:
                 near = WarmStart(best.forces, None, problem.contact_ids)
-                turn = changed(run, start=None if method.name == InteriorPoint.name else near)
+                from_zero = from_zero or method.name == InteriorPoint.name
+                turn = changed(run, start=None if from_zero else near)
             try:
                 result, worst = _certified(method, problem, turn, enough)
             except BREAKDOWN as error:
@@ -174,6 +178,17 @@ class Auto(Newton):
         yield ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose)
         yield NSGS(max_sweeps=many, accuracy=loose)
         yield Newton(accuracy, most, newton_steps=_LAST // less)
+
+    def _from_zero(self, problem: NetworkProblem) -> Iterator[NativeBackend]:
+        """The last methods, for few contacts: the best forces may be a start that leads nowhere.
+
+        That is so where the associated law has no solution and Coulomb's has one.
+        """
+        if problem.nc <= _FEW:
+            loose = max(self.accuracy, _REACHABLE)
+            yield Newton(self.accuracy, self.max_steps, newton_steps=_LAST)
+            yield ADMM(max_iterations=_SPLITTINGS, accuracy=loose)
+            yield NSGS(max_sweeps=_MOST, accuracy=loose)
 
 
 def _many_cheap(first: int, accuracy: float) -> Iterator[NativeBackend]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from campaigns import frictional_answers
 from population import friction_population
 
 import cdopt
@@ -85,10 +86,21 @@ def test_a_share_of_the_population() -> None:
     assert left == []
 
 
+@pytest.mark.parametrize("seed", [567, 1137, 2758])
+def test_last_methods_start_from_zero_where_the_associated_law_has_no_solution(seed: int) -> None:
+    """Coulomb's law has one, from which the problem is made; the best forces lead elsewhere."""
+    problem = frictional_answers.Problem(np.random.default_rng(seed), "coulomb")
+    solution = cdopt.FrictionalCD(problem.step, "coulomb").solve()
+    assert solution.ok, solution.certificate
+    turns = [turn.split(":")[0] for turn in solution.provenance["how"].split(" → ")]
+    assert turns[-2:] == ["newton", "newton"]
+
+
 def test_the_status_tells_why_a_step_may_have_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forces in a wedge have no bound: its Slater number is zero; that of a slope is positive."""
     one = [NSGS(max_sweeps=1, accuracy=1e-15)]
     monkeypatch.setattr(Auto, "_methods", lambda *_: iter(one))
+    monkeypatch.setattr(Auto, "_from_zero", lambda *_: iter(()))
     wedge = cdopt.bank.generators.pose(cdopt.bank.generators.wedge(angle=20.0, gap=0.0))
     wedge = wedge.replace(v=wedge.v + np.linspace(-1.0, 1.0, wedge.nv))
     wall = cdopt.bank.load("rough-wall").step
