@@ -35,10 +35,11 @@ def changed(record: Record, **values: Any) -> Record:
     fields.
     """
     kind: Any = type(record)
-    known = record.__dict__
+    known, fields = record.__dict__, _fields_of(kind)
     other: Record = object.__new__(kind)
-    fields = {name: known[name] for name in _fields_of(kind) if name in known}
-    other.__dict__.update(fields, **values)
+    if not known.keys() <= fields:
+        known = {name: value for name, value in known.items() if name in fields}
+    other.__dict__.update(known, **values)
     return other
 
 
@@ -50,5 +51,5 @@ def twin(record: Record) -> Record:
 
 
 @functools.cache
-def _fields_of(kind: Any) -> tuple[str, ...]:
-    return tuple(part.name for part in dataclasses.fields(kind))
+def _fields_of(kind: Any) -> frozenset[str]:
+    return frozenset(part.name for part in dataclasses.fields(kind))

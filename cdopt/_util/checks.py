@@ -337,6 +337,8 @@ def array(name: str, value: object, expected: str) -> NDArray[Any]:
 
 def real(name: str, value: object, expected: str, shape: Shape | None = None) -> NDArray[Any]:
     """An array of real numbers; no flags, objects, words or masked entries."""
+    if shape is None and type(value) is _ARRAY and value.dtype is _FLOAT:
+        return value
     result = array(name, value, expected)
     if result.dtype.kind not in "iuf":
         kind = "" if result.dtype.kind != "c" else " (complex)"
@@ -374,6 +376,13 @@ def _length(size: int | None) -> str:
 
 def vector(name: str, value: object, size: int | None, unit: str = "") -> FloatArray:
     """A read-only finite vector, copied; ``size`` None is any length."""
+    if (
+        type(value) is _ARRAY
+        and value.dtype is _FLOAT
+        and value.shape == (size,)
+        and value.dot(value) <= _LARGEST  # so every entry is
+    ):
+        return read_only(value.copy())
     expected = f"a finite vector of {_length(size)}" + (f" in {unit}" if unit else "")
     return _finite(name, real(name, value, expected, (size,)), expected)
 

@@ -251,10 +251,10 @@ def _units(problem: NetworkProblem, rules: Rules, mu: FloatArray) -> FloatArray:
     No cone becomes steeper than one: a large μ makes Coulomb's shift swing.
     """
     own = problem.table(problem.factors.diagonal)
-    if not rules.size:
-        rules = np.broadcast_to(np.minimum(np.arange(problem.d), 1), own.shape)
     units = own.copy()
-    for rule in np.unique(rules[(rules > 0) | (rules == CUT)]):
+    if not rules.size:
+        units[:, 1:] = own[:, 1:].sum(axis=1, keepdims=True) / (problem.d - 1)
+    for rule in np.unique(rules[(rules > 0) | (rules == CUT)]) if rules.size else ():
         norm = rules == rule
         many = norm.sum(axis=1, keepdims=True)
         mean = np.where(norm, own, 0.0).sum(axis=1, keepdims=True) / np.maximum(many, 1)

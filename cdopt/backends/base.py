@@ -90,8 +90,8 @@ class Capability:
         checks.instance("cones", cones, Cones)
         if self.cones is None:
             return []
-        kinds = cones.kinds.items()
-        return sorted(name for name, traits in kinds if self.cones.isdisjoint((name, *traits)))
+        takes, kinds = self.cones, cones.kinds.items()
+        return sorted([k for k, traits in kinds if k not in takes and takes.isdisjoint(traits)])
 
 
 class Problem(Protocol):
