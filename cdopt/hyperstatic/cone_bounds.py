@@ -133,9 +133,8 @@ class ConeSet:
         """Certified lower bounds of costs (n,), each x."""
         results = [Extreme()] * len(costs)
         if self.programs is not None and costs:
-            tables = np.stack([self.table.of(cost).T for cost in costs], axis=2)
-            xs, ys = self.programs.solve(tables)
-            answers = zip(costs, xs.T, ys.T, strict=True)
+            xs, ys = self.programs.solve(np.stack([self.table.of(cost) for cost in costs]))
+            answers = zip(costs, xs, ys, strict=True)
             results = [self._certified(c, self.table.back(x), y) for c, x, y in answers]
         program = None
         for k, cost in enumerate(costs):
