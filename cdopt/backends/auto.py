@@ -54,7 +54,7 @@ _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and 
 _PATH_WORK = 1.6e11  # products for one system at each step of a path,
 _PATH_LEAST, _PATH_MOST = 200, 6_000  # and steps along it
 _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
-_FEW = 100  # contacts, up to which some methods at last start once more from zero forces
+_VERY_FEW = 100  # contacts, up to which some methods at last start once more from zero forces
 _REACHABLE = 1e-10  # worst residual that counts as solved, even if a higher accuracy is requested
 _ENOUGH = 1e-8  # and at which no further method is tried
 _UNSOLVED = 1e-4  # worst residual after Newton's turn above which a solution may not exist
@@ -184,7 +184,7 @@ class Auto(Newton):
 
         That is so where the associated law has no solution and Coulomb's has one.
         """
-        if problem.nc <= _FEW:
+        if problem.nc <= _VERY_FEW:
             loose = max(self.accuracy, _REACHABLE)
             yield Newton(self.accuracy, self.max_steps, newton_steps=_LAST)
             yield ADMM(max_iterations=_SPLITTINGS, accuracy=loose)
