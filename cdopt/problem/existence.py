@@ -212,6 +212,8 @@ def attainment(
         at, data.mobility * data.cones.norms(f / data.scales.lever) ** 2
     )
     size = np.sqrt(energy / np.where(acts > 0.0, acts, np.inf))
+    if (size <= _MODERATE).all():
+        return
     of = np.zeros(size.size, dtype=np.int64) if groups is None else groups.of_part
     places = largest_places(size, of)
     part_of = dict(zip(of[places].tolist(), places.tolist(), strict=True))

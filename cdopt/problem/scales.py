@@ -424,10 +424,13 @@ class MatrixScales(StepScales):
 
     def _closing_speeds(self) -> FloatArray:
         p, parts, size_of = self.problem.p, self.parts, self.opening_size
-        each = (self._closing_rate, size_of(p), size_of(self.problem.free_rates), self._free_terms)
-        closing, size, rate, terms = (parts.largest(parts.contact, values) for values in each)
-        opening = np.where(rate > NEGLIGIBLE * size, np.minimum(rate, size), size)
-        speed = np.where(closing > NEGLIGIBLE * size, closing, opening)
+        each = self._closing_rate, size_of(p), self._free_terms
+        speed, size, terms = (parts.largest(parts.contact, values) for values in each)
+        closes = speed > NEGLIGIBLE * size
+        if not closes.all():
+            rate = parts.largest(parts.contact, size_of(self.problem.free_rates))
+            opening = np.where(rate > NEGLIGIBLE * size, np.minimum(rate, size), size)
+            speed = np.where(closes, speed, opening)
         return np.maximum(speed, _ROUND_OFF * terms)
 
     def _diagonal(self) -> FloatArray:
