@@ -96,22 +96,23 @@ class ConeSet:
         ends: dict[float, list[Extreme]] = {-1.0: [], 1.0: []}
         normal = (tables != 0.0).sum(axis=1) == tables[:, self.heads].sum(axis=1)  # one, alone
         column = np.argmax(tables, axis=1)
+        here = np.repeat(self.x[None], len(tables), axis=0)
         for sense, side in ends.items():
             side += [Extreme()] * len(tables)
             least = self.least[np.searchsorted(self.heads, column) % self.heads.size]
             pending, found = [], {}
+            known = self._certified(sense * tables, here, -sense * nearest)
             for k, cost in enumerate(tables):
-                known = self._certified(sense * cost, self.x, -sense * nearest[:, k])
                 if sense > 0.0 and normal[k] and least[k] <= _IDLE and not witnesses:
                     side[k] = Extreme(0.0, float(least[k]))
-                elif known.residual <= _EXACT:
-                    found[k] = known
+                elif known[k].residual <= _EXACT:
+                    found[k] = known[k]
                 elif self._endless(sense * cost, bool(normal[k]) and sense > 0.0):
                     side[k] = Extreme(-sense * np.inf, 0.0)
                 else:
                     pending.append(k)
             programs += len(pending)
-            answers = self._least_of([sense * tables[k] for k in pending])
+            answers = self._least_of(sense * tables[pending])
             found |= dict(zip(pending, answers, strict=True))
             for k, answer in found.items():
                 value = sense * answer.value
@@ -124,49 +125,57 @@ class ConeSet:
         return network.Projection(sp.csr_array(self.A.T)) if self.A.nnz else None
 
     def _nearest(self, tables: FloatArray) -> FloatArray:
-        """y (rows, k) with Aᵀy nearest to costs (k, n)."""
+        """y (k, rows) with Aᵀy nearest to costs (k, n)."""
         if self._projection is None:
-            return np.zeros((self.b.size, len(tables)))
-        return self._projection.split(tables.T)[0]
+            return np.zeros((len(tables), self.b.size))
+        return self._projection.split(tables.T)[0].T
 
-    def _least_of(self, costs: list[FloatArray]) -> list[Extreme]:
-        """Certified lower bounds of costs (n,), each x."""
+    def _least_of(self, costs: FloatArray) -> list[Extreme]:
+        """Certified lower bounds of costs (k, n), each x."""
         results = [Extreme()] * len(costs)
-        if self.programs is not None and costs:
+        if self.programs is not None and len(costs):
             xs, ys = self.programs.solve(np.stack([self.table.of(cost) for cost in costs]))
-            answers = zip(costs, xs, ys, strict=True)
-            results = [self._certified(c, self.table.back(x), y) for c, x, y in answers]
+            results = self._certified(costs, np.stack([self.table.back(x) for x in xs]), ys)
         program = None
         for k, cost in enumerate(costs):
             if results[k].residual <= _SHARP:
                 continue
             program = program or self._program(np.zeros(self.columns), self.A, self.b)
             answer = program.solve(cost)
-            one = self._certified(cost, answer.x, answer.y)
+            one = self._certified(cost[None], answer.x[None], answer.y[None])[0]
             results[k] = min(results[k], one, key=lambda end: end.residual)
         return results
 
-    def _certified(self, cost: FloatArray, x: FloatArray, y: FloatArray) -> Extreme:
-        """A certified lower bound of costᵀx from multipliers y, and its distance from an answer."""
-        error = self._violation(cost + self.A.T @ y)
+    def _certified(self, costs: FloatArray, x: FloatArray, y: FloatArray) -> list[Extreme]:
+        """Certified lower bounds of costs (k, n) from multipliers y (k, rows).
+
+        And their distances from answers x (k, n).
+        """
+        error = self._violation(costs + (self.A.T @ y.T).T)
         total = float(np.abs(self.x[self.heads]).sum())
         if self._interior is not None:
             total = float(self.b @ self._interior)
-        bound = -float(self.b @ y) - error * total
-        missed = float(np.abs(self.A @ x - self.b).max(initial=0.0)) + self._violation(x)
-        self.least = np.minimum(self.least, np.maximum(x[self.heads], 0.0) + missed)
-        residual = abs(float(cost @ x) - bound) + missed
-        why = f"bounds are {residual:.1e} from attained forces"
-        failure = "" if residual <= CERTIFIED else why
-        return Extreme(bound, residual, failure, float(np.abs(y).sum()), x)
+        bound = -(y * self.b).sum(axis=1) - error * total
+        missed = np.abs((self.A @ x.T).T - self.b).max(axis=1, initial=0.0) + self._violation(x)
+        attained = np.maximum(x[:, self.heads], 0.0) + missed[:, None]
+        self.least = np.minimum(self.least, attained.min(axis=0, initial=np.inf))
+        residual = np.abs((costs * x).sum(axis=1) - bound) + missed
+        changes = np.abs(y).sum(axis=1)
+        ends = []
+        for k, far in enumerate(residual.tolist()):
+            failure = "" if far <= CERTIFIED else f"bounds are {far:.1e} from attained forces"
+            ends.append(Extreme(float(bound[k]), far, failure, float(changes[k]), x[k]))
+        return ends
 
-    def _violation(self, x: FloatArray) -> float:
-        """The least ε ≥ 0 with x + ε e_n in the cones."""
-        return max(float((self._sideways(x) - x[self.heads]).max(initial=0.0)), 0.0)
+    def _violation(self, x: FloatArray) -> FloatArray:
+        """(…) the least ε ≥ 0 with x + ε e_n in the cones, of x (…, n)."""
+        return np.maximum((self._sideways(x) - x[..., self.heads]).max(axis=-1, initial=0.0), 0.0)
 
     def _sideways(self, x: FloatArray) -> FloatArray:
-        """(cones,) ‖x_T‖."""
-        return np.asarray(np.linalg.norm(self.table.of(x)[:, 1:], axis=1))
+        """(…, cones) ‖x_T‖ of x (…, n)."""
+        squares = x * x
+        squares[..., self.heads] = 0.0
+        return np.sqrt(np.add.reduceat(squares, self.heads, axis=-1))
 
     @cached_property
     def programs(self) -> ConePrograms | None:
