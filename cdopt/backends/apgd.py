@@ -61,11 +61,13 @@ _MANY, _SAME = 1_000, 2.0
 # patience of each is at least ``_LAYERS`` times ∛contacts: impulses pass on layer by layer.
 _PHASES, _LAYERS = ((10, 1.0, 1.0), (100, 0.2, 0.95), (100, 0.2, 0.85)), 0.3
 _CONVEX = 10, 0.0, 1.0
-_FURTHER = 1e-10  # accuracy of further steps,
-_TRIES = 5  # which end when more certificates than this miss it
+_FURTHER = 1e-10  # accuracy of further steps;
+# where more certificates than this miss it, they end at a share ``_AHEAD`` of it
+_TRIES = 5
 # checks to skip before the next certificate: worst residual over accuracy, or the tries so far,
 # whichever is larger, at most this many
 _PAUSE = 10
+_ENDED = "apgd ended"  # the place of the state that a later run resumes
 _LEAST = 1e-3  # N_ii of a row over the mean of its contact, at least
 
 
@@ -83,6 +85,8 @@ class APGD(NativeBackend):
     history : keep this residual of every step (with friction, every 20th) in ``raw.residuals``.
     further : with friction, additional steps as long as convergence to ``accuracy`` (or 1e-10, if
         larger) is likely.
+    resume : with friction, go on where the run before on the same problem ended, with its momentum,
+        not from the given forces.
 
     Raises
     ------
@@ -98,10 +102,12 @@ class APGD(NativeBackend):
     accuracy: float = 1e-8
     history: bool = False
     further: int = 0
+    resume: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set(further=checks.whole("further", self.further, 0))
+        self._set(resume=checks.flag("resume", self.resume))
 
     def _solve(self, problem: NetworkProblem, run: Run) -> Run:
         f, factors = problem.acting_start(run.start), problem.factors
@@ -161,19 +167,26 @@ def _on_cones(
     """
     accuracy, first = settings.accuracy, settings.max_iterations
     most = first + settings.further
+    best, best_forces, residuals, certify_at = np.inf, f, list[float](), 0
     name = APGD.name, problem.steep
     if name not in problem.cache:
+        error = problem.natural_map(f, problem.rates_of(problem.effect(f)))
+        if error <= accuracy and problem.worst(f, accuracy) <= accuracy:
+            return f, 0, [error]
         problem.cache[name] = _in_root_units(problem)
     root, factor, descent = problem.cache[name]
     descent.terms.h[:] = factor * problem.p
-    descent.begin((root * f).ravel())
+    if settings.resume and _ENDED in problem.cache:
+        mark, mark_at, at_rest, phases = problem.cache[_ENDED]
+    else:
+        problem.cache.pop(_ENDED, None)
+        descent.begin((root * f).ravel())
+        mark, mark_at, phases = np.inf, 0, list(_PHASES) if problem.coulomb else []
+        at_rest = problem.coulomb and problem.nc >= _MANY and not problem.steep
+        phases = [_CONVEX, *phases] if at_rest else phases
     descent.scalars[BEST] = -np.inf  # the forces of least natural map are kept here
     shift = descent.terms.shift
-    best, best_forces, residuals, certify_at = np.inf, f, list[float](), 0
-    least, tries = list[float](), 0
-    mark, mark_at, phases = np.inf, 0, list(_PHASES) if problem.coulomb else []
-    at_rest = problem.coulomb and problem.nc >= _MANY and not problem.steep
-    phases = [_CONVEX, *phases] if at_rest else phases
+    least, tries, in_vain = list[float](), 0, False
     for look in range(most // _CHECKS + 2):
         done = min(look * _CHECKS, most)
         if look % _FRESH == 0:
@@ -189,7 +202,8 @@ def _on_cones(
         least.append(best)
         if first <= done < most:
             accuracy = max(accuracy, _FURTHER)
-            if tries > _TRIES or not promising(least, accuracy, most // _CHECKS):
+            aim = accuracy if tries <= _TRIES else _AHEAD * accuracy
+            if in_vain or not promising(least, aim, most // _CHECKS):
                 break
         if error <= 0.5 * mark:
             mark, mark_at = error, look
@@ -198,6 +212,7 @@ def _on_cones(
             if worst <= accuracy:
                 return forces, done, residuals
             tries += 1
+            in_vain = tries > _TRIES and error <= _AHEAD * accuracy
             certify_at = look + int(min(max(worst / accuracy, tries), _PAUSE))
         if deadline.passed or done == most or not np.isfinite(error):
             break
@@ -220,6 +235,7 @@ def _on_cones(
                 shift[:] = problem.shift(rates) / root[:, 0]
         _, share, momentum = phases[0] if phases else _CONVEX
         descent.advance(np.zeros(min(_CHECKS, most - done)), -1.0, share, momentum)
+    problem.cache[_ENDED] = mark, mark_at - look, at_rest, phases
     return best_forces, done, residuals
 
 

@@ -4,9 +4,10 @@ No method solves every step with friction, and which one will is not known befor
 take turns, each within a budget set by the problem's size, never by the clock: answers repeat.
 Each starts from the best forces so far, and the best are kept; but the interior point starts far
 from the boundary of the cones, where forces of another method are of no use to it, and a path to
-Coulomb's law has another start. Gauss–Seidel is quick, but its answers depend on the order of
-the contacts; so first are those whose answers do not: accelerated gradients, which need a few
-milliseconds, solve most steps, and what they leave is a start for Newton's method
+Coulomb's law has another start, and later turns of gradients go on where the one before ended.
+Gauss–Seidel is quick, but its answers depend on the order of the contacts; so first are those whose
+answers do not: accelerated gradients, which need a few milliseconds, solve most steps, and what
+they leave is a start for Newton's method
 (``benchmarks/friction_population.md``). Early turns end where the rate of their
 residuals so far does not promise a solution. If systems are large and an accuracy of 1e-6 or more
 suffices, no fast convergence is needed: gradients and Gauss–Seidel have far larger budgets then,
@@ -50,6 +51,9 @@ _FEW = 1_000  # contacts up to which Newton's turn is short, however much its sy
 _STEPS, _NEWTON_STEPS = 60, 60  # proximal and Newton steps of the second
 _INSIDE, _ENDING = 120, 100  # steps of the interior point, Newton steps that end it
 _SYSTEMS, _PRODUCTS = 50, 6  # systems of an interior point; products of entries an iteration
+# up to as many times what gradients cost, few contacts have the interior point before them, and at
+# accuracies below ``_COARSE``, which cheap turns reach soon, Newton's method before three of them
+_EVEN, _DEARER, _COARSE = 1.5, 2.0, 1e-3
 _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later
 _PATH_WORK = 1.6e11  # products for one system at each step of a path,
 _PATH_LEAST, _PATH_MOST = 200, 6_000  # and steps along it
@@ -146,26 +150,29 @@ class Auto(Newton):
         if entries > _DENSE * problem.rows:  # dense matrices, whose systems cost less
             first = max(first * _DENSE * problem.rows // entries, _GRADIENTS // 2)
         gradients = _MORE * first * _PRODUCTS * entries  # what as many iterations cost, in products
-        rough = accuracy >= _ROUGH and _SYSTEMS * homotopy.work(problem) > gradients
+        costs = _SYSTEMS * homotopy.work(problem) if accuracy >= _ROUGH else 0.0
+        few = problem.nc <= _FEW
+        rough = costs > gradients * (_DEARER if few and accuracy < _COARSE else 1.0)
+        turns = _many_cheap(_MORE * first, accuracy)
         if rough:
-            yield from _many_cheap(_MORE * first, accuracy)
+            yield from turns
         else:
-            yield _gradients(first, max(accuracy, _ROUND_OFF) if problem.nc <= _LARGE else loose)
+            near = max(accuracy, _ROUND_OFF) if problem.nc <= _LARGE else loose
+            yield next(turns) if costs > gradients else _gradients(first, near)
             yield NSGS(max_sweeps=_SWEEPS, accuracy=loose, further=max(first - _SWEEPS, 0))
             more = int(_OVERHEAD / (_ITERATION + entries))
             if more > first:
-                yield APGD(more, loose)
+                yield APGD(more, loose, further=more, resume=True)
         newton = Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         inside = InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
         cheap: list[NativeBackend] = []  # next to the path
         if not rough:
-            further = _gradients(_MORE * first, max(accuracy, _ROUND_OFF))
+            further = _gradients(_MORE * first, max(accuracy, _ROUND_OFF), True)
             cheap = [NSGS(max_sweeps=first, accuracy=loose), further]
-        few = problem.nc <= _FEW
         if few:
             yield newton
         work = max(homotopy.work(problem), 1.0)  # only here: it takes longer than first turns
-        costly = _SYSTEMS * work > gradients
+        costly = _SYSTEMS * work > gradients * (_EVEN if few else 1.0)
         if few:
             yield from [*cheap, inside] if costly else [inside, *cheap]
         else:
@@ -200,9 +207,9 @@ def _many_cheap(first: int, accuracy: float) -> Iterator[NativeBackend]:
 
 
 @lru_cache
-def _gradients(first: int, accuracy: float) -> APGD:
-    """The method of the first turn."""
-    return APGD(first, accuracy, further=_FURTHER * first)
+def _gradients(first: int, accuracy: float, resume: bool = False) -> APGD:
+    """The method of the first turn, and of a later one, which goes on where that ended."""
+    return APGD(first, accuracy, further=_FURTHER * first, resume=resume)
 
 
 def _certified(

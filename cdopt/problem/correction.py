@@ -280,23 +280,27 @@ class _Coupled:
         sliding = np.zeros(self.root.size)  # m/s √kg, errors of forces that stay as they are
         sliding[left] = (self.root * rows.error)[left]
         least_force = np.maximum(np.abs(force), _CERTAIN * _SIGN * root * rows.force[closed])
+        own = np.zeros(int(rows.contact.max(initial=-1)) + 1)
+        np.maximum.at(own, rows.contact, sliding)
         judged = [(0, 0.0, 1.0)]
         for here, shared in _together(self.N[np.ix_(closed, closed)] != 0.0, label):
-            values, vectors = np.linalg.eigh(inverse[np.ix_(here, here)])
+            values, vectors = np.linalg.eigh(inverse[here[:, :, None], here[:, None, :]])
             used = values > 0.5 / closed.size  # the others are self-balanced: N has none above n
-            values, vectors = values[used], vectors[:, used]
-            half, heavy = vectors.T / np.sqrt(values)[:, None], values.max(initial=0.0)
+            values = np.where(used, values, 0.0)
+            half = vectors.transpose(0, 2, 1) * np.where(used, values, np.inf)[:, :, None] ** -0.5
+            heavy = values.max(axis=1)
             if shared:
-                free = half.T @ half
-                each = np.maximum(free.diagonal(), _NULL)
-                half, heavy = free / np.sqrt(each)[:, None], 1.0 / each.max()
-            sizes = (np.linalg.norm(half @ x[here]) for x in (change, force, blur))
-            error, load, least = (float(size) for size in sizes)
-            own = float(sliding[np.isin(rows.contact, contact[here])].max(initial=0.0))
-            error = max(error, load * own / max(float(least_force[here].max()), own, 1e-300))
-            if load <= _CERTAIN * least:
-                load = NEIGHBOUR * float(speed[here].max() * np.sqrt(heavy))
-            judged.append((int(contact[here[0]]), error, _MAGNIFIED_BY_N * load))
+                free = half.transpose(0, 2, 1) @ half
+                each = np.maximum(np.diagonal(free, axis1=1, axis2=2), _NULL)
+                half, heavy = free / np.sqrt(each)[:, :, None], 1.0 / each.max(axis=1)
+            forces = np.stack([change, force, blur])[:, here]
+            error, load, least = np.linalg.norm(np.einsum("kij,skj->ski", half, forces), axis=2)
+            stays = own[contact[here]].max(axis=1)
+            most = np.maximum(np.maximum(least_force[here].max(axis=1), stays), 1e-300)
+            error = np.maximum(error, load * stays / most)
+            usual = NEIGHBOUR * speed[here].max(axis=1) * np.sqrt(heavy)
+            load = _MAGNIFIED_BY_N * np.where(load <= _CERTAIN * least, usual, load)
+            judged += zip(contact[here[:, 0]].tolist(), error.tolist(), load.tolist(), strict=True)
         return judged
 
     def _inverse(self, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
@@ -311,21 +315,28 @@ class _Coupled:
 def _together(coupled: BoolArray, label: IntArray) -> Iterator[tuple[IntArray, bool]]:
     """Rows of each cluster, then of those that share a body, and whether they do.
 
-    ``coupled`` (n, n) marks entries of N, ``label`` (n,) is the cluster of each row. Clusters may
-    share a body if each of them is coupled to all others. Two of them may also share a further
-    body, so that pairs are tested too, if they are at most ``_PAIRS``.
+    Each is (k, m): the rows of k clusters, or of k sets of them, of one size m. ``coupled`` (n, n)
+    marks entries of N, ``label`` (n,) is the cluster of each row. Clusters may share a body if each
+    of them is coupled to all others. Two of them may also share a further body, so that pairs are
+    tested too, if they are at most ``_PAIRS``.
     """
     member = label == np.arange(label.max(initial=-1) + 1)[:, None]
     near, (row, other) = np.zeros((len(member), len(member)), dtype=bool), np.nonzero(coupled)
     near[label[row], label[other]] = True
-    for some in member:
-        yield np.flatnonzero(some), False
+    yield from ((rows, False) for rows in _of_one_size(member))
     first, second = np.nonzero(np.triu(near, 1))
     bodies = near[first] & near[second]
     if first.size <= _PAIRS:
         pairs = np.zeros_like(bodies)
         pairs[np.arange(first.size), first] = pairs[np.arange(first.size), second] = True
         bodies = np.concatenate([bodies, pairs])
-    for body in np.unique(bodies, axis=0):
-        if near[np.ix_(body, body)].all():
-            yield np.flatnonzero(member[body].any(axis=0)), True
+    bodies = np.unique(bodies, axis=0)
+    whole = ~((bodies @ ~near) & bodies).any(axis=1)  # none of its clusters is far from another
+    yield from ((rows, True) for rows in _of_one_size(bodies[whole] @ member))
+
+
+def _of_one_size(sets: BoolArray) -> Iterator[IntArray]:
+    """The rows (k, m) of those of the ``sets`` (sets, n) that have m rows, for each m."""
+    size = sets.sum(axis=1)
+    for m in np.unique(size).tolist():
+        yield np.nonzero(sets[size == m])[1].reshape(-1, m)

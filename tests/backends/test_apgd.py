@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from population import friction_population
 
 import cdopt
 from cdopt._util.sparse_rows import factor_parts
 from cdopt.backends import apgd, native, proximal_gradient
 from cdopt.backends.network_problem import NetworkProblem, network_problem
 from cdopt.problem import cone_rules
+from cdopt.problem.solution import WarmStart
 
 
 @pytest.mark.parametrize("name", ["beam-uniform", "beam-stiff-middle", "supports", "table"])
@@ -67,6 +69,54 @@ def test_with_friction_it_goes_on_as_long_as_it_promises_to_end() -> None:
     more = arch.solve(cdopt.backends.APGD(100, 1e-13, further=2_000), tol=1e-8)
     assert 100 < more.iterations < 2_000
     assert more.ok
+
+
+@pytest.mark.parametrize(("index", "law"), [(77, "coulomb"), (89, "coulomb"), (89, "associated")])
+def test_two_runs_are_one_where_the_second_resumes_the_first(index: int, law: str) -> None:
+    """Also where Coulomb's shift has been slowed; their forces alone are another start."""
+    problem = network_problem(cdopt.FrictionalCD(friction_population.member(index)[1], law).data)
+
+    def steps(start: WarmStart | None, count: int, resume: bool) -> native.Run:
+        run = native.Run("not ended", "failed", None, start=start)
+        return cdopt.backends.APGD(count, 1e-13, resume=resume)._solve(problem, run)
+
+    whole = steps(None, 800, False)
+    near = WarmStart(steps(None, 400, False).forces, None, problem.contact_ids)
+    second = steps(near, 400, True)
+    assert np.array_equal(second.forces, whole.forces)
+    steps(None, 400, False)
+    assert not np.array_equal(steps(near, 400, False).forces, whole.forces)
+
+
+def test_a_start_that_is_the_answer_needs_no_iteration() -> None:
+    """No network is made ready for it."""
+    _, step = friction_population.member(9)
+    problem = cdopt.FrictionalCD(step)
+    first = problem.solve("apgd", tol=1e-8)
+    assert first.iterations == 0
+    assert not np.any(first.f)
+    posed = network_problem(problem.data)
+    run = native.Run("not ended", "failed", None)
+    assert cdopt.backends.APGD()._solve(posed, run).iterations == 0
+    assert not any("apgd" in str(key) for key in posed.cache)
+
+
+def test_certificates_missed_narrowly_end_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After several, further steps go on to a share of the accuracy."""
+    problem = network_problem(cdopt.FrictionalCD(cdopt.bank.load("rough-arch").step).data)
+    asked = list[float]()
+
+    def stricter(self: NetworkProblem, f: np.ndarray, doubt: float = np.inf) -> float:
+        asked.append(doubt)
+        return 1.01 * doubt if len(asked) <= 6 else 0.5 * doubt
+
+    monkeypatch.setattr(NetworkProblem, "worst", stricter)
+    monkeypatch.setattr(apgd, "_AHEAD", 0.0)
+    monkeypatch.setattr(apgd, "promising", lambda *rates: True)
+    run = native.Run("not ended", "failed", None)
+    ended = cdopt.backends.APGD(20, 1e-2, further=20_000)._solve(problem, run)
+    assert len(asked) == 7
+    assert min(ended.residuals) <= 1e-2
 
 
 @pytest.mark.parametrize(
