@@ -2,16 +2,16 @@
 
 No method solves every step with friction, and which one will is not known beforehand. So methods
 take turns, each within a budget set by the problem's size, never by the clock: answers repeat.
-Each starts from the best forces so far, and the best are kept; but the interior point starts far
-from the boundary of the cones, where forces of another method are of no use to it, and a path to
+Each starts from the best forces so far, and the best are kept. But the interior point starts far
+from the boundary of the cones, where forces of another method are of no use to it, a path to
 Coulomb's law has another start, and later turns of gradients go on where the one before ended.
-Gauss–Seidel is quick, but its answers depend on the order of the contacts; so first are those whose
+Gauss–Seidel is quick, but its answers depend on the order of the contacts. So first are those whose
 answers do not: accelerated gradients, which need a few milliseconds, solve most steps, and what
-they leave is a start for Newton's method
-(``benchmarks/friction_population.md``). Early turns end where the rate of their
-residuals so far does not promise a solution. If systems are large and an accuracy of 1e-6 or more
-suffices, no fast convergence is needed: gradients and Gauss–Seidel have far larger budgets then,
-and come three times before it, in short turns: each often solves soon what the other one cycles in.
+they leave is a start for Newton's method (``benchmarks/friction_population.md``). Early turns end
+where the rate of their residuals so far does not promise a solution. If systems are large and an
+accuracy of 1e-6 or more suffices, no fast convergence is needed: gradients and Gauss–Seidel have
+far larger budgets then, and come three times before it, in short turns: each often solves soon what
+the other one cycles in.
 """
 
 from __future__ import annotations
@@ -82,8 +82,7 @@ class Auto(Newton):
     again; up to 100 contacts the last three once more from zero forces. If Newton's turn does not
     come close, the step may have no solution, and cdopt tries to prove that.
     With an ``accuracy`` of 1e-6 or more and large systems, gradients and Gauss–Seidel are first,
-    three times.
-    The status of an unsolved step includes its Slater number, if that leaves a doubt.
+    three times. The status of an unsolved step includes its Slater number, if that leaves a doubt.
     """
 
     name: ClassVar[str] = "auto"
