@@ -146,6 +146,12 @@ def _large_steps() -> None:
             cdopt.ClassicCD(step).solve("pgs", order="coloured", max_sweeps=2, check=False)
 
 
+def _bounds() -> None:
+    """Of forces with friction in space, several at once."""
+    pile = cdopt.bank.generators.pose(cdopt.bank.generators.rough_pile(4))
+    cdopt.indeterminacy(pile, "coulomb", contacts=[0], jobs=1)
+
+
 SHARES: dict[str, Callable[[], None]] = {
     "elastic spheres in time": _spheres,
     "contacts of faces and edges": _faces,
@@ -153,4 +159,5 @@ SHARES: dict[str, Callable[[], None]] = {
     "systems of bodies with three": partial(_systems, 3),
     "solvers": _steps,
     "solvers of large problems": _large_steps,
+    "bounds with friction in space": _bounds,
 }

@@ -150,7 +150,9 @@ def test_it_goes_on_until_the_certificate_meets_the_accuracy(
     assert len(tests) - count < count  # these steps spare certificates
 
 
-@pytest.mark.parametrize(("count", "dofs"), [(50, 6), (900, 2), (900, 3), (900, 6)])
+@pytest.mark.parametrize(
+    ("count", "dofs"), [(50, 6), (900, 2), pytest.param(900, 3, marks=pytest.mark.slow), (900, 6)]
+)
 def test_products_by_threes_of_columns_are_those_of_the_matrices(count: int, dofs: int) -> None:
     """Large matrices of bodies with three or six degrees of freedom are stored so, others not."""
     random = np.random.default_rng(count + dofs)
@@ -191,7 +193,7 @@ def test_units_of_rows_leave_what_is_in_a_cone_there() -> None:
         assert (cone_rules.project(outside, terms.rules, terms.coefficients) != outside).any()
 
 
-@pytest.mark.parametrize("law", ["associated", "coulomb"])
+@pytest.mark.parametrize("law", [pytest.param("associated", marks=pytest.mark.slow), "coulomb"])
 def test_units_of_rows_spare_steps_of_spheres(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sphere gives way 3.5 times as far to friction as to a normal force; checks by twenties."""
     pile = cdopt.FrictionalCD(cdopt.bank.load("rough-pile:n=12").step, law)

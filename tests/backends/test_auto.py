@@ -86,7 +86,10 @@ def test_a_share_of_the_population() -> None:
     assert left == []
 
 
-@pytest.mark.parametrize("seed", [567, 1137, 2758])
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(567, marks=pytest.mark.slow), 1137, pytest.param(2758, marks=pytest.mark.slow)],
+)
 def test_last_methods_start_from_zero_where_the_associated_law_has_no_solution(seed: int) -> None:
     """Coulomb's law has one, from which the problem is made; the best forces lead elsewhere."""
     problem = frictional_answers.Problem(np.random.default_rng(seed), "coulomb")

@@ -135,7 +135,9 @@ def test_it_turns_and_repeats_to_the_bit() -> None:
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize(("index", "most"), [(938, 300), (1762, 100)])
+@pytest.mark.parametrize(
+    ("index", "most"), [pytest.param(938, 300, marks=pytest.mark.slow), (1762, 100)]
+)
 def test_it_passes_branches_that_cross(index: int, most: int) -> None:
     """Of a symmetric pile at rest, and of cards; it went to and fro between two points there."""
     problem = posed(index)

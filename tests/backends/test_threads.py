@@ -145,6 +145,7 @@ def test_waiting_threads_give_their_core_away_unless_the_caller_says_otherwise(
     assert dict(os.environ) == before
 
 
+@pytest.mark.slow
 @two_threads
 def test_a_solution_says_how_many_threads_ran(on: Callable, crystal: cdopt.ClassicCD) -> None:
     def threads_of(backend: str) -> int:

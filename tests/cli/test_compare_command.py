@@ -48,6 +48,7 @@ def test_friction_is_compared_by_solvers_that_take_it(monkeypatch, tmp_path: Pat
     assert {"pgs", "osqp"} <= smooth - {"nsgs", "admm"}
 
 
+@pytest.mark.slow
 def test_the_time_to_a_certificate_is_printed(monkeypatch, tmp_path: Path) -> None:
     plans = []
 

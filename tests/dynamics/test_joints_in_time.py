@@ -64,6 +64,7 @@ def test_the_integrator_is_of_second_order_with_joints(dim: int) -> None:
     assert np.log2(first / second) == pytest.approx(2.0, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.3, 0.7])
 def test_other_weights_keep_joints_too(alpha: float) -> None:
     run = cdopt.simulate(pendulum(2), 2e-3, 0.03, VariationalSteps(alpha=alpha))
@@ -73,7 +74,7 @@ def test_other_weights_keep_joints_too(alpha: float) -> None:
     assert np.abs(run.joint_forces[-1] - plain.joint_forces[-1]).max() < 0.05
 
 
-@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("dim", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_linkage_in_free_flight_keeps_its_momentum_and_returns(dim: int) -> None:
     """The first step takes what breaks the joint, once; then a run backwards is the same run."""
     scene = linkage(dim)

@@ -128,7 +128,7 @@ def pile(cone: str, seed: int, moments: int = 3) -> cdopt.ContactStep:
 SOLVERS = ["newton", "nsgs", "apgd", "admm"]
 
 
-@pytest.mark.parametrize("moments", [1, 2, 3])
+@pytest.mark.parametrize("moments", [pytest.param(1, marks=pytest.mark.slow), 2, 3])
 @pytest.mark.parametrize("cone", ["product", "elliptic"])
 def test_all_solvers_find_the_motion_of_the_associated_law(cone: str, moments: int) -> None:
     step = pile(cone, seed=moments, moments=moments)

@@ -80,7 +80,7 @@ def check(scene: Scene, steps: int, rel: float = 1e-6, **how: Any) -> Any:
     return run
 
 
-@pytest.mark.parametrize("alpha", [0.5, 0.7])
+@pytest.mark.parametrize("alpha", [0.5, pytest.param(0.7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scene", [discs, space])
 def test_spheres(scene: Any, alpha: float) -> None:
     run = check(scene(), 36, alpha=alpha)

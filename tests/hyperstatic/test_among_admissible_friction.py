@@ -25,7 +25,7 @@ def doubled(d: int, mu: float = MU) -> cdopt.ContactStep:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_double_cone_by_hand(d: int) -> None:
     """The density of f_n/W = x is proportional to min(x, 1 − x)^(d − 1)."""
     samples = cdopt.ensemble(doubled(d), draws=4000, law="associated")

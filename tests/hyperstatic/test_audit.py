@@ -76,7 +76,7 @@ def test_rows_that_nearly_depend_on_each_other() -> None:
 
 
 @pytest.mark.parametrize("name", ["rough-pile:n=3", "pyramid-hooke:n=4"])
-@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+@pytest.mark.parametrize("tol", [pytest.param(1e-3, marks=pytest.mark.slow), 1e-6])
 def test_verdict_and_certificate_have_one_tolerance(name, tol) -> None:
     step, law, report, right, _data = prepared(name)
     rng, seen = np.random.default_rng(8), set[str]()

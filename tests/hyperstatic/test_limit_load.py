@@ -214,6 +214,7 @@ def test_a_load_that_presses_is_never_called_infeasible(size: float) -> None:
         assert limit.value == np.inf
 
 
+@pytest.mark.slow
 def test_tall_piers_of_equal_blocks_are_certified(tmp_path) -> None:
     """Stacks of the same block again and again: a degenerate mechanism is found to 1e-8."""
     path = write_obj(tmp_path / "façade.obj", facade(6, 2, 6), 4)

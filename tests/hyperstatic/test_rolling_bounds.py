@@ -100,7 +100,7 @@ def test_bounds_of_moments_are_those_of_plain_programs(d: int, cone: str) -> Non
     assert named.quantity("total").unique
 
 
-@pytest.mark.parametrize("cone", ["product", "elliptic"])
+@pytest.mark.parametrize("cone", ["product", pytest.param("elliptic", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("d", [2, 3])
 def test_bounds_with_a_joint_are_those_of_plain_programs(d: int, cone: str) -> None:
     """A pushed plate is held by a hinge on its last axis and by its contacts: both have a range."""

@@ -47,7 +47,13 @@ def test_models_of_compas_cra(name) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mu", "verdict"), [(0.29, FALLS), (0.25 + 13 * 0.01, PRESSED), (0.495, STANDS), (0.5, STANDS)]
+    ("mu", "verdict"),
+    [
+        (0.29, FALLS),
+        (0.25 + 13 * 0.01, PRESSED),
+        (0.5, STANDS),
+        pytest.param(0.495, STANDS, marks=pytest.mark.slow),
+    ],
 )
 def test_a_shelf_is_decided_at_every_friction(mu, verdict) -> None:
     """Near the friction from which elastic contacts carry it, no start of one method does."""

@@ -15,6 +15,7 @@ from cdopt._util.files import problems_folder
 FOLDER = problems_folder() / "masonry"
 
 
+@pytest.mark.slow
 def test_forces_in_the_joints_of_a_structure_that_stands() -> None:
     path = FOLDER / "H.json"
     found = cdopt.stability(path, friction=0.84, supports=[0, 1], limits=False)

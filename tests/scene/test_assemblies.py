@@ -114,7 +114,7 @@ def test_what_is_missing_or_not_convex_is_named(tmp_path: Path) -> None:
         cdopt.scene.load(f"{bad}:density=1")
 
 
-@pytest.mark.parametrize("digits", [4, 15])
+@pytest.mark.parametrize("digits", [4, pytest.param(15, marks=pytest.mark.slow)])
 def test_lists_of_blocks_with_few_digits(tmp_path: Path, digits: int) -> None:
     """Corners alone, rounded: the same contacts and limit load as of the mesh."""
     model = dome(3, 8, 3.0, 0.5, 20.0)

@@ -247,6 +247,7 @@ def test_shapes_survive_a_file_and_a_pickle(make) -> None:
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     x=st.lists(numbers, min_size=6, max_size=6),

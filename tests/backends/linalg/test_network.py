@@ -209,7 +209,7 @@ def test_rows_on_three_bodies_have_no_blocks() -> None:
     assert (net.size, net.pairs) == (1, None)
 
 
-@pytest.mark.parametrize("mixed_up", [False, True])
+@pytest.mark.parametrize("mixed_up", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_step_without_bodies_has_the_same_forces(mixed_up: bool) -> None:
     step = cdopt.open_problem("crystal-2d:rows=12,columns=14").step
     assert isinstance(step, cdopt.ContactStep)
