@@ -294,11 +294,14 @@ PROGRAM = """
 @pytest.mark.parametrize(("problem", "contacts"), [("pyramid-hooke:n=10", 1620),
                                                    ("pyramid-hooke:n=20", 14_440)])  # fmt: skip
 def test_large_problems_in_two_threads_and_then_in_a_forked_child(
-    layer: str, problem: str, contacts: int
+    layer: str, problem: str, contacts: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    """Loops for one thread and for two have equal bits if one process compiled them."""
+    loops = tmp_path_factory.getbasetemp() / "loops of the forked child"
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(PROGRAM), problem],
-        env={**os.environ, "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"},
+        env={**os.environ, "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2",
+             "NUMBA_CACHE_DIR": str(loops)},
         capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     if layer == "omp" and "No threading layer could be loaded" in done.stderr:
