@@ -1,7 +1,7 @@
 """Compiled loops over the cones of many programs side by side, for ``cone_programs``.
 
-Points are arrays (many, cones, 3), J = diag(1, −1, −1). Each loop serves the programs that it is
-called ``for``; what it does for one does not depend on the others.
+Points are arrays (many, cones, 3), J = diag(1, −1, −1). Each loop works on the ``programs`` with
+these numbers; its results for one do not depend on the others.
 """
 
 from __future__ import annotations
