@@ -24,6 +24,7 @@ from cdopt._util.errors import InfeasibilityProof
 from cdopt._util.frozen import Frozen
 from cdopt._util.linear_program import linprog
 from cdopt.problem.cone_products import Filled
+from cdopt.problem.cones import Cones
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.residual import EPS, Groups, Residual, largest_places, positive
 from cdopt.problem.scales import step_scales
@@ -44,6 +45,11 @@ MARGIN = 1e-7  # a Slater number is zero within this; products of a proof are, r
 _SECONDS = 60.0  # of one cone program
 _SMALL = 1e-6  # an error of forces, relative to the local loads,
 _LARGER = 1e-4, 0.3  # and bounds of another, which must not matter much
+_MANY = 100  # contacts from which a motion that opens all is sought before a cone program
+_OPENING = 1e-5  # the least such motion, relative to the terms of its rates
+_TRIALS, _BETWEEN = 150, 10  # gradient steps towards it, and between two tests
+_NORM_STEPS = 12  # of power iteration
+_FAR = 500.0  # a motion that opens all by one has at least this norm: none is sought further
 
 
 def prove_infeasible(data: ContactProblem) -> InfeasibilityProof | None:
@@ -249,8 +255,10 @@ def attainment(
 #   limit as the accuracy increases.
 # - Negative: the associated law has no solution, and f proves it by two products.
 #
-# The cone programs are solved by Clarabel. Its f is projected onto the cones, and the
-# products are computed again from the data.
+# Most often it is infinite, which one motion w proves: with B w − m e_n ∈ K*_μ, m > 0,
+# self-balanced forces have 0 = fᵀB w ≥ m Σ f_n. It is sought first, by gradients. The cone programs
+# are solved by Clarabel. Its f is projected onto the cones, and the products are computed again
+# from the data.
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,6 +315,8 @@ def slater_number(data: ContactProblem, contacts: IntArray | None = None) -> Sla
     reach = column_scale(sp.csr_array(rows.T))
     used = np.flatnonzero(reach > 0.0)
     balance = sp.csr_array(rows[used] * (1.0 / reach[used])[:, None])
+    if contacts.size >= _MANY and _opened(balance, cones):
+        return Slater(np.inf)
     cost = data.bias[columns] / speed
     total = np.zeros((1, n))
     total[0, normal] = 1.0
@@ -327,6 +337,40 @@ def slater_number(data: ContactProblem, contacts: IntArray | None = None) -> Sla
         return Slater(np.nan, violation=np.inf)
     value = 0.0 if abs(value) <= MARGIN else value
     return Slater(value, read_only(cones.table(power / speed)), violation)
+
+
+def _opened(balance: sp.csr_array, cones: Cones) -> bool:
+    """Whether a motion is found that opens all contacts, so that no forces are self-balanced.
+
+    Motions w minimise ½ ‖P_K(e_n − Aᵀw)‖², A = ``balance`` (m, rows), by accelerated gradients (A.
+    Beck & M. Teboulle, SIAM J. Imaging Sci. 2, 2009) with restarts. If Aᵀw − e_n ∈ K*, p = P_K(…)
+    has Σ p_n ≤ pᵀAᵀw, so w is no shorter than Σ p_n / ‖A p‖.
+    """
+    if cones.bilateral.any() or not np.isfinite(balance.data).all():
+        return False
+    A, rates, size = balance, sp.csr_array(balance.T), sp.csr_array(abs(balance.T))
+    normal, unit = cones.ends[:-1], np.zeros(cones.rows)
+    unit[normal] = 1.0
+    x = np.random.default_rng(0).standard_normal(A.shape[0])
+    for _ in range(_NORM_STEPS):
+        x = A @ (rates @ (x / np.linalg.norm(x)))
+    step = 1.0 / (1.1 * float(np.linalg.norm(x)))
+    w, ahead, t = np.zeros(x.size), np.zeros(x.size), 1.0
+    for k in range(1, _TRIALS + 1):
+        p = cones.project(unit - rates @ ahead)
+        slope = A @ p
+        last, w = w, ahead + step * slope
+        t = 1.0 if slope @ (w - last) < 0.0 else t
+        old, t = t, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
+        ahead = w + (old - 1.0) / t * (w - last)
+        if k % _BETWEEN:
+            continue
+        margin = _OPENING * float((size @ np.abs(w)).max(initial=0.0))
+        if margin > 0.0 and not cones.project(margin * unit - rates @ w).any():
+            return True
+        if float(p[normal].sum()) > _FAR * float(np.linalg.norm(slope)):
+            break
+    return False
 
 
 def forces_shrink(

@@ -7,7 +7,8 @@ import pytest
 from wedges import ANGLE, DT, G, wedge
 
 import cdopt
-from cdopt.problem import frictional_data
+from cdopt.problem import existence, frictional_data
+from cdopt.problem.stacking import Stack
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -80,3 +81,26 @@ def test_large_forces_that_must_be_large_are_ok() -> None:
     assert solution.ok, solution.certificate
     assert solution.certificate.slater == 0.0
     assert np.abs(solution.v_next).max() <= 1e-6 * G * DT
+
+
+def test_a_motion_that_opens_all_contacts_is_the_proof_of_an_infinite_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pile = cdopt.FrictionalCD(cdopt.bank.load("rough-pile:n=5").step)
+    assert pile.data.nc >= existence._MANY
+    with monkeypatch.context() as patch:
+        patch.setattr(existence, "ConeProgram", None)
+        assert pile.slater().value == np.inf
+    monkeypatch.setattr(existence, "_MANY", pile.data.nc + 1)
+    assert pile.slater().value == np.inf  # by Clarabel
+
+
+@pytest.mark.parametrize("mu", [0.5, np.tan(ANGLE)])
+def test_no_motion_opens_many_wedges_with_self_balanced_forces(mu: float) -> None:
+    """At exactly the friction angle either; just below it a motion opens all of them."""
+    step = wedge(3, mu, 0.0, [0.0, 0.0, -G])
+    many = cdopt.FrictionalCD(Stack.of([step] * existence._MANY).step, "associated")
+    assert many.slater().value == 0.0
+    open_wedge = wedge(3, 0.9 * np.tan(ANGLE), 0.0, [0.0, 0.0, -G])
+    many = cdopt.FrictionalCD(Stack.of([open_wedge] * existence._MANY).step, "associated")
+    assert many.slater().value == np.inf
