@@ -45,6 +45,15 @@ def pytest_configure(config) -> None:
         cache.set(KEY, newest)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of ``long_tests.txt`` are long tests: a quicker one like each remains."""
+    long = set((Path(__file__).parent / "long_tests.txt").read_text("utf-8").splitlines())
+    for item in items:
+        if item.nodeid in long:
+            item.add_marker(pytest.mark.slow)
+
+
 MANIFESTS = {name: cdopt.bank.manifest(name) for name in cdopt.bank.names()}
 FEASIBLE_STEPS = [name for name, its in MANIFESTS.items() if its.kind == "step" and its.feasible]
 QUICK_STEPS = {  # one of each kind
