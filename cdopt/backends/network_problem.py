@@ -436,7 +436,8 @@ def network_problem(data: ContactProblem) -> NetworkProblem:
         if last.data is not data:
             scales, motion = data.scales, data.free_motion
             rates = {"p": scales.p, "free_motion": motion, "unit": scales.unit}
-            vars(new).update(rates, data=data, force=data.force)
+            load = {"F": scales.load} if data.is_static else {}
+            vars(new).update(rates, **load, data=data, force=data.force)
         vars(new).update({name: vars(last)[name] for name in _OF_NETWORK & vars(last).keys()})
     cache["problem"] = new
     return new

@@ -8,7 +8,6 @@ of Numerical Algorithms, SIAM 2002, chapter 12).
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -18,7 +17,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from cdopt._util.cached import cached_property
+from cdopt._util.cached import cached_property, twin
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.residual import EPS
@@ -83,6 +82,7 @@ class PartStep:
             inverse = scipy.linalg.solve_triangular(self.factor, np.eye(dofs.size), lower=True)
             self.root, self.turn = self.B @ inverse.T, root[:, None] * inverse.T
         self._inverses: dict[bytes, tuple[Any, Any, Any]] = {}  # the last one
+        self._closings: dict[tuple[float, bytes], FloatArray | SparseInverse] = {}  # the last one
 
     @classmethod
     def of(cls, data: ContactProblem, contacts: IntArray, dofs: IntArray) -> PartStep:
@@ -91,7 +91,8 @@ class PartStep:
         last: PartStep | None = cache.get(name)
         if last is None or not np.array_equal(last.contacts, contacts):
             last = cache[name] = cls(data, contacts, dofs)
-        step = copy.copy(last)
+        step = twin(last)
+        vars(step)["_wide"] = last._wide
         step._begin(data, dofs)
         return step
 
@@ -195,8 +196,14 @@ class PartStep:
 
     def _closed(self, presses: BoolArray) -> FloatArray | SparseInverse:
         """Changes of the forces of the rows that press, for changes of their gaps."""
-        unit = np.eye(presses.size)
-        return self._changes(unit[:, presses], unit[presses])
+        name = self.dt, presses.tobytes()
+        known = self._closings.get(name)
+        if known is None:
+            unit = np.eye(presses.size)
+            known = self._changes(unit[:, presses], unit[presses])
+            self._closings.clear()
+            self._closings[name] = known
+        return known
 
     def _changes(self, G: Any, R: Any) -> FloatArray | SparseInverse:
         """Changes of forces (n,) along G (n, k) for which R g (k,) changes as the gaps (n,) do.

@@ -33,6 +33,13 @@ _NO_LEVER = 1e-12  # a dof moves no gap whose lever is below this share of the l
 _NO_LOAD = 1e-9  # nor one whose load is below this share of the largest
 _DRIVEN = 1e-13  # least load of a body over the force of a prescribed displacement by itself
 _NOISE = 1e-14  # loads below this share of the largest are round-off
+# of all but the load, as long as the same dofs are in play
+_OF_NETWORK = frozenset(
+    (
+        *("problem", "_last", "_law", "_normal", "_free", "bodies", "parts", "dof_lever", "_faint"),
+        *("_driven", "_driven_rows", "_part_stiffness", "N", "S", "B", "used", "compliance"),
+    )
+)
 
 
 class StaticScales(Scales):
@@ -51,6 +58,13 @@ class StaticScales(Scales):
         self._normal = self._law if problem.d == 1 else RowSprings(normal)
         every = np.ones(problem.nv, dtype=bool)
         self._free: BoolArray = every if problem.free is None else problem.free
+
+    def under_load(self, problem: ContactProblem) -> StaticScales | None:
+        """Those of a ``problem`` with another load alone; None where other dofs are in play."""
+        other = StaticScales.__new__(StaticScales)
+        vars(other).update({name: vars(self)[name] for name in _OF_NETWORK & vars(self).keys()})
+        other.problem, other._last = problem, None
+        return other if np.array_equal(other.in_play, self.in_play) else None
 
     @cached_property
     def bodies(self) -> IntArray:
@@ -82,14 +96,22 @@ class StaticScales(Scales):
         A column of B whose levers are all round-off of the others in their rows acts on nothing,
         provided that its load is round-off of those of its part too.
         """
-        B, load, parts = self.problem.B, np.abs(self.problem.contact_load), self.parts
+        faint, load, parts = self._faint, np.abs(self.problem.contact_load), self.parts
+        if not faint.any():
+            return read_only(self._free.copy())
+        most = parts.largest(parts.dof, np.where(self._free, load, 0.0))[parts.dof]
+        noise = faint & (load <= _NO_LOAD * most)
+        touched = column_scale(self.problem.B) > 0.0
+        return read_only(self._free & np.where(touched, ~noise, load != 0.0))
+
+    @cached_property
+    def _faint(self) -> BoolArray:
+        """(nv,) dofs without levers, or whose levers are all round-off of others in their rows."""
+        B = self.problem.B
         row, size = rows_of(B), np.abs(B.data)
         longest = largest_by(row, size, B.shape[0])[row]
         share = largest_by(B.indices, size / np.where(size > 0.0, longest, 1.0), B.shape[1])
-        most = parts.largest(parts.dof, np.where(self._free, load, 0.0))[parts.dof]
-        noise = (share <= _NO_LEVER) & (load <= _NO_LOAD * most)
-        touched = column_scale(B) > 0.0
-        return read_only(self._free & np.where(touched, ~noise, load != 0.0))
+        return read_only(share <= _NO_LEVER)
 
     @cached_property
     def _driven(self) -> FloatArray:

@@ -272,6 +272,24 @@ def truss_data(
     )
 
 
+def under_load(
+    data: ContactProblem, contact_load: FloatArray, step_acting: FloatArray | None
+) -> ContactProblem:
+    """The static network ``data`` under another load (nv,), with local loads of a step (nv,).
+
+    Results that do not depend on the load are taken from ``data``. Raises a TypeError for a step.
+    """
+    scales = data.scales
+    if not isinstance(scales, StaticScales):
+        raise TypeError(f"a {data.kind}, whose load is that of its forces")
+    new = changed(data, contact_load=contact_load, step_acting=step_acting)
+    same = scales.under_load(new)
+    if same is not None:
+        known = {name: getattr(data, name) for name in ("entry_row", "products", "_cache")}
+        vars(new).update(known, scales=same)
+    return new
+
+
 def _runs(both: BoolArray) -> Cones:
     """Lines where ``both`` (nc,), half-lines elsewhere."""
     ends = np.flatnonzero(np.diff(both)) + 1
