@@ -26,6 +26,7 @@ from cdopt.backends.linalg import ContactNetwork
 from cdopt.backends.network_problem import FrozenFriction, NetworkProblem
 from cdopt.backends.semismooth import Point, SemismoothNewton, loosened
 from cdopt.problem.contact_law import HOOKE, PowerLaw
+from cdopt.problem.residual import largest
 from cdopt.problem.sliders import cut
 
 LOG = logging.getLogger("cdopt.backends.newton")
@@ -284,11 +285,12 @@ def _direction(
 
 def _typical(D: FloatArray) -> float:
     """The mean of the stiffness of closed contacts, one without any."""
-    return float(D[D > 0.0].mean()) if np.any(D > 0.0) else 1.0
+    closed = D[D > 0.0]
+    return float(closed.sum()) / closed.size if closed.size else 1.0
 
 
 def _size(gradient: FloatArray) -> float:
-    return float(np.abs(gradient).max(initial=0.0))
+    return largest(np.abs(gradient))
 
 
 def _bilateral(problem: NetworkProblem, law: PowerLaw, direct: bool = False) -> FloatArray:

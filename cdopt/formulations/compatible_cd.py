@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Self
 
 import cvxpy as cp
@@ -372,15 +373,15 @@ class CompatibleCD:
         forces = np.where(closed, np.maximum(f, 0.0), 0.0)
         spread = float(transposed_times_size(A, np.maximum(np.abs(f), data.force)).max(initial=0.0))
         lost = float(np.abs(transposed_times(A, f - forces)).max(initial=0.0))
-        return ClosedNetwork(
-            np.flatnonzero(closed),
-            float(np.max(tol, initial=0.0)),
-            gap_tol,
-            again,
-            transposed_times(A, again),
-            local.acting / data.dt,
-            lost / spread if spread > 0.0 else 0.0,
-            uncertain,
+        return ClosedNetwork._of(
+            contacts=np.flatnonzero(closed),
+            tol=float(np.max(tol, initial=0.0)),
+            gap_tol=gap_tol,
+            forces=again,
+            contact_load=transposed_times(A, again),
+            acting=local.acting / data.dt,
+            projected=lost / spread if spread > 0.0 else 0.0,
+            uncertain=uncertain,
         )
 
     def truss(self, network: ClosedNetwork) -> NoTensionTruss:
@@ -530,37 +531,36 @@ class CompatibleCD:
                 return None
             result = np.zeros(self.step.nc)
             result[network.contacts] = forces[: network.contacts.size]
-            return result
+            return read_only(result)
 
         iterate, dual, f = second.iterate, second.dual, everywhere(second.f)
         more: dict[str, Any] = {}
         if self.joints is not None and first.v_next is not None and f is not None:
             joints = self.springs or self.joints
             of_springs = np.asarray(second.f)[network.contacts.size :]
-            more = {"joint_forces": joints.reactions(first.v_next, f, springs=of_springs)}
-            more |= {"u": None if second.u is None else joints.motions.Z @ second.u}
+            reactions = joints.reactions(first.v_next, f, springs=of_springs)
+            u = None if second.u is None else read_only(joints.motions.Z @ second.u)
+            more = {"joint_forces": read_only(reactions), "u": u}
         closed: dict[str, Any] = {"contacts": int(network.contacts.size)}
         closed |= {"tol": network.tol, "projected": network.projected}
         classic_timings = {f"classic {name}": t for name, t in first.timings.items()}
-        return dataclasses.replace(
+        record = {**second.provenance, "classic": first.as_dict(forces=False), "closed": closed}
+        certificates = {**_as_classic(first), **second.certificates, **covered}
+        return changed(
             second,
             f=f,
             v_next=first.v_next,
             gap=first.gap,
             dual=everywhere(dual) if self.form == "potential" else dual,
-            certificates={**_as_classic(first), **second.certificates, **covered},
+            certificates=MappingProxyType(certificates),
             claimed=first.claimed and second.claimed,
             formulation=self.name,
-            timings={**classic_timings, **second.timings},
-            iterate=iterate and dataclasses.replace(iterate, forces=everywhere(iterate.forces)),
+            timings=MappingProxyType({**classic_timings, **second.timings}),
+            iterate=iterate and changed(iterate, forces=everywhere(iterate.forces)),
             classic=first,
             contact_ids=self.step.contact_ids,
             names=self.step.names,
-            provenance={
-                **second.provenance,
-                "classic": first.as_dict(forces=False),
-                "closed": closed,
-            },
+            provenance=MappingProxyType(record),
             **more,
         )
 

@@ -163,7 +163,8 @@ def coordinates(faces: Faces) -> tuple[sp.csr_array, IntArray, sp.csr_array]:
     entries = blocks[contact, row, column], (contact * d + row, place[contact] + column)
     value, (row, column) = entries  # in the order of rows
     ends, shape = np.searchsorted(row, np.arange(nc * d + 1)), (nc * d, int(many.sum()))
-    return frozen_rows(value, column, ends, shape), sizes, sp.csr_array((0, shape[1]))
+    none = frozen_rows(np.zeros(0), np.zeros(0, np.int64), np.zeros(1, np.int64), (0, shape[1]))
+    return frozen_rows(value, column, ends, shape), sizes, none
 
 
 def _with_moments(faces: RollingFaces) -> tuple[sp.csr_array, IntArray, sp.csr_array]:
@@ -246,8 +247,17 @@ def _split(
     columns, result = G if count == 1 else sp.csc_array(G), []
     for rows, cones in zip(by_label(label[cone], count), by_label(label, count), strict=True):
         B, length = equilibrated(used_columns(chosen_rows(gradient, rows)))
-        own = index[rows], chosen_columns(columns, rows), sizes[cones], freeze(B), length
-        result.append(ForcePart(*own, z[rows], local_load[rows], floor[rows]))
+        part = ForcePart._of(
+            index=index[rows],
+            G=chosen_columns(columns, rows),
+            sizes=sizes[cones],
+            B=freeze(B),
+            length=length,
+            z=z[rows],
+            local_load=local_load[rows],
+            floor=floor[rows],
+        )
+        result.append(part)
     return result
 
 
@@ -357,7 +367,7 @@ def _compatible(
     missed = np.abs(data.load(forces) - network.contact_load)
     if not np.all(missed <= _DELIVERED * local_load):
         return network.forces
-    return delivering(data.B, forces, network.contact_load)
+    return delivering(data.B, forces, network.contact_load, data.cache)
 
 
 def _without_friction(

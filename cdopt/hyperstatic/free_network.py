@@ -85,8 +85,14 @@ def _scaled(
     sizes = np.ones(rows.size, dtype=np.int64) if part.polyhedral else part.sizes
     whole = rows.size == part.z.size and bool((rows == np.arange(rows.size)).all())
     G = part.G if whole else sp.csr_array(sp.csc_array(part.G)[:, rows])
-    return FreeNetwork(
-        part.index[rows], G, sizes, freeze(B), transposed_times(B, forces), forces, unit
+    return FreeNetwork._of(
+        index=part.index[rows],
+        G=G,
+        sizes=sizes,
+        B=freeze(B),
+        load=transposed_times(B, forces),
+        force=forces,
+        unit=unit,
     )
 
 

@@ -217,13 +217,21 @@ def _blocks_of(
         yield rows[alike[part]].reshape(-1, a), columns, blocks
 
 
-def delivering(B: sp.csr_array, f: FloatArray, load: FloatArray) -> FloatArray:
-    """f (nc,) with the least change where contacts press that delivers the load, if none pulls."""
+def delivering(
+    B: sp.csr_array, f: FloatArray, load: FloatArray, cache: dict[Any, Any]
+) -> FloatArray:
+    """f (nc,) with the least change where contacts press that delivers the load, if none pulls.
+
+    The ``cache`` of B keeps the inverse for the contacts that pressed last.
+    """
     pressing, result, last = np.flatnonzero(f > 0.0), f.astype(np.longdouble), np.inf
-    used, columns, inverse = _delivery(B, pressing)
+    known = cache.get("delivery")
+    if known is None or not np.array_equal(known[0], pressing):
+        used, columns, inverse = _delivery(B, pressing)
+        known = cache["delivery"] = pressing, used, columns.astype(np.longdouble), inverse
+    used, wide, inverse = known[1:]
     if not used.size:
         return f
-    wide = columns.astype(np.longdouble)
     for _ in range(PASSES):
         missed = (load[used] - wide @ result[pressing]).astype(np.float64)
         size = float(np.abs(missed).max())
