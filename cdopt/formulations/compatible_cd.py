@@ -27,7 +27,7 @@ from cdopt._util import checks
 from cdopt._util.cached import cached_property, changed
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt._util.frozen import Frozen, frozen_rows
+from cdopt._util.frozen import Frozen, frozen_rows, rows_at
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.selection import resolve
@@ -394,7 +394,7 @@ class CompatibleCD:
             if np.array_equal(same, contacts) and last.compliance.power == self.power:
                 load = checks.vector("contact_load", network.contact_load, data.nv, "N")
                 return NoTensionTruss.of(under_load(last, load, network.acting), self.form)
-            B = data.B if contacts.size == data.nc else data.B[contacts]
+            B = data.B if contacts.size == data.nc else rows_at(data.B, contacts)
             gradient, load = checks.freeze(B), network.contact_load
             more = {"step_bodies": data.bodies, "step_acting": network.acting}
         else:  # Lᵀf = Lᵀf_classic has the solutions of N f = N f_classic, better conditioned

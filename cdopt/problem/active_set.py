@@ -194,6 +194,11 @@ def _blocks_of(
     B: sp.csr_array, rows: IntArray, part: IntArray
 ) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
     """Rows and columns of the dense blocks (k, a, b) of B, one for each small ``part`` (n,)."""
+    if part.size and np.all(part == part[0]):
+        columns, block = dense_block(B, rows)
+        if columns.size <= 3 * MOST:
+            yield rows[None], columns[None], block[None]
+        return
     order = np.argsort(part, kind="stable")
     rows, (_, part, high) = (
         rows[order],

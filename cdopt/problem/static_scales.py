@@ -9,13 +9,13 @@ import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
+from cdopt._util.frozen import columns_at
 from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import PowerLaw, RowSprings
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, Scales
 from cdopt.problem.residual import EPS, Condition, positive
 from cdopt.problem.scaling import (
     Parts,
-    chosen_columns,
     column_scale,
     contact_rows,
     largest_by,
@@ -261,7 +261,9 @@ class StaticScales(Scales):
     @cached_property
     def B(self) -> sp.csr_array:
         rows = np.asarray(self.row_unit) if self.problem.d > 1 else None
-        columns = chosen_columns(self.problem.B, self.used)
+        columns = self.problem.B
+        if self.used.size < columns.shape[1]:
+            columns = columns_at(columns, self.used)
         return scaled(columns, rows, 1.0 / self.dof_lever[self.used])
 
     @cached_property
