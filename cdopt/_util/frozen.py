@@ -191,7 +191,7 @@ class Frozen:
 
 def _require_structure(name: str, value: Any) -> None:
     """Refuse a sparse matrix whose structure leads compiled code out of its arrays."""
-    matrix = not isinstance(value, np.ndarray) and isinstance(value, sp.csr_array)
+    matrix = not isinstance(value, np.ndarray | Frozen) and isinstance(value, sp.csr_array)
     if not matrix or (isinstance(value, FrozenMatrix) and value.sealed):
         return
     try:
@@ -210,6 +210,10 @@ def _frozen(value: Any, copy: bool) -> Any:
         return value
     if isinstance(value, np.ndarray):
         return read_only(value.copy() if copy and value.flags.writeable else value)
+    if isinstance(value, Frozen):  # first: to ask whether something is a sparse matrix takes longer
+        return value
+    if type(value) is dict:
+        return {name: _frozen(entry, copy) for name, entry in value.items()}
     if isinstance(value, FrozenMatrix) and value.sealed:
         return value
     if isinstance(value, sp.csr_array):

@@ -208,7 +208,7 @@ def sizes(forces: FloatArray) -> FloatArray:
 
 def deepest(phi: FloatArray) -> float:
     """The deepest overlap of gaps (nc,), m."""
-    return max(0.0, -float(phi.min(initial=0.0)))
+    return max(0.0, -float(phi[phi.argmin()])) if phi.size else 0.0
 
 
 def in_space(points: FloatArray) -> FloatArray:

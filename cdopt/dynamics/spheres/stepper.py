@@ -130,7 +130,7 @@ class SphereStepper:
         ended = self._integrate(state, steps, scheme, loop)
         (residual, missed), (newton, linear) = worst.tolist(), iterations.astype(int).tolist()
         counts = {"residual": residual, "missed": missed, "newton": newton, "linear": linear}
-        return replace(ended, **counts, energy=self._counted(ledger))
+        return changed(ended, **counts, energy=self._counted(ledger))
 
     def _counted(self, ledger: FloatArray) -> tuple[float, ...]:
         """``Integration.energy`` of a ledger."""
