@@ -16,7 +16,7 @@ the other one cycles in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain, repeat
 from typing import ClassVar
@@ -49,6 +49,7 @@ _OVERHEAD, _ITERATION = 2.5e6, 1_000
 _ROUND_OFF, _LARGE = 1e-13, 5_000
 _FEW = 1_000  # contacts up to which Newton's turn is short, however much its systems cost
 _STEPS, _NEWTON_STEPS = 60, 60  # proximal and Newton steps of the second
+_FINE = 1e-11  # natural map at which Newton's turns are certified: the rest is a fifth of them
 _INSIDE, _ENDING = 120, 100  # steps of the interior point, Newton steps that end it
 _SYSTEMS, _PRODUCTS = 50, 6  # systems of an interior point; products of entries an iteration
 # up to as many times what gradients cost, few contacts have the interior point before them, and at
@@ -61,6 +62,7 @@ _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the las
 _VERY_FEW = 100  # contacts, up to which some methods at last start once more from zero forces
 _REACHABLE = 1e-10  # worst residual that counts as solved, even if a higher accuracy is requested
 _ENOUGH = 1e-8  # and at which no further method is tried
+_FAR = 2e-2  # worst residual above which Newton's turn is left out, of Coulomb's law with μ > 1
 _UNSOLVED = 1e-4  # worst residual after Newton's turn above which a solution may not exist
 
 
@@ -74,13 +76,13 @@ class Auto(Newton):
     tried.
 
     Steps with friction: in turn, until the certificate's residuals are at most 1e-8 (or
-    ``accuracy``, if larger): accelerated gradients (``apgd``) and Newton's method on multipliers,
-    both with an accuracy of 1e-10, between them Gauss–Seidel (``nsgs``) and, for few contacts,
-    further gradients; the interior point; more of the first and of ``nsgs``, before it if its
-    systems are large, and above 1,000 contacts before Newton's method too; for Coulomb's law
-    ``homotopy``, unless systems are large; splitting (``admm``); ``nsgs``; and Newton's method
-    again; up to 100 contacts the last three once more from zero forces. If Newton's turn does not
-    come close, the step may have no solution, and cdopt tries to prove that.
+    ``accuracy``, if larger): accelerated gradients (``apgd``) and Newton's method on multipliers
+    (from near forces only, if μ > 1), both within 1e-10, between them Gauss–Seidel (``nsgs``) and,
+    for few contacts, further gradients; the interior point; more of the first and of ``nsgs``,
+    before it if its systems are large, and above 1,000 contacts before Newton's method too; for
+    Coulomb's law ``homotopy``, unless systems are large; splitting (``admm``); ``nsgs``; and
+    Newton's method again; up to 100 contacts the last three once more from zero forces. If Newton's
+    turn does not come close, the step may have no solution, and cdopt tries to prove that.
     With an ``accuracy`` of 1e-6 or more and large systems, gradients and Gauss–Seidel are first,
     three times. The status of an unsolved step includes its Slater number, if that leaves a doubt.
     """
@@ -99,16 +101,17 @@ class Auto(Newton):
         story, trouble = list[str](), list[Exception]()
         goal, enough = max(self.accuracy, _REACHABLE), max(self.accuracy, _ENOUGH)
         prepared: float | None = None
-        last = ""  # turn
-        turns = zip(self._methods(problem), repeat(False))
+        turns = zip(self._methods(problem, lambda: least), repeat(False))
         for method, from_zero in chain(turns, zip(self._from_zero(problem), repeat(True))):
+            if method is None:
+                doubtful = least / max(goal / _ROUGH, 1.0) > _UNSOLVED
+                if best is not None and doubtful and problem.infeasible():
+                    how, status = " → ".join(story), "infeasible: proven"
+                    return changed(best, how=how, status=status, claim="infeasible")
+                continue
             if method.capability.unknown_cones(problem.K):
                 continue
-            doubtful = last == Newton.name and least / max(goal / _ROUGH, 1.0) > _UNSOLVED
-            if best is not None and doubtful and problem.infeasible():
-                how, status = " → ".join(story), "infeasible: proven"
-                return changed(best, how=how, status=status, claim="infeasible")
-            turn, last = run, method.name
+            turn = run
             if best is not None:
                 near = WarmStart(best.forces, None, problem.contact_ids)
                 from_zero = from_zero or method.name == InteriorPoint.name
@@ -139,8 +142,13 @@ class Auto(Newton):
         status = claim if least <= goal else status
         return changed(best, status=status, claim=claim, iterations=spent, how=how)
 
-    def _methods(self, problem: NetworkProblem) -> Iterator[NativeBackend]:
-        """The methods in their order, with their budgets."""
+    def _methods(
+        self, problem: NetworkProblem, least: Callable[[], float]
+    ) -> Iterator[NativeBackend | None]:
+        """The methods in their order, with their budgets; None where a proof is due.
+
+        ``least`` is the residual so far.
+        """
         entries = max(problem.factors.rows.data.size, 1)
         many = int(min(max(_WORK / entries, _LEAST), _MOST))
         accuracy, most = self.accuracy, self.max_steps
@@ -162,20 +170,25 @@ class Auto(Newton):
             more = int(_OVERHEAD / (_ITERATION + entries))
             if more > first:
                 yield APGD(more, loose, further=more, resume=True)
-        newton = Newton(accuracy, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
-        inside = InteriorPoint(accuracy, min(most, _INSIDE), newton_steps=_ENDING)
+        fine = max(accuracy, _FINE)
+        newton = Newton(fine, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
+        inside = InteriorPoint(fine, min(most, _INSIDE), newton_steps=_ENDING)
         cheap: list[NativeBackend] = []  # next to the path
         if not rough:
             further = _gradients(_MORE * first, max(accuracy, _ROUND_OFF), True)
             cheap = [NSGS(max_sweeps=first, accuracy=loose), further]
+        far = problem.coulomb and float(problem.mu.max(initial=0.0)) > 1.0
         if few:
-            yield newton
+            if not (far and least() > _FAR):
+                yield newton
+            yield None
         work = max(homotopy.work(problem), 1.0)  # only here: it takes longer than first turns
         costly = _SYSTEMS * work > gradients * (_EVEN if few else 1.0)
         if few:
             yield from [*cheap, inside] if costly else [inside, *cheap]
         else:
-            yield from [*cheap[::-1], newton, inside] if costly else [newton, inside, *cheap]
+            after = [newton, None, inside]
+            yield from [*cheap[::-1], *after] if costly else [*after, *cheap]
         less = _MORE if rough else 1  # is spent on what takes longest
         if problem.coulomb:
             along = int(_PATH_WORK / less / work)

@@ -174,6 +174,7 @@ class _Pushes(SemismoothNewton):
 # --- cones -------------------------------------------------------------------------------
 
 _FIRST = 16.0  # r w of the first outer step
+_LONG, _FIRST_MOST = 0.005, 4096.0  # r w over the natural map there, if that is more; at most
 _GROWTH = 4.0  # of r, from one outer step to the next
 _LARGEST = 1e8  # r w at most
 _INNER, _SOON = 20, 10  # Newton steps of one outer step, and where there are few
@@ -407,7 +408,7 @@ class Proximal:
         if least_worst <= enough:
             return f, least_worst, [error]
         least = error if np.isfinite(error) else np.inf  # what it is given is never made worse
-        penalty, inner, history = Penalty(), min(_LOOSE, _SHARE * error), list[float]()
+        penalty, inner, history = begun(error), min(_LOOSE, _SHARE * error), list[float]()
         for _ in range(max_steps):
             tol = impulse * max(inner, EPS * penalty.value)
             x, f = self.step(x, f, penalty.value / self.w, tol)
@@ -519,3 +520,9 @@ class Penalty:
         if stalled or enough:
             self.value = max(self.value / _REDUCTION, 1.0)
         return True
+
+
+def begun(error: float) -> Penalty:
+    """The first penalty from forces with this natural map: steps from near ones may be long."""
+    first = float(np.clip(_LONG / max(error, EPS), _FIRST, _FIRST_MOST))
+    return Penalty(first, first)

@@ -12,7 +12,7 @@ from campaigns import frictional_answers
 from population import friction_population
 
 import cdopt
-from cdopt.backends import APGD, NSGS, Auto, proximal_newton
+from cdopt.backends import APGD, NSGS, Auto, Newton, proximal_newton
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.network_problem import network_problem
 from cdopt.problem.solution import WarmStart
@@ -87,16 +87,23 @@ def test_a_share_of_the_population() -> None:
 
 
 @pytest.mark.parametrize(
-    "seed",
-    [pytest.param(567, marks=pytest.mark.slow), 1137, pytest.param(2758, marks=pytest.mark.slow)],
+    ("seed", "turns"),
+    [
+        pytest.param(567, ["nsgs", "newton"], marks=pytest.mark.slow),
+        (1137, ["newton", "newton"]),
+        pytest.param(2758, ["newton", "newton"], marks=pytest.mark.slow),
+    ],
 )
-def test_last_methods_start_from_zero_where_the_associated_law_has_no_solution(seed: int) -> None:
-    """Coulomb's law has one, from which the problem is made; the best forces lead elsewhere."""
+def test_last_methods_where_the_associated_law_has_no_solution(seed: int, turns: list[str]) -> None:
+    """Coulomb's law has one, from which the problem is made.
+
+    The best forces lead elsewhere, so that they start from zero; on 567 Newton's turn before does.
+    """
     problem = frictional_answers.Problem(np.random.default_rng(seed), "coulomb")
     solution = cdopt.FrictionalCD(problem.step, "coulomb").solve()
     assert solution.ok, solution.certificate
-    turns = [turn.split(":")[0] for turn in solution.provenance["how"].split(" → ")]
-    assert turns[-2:] == ["newton", "newton"]
+    ran = [turn.split(":")[0] for turn in solution.provenance["how"].split(" → ")]
+    assert ran[-2:] == turns
 
 
 def test_the_status_tells_why_a_step_may_have_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,8 +213,47 @@ def test_cheap_turns_come_before_those_that_cost_far_more() -> None:
 def test_gradients_go_on_before_systems_of_many_contacts(layers: int, turns: list[str]) -> None:
     """After the first two turns; 784 and 1,620 contacts."""
     step = cdopt.bank.load(f"rough-pile:n={layers}").step
-    methods = Auto()._methods(network_problem(cdopt.FrictionalCD(step).data))
-    assert [method.name for method in methods][:4] == ["apgd", "nsgs", *turns]
+    methods = Auto()._methods(network_problem(cdopt.FrictionalCD(step).data), lambda: 1e-3)
+    assert [method.name for method in methods if method][:4] == ["apgd", "nsgs", *turns]
+
+
+@pytest.mark.parametrize(
+    ("law", "mu", "least", "there"),
+    [
+        ("coulomb", 2.0, 0.1, False),
+        ("coulomb", 2.0, 1e-3, True),
+        ("coulomb", 0.5, 0.1, True),
+        ("associated", 2.0, 0.1, True),
+    ],
+)
+def test_newtons_turn_starts_near_where_coulombs_law_is_steep(
+    law: str, mu: float, least: float, there: bool
+) -> None:
+    """Far forces go to the interior point, with the proof that there may be none before it."""
+    step = cdopt.bank.load("rough-arch").step
+    step = step.replace(friction=dataclasses.replace(step.friction, mu=mu))
+    methods = Auto()._methods(network_problem(cdopt.FrictionalCD(step, law).data), lambda: least)
+    turns = [method and method.name for method in methods]
+    assert ("newton" in turns[: turns.index("interior-point")]) == there
+    assert None in turns[: turns.index("interior-point")]
+
+
+@pytest.mark.parametrize("index", [77, 3418])
+def test_near_forces_take_fewer_newton_steps_by_long_proximal_steps(
+    index: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two domes, from forces of gradients within 1e-7."""
+    _, step = friction_population.member(index)
+    start = cdopt.FrictionalCD(step).solve(APGD(2000, 1e-12), check=False, tol=1e-4)
+
+    def steps() -> int:
+        problem = cdopt.FrictionalCD(step)
+        answer = problem.solve(Newton(), warm_start=start, tol=1e-10)
+        return int(str(answer.provenance["how"]).split(" proximal steps, ")[1].split()[0])
+
+    few = steps()
+    monkeypatch.setattr(proximal_newton, "_FIRST_MOST", 16.0)
+    assert 4 * few <= 3 * steps()
 
 
 @pytest.mark.parametrize(("index", "solved"), [(2347, True), (2003, False)])
