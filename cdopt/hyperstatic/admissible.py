@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cdopt._util.cached import cached_property
-from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
+from cdopt._util.checks import FloatArray, IntArray, freeze
 from cdopt._util.errors import InvalidInput, SolveFailed
 from cdopt._util.frozen import Frozen, frozen_rows, transposed
 from cdopt.backends.base import Backend
@@ -394,23 +394,29 @@ def _without_friction(
     unit = np.where(local_load > 0.0, np.minimum(local_load, largest), largest)
     uncertain = _BLUR * worst * np.minimum(local.speed / data.mobility, largest)
     floor = np.maximum(max(tol, _BLUR * worst) * unit, uncertain)
-    ends = np.searchsorted(index, np.arange(nc + 1))
-    places = frozen_rows(np.ones(index.size), np.arange(index.size), ends, (nc, index.size))
     status = np.full(nc, OPEN)
     status[index] = status[stuck] = SLIDING
-    faces = Faces(
-        read_only(status),
-        read_only((status == SLIDING).astype(np.float64)[:, None]),
-        read_only(np.zeros(nc)),
-        network.forces[:, None],
-        network.contact_load,
-        network.projected,
-        network.tol,
-        network.uncertain,
+    faces = Faces._of(
+        status=status,
+        ray=(status == SLIDING).astype(np.float64)[:, None],
+        mu=np.zeros(nc),
+        forces=network.forces[:, None],
+        load=network.contact_load,
+        projected=network.projected,
+        tol=network.tol,
+        uncertain=network.uncertain,
     )
-    force = np.where(forces > floor, forces, 0.0)[:, None]
-    balance = product(places, gradient)
-    magnified = np.where(network.uncertain > _KNOWN * unit, network.uncertain, 0.0)
-    return Admissible(
-        problem.step, None, first, faces, force, balance, unit, floor, problem.joints, magnified
+    ends = gradient.indptr[np.searchsorted(index, np.arange(nc + 1))]
+    shape = nc, gradient.shape[1]
+    return Admissible._of(
+        step=problem.step,
+        law=None,
+        solution=first,
+        faces=faces,
+        force=np.where(forces > floor, forces, 0.0)[:, None],
+        balance=frozen_rows(gradient.data, gradient.indices, ends, shape),
+        local_load=unit,
+        floor=floor,
+        joints=problem.joints,
+        uncertain=np.where(network.uncertain > _KNOWN * unit, network.uncertain, 0.0),
     )
