@@ -239,4 +239,4 @@ def _certified(
         if sharper is None:
             break
         method, run.start = sharper, WarmStart(result.forces, None, problem.contact_ids)
-    return changed(result, iterations=spent), worst
+    return result if result.iterations == spent else changed(result, iterations=spent), worst

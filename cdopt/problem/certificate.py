@@ -20,7 +20,7 @@ import numpy as np
 
 from cdopt._util import checks, notebook
 from cdopt._util.cached import cached_property
-from cdopt._util.checks import FloatArray
+from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput, Unsupported
 from cdopt._util.formatting import against
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, same
@@ -392,7 +392,7 @@ def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> _Conditio
     both, pull = positive(np.minimum(push, gap)), positive(-push)
     if lines.any():
         both, pull = np.where(lines, 0.0, both), np.where(lines, 0.0, pull)
-    presses, short = (push > gap) | lines, positive(-data.cones.opening(gap))
+    short = positive(-data.cones.opening(gap))
     off = np.maximum(np.maximum(both, pull), short)
     conditions = (
         Condition("penetration", "m/s", short, speed, round_off),
@@ -401,7 +401,12 @@ def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> _Conditio
         *local.balance,
         _duality_gap(data, local, data.dt * f * gap, data.dt * np.abs(f) * round_off, zero),
     )
-    return conditions, partial(motion_condition, data, f, local, presses, ~presses, off)
+
+    def chosen() -> tuple[BoolArray, BoolArray]:
+        presses = (push > gap) | lines
+        return presses, ~presses
+
+    return conditions, partial(motion_condition, data, f, local, chosen, off)
 
 
 def _with_friction(data: ContactProblem, local: LocalScales, f: FloatArray) -> _Conditions:
@@ -421,28 +426,25 @@ def _with_friction(data: ContactProblem, local: LocalScales, f: FloatArray) -> _
     cones, slack, given = data.cones, local.gap_round_off, f
     if isinstance(arm, np.ndarray):
         cones, f, gap, slack = cones.in_units(arm), f / arm, arm * gap, arm * slack
-    coulomb, size, force = data.law == "coulomb", cones.norms(slack), cones.norms(f)
-    rates = cones.shifted(gap) if coulomb else gap
-    if coulomb:
-        outside, round_off = positive(-cones.opening(gap)), size
-        natural = cones.coulomb_map(f, gap, w)
-    else:
-        outside, round_off = cones.dual_distance(rates), cones.sensitivity * size
-        natural = cones.natural_map(f, rates, w)
-    push = cones.on_rows(w) * f
-    same_size = EPS * (np.abs(push) + np.abs(gap))
-    kept = np.abs(natural - gap) <= same_size
-    taken = ~kept & (np.abs(natural - push) <= same_size)
-    off = cones.norms(natural)
-    work, noise = data.dt * cones.total(f * rates), data.dt * force * cones.sensitivity * size
+    coulomb, zero = data.law == "coulomb", np.zeros(data.nc)
+    terms = cones.law_terms((f, gap, slack), w, coulomb)
+    size = cones.sensitivity * terms.blur
+    round_off = terms.blur if coulomb else size
     conditions = (
-        Condition("penetration", "m/s", outside, speed, round_off),
-        Condition("friction cone", "m/s", w * cones.distance(f), speed, 0.0 * speed),
-        Condition("natural map", "m/s", off, speed, round_off),
+        Condition("penetration", "m/s", terms.outside, speed, round_off),
+        Condition("friction cone", "m/s", w * terms.beyond, speed, 0.0 * speed),
+        Condition("natural map", "m/s", terms.off, speed, round_off),
         *local.balance,
-        _duality_gap(data, local, work, noise, np.zeros(data.nc)),
+        _duality_gap(data, local, data.dt * terms.work, data.dt * terms.force * size, zero),
     )
-    return conditions, partial(motion_condition, data, given, local, kept, taken, off)
+
+    def chosen() -> tuple[BoolArray, BoolArray]:
+        push, natural = cones.on_rows(w) * f, terms.natural
+        same_size = EPS * (np.abs(push) + np.abs(gap))
+        kept = np.abs(natural - gap) <= same_size
+        return kept, ~kept & (np.abs(natural - push) <= same_size)
+
+    return conditions, partial(motion_condition, data, given, local, chosen, terms.off)
 
 
 def _elastic(

@@ -10,7 +10,7 @@ these also needs a form in ``formulations.cone_forms``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +25,21 @@ from cdopt.problem.cone_rules import Rules
 
 RULED = "cones with rules for compiled loops"  # which have ``rules``
 SYMMETRIC = "Lorentz cones and lines"  # stretched Lorentz cones
+
+
+class LawTerms(NamedTuple):
+    """How far forces f and rates g of contacts are from a law of friction.
+
+    The rates g̃ are shifted by Coulomb's law.
+    """
+
+    outside: FloatArray  # (nc,) m/s, (−g_n)₊; of the associated law the distance of g from K*
+    beyond: FloatArray  # (nc,) N, the distance of f from K
+    off: FloatArray  # (nc,) m/s, the size of ``natural``
+    work: FloatArray  # (nc,) W, fᵀg̃
+    force: FloatArray  # (nc,) N, ‖f‖
+    blur: FloatArray  # (nc,) m/s, the size of the round-off of g
+    natural: FloatArray  # (rows,) m/s, ``coulomb_map`` or ``natural_map``
 
 
 class Cones(ABC):
@@ -282,6 +297,23 @@ class Cones(ABC):
         """
         return self.natural_map(f, self.shifted(g), mobility)
 
+    def law_terms(
+        self, rows: tuple[FloatArray, FloatArray, FloatArray], mobility: FloatArray, coulomb: bool
+    ) -> LawTerms:
+        """The terms of the conditions of friction, by Coulomb's law or the associated one.
+
+        ``rows`` are f, g and the round-off of g, each (rows,); ``mobility`` is w > 0 (nc,).
+        """
+        f, g, slack = rows
+        if coulomb:
+            rates, natural = self.shifted(g), self.coulomb_map(f, g, mobility)
+            outside = np.maximum(-self.opening(g), 0.0)
+        else:
+            rates, natural = g, self.natural_map(f, g, mobility)
+            outside = self.dual_distance(g)
+        sizes = self.norms(natural), self.total(f * rates), self.norms(f), self.norms(slack)
+        return LawTerms(outside, self.distance(f), *sizes, natural)
+
     def largest_map(
         self, f: FloatArray, g: FloatArray, shift: FloatArray | None, mobility: FloatArray
     ) -> float:
@@ -469,6 +501,13 @@ class FrictionCones(Frictional):
     def projected_work(self, y: FloatArray, change: FloatArray, t: float) -> float:
         return cone.projected_work(self.table(y), self.table(change), t, self.mu)
 
+    def law_terms(
+        self, rows: tuple[FloatArray, FloatArray, FloatArray], mobility: FloatArray, coulomb: bool
+    ) -> LawTerms:
+        tables = np.array(rows).reshape(3, self.nc, self.d)
+        found, natural = cone.law_terms(tables, mobility, self.mu, coulomb)
+        return LawTerms._make((*found[:6], natural.ravel()))
+
     def largest_map(
         self, f: FloatArray, g: FloatArray, shift: FloatArray | None, mobility: FloatArray
     ) -> float:
@@ -535,6 +574,7 @@ class FixedFaces(FrictionCones):
         return Cones.projection_root(self, y)
 
     largest_map, projected_work = Cones.largest_map, Cones.projected_work
+    law_terms = Cones.law_terms
 
     def frictional_cut(self, tried: FloatArray) -> FloatArray:
         """Coulomb's micro-slip of closed contacts, from forces ``tried`` (rows,)."""

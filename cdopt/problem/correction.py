@@ -37,16 +37,15 @@ def motion_condition(
     data: ContactProblem,
     f: FloatArray,
     local: LocalScales,
-    kept: BoolArray,
-    taken: BoolArray,
+    chosen_rows: Callable[[], tuple[BoolArray, BoolArray]],
     off: FloatArray,
 ) -> tuple[Condition, ...]:
     """Change of the motion if gaps are closed exactly: √m δv of each dof, over 10³ √E_b.
 
     A gap between a heavy body and a light one that others support may be small on the scale of the
-    light one, but moves the heavy one fully. So the answer with forces f (rows,) is corrected once:
-    forces of the rows ``taken`` (rows,) vanish, as they push across open gaps, and those of the
-    rows ``kept`` (rows,), A, make rates zero, as contacts press and stick,
+    light one, but moves the heavy one fully. So the answer with forces f (rows,) is corrected once.
+    Of the ``chosen_rows``, both (rows,), forces of the first, A, make rates zero, as contacts press
+    and stick, and those of the second vanish, as they push across open gaps,
 
         δv = −Δt M⁻¹Bᵀf₀ − M^(−1/2) (B_A M^(−1/2))⁺ (g − Δt B M⁻¹Bᵀf₀)_A.
 
@@ -61,6 +60,7 @@ def motion_condition(
     by_bodies, part, count = data.inertia is not None, data.row_part, data.parts.count
     if by_bodies and local.body_energy.size < 2:
         return ()
+    kept, taken = chosen_rows()
     most, pressing = _MOST if by_bodies else _MOST_BY_N, np.bincount(part[kept], minlength=count)
     large = _at_risk(data, local, off) if by_bodies else np.zeros(count, dtype=bool)
     if not np.any(((pressing <= most) | large) & (np.bincount(part, minlength=count) > 1)):

@@ -90,6 +90,70 @@ def _largest_map(
     return np.sqrt(result)
 
 
+def law_terms(
+    rows: FloatArray, w: FloatArray, mu: FloatArray, coulomb: bool
+) -> tuple[FloatArray, FloatArray]:
+    """The terms of ``Cones.law_terms``, all but the natural map as (6, nc), and that (nc, d).
+
+    ``rows`` (3, nc, d) are forces, rates and the round-off of rates.
+    """
+    found, natural = np.empty((8, mu.size)), np.empty(rows.shape[1:])
+    found[6], found[7] = w, mu
+    _law_terms(rows, coulomb, found, natural)
+    return found, natural
+
+
+@compiled()
+def _law_terms(rows: FloatArray, coulomb: bool, found: FloatArray, natural: FloatArray) -> None:
+    for i in range(natural.shape[0]):
+        f, g, blur, near = rows[0, i], rows[1, i], rows[2, i], natural[i]
+        w, mu = found[6, i], found[7, i]
+        shift = mu * tangential_size(g) if coulomb else 0.0
+        work, force, round_off, square = f[0] * (g[0] + shift), 0.0, 0.0, 0.0
+        for k in range(1, f.size):
+            work += f[k] * g[k]
+        for k in range(f.size):
+            near[k] = f[k]
+        project_contact(near, mu)
+        for k in range(f.size):
+            force += f[k] * f[k]
+            round_off += blur[k] * blur[k]
+            square += (f[k] - near[k]) ** 2
+        found[1, i], found[3, i] = np.sqrt(square), work
+        found[4, i], found[5, i] = np.sqrt(force), np.sqrt(round_off)
+        if coulomb:
+            found[0, i] = max(-g[0], 0.0) if g[0] == g[0] else g[0]
+            for k in range(f.size):
+                near[k] = w * f[k] - g[k]
+            size, push = tangential_size(near), w * f[0]
+            share, most = 1.0, mu * max(push, 0.0)
+            if size > most:
+                share = most / size
+            near[0] = push if push < g[0] or push != push else g[0]
+            for k in range(1, f.size):
+                near[k] = w * f[k] - share * near[k]
+        else:
+            for k in range(f.size):
+                near[k] = -g[k]
+            project_contact(near, mu)
+            found[0, i] = _size(near)
+            for k in range(f.size):
+                near[k] = w * f[k] - g[k]
+            project_contact(near, mu)
+            for k in range(f.size):
+                near[k] = w * f[k] - near[k]
+        found[2, i] = _size(near)
+
+
+@part()
+def _size(y: FloatArray) -> float:
+    """‖y‖ of one contact (d,)."""
+    square = 0.0
+    for k in range(y.size):
+        square += y[k] * y[k]
+    return np.sqrt(square)
+
+
 @compiled()
 def _projected_work(
     y: FloatArray, change: FloatArray, t: float, mu: FloatArray, room: FloatArray
