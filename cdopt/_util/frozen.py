@@ -191,8 +191,9 @@ class Frozen:
 
 def _require_structure(name: str, value: Any) -> None:
     """Refuse a sparse matrix whose structure leads compiled code out of its arrays."""
-    matrix = not isinstance(value, np.ndarray | Frozen) and isinstance(value, sp.csr_array)
-    if not matrix or (isinstance(value, FrozenMatrix) and value.sealed):
+    if isinstance(value, (np.ndarray, Frozen)) or not isinstance(value, sp.csr_array):
+        return
+    if isinstance(value, FrozenMatrix) and value.sealed:
         return
     try:
         sparse.compressed(value.data, value.indices, value.indptr, *value.shape)
