@@ -8,7 +8,8 @@ with multipliers f. With D = 1/w of each contact, ρ > 0 and the over-relaxation
     f ← P_K(y),    z ← (f − y) / ρ D
 
 so that f ∈ K_μ, z ∈ K*_μ and fᵀz = 0 hold exactly, and only z = B w + p̃ must be reached. The
-matrix is factorised when ρ changes: rarely, where the residuals of z and of w differ much. For
+matrix is factorised when ρ changes: rarely, where the residuals of z and of w differ much, or where
+both are slow, for then a larger one is needed: bodies of very different masses. For
 Coulomb's law p̃ = p + μ‖g_T‖e_n has the shift of the last rates; then nothing guarantees that
 it converges. S. Boyd et al., Found. Trends Mach. Learn. 3 (2011); for contact with friction V.
 Acary, M. Brémond, O. Huber, *On solving contact problems with Coulomb friction: formulations and
@@ -37,6 +38,8 @@ _CHECKS = 10  # iterations between two checks of the natural map and the clock
 _BALANCES = 50  # iterations between two checks of ρ,
 _CHANGES = 12  # which changes so often at most, each time half as long after
 _RATIO = 5.0  # of both residuals, from which it changes
+# or where they do not, but from the check before more of the natural map is left than this share
+_STALLED, _HIGHER = 0.8, 10.0
 _DENSE = 400  # unknowns up to which the system is dense; or if a quarter of it is filled
 _RELAXED = 2.0  # over-relaxation is below it
 
@@ -109,7 +112,7 @@ class Splitting:
         z = problem.shifted(rates)
         z = z + problem.project(-z)
         best, best_forces, residuals = np.inf, f, list[float]()
-        balance_at, pause, changes = _BALANCES, _BALANCES, 0
+        balance_at, pause, changes, mark = _BALANCES, _BALANCES, 0, np.inf
         for k in range(most + 1):
             if k % _CHECKS == 0 or k == most:
                 residuals.append(problem.natural_map(f, problem.rates_of(effect(f))))
@@ -131,7 +134,11 @@ class Splitting:
                     self.penalty *= float(np.clip(np.sqrt(primal / dual), 0.1, 10.0))
                     self.solve = self._factorise()
                     changes, pause = changes + 1, pause + pause // 2
-                balance_at = k + pause
+                elif best > _STALLED * mark:
+                    self.penalty *= _HIGHER
+                    self.solve = self._factorise()
+                    changes, pause = changes + 1, pause + pause // 2
+                mark, balance_at = best, k + pause
         return best_forces, most, residuals
 
     def _factorise(self) -> Callable[[FloatArray], FloatArray]:

@@ -137,6 +137,14 @@ def test_admm_takes_large_sparse_steps() -> None:
         assert cd.solve("admm", warm_start=solution).iterations <= 20
 
 
+def test_splitting_raises_its_penalty_where_both_residuals_are_slow() -> None:
+    """Boxes on a stack: with the first penalty 20,000 iterations leave a hundredth."""
+    step = cdopt.bank.load("siconos-boxesstack1-i100000-32").step
+    solution = cdopt.FrictionalCD(step).solve("admm", max_iterations=6_000)
+    assert solution.ok
+    assert solution.certificate.worst <= 1e-8
+
+
 @pytest.mark.parametrize("backend", ["admm", "apgd"])
 @pytest.mark.parametrize("law", [pytest.param("associated", marks=pytest.mark.slow), "coulomb"])
 def test_iterations_solve_small_problems_of_the_bank(law: str, backend: str) -> None:
