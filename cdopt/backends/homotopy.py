@@ -217,7 +217,7 @@ class Path:
     def _end(self, f: FloatArray) -> bool:
         """Newton's method on multipliers, from forces f (nc, d) near an answer; if it met it."""
         newton = proximal_newton.Proximal(self.given, self.deadline, self.accuracy, _ENDING)
-        end, worst, errors = newton.phase(f, _OUTER)
+        end, worst, errors = newton.phase(f, _OUTER, True)
         self.newton_steps += newton.newton_steps
         error = min(errors)
         rounded = not newton.over and worst <= proximal_newton.ROUNDED  # the path does no better

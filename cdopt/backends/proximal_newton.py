@@ -397,8 +397,13 @@ class Proximal:
         """Whether its Newton steps or its time are spent."""
         return self.newton_steps >= self.limit or self.deadline.passed
 
-    def phase(self, f: FloatArray, max_steps: int) -> tuple[FloatArray, float, list[float]]:
-        """The best forces from f (nc, d), f among them, their worst residual, the natural maps."""
+    def phase(
+        self, f: FloatArray, max_steps: int, short: bool = False
+    ) -> tuple[FloatArray, float, list[float]]:
+        """The best forces from f (nc, d), f among them, their worst residual, the natural maps.
+
+        The first steps may be ``short`` even from near forces, as at the end of a path.
+        """
         net, problem = self.net, self.problem
         x = net.motion(net.load(f.ravel()))
         free = problem.p / np.repeat(self.w, problem.d)
@@ -408,7 +413,8 @@ class Proximal:
         if least_worst <= enough:
             return f, least_worst, [error]
         least = error if np.isfinite(error) else np.inf  # what it is given is never made worse
-        penalty, inner, history = begun(error), min(_LOOSE, _SHARE * error), list[float]()
+        penalty = Penalty() if short else begun(error)
+        inner, history = min(_LOOSE, _SHARE * error), list[float]()
         for _ in range(max_steps):
             tol = impulse * max(inner, EPS * penalty.value)
             x, f = self.step(x, f, penalty.value / self.w, tol)
