@@ -59,6 +59,7 @@ _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and 
 _PATH_WORK = 1.6e11  # products for one system at each step of a path,
 _PATH_LEAST, _PATH_MOST = 200, 6_000  # and steps along it
 _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
+_NEAR = 1e-6  # worst residual below which these come before the path
 _VERY_FEW = 100  # contacts, up to which some methods at last start once more from zero forces
 _REACHABLE = 1e-10  # worst residual that counts as solved, even if a higher accuracy is requested
 _ENOUGH = 1e-8  # and at which no further method is tried
@@ -190,13 +191,14 @@ class Auto(Newton):
             after = [newton, None, inside]
             yield from [*cheap[::-1], *after] if costly else [*after, *cheap]
         less = _MORE if rough else 1  # is spent on what takes longest
-        if problem.coulomb:
-            along = int(_PATH_WORK / less / work)
-            if along >= _PATH_LEAST:
-                yield Homotopy(accuracy, min(along, _PATH_MOST))
-        yield ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose)
-        yield NSGS(max_sweeps=many, accuracy=loose)
-        yield Newton(accuracy, most, newton_steps=_LAST // less)
+        along = int(_PATH_WORK / less / work) if problem.coulomb else 0
+        path = [Homotopy(accuracy, min(along, _PATH_MOST))] if along >= _PATH_LEAST else []
+        last: list[NativeBackend] = [
+            ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose),
+            NSGS(max_sweeps=many, accuracy=loose),
+            Newton(accuracy, most, newton_steps=_LAST // less),
+        ]
+        yield from [*last, *path] if least() <= _NEAR else [*path, *last]
 
     def _from_zero(self, problem: NetworkProblem) -> Iterator[NativeBackend]:
         """The last methods, for few contacts: the best forces may be a start that leads nowhere.
