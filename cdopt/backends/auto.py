@@ -82,8 +82,9 @@ class Auto(Newton):
     for few contacts, further gradients; the interior point; more of the first and of ``nsgs``,
     before it if its systems are large, and above 1,000 contacts before Newton's method too; for
     Coulomb's law ``homotopy``, unless systems are large; splitting (``admm``); ``nsgs``; and
-    Newton's method again; up to 100 contacts the last three once more from zero forces. If Newton's
-    turn does not come close, the step may have no solution, and cdopt tries to prove that.
+    Newton's method again, these three first if the residual is at most 1e-6; up to 100 contacts
+    they start once more from zero forces. If Newton's turn does not come close, the step may have
+    no solution, and cdopt tries to prove that.
     With an ``accuracy`` of 1e-6 or more and large systems, gradients and Gauss–Seidel are first,
     three times. The status of an unsolved step includes its Slater number, if that leaves a doubt.
     """
