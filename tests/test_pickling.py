@@ -15,6 +15,7 @@ from campaigns import specimens
 import cdopt
 import cdopt.formulations
 import cdopt.problem
+from cdopt.problem.certificate import worst_residual
 
 INNER = ("data", "tangent", "statement", "law", "network")  # parts that nobody is handed
 ROUNDS = {"pickle": lambda one: pickle.loads(pickle.dumps(one)), "deep copy": copy.deepcopy}
@@ -113,3 +114,15 @@ def test_sparse_members_are_frozen_and_the_callers_are_not() -> None:
     place = cdopt.hyperstatic.ReferenceForces("mine", forces, 0.0)
     forces[0] = 2.0
     assert place.f[0] == 1.0
+
+
+@pytest.mark.parametrize("name", ["squeezed", "beam-uniform", "fclib-boxes-friction"])
+def test_problems_are_sent_to_other_processes_after_answers_were_judged(name: str) -> None:
+    step = cdopt.bank.load(name).step
+    laws = ("coulomb", "associated") if step.friction is not None else (None,)
+    for law in laws:
+        problem = cdopt.ClassicCD(step, "force") if law is None else cdopt.FrictionalCD(step, law)
+        answers = [problem.solve(solver, check=False) for solver in ("newton", "clarabel")]
+        again = pickle.loads(pickle.dumps((problem, answers)))[0]
+        f = np.ones(again.data.rows)
+        assert worst_residual(again.data, f, 1e-8) == worst_residual(problem.data, f, 1e-8)

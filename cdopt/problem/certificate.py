@@ -402,11 +402,14 @@ def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> _Conditio
         _duality_gap(data, local, data.dt * f * gap, data.dt * np.abs(f) * round_off, zero),
     )
 
-    def chosen() -> tuple[BoolArray, BoolArray]:
-        presses = (push > gap) | lines
-        return presses, ~presses
-
+    chosen = partial(_pressing, push, gap, lines)
     return conditions, partial(motion_condition, data, f, local, chosen, off)
+
+
+def _pressing(push: FloatArray, gap: FloatArray, lines: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """The rows that press, and those that do not."""
+    presses = (push > gap) | lines
+    return presses, ~presses
 
 
 def _with_friction(data: ContactProblem, local: LocalScales, f: FloatArray) -> _Conditions:
@@ -438,13 +441,18 @@ def _with_friction(data: ContactProblem, local: LocalScales, f: FloatArray) -> _
         _duality_gap(data, local, data.dt * terms.work, data.dt * terms.force * size, zero),
     )
 
-    def chosen() -> tuple[BoolArray, BoolArray]:
-        push, natural = cones.on_rows(w) * f, terms.natural
-        same_size = EPS * (np.abs(push) + np.abs(gap))
-        kept = np.abs(natural - gap) <= same_size
-        return kept, ~kept & (np.abs(natural - push) <= same_size)
-
+    chosen = partial(_sticking, cones.on_rows(w), f, gap, terms.natural)
     return conditions, partial(motion_condition, data, given, local, chosen, terms.off)
+
+
+def _sticking(
+    w: FloatArray, f: FloatArray, gap: FloatArray, natural: FloatArray
+) -> tuple[BoolArray, BoolArray]:
+    """The rows whose natural map is their rate, and those where it is their force over 1/w."""
+    push = w * f
+    same_size = EPS * (np.abs(push) + np.abs(gap))
+    kept = np.abs(natural - gap) <= same_size
+    return kept, ~kept & (np.abs(natural - push) <= same_size)
 
 
 def _elastic(
