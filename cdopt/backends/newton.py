@@ -85,6 +85,7 @@ class SecondOrder(NativeBackend):
 def solve_network(problem: NetworkProblem, run: Run, iterate: Callable[..., Point]) -> Run:
     """``iterate`` on a problem without cones, and return to physical units."""
     net, law = problem.net, problem.compliance
+    net.restart()
     forces = None
     if run.start is not None and law is None:
         forces = problem.starting_forces(run.start)
@@ -122,6 +123,7 @@ class InteriorPoint(SecondOrder):
             return super()._solve(problem, run)
         given = None if run.start is None else problem.starting_forces(run.start)
         near = max(self.accuracy, _HANDED_OVER)
+        problem.operator.restart()
         with run.iterating(problem.rows, problem.operator.m):
             inside = _inside(problem, given, near, self.max_steps, run.deadline)
             left = max(self.max_steps - inside.steps, 1)

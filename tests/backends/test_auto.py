@@ -242,18 +242,22 @@ def test_newtons_turn_starts_near_where_coulombs_law_is_steep(
 def test_near_forces_take_fewer_newton_steps_by_long_proximal_steps(
     index: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two domes, from forces of gradients within 1e-7."""
+    """Two domes, from exact forces with errors of 1e-7."""
     _, step = friction_population.member(index)
-    start = cdopt.FrictionalCD(step).solve(APGD(2000, 1e-12), check=False, tol=1e-4)
+    exact = cdopt.FrictionalCD(step).solve().warm_start().forces
 
     def steps() -> int:
-        problem = cdopt.FrictionalCD(step)
-        answer = problem.solve(Newton(), warm_start=start, tol=1e-10)
-        return int(str(answer.provenance["how"]).split(" proximal steps, ")[1].split()[0])
+        spent = 0
+        for seed in range(5):
+            noise = np.random.default_rng(seed).standard_normal(exact.shape)
+            start = WarmStart(exact * (1.0 + 1e-7 * noise), None, step.contact_ids)
+            answer = cdopt.FrictionalCD(step).solve(Newton(), warm_start=start, tol=1e-10)
+            spent += int(str(answer.provenance["how"]).split(" proximal steps, ")[1].split()[0])
+        return spent
 
     few = steps()
     monkeypatch.setattr(proximal_newton, "_FIRST_MOST", 16.0)
-    assert 4 * few <= 3 * steps()
+    assert 10 * few <= 9 * steps()
 
 
 @pytest.mark.parametrize(("index", "solved"), [(2347, True), (2003, False)])

@@ -93,3 +93,12 @@ def test_what_was_made_of_a_network_is_not_pickled() -> None:
     cd.solve("newton")
     assert cd.data.cache
     assert not pickle.loads(pickle.dumps(cd.data)).cache
+
+
+@pytest.mark.parametrize("solver", ["newton", "interior-point", "augmented-lagrangian"])
+def test_what_a_solve_cost_is_counted_once(solver: str) -> None:
+    """Networks are kept for further solves, whose counts begin at zero."""
+    step = cdopt.bank.load("pyramid-falling").step
+    costs = {str(cdopt.ClassicCD(step).solve(solver).provenance["how"]) for _ in range(3)}
+    assert len(costs) == 1
+    assert "factorisations" in costs.pop()

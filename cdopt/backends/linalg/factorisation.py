@@ -39,7 +39,7 @@ Solve = Callable[[FloatArray], FloatArray]  # x, nearly with H x = rhs
 
 @dataclass(eq=False)
 class Counted:
-    """A network that counts what its systems have cost so far."""
+    """A network that counts what its systems have cost in one solve."""
 
     iterations: int = field(default=0, init=False)  # of conjugate gradients
     factorisations: int = field(default=0, init=False)  # of matrices, dense ones included
@@ -56,6 +56,11 @@ class Counted:
         if self.factorisations:
             parts.append(f"{self.factorisations} factorisations by {self.factorised_by}")
         return ", ".join(parts)
+
+    def restart(self) -> None:
+        """Count from zero: networks are kept for further solves."""
+        self.iterations, self.factorisations, self.factorised_by = 0, 0, ""
+        self.methods.clear()
 
     def factorised(self, library: str) -> None:
         """Count one more."""
