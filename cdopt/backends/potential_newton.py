@@ -33,7 +33,6 @@ LOG = logging.getLogger("cdopt.backends.newton")
 
 _SHIFT_START, _SHIFT_LEAST, _SHIFT_MOST = 1e-4, 1e-12, 1e4  # of the typical stiffness
 _GROUND = 1e-8  # shift of the network that can also pull, and of the first step where few do
-_FAR = 0.1  # length of a step, below which Newton's direction goes much too far
 _START = 1e-4  # relative accuracy of that system
 _LOOSEST, _SHARPEST, _FORCING = 0.1, 1e-10, 0.5  # relative accuracy of the linear systems
 _STEEPEST = 1e8  # w″ beyond this multiple of its typical value is capped (p < 2 near c = 0)
@@ -163,15 +162,10 @@ class ElasticNewton(SemismoothNewton):
         """Less caution and less shift where steps succeed."""
         if self.law.power < HOOKE:
             self.cautious = at.error > (0.7 if self.cautious else 0.3) * before.error
-        if t >= _FAR:
-            self._sharpen(t)
-        LOG.info("truss step %d: residual %.2e, length %.3g", self.steps, at.error, t)
-        self.shift = max(self.shift * _raised(t), _SHIFT_LEAST)
-
-    def _sharpen(self, t: float) -> None:
-        """Solve the systems more accurately where a step of length t predicted little."""
-        if not 0.5 <= t <= 2.0:
+        if not 0.5 <= t <= 2.0:  # the step predicted little: solve the systems more accurately
             self.loosest = max(0.1 * self.loosest, 1e-8)
+        LOG.info("truss step %d: residual %.2e, length %.3g", self.steps, at.error, t)
+        self.shift = max(self.shift * (0.1 if t > 0.3 else 10.0), _SHIFT_LEAST)
 
     def stalled(self) -> bool:
         """Round-off reached: no progress over the last steps, already close."""
@@ -235,10 +229,6 @@ class SlidingNewton(ElasticNewton):
     def refused(self) -> bool:
         return False
 
-    def accepted(self, before: Point, at: Point, t: float) -> None:
-        """Its systems have no shift: only their accuracy changes."""
-        self._sharpen(t)
-
     def stalled(self) -> bool:
         """A step without length ends the run."""
         return False
@@ -291,17 +281,6 @@ def _direction(
         return net.factored(D, shift).solve(rhs, tol)
     except ArithmeticError:
         return None
-
-
-def _raised(t: float) -> float:
-    """The factor of the shift after a step of length t.
-
-    A short one means that the shift is too small: bodies without contacts went much too far, by
-    their load over the shift. It is raised by as much as they did, within limits.
-    """
-    if t > 0.3:
-        return 0.1
-    return 10.0 if t >= _FAR else 100.0 if t >= _FAR**2 else 1000.0
 
 
 def _typical(D: FloatArray) -> float:
