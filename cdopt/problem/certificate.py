@@ -430,7 +430,7 @@ def _with_friction(data: ContactProblem, local: LocalScales, f: FloatArray) -> _
     if isinstance(arm, np.ndarray):
         cones, f, gap, slack = cones.in_units(arm), f / arm, arm * gap, arm * slack
     coulomb, zero = data.law == "coulomb", np.zeros(data.nc)
-    terms = cones.law_terms((f, gap, slack), w, coulomb)
+    terms = cones.law_terms(f, gap, slack, w, coulomb)
     size = cones.sensitivity * terms.blur
     round_off = terms.blur if coulomb else size
     conditions = (

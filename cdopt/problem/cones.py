@@ -298,13 +298,19 @@ class Cones(ABC):
         return self.natural_map(f, self.shifted(g), mobility)
 
     def law_terms(
-        self, rows: tuple[FloatArray, FloatArray, FloatArray], mobility: FloatArray, coulomb: bool
+        self,
+        f: FloatArray,
+        g: FloatArray,
+        blur: FloatArray,
+        mobility: FloatArray,
+        coulomb: bool,
     ) -> LawTerms:
         """The terms of the conditions of friction, by Coulomb's law or the associated one.
 
-        ``rows`` are f, g and the round-off of g, each (rows,); ``mobility`` is w > 0 (nc,).
+        f, g and the round-off ``blur`` of g are (rows,), in N and m/s; ``mobility`` is w > 0 (nc,).
         """
-        f, g, slack = rows
+        f, g, slack = (checks.answer("f, g and blur", x, self.rows) for x in (f, g, blur))
+        coulomb = checks.flag("coulomb", coulomb)
         if coulomb:
             rates, natural = self.shifted(g), self.coulomb_map(f, g, mobility)
             outside = np.maximum(-self.opening(g), 0.0)
@@ -502,10 +508,17 @@ class FrictionCones(Frictional):
         return cone.projected_work(self.table(y), self.table(change), t, self.mu)
 
     def law_terms(
-        self, rows: tuple[FloatArray, FloatArray, FloatArray], mobility: FloatArray, coulomb: bool
+        self,
+        f: FloatArray,
+        g: FloatArray,
+        blur: FloatArray,
+        mobility: FloatArray,
+        coulomb: bool,
     ) -> LawTerms:
-        tables = np.array(rows).reshape(3, self.nc, self.d)
-        found, natural = cone.law_terms(tables, mobility, self.mu, coulomb)
+        tables = np.array([self.table(x) for x in (f, g, blur)])
+        w = checks.answer("mobility", mobility, self.nc)
+        coulomb = checks.flag("coulomb", coulomb)
+        found, natural = cone.law_terms(tables, w, self.mu, coulomb)
         return LawTerms._make((*found[:6], natural.ravel()))
 
     def largest_map(

@@ -36,7 +36,7 @@ SECONDS = 60  # of processor time, whatever else the machine does; a first call 
 WAIT = 120  # seconds until a call that computes nothing is given up
 MEMORY = 6 * 2**30  # bytes of address space beyond what the process has
 CHUNK = 2000
-CALLED = ("progress", "tell", "solve", "build", "weigh")
+CALLED = ("progress", "finished", "tell", "solve", "build", "weigh")
 
 
 class TooLongError(BaseException):
