@@ -371,9 +371,10 @@ def _judge_chunk(
         if elastic is not None and terms.compliance[i] > 0.0:
             gradient += terms.compliance[i] * x[i] ** terms.exponent
         scaled = terms.diagonal[i] * x[i]
+        error = gradient if gradient < scaled else scaled  # compiled without a branch
         if bilateral and terms.floor[i] < 0.0:
-            scaled = gradient
-        worst = larger(worst, abs(gradient if gradient < scaled else scaled))
+            error = gradient
+        worst = larger(worst, abs(error))
     sums[_SQUARED], sums[_UPHILL] = squared, uphill
     sums[_CURVATURE], sums[_WORST] = curvature, worst
 
