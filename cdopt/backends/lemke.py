@@ -193,18 +193,27 @@ def leaving_row(
     table: FloatArray, basis: IntArray, slot: IntArray, column: FloatArray, least: float
 ) -> int:
     """The row of the lexicographic ratio test, z₀ first of equals; −1 on a ray."""
-    n = basis.size
-    tied = np.flatnonzero(column > least)
+    n, tied, count = basis.size, np.empty(basis.size, dtype=np.int64), 0
+    for i in range(n):
+        if column[i] > least:
+            tied[count], count = i, count + 1
     for variable in range(-1, n):  # the values come first
-        if tied.size <= 1:
+        if count <= 1:
             break
+        last, count = count, 0
         if variable >= 0 and slot[variable] < 0:  # a unit vector
-            tied = tied[basis[tied] != variable]
+            for i in tied[:last]:
+                if basis[i] != variable:
+                    tied[count], count = i, count + 1
             continue
-        ratios = table[:, -1 if variable < 0 else slot[variable]][tied] / column[tied]
-        tied = tied[ratios <= ratios.min() + _TIE * max(1.0, np.abs(ratios).max())]
-        if variable < 0:
-            for i in tied:
-                if basis[i] == 2 * n:
-                    return int(i)
-    return int(tied[0]) if tied.size else -1
+        place = table.shape[1] - 1 if variable < 0 else slot[variable]
+        lowest, largest = np.inf, 1.0
+        for i in tied[:last]:
+            ratio = table[i, place] / column[i]
+            lowest, largest = min(lowest, ratio), max(largest, abs(ratio))
+        for i in tied[:last]:
+            if table[i, place] / column[i] <= lowest + _TIE * largest:
+                tied[count], count = i, count + 1
+                if variable < 0 and basis[i] == 2 * n:
+                    return i
+    return tied[0] if count else -1

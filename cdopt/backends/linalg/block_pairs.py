@@ -125,10 +125,10 @@ class UnsymmetricPairSystem:
     def solve(self, rhs: FloatArray, tol: float, limit: int) -> FloatArray:
         """x (m,) for rhs (m,), its residual reduced by ``tol``; else ``gave_up`` is set."""
         count, size = self.mass.shape[:2]
-        x, r = np.zeros((count + 1, size)), np.zeros((count + 1, size))
-        r[:count] = rhs.reshape(count, size)
+        x, room = np.zeros((count + 1, size)), np.zeros((7, count + 1, size))
+        room[:2, :count] = rhs.reshape(count, size)
         system = self.left, self.right.rows, self.mass, self.inverse
-        spent = _stabilised_gradients(system, x, r, tol, limit, self.shape)
+        spent = _stabilised_gradients(system, x, room, tol, limit, self.shape)
         self.net.iterations += spent
         self.gave_up = spent >= limit
         return x[:count].ravel()
@@ -472,34 +472,58 @@ def _apply(system: Any, p: FloatArray, z: FloatArray, out: FloatArray, shape: Sh
                     out[b, j] += F[k, size + j] * q
 
 
-@compiled(allocates=True, fastmath=_MATH)
-def _stabilised_gradients(
-    system: Any, x: FloatArray, r: FloatArray, tol: float, limit: int, shape: Shape
-) -> int:
-    """Solve for x from zero, r the right-hand side; the iterations spent, ``limit`` if not solved.
+@part(fastmath=_MATH)
+def _dot(a: FloatArray, b: FloatArray) -> float:
+    """The sum of a b."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            total += a[i, j] * b[i, j]
+    return total
 
-    ``system`` has the layout with F, the rows of G, S and P⁻¹. The last block of vectors is
-    the fixed world.
+
+@part(fastmath=_MATH)
+def _add(a: FloatArray, factor: float, b: FloatArray) -> None:
+    """a += factor b."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            a[i, j] += factor * b[i, j]
+
+
+@compiled(fastmath=_MATH)
+def _stabilised_gradients(
+    system: Any, x: FloatArray, room: FloatArray, tol: float, limit: int, shape: Shape
+) -> int:
+    """Solve for x from zero; the iterations spent, ``limit`` if not solved.
+
+    ``system`` has the layout with F, the rows of G, S and P⁻¹. ``room`` (7, blocks, size) begins
+    with the right-hand side, and again; the rest is zero. The last block of vectors is the fixed
+    world.
     """
-    fixed, p, image, z, other, t = r.copy(), 0.0 * r, 0.0 * r, 0.0 * r, 0.0 * r, 0.0 * r
+    r, fixed, p, image, z = room[0], room[1], room[2], room[3], room[4]
+    other, t = room[5], room[6]
     rho, alpha, omega = 1.0, 1.0, 1.0
-    target = tol * tol * np.sum(r * r)
+    target = tol * tol * _dot(r, r)
     for iteration in range(limit):
-        before, rho = rho, np.sum(fixed * r)
-        p[:] = r + rho / before * alpha / omega * (p - omega * image)
+        before, rho = rho, _dot(fixed, r)
+        share = rho / before * alpha / omega
+        for i in range(p.shape[0]):
+            for j in range(p.shape[1]):
+                p[i, j] = r[i, j] + share * (p[i, j] - omega * image[i, j])
         _apply(system, p, z, image, shape)
-        alpha = rho / np.sum(fixed * image)
-        r -= alpha * image
-        x += alpha * z
-        if np.sum(r * r) <= target:
+        alpha = rho / _dot(fixed, image)
+        _add(r, -alpha, image)
+        _add(x, alpha, z)
+        if _dot(r, r) <= target:
             return iteration + 1
         _apply(system, r, other, t, shape)
-        omega = np.sum(t * r) / np.sum(t * t)
-        r -= omega * t
-        x += omega * other
-        square = np.sum(r * r)
+        omega = _dot(t, r) / _dot(t, t)
+        _add(r, -omega, t)
+        _add(x, omega, other)
+        square = _dot(r, r)
         if square <= target:
             return iteration + 1
         if not square < np.inf:
             return limit
+    return limit
     return limit
