@@ -12,7 +12,7 @@ A loop with ``prange`` needs one of numba's threading layers, and none is safe i
 child does. So Python calls these loops through ``in_threads``.
 
 A loop is compiled when it is first called, once per installation, or as soon as
-compiling pays off (``compiled_in_time``). ``clock``, which measures times,
+compiling pays off (``compiled_in_time``, ``compiled_if_stored``). ``clock``, which measures times,
 stops meanwhile.
 """
 
@@ -132,6 +132,23 @@ def compiled_in_time(loop: Callable[..., Result], seconds: float, *arguments: An
     with np.errstate(all="ignore"):
         result: Result = _in_python(loop)(*arguments)
     return result
+
+
+def compiled_if_stored(loop: Callable[..., Result], seconds: float, *arguments: Any) -> Result:
+    """Call a compiled loop that is quick to load; until it is stored, as ``compiled_in_time``."""
+    if getattr(loop, "overloads", True) or _is_stored(loop):
+        return loop(*arguments)
+    return compiled_in_time(loop, seconds, *arguments)
+
+
+@cache
+def _is_stored(loop: Any) -> bool:
+    """Whether a version of the loop was on disk at the first use of it in this process."""
+    files = getattr(loop._cache, "_cache_file", None)
+    try:
+        return files is not None and bool(files._load_index())
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -15,9 +15,9 @@ import numpy as np
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.cones import Cones
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
+from cdopt.problem.local_speeds import NEIGHBOUR
 from cdopt.problem.part_step import CHANGES, PartStep, dense_block, inverted, part_step
 from cdopt.problem.residual import Condition
-from cdopt.problem.scales import NEIGHBOUR
 from cdopt.problem.scaling import by_label, components
 
 _SIGN = 1e-6  # of the local load or speed: smaller pulling forces and closing gaps are ignored

@@ -8,8 +8,9 @@ import scipy.sparse as sp
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
 from cdopt.problem.contact_problem import ContactProblem, LocalScales
+from cdopt.problem.local_speeds import NEGLIGIBLE
 from cdopt.problem.residual import EPS, positive
-from cdopt.problem.scales import BACKGROUND, NEGLIGIBLE, StepScales
+from cdopt.problem.scales import BACKGROUND, StepScales
 from cdopt.problem.scaling import Parts, matrix_parts, scaled, times_size
 
 

@@ -13,11 +13,18 @@ from abc import abstractmethod
 import numpy as np
 import scipy.sparse as sp
 
+from cdopt._util import checks
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, Scales
+from cdopt.problem.local_speeds import (
+    NEGLIGIBLE,
+    NetworkTables,
+    local_speeds,
+    motion_terms,
+)
 from cdopt.problem.residual import EPS, Condition, largest, positive
 from cdopt.problem.scaling import (
     ContactBodies,
@@ -32,19 +39,13 @@ from cdopt.problem.scaling import (
     total_by,
 )
 
-# speeds below this share of the largest rates of their part, or of the gap speeds of the
-# neighbours, are round-off
-NEGLIGIBLE = 1e-12
 _ROUND_OFF = 1e-10  # least speed of a part over the terms whose difference its rates are
-NEIGHBOUR = 1e-2  # least gap speed of a body without load over that of its neighbours
-_STOPPED = 1e-1  # least gap speed of a body over the speed at which it meets its neighbours
-_MEETS = 1e-6  # meeting speeds below this share of the neighbours' gap speeds are treated as 0
 BACKGROUND = 1e-6  # least gap speed over that of the part, where no neighbour has a load
 _RESOLVED = 1e7  # least gap speed over its round-off, in parts without load
 # of B and M alone
 _OF_NETWORK = (
-    *("parts", "bodies", "mobility", "_reach", "_contact_bodies", "_normal", "_moved_by_normal"),
-    *("lever", "row_unit", "_root_mass", "_part_mobility", "_largest_entry", "_dofs_there"),
+    *("parts", "bodies", "mobility", "_reach", "_contact_bodies", "_network"),
+    *("lever", "row_unit", "_root_mass", "_part_mobility", "_largest_entry"),
     *("B", "S", "N", "load", "used", "cones"),
 )
 
@@ -232,47 +233,39 @@ class MatrixScales(StepScales):
 
     @np.errstate(all="ignore")  # what is not a number fails its residual
     def _local(self, motion: FloatArray | None, f: FloatArray) -> LocalScales:
-        problem, dt, parts, blocks = self.problem, self.problem.dt, self.parts, self.bodies
-        mass, root = self._mass.diagonal, self._root_mass
+        problem, dt, mass, network = self.problem, self.problem.dt, self._mass, self._network
         v_next = np.asarray(problem.velocity(f) if motion is None else motion)
-        jump = v_next - self._motion
-        change = np.maximum(np.abs(jump), self._drift)
-        motion_energy = mass * change**2
-        pushed = dt * problem.load_size(f)
-        if problem.dof_body is None:  # forces may cancel in dofs of a body that moves
-            change = np.maximum(change, pushed / mass)
-        gap_round_off = EPS * (np.abs(problem.bias) + problem.times_size(v_next))
-        rates = problem.gap(v_next, f)
-        opening = self.opening(rates)
-        meeting = self._meeting_speeds(jump, opening, gap_round_off)
-        own = self._of_bodies(motion_energy if problem.dof_body is not None else mass * change**2)
-        speed, energy = self._gap_speeds(own, meeting, gap_round_off, f, opening)
-        least = parts.total(parts.dof, energy[blocks] / self._dofs_there)
-        imbalance = self._mass.times(jump) - dt * problem.load(f)
-        momenta = self._mass.times_size(np.abs(v_next) + np.abs(self._motion))
-        error, round_off = np.abs(imbalance) / root, EPS * (pushed + momenta) / root
-        scale = np.sqrt(energy)[blocks]
-        acting, force = pushed + mass * change, np.zeros(0)
-        raised = (energy > own)[blocks]  # by the neighbours: this also raises the local load
-        acting = np.maximum(acting, np.where(raised, scale, 0.0) * root)
+        f = checks.answer("f", f, problem.rows)
+        jump, known = v_next - self._motion, problem.dof_body is not None
+        rows, motions = (f, problem.bias), (v_next, jump, self._drift)
+        terms = motion_terms(network, rows, motions, dt, known)
+        opening, blur = self.opening(terms.rates), self.opening_size(terms.round_off)
+        push = self.mobility * problem.cones.normal(f)
+        contacts = opening, blur, push, *self._bounds(terms.round_off)
+        imbalance = mass.times(jump) - dt * terms.load
+        momenta = mass.times_size(np.abs(v_next) + np.abs(self._motion))
+        dofs, rigid = (jump, imbalance, mass.solve(imbalance), momenta), problem.compliance is None
+        found = local_speeds(network, terms, self._load_energy, contacts, dofs, rigid)
+        speed, force = found.speed, np.zeros(0)
         if problem.compliance is not None:
             law, cones = problem.compliance, problem.cones
             stiffest = PowerLaw(cones.largest(law.stiffness), law.power)
             if law.pulls:  # a contact presses in all its rows, and in both directions
-                speed = np.maximum(speed, cones.norms(problem.times_size(change)))
+                speed = np.maximum(speed, cones.norms(problem.times_size(terms.change)))
             closing = stiffest.force(dt * (positive(-self.opening(problem.p)) + speed))
-            force = np.minimum(self._forces(acting, energy), closing)
+            force = np.minimum(self._forces(found.acting, found.energy), closing)
+        errors_there = found.error, found.scale, found.round_off
         return LocalScales(
-            gap_round_off,
-            np.maximum(parts.total(parts.dof, motion_energy), NEIGHBOUR**2 * least),
-            parts.total(parts.dof, 0.5 * imbalance * self._mass.solve(imbalance)),
-            parts.total(parts.dof, round_off**2),
-            (Condition("momentum", "m/s √kg", error, scale, round_off, part=parts.dof),),
+            terms.round_off,
+            found.part_energy,
+            found.imbalance,
+            found.imbalance_round_off,
+            (Condition("momentum", "m/s √kg", *errors_there, part=self.parts.dof),),
             speed,
             force,
-            body_energy=energy,
-            acting=acting,
-            rates=rates,
+            body_energy=found.energy,
+            acting=found.acting,
+            rates=terms.rates,
         )
 
     def acting_force(self, local: LocalScales) -> FloatArray:
@@ -297,61 +290,42 @@ class MatrixScales(StepScales):
         root = np.sqrt(self.problem.dt / self._mass.diagonal)
         return sp.csr_array(self.problem.products * root[:, None])
 
-    def _gap_speeds(
-        self,
-        energy: FloatArray,
-        meeting: FloatArray,
-        gap_round_off: FloatArray,
-        f: FloatArray,
-        opening: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """(nc,) m/s, the local gap speeds, and (bodies,) kg m²/s², the energies behind them.
+    def _bounds(self, round_off: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(nc,) m/s, the largest local gap speed and the background.
 
-        ``energy`` is Σ M_jj a_j² over each body's dofs, ``meeting`` are the speeds at which bodies
-        meet their neighbours; energies are raised to those of a share of these. A body whose load
-        is round-off and whose meeting speeds are 0 has at least a small share of the gap speeds of
-        its neighbours; in a part of such bodies alone, of the part's speed.
+        ``round_off`` (rows,) is that of the rates.
+        Both are of the part's speed; in a part of idle bodies alone they are beyond round-off.
         """
         speed = self.part_speed[self.parts.contact]
         most, background = speed, BACKGROUND * speed
         if np.count_nonzero(self.idle_parts):
             idle = self.idle_parts[self.parts.contact]
-            noise, cones = _RESOLVED * self.lever * gap_round_off, self.problem.cones
+            noise, cones = _RESOLVED * self.lever * round_off, self.problem.cones
             most = np.where(idle, np.maximum(speed, cones.largest(noise)), speed)
             background = np.where(idle, np.maximum(speed, -cones.largest(-noise)), background)
-        pairs = self._contact_bodies
-        acts = np.sqrt(pairs.mobility * energy[pairs.body])
-        loads = np.sqrt(pairs.mobility * self._load_energy[pairs.body])
-        busy = loads > NEGLIGIBLE * largest(acts)  # most often all of them
-        idle_bodies = pairs.untouched
-        if np.count_nonzero(busy) < busy.size:
-            others = pairs.largest_elsewhere(acts)
-            busy = (meeting > _MEETS * others) | (loads > NEGLIGIBLE * others)
-            idle_bodies = np.bincount(pairs.body[busy], minlength=pairs.count) == 0
-        rigid = self.problem.compliance is None  # elastic contacts stop little of it in a step
-        shares = _STOPPED if rigid else NEIGHBOUR, NEIGHBOUR
-        energy = pairs.least_energies(energy, idle_bodies, meeting, shares, background)
-        speeds = pairs.speeds(energy)
-        if self.problem.compliance is None:
-            push = self.mobility * self.problem.cones.normal(f)
-            speeds = pairs.slowest_near(speeds, push, opening, self._moved_by_normal)
-        return np.minimum(speeds, most), energy
+        return most, background
 
-    def _meeting_speeds(
-        self, jump: FloatArray, opening: FloatArray, gap_round_off: FloatArray
-    ) -> FloatArray:
-        """(n,) m/s, how fast each body at each contact would meet the others, moving as they do.
-
-        The body moves as without contacts, the others as the answer has it: ``jump`` is v⁺ − v*
-        (nv,), ``opening`` (nc,) that of v⁺. The speed is 0 where a gap closes in free motion only
-        through a neighbour that other contacts stop, and where it is within round-off.
-        """
-        pairs, (at, column, value) = self._contact_bodies, self._normal
-        change, many = value * jump[column], pairs.body.size
-        own, size = (total_by(at, values, many) for values in (change, np.abs(change)))
-        closing = own - opening[pairs.contact]
-        round_off = EPS * size + self.opening_size(gap_round_off)[pairs.contact]
-        return np.where(closing > round_off, closing, 0.0)
+    @cached_property
+    def _network(self) -> NetworkTables:
+        """The network as compiled loops read it."""
+        B, pairs, (at, column, value) = self.problem.B, self._contact_bodies, self._normal
+        normal = pairs.mobility
+        if at is not pairs.entry:
+            normal = total_by(at, value**2 / self._mass.diagonal[column], pairs.body.size)
+        of_normal = total_by(pairs.contact, normal, pairs.nc)[pairs.contact]
+        dofs_there = np.bincount(self.bodies)[self.bodies]
+        return NetworkTables(
+            np.array([self.problem.entry_row, B.indices], dtype=np.int64),
+            np.array(B.data),
+            np.array([at, column], dtype=np.int64),
+            np.array(value),
+            np.array([pairs.contact, pairs.body], dtype=np.int64),
+            np.array([pairs.mobility, pairs.total[pairs.contact], normal, of_normal]),
+            np.array([self.bodies, self.parts.dof], dtype=np.int64),
+            np.array([self._mass.diagonal, self._root_mass, dofs_there]),
+            pairs.count,
+            self.parts.count,
+        )
 
     @cached_property
     def _normal(self) -> tuple[IntArray, IntArray, FloatArray]:
@@ -363,15 +337,6 @@ class MatrixScales(StepScales):
         normal = row == cones.ends[cones.contact[row]]
         column, value = column[normal], value[normal]
         return pairs.places(cones.contact[row[normal]], self.bodies[column]), column, value
-
-    @cached_property
-    def _moved_by_normal(self) -> ContactBodies:
-        """The bodies at each contact, with w² of the normal rows."""
-        pairs, (at, column, value) = self._contact_bodies, self._normal
-        if at is pairs.entry:
-            return pairs.moved
-        share = value**2 / self._mass.diagonal[column]
-        return pairs.moved_by(total_by(at, share, pairs.body.size))
 
     @cached_property
     def _root_mass(self) -> FloatArray:
@@ -407,11 +372,6 @@ class MatrixScales(StepScales):
     def _drift(self) -> FloatArray:
         """(nv,) m/s and rad/s, the size of the change of motion by loads."""
         return np.abs(self._motion - self._start)
-
-    @cached_property
-    def _dofs_there(self) -> IntArray:
-        """(nv,) how many dofs the body of each dof has."""
-        return np.bincount(self.bodies)[self.bodies]
 
     @cached_property
     def idle_parts(self) -> BoolArray:

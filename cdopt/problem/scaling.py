@@ -27,8 +27,6 @@ _SMALL = 2_000  # entries, zeros included, up to which products of matrices are 
 _MANY = 5_000  # entries from which SciPy's products take less time
 _FEW = 300  # ties or values up to which plain Python takes less time than SciPy or NumPy
 _HANDFUL = 30  # values up to which a loop in Python takes less time than NumPy
-_HOPS = 3  # repetitions of scales from neighbours of idle bodies
-_TOUCHES = 1e-6  # a contact that opens at less than this share of the local speed touches
 _ALIKE = 30.0  # mobilities at a contact within this ratio may belong to dofs of one body
 
 
@@ -200,121 +198,26 @@ class ContactBodies:
         return total_by(self.contact, self.mobility, self.nc)
 
     @cached_property
-    def total_there(self) -> FloatArray:
-        """(n,) 1/kg, of all bodies of each entry's contact."""
-        return self.total[self.contact]
-
-    @cached_property
-    def root(self) -> FloatArray:
-        """(n,) 1/√kg, w."""
-        return np.sqrt(self.mobility)
-
-    @cached_property
-    def used(self) -> BoolArray:
-        """(n,) whether forces move the body."""
-        return self.mobility > 0.0
-
-    @cached_property
     def moved(self) -> ContactBodies:
         """The entries of bodies that forces move."""
-        return self.moved_by(self.mobility)
-
-    def moved_by(self, mobility: FloatArray) -> ContactBodies:
-        """The entries with this ``mobility`` (n,), w², where it is positive."""
-        some, used = (self.contact, self.body, mobility), mobility > 0.0
+        some, used = (self.contact, self.body, self.mobility), self.mobility > 0.0
         if not used.all():
-            some = self.contact[used], self.body[used], mobility[used]
+            some = self.contact[used], self.body[used], self.mobility[used]
         return ContactBodies(*some, self.nc, self.count)
-
-    @cached_property
-    def untouched(self) -> BoolArray:
-        """(count,) bodies without contacts."""
-        return np.bincount(self.body, minlength=self.count) == 0
 
     def places(self, contact: IntArray, body: IntArray) -> IntArray:
         """(m,) which of the entries has each ``contact`` (m,) and the one of its bodies (m,)."""
         stride = max(self.count, 1)
         return np.searchsorted(self.contact * stride + self.body, contact * stride + body)
 
-    def speeds(self, energy: FloatArray) -> FloatArray:
-        """(nc,) m/s, how fast the smaller local load of a contact's bodies would change its gap.
-
-        The impulse that a body with the ``energy`` (count,) in kg m²/s² takes at the contact is
-        √energy / w. Of several bodies the smallest counts: they exchange no more, and so neither a
-        fast nor a heavy body sets the scale of its neighbour.
-        """
-        return self.total * self.impulses(energy)
-
     def impulses(self, energy: FloatArray) -> FloatArray:
         """(nc,) N s, √energy / w, the smallest of the contact's bodies, of (count,) kg m²/s²."""
         moved = self.moved
         return smallest_by(moved.contact, np.sqrt(energy[moved.body] / moved.mobility), self.nc)
 
-    def slowest_near(
-        self, speed: FloatArray, push: FloatArray, gap: FloatArray, normal: ContactBodies
-    ) -> FloatArray:
-        """(nc,) the least ``speed`` (nc,) of a contact and of those that its errors reach.
-
-        An error at a contact moves its bodies, and with them their other contacts: those that
-        press, their ``push`` (nc,) above their ``gap`` (nc,), both in m/s, or whose gap is a small
-        share of the fastest of the body. A gap error of one at contact i changes that of contact k
-        by w_ib w_kb / Σ_b w_ib² through body b, with the w² of the ``normal`` rows.
-        """
-        i, b, there = normal.contact, normal.body, speed[normal.contact]
-        small = _TOUCHES * largest_by(b, there, self.count)
-        near = (push > gap)[i] | (gap[i] <= small[b])
-        of_body, least = np.full(self.count, np.inf), speed.copy()
-        lower(of_body, b[near], (there / normal.root)[near])
-        lower(least, i, of_body[b] * normal.total_there / normal.root)
-        return least
-
     def touched(self, chosen: BoolArray) -> BoolArray:
         """(count,) bodies on which one of the ``chosen`` contacts (nc,) acts."""
         return np.bincount(self.body[chosen[self.contact]], minlength=self.count) > 0
-
-    def least_energies(
-        self,
-        energy: FloatArray,
-        idle: BoolArray,
-        closing: FloatArray,
-        shares: tuple[float, float],
-        background: FloatArray,
-    ) -> FloatArray:
-        """(count,) the energies, raised to those of ``shares`` of the gap speeds at each body.
-
-        The first share is of the speeds ``closing`` (n,) in m/s at which a body without contact
-        forces would meet its neighbours; the second, for an ``idle`` body (count,), of the gap
-        speed of its neighbours, the smallest over its contacts. This is repeated a few times for
-        neighbours of idle bodies; for those left the speed is the ``background`` (nc,) in m/s.
-        """
-        moved, (met, share) = self.moved, shares
-        i, b, w2 = moved.contact, moved.body, moved.mobility
-        pushed = largest_by(b, (met * closing[self.used] / moved.total_there) ** 2 * w2, self.count)
-        result, left = np.maximum(energy, pushed), idle.copy()
-        if not np.count_nonzero(left):
-            return result
-        reach = np.maximum(share**2 * energy, (share / met) ** 2 * pushed)  # of the scale of a body
-        for _ in range(_HOPS):
-            busy = ~left[b]
-            most = largest_by(i[busy], w2[busy] * reach[b[busy]], self.nc)[i]
-            near = ~busy & (most > 0.0)
-            lent = smallest_by(b[near], most[near] / w2[near], self.count)
-            reached = lent > 0.0
-            if not reached.any():
-                break
-            result[reached], left[reached] = np.maximum(result, lent)[reached], False
-            reach = np.where(reached, share**2 * lent, reach)
-        alone = left[b]
-        lent = smallest_by(b[alone], background[i[alone]] ** 2 / w2[alone], self.count)
-        return np.maximum(result, lent)
-
-    def largest_elsewhere(self, values: FloatArray) -> FloatArray:
-        """(n,) the largest of the positive ``values`` (n,) at the contact's other bodies."""
-        first = largest_by(self.contact, values, self.nc)[self.contact]
-        top = values >= first
-        many = np.bincount(self.contact[top], minlength=self.nc)[self.contact]
-        second = largest_by(self.contact[~top], values[~top], self.nc)[self.contact]
-        return np.where(top & (many == 1), second, first)
 
 
 # --- scaled matrices ----------------------------------------------------------------------

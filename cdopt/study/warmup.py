@@ -114,6 +114,7 @@ def _systems(size: int) -> None:
     cdopt.ClassicCD(step).solve("augmented-lagrangian", max_outer=1, check=False)
 
 
+@at_once()
 def _steps() -> None:
     beam = cdopt.ContactStep(**_BEAM)
     for name in ("apgd", "pgs", "lcp", "newton", "augmented-lagrangian"):

@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 
 from cdopt._util import compiled
-from cdopt._util.compiled import at_once, clock, compiled_in_time, seconds_compiling
+from cdopt._util.compiled import (
+    at_once,
+    clock,
+    compiled_if_stored,
+    compiled_in_time,
+    seconds_compiling,
+)
 from cdopt.collision import detect
 from cdopt.scene import State, brick_wall
 
@@ -67,6 +73,27 @@ def test_a_loop_is_compiled_once_it_has_had_enough_to_do(monkeypatch) -> None:
         assert compiled_in_time(loop, 0.4 * compiled.LOADING, zero + 2.0) == 0.5
         counts.append(len(loop.signatures))
     assert counts == [0, 0, 1]
+
+
+def squared(x):
+    return x * x
+
+
+def test_a_stored_loop_is_loaded_at_once(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(compiled, "_IN_PYTHON", compiled.Counter())
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    numba.core.config.reload_config()
+    try:
+        counts = []
+        for seconds in (0.0, 2.0 * compiled.LOADING, 0.0):
+            loop = compiled.compiled()(squared)
+            assert compiled_if_stored(loop, seconds, 3.0) == 9.0
+            counts.append(len(loop.signatures))
+            compiled._IN_PYTHON.clear()
+    finally:
+        monkeypatch.undo()
+        numba.core.config.reload_config()
+    assert counts == [0, 1, 1]
 
 
 @pytest.mark.parametrize("seed", range(2))
