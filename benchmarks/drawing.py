@@ -87,9 +87,9 @@ def shares(rows: Sequence[Row], names: Sequence[str], path: Path) -> None:
     """One stacked bar for each row: where its seconds go."""
     figure, axes = plt.subplots(figsize=(7.0, 0.9 + 0.5 * len(rows)), layout="constrained")
     for k, row in enumerate(rows):
-        left = 0.0
+        left, total = 0.0, sum(row[f"seconds_{name}"] for name in names)
         for j, name in enumerate(names):
-            share = row[f"seconds_{name}"] / row["seconds"]
+            share = row[f"seconds_{name}"] / total
             axes.barh(
                 k, share, left=left, color=COLOURS[j], height=0.6, label=name if k == 0 else None
             )

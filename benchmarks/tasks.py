@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -176,10 +177,14 @@ def drop(n: int, steps: int, repeats: int = REPEATS, budget: float = 60.0) -> li
     dt = 1e-3
     cdopt.simulate(cdopt.scene.pyramid(4), dt, 2 * dt, on_failure="continue")
     scene = cdopt.scene.pyramid(n)
-    run, answers = timed(
-        lambda: cdopt.simulate(scene, dt, steps * dt, on_failure="continue"), repeats, budget
-    )
-    table = answers[-1].diagnostics
+
+    def fall() -> tuple[float, Mapping[str, Any]]:
+        began = time.perf_counter()
+        made = cdopt.simulate(scene, dt, steps * dt, on_failure="continue")
+        return time.perf_counter() - began, made.diagnostics
+
+    run, answers = timed(fall, repeats, budget)
+    seconds, table = min(answers, key=lambda answer: abs(answer[0] - run["seconds"]))
     parts = ("detect", "assemble", "classic", "forces", "output")
     spent = {
         name: float(np.nansum(np.asarray(table[f"seconds_{name}"], dtype=float))) for name in parts
@@ -191,7 +196,7 @@ def drop(n: int, steps: int, repeats: int = REPEATS, budget: float = 60.0) -> li
     contacts = np.asarray(table["contacts"])[1:]
     row = run | {f"seconds_{name}": value for name, value in spent.items()}
     row |= {"contacts": float(contacts.mean()), "worst": worst}
-    return [row | {"seconds_other": run["seconds"] - sum(spent.values())}]
+    return [row | {"seconds_other": seconds - sum(spent.values())}]
 
 
 TASKS: Mapping[str, Callable[..., list[Row]]] = {
