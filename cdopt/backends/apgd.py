@@ -65,7 +65,7 @@ _FURTHER = 1e-10  # accuracy of further steps;
 # where more certificates than this miss it, they end at a share ``_AHEAD`` of it
 _TRIES = 5
 # checks to skip before the next certificate: worst residual over accuracy, or the tries so far,
-# whichever is larger, at most this many
+# whichever is larger, at most as many for each try
 _PAUSE = 10
 _ENDED = "apgd ended"  # the place of the state that a later run resumes
 _LEAST = 1e-3  # N_ii of a row over the mean of its contact, at least
@@ -213,7 +213,7 @@ def _on_cones(
                 return forces, done, residuals
             tries += 1
             in_vain = tries > _TRIES and error <= _AHEAD * accuracy
-            certify_at = look + int(min(max(worst / accuracy, tries), _PAUSE))
+            certify_at = look + int(min(max(worst / accuracy, tries), _PAUSE * tries))
         if deadline.passed or done == most or not np.isfinite(error):
             break
         patience = max(phases[0][0], _LAYERS * np.cbrt(problem.nc)) if phases else np.inf

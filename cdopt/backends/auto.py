@@ -11,7 +11,8 @@ they leave is a start for Newton's method (``benchmarks/friction_population.md``
 where the rate of their residuals so far does not promise a solution. If systems are large and an
 accuracy of 1e-6 or more suffices, no fast convergence is needed: gradients and Gauss–Seidel have
 far larger budgets then, and come three times before it, in short turns: each often solves soon what
-the other one cycles in.
+the other one cycles in. But few contacts of which only N is known have the turns of 1e-8 at every
+lower accuracy, and only fewer of them: a certificate costs as much as hundreds of iterations there.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class Auto(Newton):
     they start once more from zero forces. If Newton's turn does not come close, the step may have
     no solution, and cdopt tries to prove that.
     With an ``accuracy`` of 1e-6 or more and large systems, gradients and Gauss–Seidel are first,
-    three times. The status of an unsolved step includes its Slater number, if that leaves a doubt.
+    three times, unless a step of at most 1,000 contacts is known by N alone. The status of an
+    unsolved step includes its Slater number, if that leaves a doubt.
     """
 
     name: ClassVar[str] = "auto"
@@ -154,6 +156,8 @@ class Auto(Newton):
         entries = max(problem.factors.rows.data.size, 1)
         many = int(min(max(_WORK / entries, _LEAST), _MOST))
         accuracy, most = self.accuracy, self.max_steps
+        if problem.by_n and problem.nc <= _FEW:
+            accuracy = min(accuracy, _ENOUGH)
         loose = max(accuracy, _REACHABLE)
         first = max(_GRADIENTS, int(_GRADIENTS_GROW * np.cbrt(problem.nc)))
         if entries > _DENSE * problem.rows:  # dense matrices, whose systems cost less

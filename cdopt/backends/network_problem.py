@@ -277,6 +277,11 @@ class NetworkProblem(Compliant):
         """(nc,) friction coefficients of cones, for compiled loops; none without cones."""
         return _NONE if self.cones is None else np.array(self.cones.mu)
 
+    @property
+    def by_n(self) -> bool:
+        """Whether the certificate knows the step by N alone, without M and B."""
+        return self.data is not None and self.data.inertia is None
+
     @cached_property
     def steep(self) -> bool:
         """Whether Coulomb's law is solved without the shift, by ``Cones.frictional_cut``.

@@ -177,6 +177,7 @@ _FIRST = 16.0  # r w of the first outer step
 _LONG, _FIRST_MOST = 0.005, 4096.0  # r w over the natural map there, if that is more; at most
 _GROWTH = 4.0  # of r, from one outer step to the next
 _LARGEST = 1e8  # r w at most
+_SHARPER = 0.1  # of a natural map whose certificate misses the accuracy, the next one at least
 _INNER, _SOON = 20, 10  # Newton steps of one outer step, and where there are few
 _NEWTON = 10_000  # Newton steps of all, at most
 _HOPELESS = 3  # share of all Newton steps that one outer step may take
@@ -413,14 +414,14 @@ class Proximal:
         if least_worst <= enough:
             return f, least_worst, [error]
         least = error if np.isfinite(error) else np.inf  # what it is given is never made worse
-        penalty = Penalty() if short else begun(error)
+        penalty, due = Penalty() if short else begun(error), self.accuracy
         inner, history = min(_LOOSE, _SHARE * error), list[float]()
         for _ in range(max_steps):
             tol = impulse * max(inner, EPS * penalty.value)
             x, f = self.step(x, f, penalty.value / self.w, tol)
             error = self.natural(f)
             history.append(error)
-            worst = problem.worst(f, enough) if error <= self.accuracy else np.inf
+            worst = problem.worst(f, enough) if error <= due else np.inf
             if worst < least_worst or (error < least and least_worst == np.inf):
                 least, least_worst, best = error, worst, f
             self.least = min(error, self.least)
@@ -428,6 +429,7 @@ class Proximal:
                 self.limit = 0
             if self.over or worst <= enough:
                 break
+            due = min(due, error * max(_SHARPER, enough / worst)) if error <= due else due
             unsettled = len(history) > 4 and history[-1] > _SETTLING * history[-3]
             if self.lagged and (error <= _NEAR or unsettled):
                 break
@@ -436,6 +438,9 @@ class Proximal:
             inner = max(min(0.1 * inner, _SHARE * error), EPS)
         if least_worst == np.inf:
             least_worst = problem.worst(best, enough)
+        elif history and error < least:  # it has no certificate yet
+            worst = problem.worst(f, enough)
+            best, least_worst = (f, worst) if worst < least_worst else (best, least_worst)
         return best, least_worst, history
 
     def _in_vain(self, least: float, error: float, penalty: float) -> bool:

@@ -43,7 +43,8 @@ from cdopt.problem.step_problems import LAWS, frictional_data, loaded_by_sliders
 
 TOLERANCE = 1e-6
 MOTION = "motion"
-_Conditions = tuple[tuple[Condition, ...], Callable[[], tuple[Condition, ...]]]  # and motion's
+# and that of ``motion``, which need not be the largest once it exceeds a number
+_Conditions = tuple[tuple[Condition, ...], Callable[[float], tuple[Condition, ...]]]
 _DOUBT = 1e-2  # answers with larger residuals are wrong in any case
 
 
@@ -248,7 +249,7 @@ def _certificates(
     each = [residuals(data, motion, f)]
     if groups is not None:
         conditions, further = _conditions(data, motion, f)
-        each = list(map(_in_doubt, residuals_of_each((*conditions, *further()), groups)))
+        each = list(map(_in_doubt, residuals_of_each((*conditions, *further(np.inf)), groups)))
     bounds = _motion_errors(data, motion, f, groups)
     certificates = [
         Certificate(data.kind, one, tol, None, *bound)
@@ -334,8 +335,9 @@ def residuals(
 ) -> tuple[Residual, ...]:
     """The residuals of an answer, a motion (nv,) and forces f (rows,).
 
-    ``motion`` costs most, and is among them only where others are at most ``doubt``. The last
-    result is kept: a native solver computes them before its answer is certified.
+    ``motion`` costs most, and is among them only where others are at most ``doubt``; where that is
+    less than the default, parts may be left out once it exceeds it. The last result is kept: a
+    native solver computes them before its answer is certified.
     """
     kept: Any = data.__dict__.get("_residuals")
     if kept is None or not (same(kept[0], f) and same(kept[1], motion)):
@@ -344,8 +346,11 @@ def residuals(
         kept = data.__dict__["_residuals"] = [f, motion, residuals_of(*conditions), further]
     known: tuple[Residual, ...] = kept[2]
     if kept[3] is not None and max((r.value for r in known), default=0.0) <= doubt:
-        conditions, kept[3] = kept[3](), None
-        known = kept[2] = _in_doubt(known + (residuals_of(*conditions) if conditions else ()))
+        conditions = kept[3](doubt if doubt < _DOUBT else np.inf)
+        motions = residuals_of(*conditions) if conditions else ()
+        known = _in_doubt(known + motions)
+        if doubt >= _DOUBT or all(r.value <= doubt for r in motions):
+            kept[2:] = known, None
     return known
 
 
@@ -367,9 +372,13 @@ def _conditions(data: ContactProblem, motion: FloatArray | None, f: FloatArray) 
         data = loaded_by_sliders(data, np.asarray(motion))
     local = data.scales.local(motion, f)
     if data.compliance is not None:
-        return _elastic(data, local, motion, f), tuple
+        return _elastic(data, local, motion, f), _no_motion
     conditions = _rigid if data.d == 1 else _with_friction
     return conditions(data, local, f)
+
+
+def _no_motion(enough: float) -> tuple[Condition, ...]:
+    return ()
 
 
 def _rigid(data: ContactProblem, local: LocalScales, f: FloatArray) -> _Conditions:

@@ -39,6 +39,7 @@ def motion_condition(
     local: LocalScales,
     chosen_rows: Callable[[], tuple[BoolArray, BoolArray]],
     off: FloatArray,
+    enough: float = np.inf,
 ) -> tuple[Condition, ...]:
     """Change of the motion if gaps are closed exactly: √m δv of each dof, over 10³ √E_b.
 
@@ -56,6 +57,9 @@ def motion_condition(
     whether a contact sticks, slides or opens. The error is set to 0 in parts where this does not
     settle, in large parts, in parts of one body, where an error ``off`` (nc,) in m/s is not small,
     and for round-off. If only N is known, forces are compared instead of motions: see ``_Coupled``.
+
+    Parts with the largest errors ``off`` are first, and none is examined after one whose change
+    exceeds ``enough``.
     """
     by_bodies, part, count = data.inertia is not None, data.row_part, data.parts.count
     if by_bodies and local.body_energy.size < 2:
@@ -81,7 +85,8 @@ def motion_condition(
         return ()
     cones = data.cones.in_units(np.broadcast_to(np.asarray(data.scales.lever), f.shape))
     places = [by_label(of, count) for of in (part, data.parts.dof, data.parts.contact)]
-    for k in inexact.tolist():
+    share = data.parts.largest(data.parts.contact, off / local.speed)
+    for k in inexact[np.argsort(-share[inexact], kind="stable")].tolist():
         here, dofs, contacts = (each[k] for each in places)
         if dofs.size > 3 * most and not large[k]:
             continue
@@ -89,12 +94,16 @@ def motion_condition(
         if by_bodies:
             bodies, ignored = part_step(data, here, dofs), partial(_ignored, own)
             settled = _settled(bodies, own, laws, ignored)
-            error[dofs] = 0.0 if settled is None else np.abs(settled[1])
-            continue
-        piece = _Coupled(dense_block(data.products, here, here)[1], own)
-        settled = _settled(piece, own, laws, piece.slack)
-        if settled is not None:
+            at = dofs
+            error[at] = 0.0 if settled is None else np.abs(settled[1])
+        else:
+            piece = _Coupled(dense_block(data.products, here, here)[1], own)
+            settled = _settled(piece, own, laws, piece.slack)
+            if settled is None:
+                continue
             at, error[at], scale[at] = piece.worst(settled[0], settled[2])
+        if np.any(error[at] > enough * scale[at]):
+            break
     if not error.any():
         return ()
     of = data.parts.dof if by_bodies else data.parts.contact

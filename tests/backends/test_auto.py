@@ -14,7 +14,7 @@ from population import friction_population
 import cdopt
 from cdopt.backends import APGD, NSGS, Auto, Newton, proximal_newton
 from cdopt.backends.deadline import Deadline
-from cdopt.backends.network_problem import network_problem
+from cdopt.backends.network_problem import NetworkProblem, network_problem
 from cdopt.problem.solution import WarmStart
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -180,22 +180,31 @@ def test_newton_never_returns_worse_forces_than_it_was_given(index: int) -> None
         assert proximal.natural(after) <= before
 
 
+@pytest.mark.parametrize("accuracy", [1e-3, 1e-6])
+@pytest.mark.parametrize("law", ["coulomb", "associated"])
 @pytest.mark.parametrize(
-    ("name", "newton"),
-    [
-        ("fclib-capsules-friction", False),
-        ("siconos-capsules-i100-889", False),
-        ("fclib-boxes-friction", True),
-    ],
+    "name", ["fclib-capsules-friction", "siconos-capsules-i100-889", "fclib-boxes-friction"]
 )
-def test_a_rough_accuracy_needs_linear_systems_only_where_they_are_small(
-    name: str, newton: bool
+def test_few_contacts_known_by_n_have_no_further_turns_at_a_low_accuracy(
+    name: str, law: str, accuracy: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Steps for which 1e-8 takes Newton's method; boxes have a sixth of the contacts."""
-    step = cdopt.bank.load(name).step
-    solution = cdopt.FrictionalCD(step).solve(Auto(accuracy=1e-3), tol=1e-3)
-    assert solution.ok
-    assert ("newton" in solution.provenance["how"]) == newton
+    """Nor more certificates: gaps that are small for them move heavy bodies at low accuracies."""
+    step, asked = cdopt.bank.load(name).step, list[int]()
+    worst = NetworkProblem.worst_residual
+    monkeypatch.setattr(
+        NetworkProblem, "worst_residual", lambda *given: asked.append(1) or worst(*given)
+    )
+
+    def turns(accuracy: float) -> tuple[list[str], int]:
+        asked.clear()
+        answer = cdopt.FrictionalCD(step, law).solve(Auto(accuracy=accuracy), tol=accuracy)
+        assert answer.ok
+        how = str(answer.provenance["how"]).split(" → ")
+        return [turn.split(":")[0] for turn in how if ": " in turn], len(asked)
+
+    low, high = turns(accuracy), turns(1e-8)
+    assert low[0] == high[0][: len(low[0])]
+    assert low[1] <= high[1]
 
 
 def test_cheap_turns_come_before_those_that_cost_far_more() -> None:

@@ -7,6 +7,7 @@ import pytest
 from campaigns import lent_scales, rolling_answers
 
 import cdopt
+from cdopt.problem import correction
 from cdopt.problem.certificate import worst_residual
 
 
@@ -130,6 +131,28 @@ def test_the_gap_of_a_heavy_body_on_a_light_one_is_judged_by_the_heavy_one(law) 
     assert max(r.value for r in wrong if r.name != "motion") < 1e-6
     np.testing.assert_allclose(wrong["motion"], 2e-6, rtol=1e-2)  # a thousandth of the error
     assert not wrong.ok
+
+
+def test_a_solver_examines_no_part_after_one_that_misses_its_accuracy(monkeypatch) -> None:
+    """Two heavy bodies on light ones, both 1e-3 too light: the certificate examines both."""
+    dt, g, parts = 2.0**-24, 10.0, []
+    settled = correction._settled
+    monkeypatch.setattr(correction, "_settled", lambda *a: parts.append(1) or settled(*a))
+    N, p, f = np.zeros((4, 4)), np.zeros(4), np.zeros(4)
+    for k, ratio in enumerate((2.0**20, 2.0**9)):
+        here = slice(2 * k, 2 * k + 2)
+        N[here, here] = dt * np.array([[1.0, 1.0], [1.0, 1.0 + 1.0 / ratio]])
+        p[here] = -4.0, -4.0 - g * dt
+        f[here] = 4.0 / dt - g * ratio * 0.999, g * ratio * 0.999
+    data = cdopt.ClassicCD(cdopt.ContactStep.from_delassus(N, p, dt)).data
+    np.testing.assert_allclose(worst_residual(data, f, doubt=1e-6), 2e-6, rtol=1e-2)
+    assert len(parts) == 1
+    assert worst_residual(data, f, doubt=1e-5) < 1e-5
+    assert len(parts) == 3
+    certificate = cdopt.certify(data, None, f)
+    assert len(parts) == 3  # kept from the call before
+    assert not certificate.ok
+    np.testing.assert_allclose(certificate["motion"], 2e-6, rtol=1e-2)
 
 
 @pytest.mark.parametrize("bodies", [20, 120])
