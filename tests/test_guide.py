@@ -160,7 +160,7 @@ def test_joints(said: Any) -> None:
 def test_gradients(said: Any) -> None:
     printed, names = said
     assert "not determined by the motion" in printed
-    assert "hold the same motion" in printed
+    assert "constrain the same motion" in printed
     assert names["mu"] == pytest.approx(0.37, abs=1e-9)
     missed = [float(x) for x in re.findall(r"missed by (\S+) m", printed)]
     assert missed[0] > 0.01 > 1e-8 > missed[-1]

@@ -100,7 +100,7 @@ class Unsupported(CdoptError):
 
     def __init__(self, what: str, reason: str, alternatives: tuple[str, ...] = ()) -> None:
         known = alternatives if isinstance(alternatives, tuple | list) else (alternatives,)
-        can = f"; these can: {', '.join(map(_words, known))}" if known else ""
+        can = f"; use instead: {', '.join(map(_words, known))}" if known else ""
         super().__init__(f"{_words(what)} refused: {_words(reason)}{can}")
         self.what = what
         self.reason = reason
@@ -135,7 +135,7 @@ class InfeasibilityProof:
         more = f" and {used.size - _LISTED} more" if used.size > _LISTED else ""
         shown = _PROOFS.get(self.kind, _PROOFS["frictional step"]).format(self.value)
         off = abs(self.violation)
-        return f"{self.kind} infeasible: {shown} (to {off:.1e}; entries {entries}{more})"
+        return f"{self.kind} infeasible: {shown} (to {off:.1e}; nonzero entries {entries}{more})"
 
 
 _LISTED = 8  # entries of a proof that are written out
@@ -144,10 +144,10 @@ _PROOFS = {
     "the least sum of their violations, over the size of their terms, is {:.3g}",
     "truss": "no pushing contact forces deliver this load, as the motion u closes no contact "
     "(B u >= 0), and contact_load @ u = {:.3g} J",
-    "rigid step": "no velocity keeps all contacts from penetrating, as the multipliers g >= 0 have "
-    "g @ B = 0, and g @ bias = {:.3g} m/s",
+    "rigid step": "no velocity keeps all contacts from penetrating, as the multipliers g (>= 0 at "
+    "contacts) have no resultant, g @ B = 0, and g @ bias = {:.3g} m/s",
     "frictional step": "no velocity keeps all contacts from penetrating, as the forces g in the "
-    "friction cones have g @ B = 0, and g @ bias = {:.3g} m/s",
+    "friction cones have no resultant, g @ B = 0, and g @ bias = {:.3g} m/s",
     "joints": "no velocity has the rates of the joints, whose rows depend on each other, as the "
     "multipliers r have r @ J = 0, and r @ rate = {:.3g} m/s",
     "limit load": "no forces in the friction cones balance the dead load, as the motion v needs no "

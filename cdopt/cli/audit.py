@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ import cdopt
 from cdopt.cli import output
 from cdopt.cli.output import option
 
+_TABLES = (".dump", ".txt", ".csv", ".local")  # endings of contact lists
 _SHORT = 32  # characters that a column of the table has for what a finding means
 _LIST = "A contact list, with --bodies: a dump local of LAMMPS or LIGGGHTS, or a table. Else "
 _PROBLEM = typer.Argument(
@@ -43,6 +45,13 @@ def audit(
         str | None, option("Names of a contact list's columns in their order: 'id1 id2 fx …'.")
     ] = None,
     density: Annotated[float | None, option("Density of the spheres of a list, kg/m³.")] = None,
+    fixed: Annotated[
+        str | None, option("Ids of bodies of a list that do not move, such as 1-9,12.")
+    ] = None,
+    gravity: Annotated[
+        str | None,
+        option("Gravity of a list, m/s², such as 0,0,-1; default 9.81 against the last axis."),
+    ] = None,
     at_rest: Annotated[
         bool,
         option(
@@ -66,13 +75,17 @@ def audit(
     if bodies is not None:
         try:
             listed = cdopt.interop.contact_lists.read(
-                problem, bodies, friction, columns=columns, density=density
-            )
+                problem, bodies, friction, columns=columns, density=density,
+                gravity=None if gravity is None else _vector(gravity),
+                fixed=() if fixed is None else _ids(fixed),
+            )  # fmt: skip
         except cdopt.InvalidInput as error:
             expected = error.expected.replace("columns= gives", "--columns gives")
             raise cdopt.InvalidInput(error.argument, error.found, expected) from error
         name, scene, step, f, f_t = problem, None, listed.step, listed.f, listed.f_t
     else:
+        if forces is None and Path(problem).suffix in _TABLES:
+            raise cdopt.InvalidInput("--bodies", "none", "the table of bodies of a contact list")
         named = cdopt.open_problem(problem)
         name, scene, step = named.name, named.bodies, output.step_of(named)
         if forces is None:
@@ -101,3 +114,23 @@ def audit(
         output.save_picture(figure, plot)
     if not verdict.ok:
         raise typer.Exit(output.NO_ANSWER)
+
+
+def _vector(value: str) -> list[float]:
+    """The value of ``--gravity``."""
+    try:
+        return [float(word) for word in output.split([value])]
+    except ValueError:
+        raise cdopt.InvalidInput("--gravity", repr(value), "numbers separated by commas") from None
+
+
+def _ids(value: str) -> list[int]:
+    """The value of ``--fixed``: ids, and ranges that include both ends."""
+    ids: list[int] = []
+    try:
+        for word in output.split([value]):
+            first, _, last = word.partition("-")
+            ids += range(int(first), int(last or first) + 1)
+    except ValueError:
+        raise cdopt.InvalidInput("--fixed", repr(value), "ids, such as 1-9,12") from None
+    return ids

@@ -17,9 +17,10 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 import cdopt
 from cdopt._util.formatting import one_line, plain, visible
@@ -268,13 +269,33 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
                 cdopt.plots.check_path(given["plot"])
             function(**given)
         except cdopt.CdoptError as error:
-            echo(f"error: {one_line(str(error), 500)}", err=True)
+            echo(f"error: {one_line(_message(error, function), 500)}", err=True)
             raise typer.Exit(NO_ANSWER) from None
         except KeyboardInterrupt:
             echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
     return run
+
+
+def _options(function: Callable[..., None]) -> dict[str, str]:
+    """The name of each option of a command, ``--at-rest``, by that of its parameter."""
+    found = {}
+    for name, annotation in get_type_hints(function, include_extras=True).items():
+        for info in getattr(annotation, "__metadata__", ()):
+            if isinstance(info, OptionInfo):
+                found[name] = next(iter(info.param_decls or ()), f"--{name.replace('_', '-')}")
+    return found
+
+
+def _message(error: cdopt.CdoptError, function: Callable[..., None]) -> str:
+    """The text of an error, with the option of the command instead of the library's argument."""
+    if isinstance(error, cdopt.InvalidInput):
+        option = _options(function).get(error.argument)
+        if option is not None:
+            found = "none" if error.found == "None" else error.found
+            return f"{option}: found {found}; expected {error.expected}"
+    return str(error)
 
 
 @contextlib.contextmanager

@@ -75,6 +75,7 @@ def _print_derivatives(names: Sequence[str], forces: FloatArray, matrix: FloatAr
     output.print_table(columns, rows, columns)
     output.say(
         "forces in N; own: ∂f/∂log k by the contact's own stiffness: 1 % stiffer gains a "
-        "hundredth of it; gains: by that of the other contact that moves it most",
+        "hundredth of it; gains: by that of the other contact that moves it most; alike: others "
+        "that move it as much, up or down",
         "dim",
     )

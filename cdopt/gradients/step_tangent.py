@@ -35,7 +35,7 @@ _RANK = 1e-9  # singular values below this share of the largest are zero
 
 
 class NotTogether(Unsupported):
-    """A change sets contacts apart that hold the same motion."""
+    """After a change, contacts that constrain the same motion cannot all stay closed."""
 
 
 @dataclass
@@ -424,10 +424,13 @@ class StepTangent:
         contacts = self.loose_contacts
         names = ", ".join(map(str, contacts[:8].tolist())) + (", …" if contacts.size > 8 else "")
         why = (
-            f"contacts {names} hold the same motion, and this change sets them apart: which of "
-            "them open depends on its sign"
+            f"contacts {names} constrain the same motion; after this change they cannot all stay "
+            "closed, and which of them open depends on its sign"
         )
-        ways = ("on_kink='one-sided'", "changes that keep them together, such as a body's motion")
+        ways = (
+            "on_kink='one-sided'",
+            "changes under which all stay closed, such as a body's motion",
+        )
         return NotTogether("the derivative", why, ways)
 
     # --- cotangents --------------------------------------------------------------------------
@@ -468,6 +471,10 @@ class StepTangent:
         """That forces are not determined, and what is."""
         contacts = self.loose_contacts
         names = ", ".join(map(str, contacts[:8].tolist())) + (", …" if contacts.size > 8 else "")
-        who = f"those of contacts {names}" if contacts.size else "those of the joints"
-        ways = ("v_next or load", "a weighted sum that self-balanced forces leave", "CompatibleCD")
+        who = f"forces of contacts {names}" if contacts.size else "forces of joints"
+        ways = (
+            "v_next or load",
+            "a weighted sum that self-balanced forces do not change",
+            "CompatibleCD",
+        )
         return Unsupported("the derivative of f", f"{who} are not determined by the motion", ways)

@@ -99,7 +99,7 @@ def indeterminacy(
     if law is not None:
         checks.choice("law", law, LAWS)
     elif step.friction is not None and np.any(step.friction.mu > 0.0):
-        instead = ('law="coulomb"', "without it, step.without_friction()")
+        instead = ('law="coulomb"', "step.without_friction() to ignore it")
         raise Unsupported("indeterminacy without law", "the step has friction", instead)
     tol, jobs = (
         checks.scalar("tol", tol, above=0.0, at_most=1e-3),

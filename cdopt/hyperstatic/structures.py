@@ -13,6 +13,7 @@ from scipy.spatial import cKDTree
 from cdopt._util import checks
 from cdopt._util.checks import BoolArray, FloatArray
 from cdopt._util.errors import InvalidInput
+from cdopt._util.parameters import one_of_these
 from cdopt.collision import Contacts, detect
 from cdopt.collision import step as contact_step
 from cdopt.hyperstatic.strength import (
@@ -122,7 +123,8 @@ class Structure:
         names = self.names
         number = names.index(body) if body in names else body
         if isinstance(number, str | bool):
-            raise InvalidInput(argument, f"the body {body!r}", "names or numbers of its bodies")
+            known = one_of_these(body, names) if names else "numbers of its bodies"
+            raise InvalidInput(argument, f"the body {body!r}", known)
         return checks.index(argument, number, len(names))
 
     def _of_bodies(self, load: Any) -> FloatArray:

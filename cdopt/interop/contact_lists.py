@@ -127,7 +127,7 @@ def read(
     if mu is None:
         raise InvalidInput("friction", "None", "a coefficient, or a column mu")
     g = np.append(np.zeros(len(axes) - 1), -9.81) if gravity is None else gravity
-    still = np.flatnonzero(np.isin(ids, np.atleast_1d(np.asarray(fixed, dtype=np.int64))))
+    still = _fixed(fixed, ids)
     step = ContactStep.from_contacts(
         points, normals, pairs, masses, moments, centres, friction=mu, gravity=g, fixed=still,
         contact_ids=_names(table, pairs), body_names=ids,
@@ -249,6 +249,16 @@ def _number(ids: IntArray, called: FloatArray) -> IntArray:
     wanted = called.astype(np.int64)
     at = np.minimum(np.searchsorted(ids, wanted), max(ids.size - 1, 0))
     return np.where(ids[at] == wanted, at, -1) if ids.size else np.full(wanted.size, -1)
+
+
+def _fixed(given: Any, ids: IntArray) -> IntArray:
+    """Numbers of the bodies that do not move, by their ids."""
+    one = isinstance(given, int | np.integer)
+    asked = checks.integers("fixed", [given] if one else given, (None,))
+    missing = asked[~np.isin(asked, ids)]
+    if missing.size:
+        raise InvalidInput("fixed", f"the id {missing[0]}", "ids in the table of bodies")
+    return np.flatnonzero(np.isin(ids, asked))
 
 
 def _names(table: dict[str, FloatArray], pairs: IntArray) -> list[str]:

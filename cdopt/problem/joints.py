@@ -27,8 +27,8 @@ class Joints(Frozen):
     ----------
     J : (nj, nv) joint rows, sparse or dense: J v⁺ + rate = 0, and ``J.T @ r`` is the effect of
         the reactions r (nj,), of any sign, on the bodies.
-    rate : prescribed part of each row's rate (a motor; or the gap over Δt, so that a joint does not
-        drift), m/s, one number or (nj,).
+    rate : minus the prescribed speed of each row (a motor); or the gap over Δt, so that a joint
+        does not drift; m/s or rad/s, one number or (nj,).
     stiffness : relative stiffness where contacts are elastic, one number or (nj,), positive: a
         spring that pushes and pulls; infinite, the default, is rigid.
     names : (nj,) distinct names of the rows, or None.

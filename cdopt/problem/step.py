@@ -269,7 +269,7 @@ class Step(_Declared):
         Unsupported : the step has friction.
         """
         if self.friction is not None and self.friction.acts:
-            instead = ("FrictionalCD(step)", "without it, step.without_friction()")
+            instead = ("FrictionalCD(step)", "step.without_friction() to ignore it")
             raise Unsupported(what, "the step has friction, which it would leave out", instead)
 
     def require_no_moments(self, what: str) -> None:

@@ -124,9 +124,9 @@ class NamedProblem:
         Unsupported : the step has friction.
         """
         if self.step is not None and self.step.friction is not None:
-            instead = ["the derived frictionless problem, --frictionless"]
+            instead = ["--frictionless to ignore it"]
             if what in _UNDER_A_LAW:
-                instead.insert(0, "those under a law, --law coulomb or associated")
+                instead.insert(0, "--law coulomb or --law associated")
             raise Unsupported(what, f"{self.name} has friction", tuple(instead))
 
     def in_order(self, order: NDArray[np.intp]) -> NamedProblem:

@@ -63,3 +63,32 @@ def test_a_long_reason_is_below_the_table(tmp_path, monkeypatch) -> None:
     assert "see below" in table
     assert why in " ".join(below.split())
     assert all(value in table for _, value, _ in hidden.table())
+
+
+def test_bodies_of_a_list_that_do_not_move_and_gravity(tmp_path) -> None:
+    """Two discs on a third one, which is fixed, under a gravity of 2 m/s²."""
+    contacts, bodies = tmp_path / "contacts.txt", tmp_path / "bodies.txt"
+    contacts.write_text("id1 id2 px py nx ny fx fy\n5 6 0 1 0 1 0 12\n6 7 0 3 0 1 0 6\n")
+    bodies.write_text("id x y radius mass\n5 0 0 1 1\n6 0 2 1 3\n7 0 4 1 3\n")
+    listed = ("audit", contacts, "--bodies", bodies, "--friction", 0.5, "--at-rest")
+    weights = ("--gravity", "0,-2")
+    assert run(*listed, *weights).exit_code == 1
+    assert run(*listed, "--fixed", "5").exit_code == 1
+    assert "Nothing is wrong" in run(*listed, *weights, "--fixed", "5").stdout
+    everything = run_json(*listed, *weights, "--fixed", "5-6")
+    assert everything["ok"]
+    refuses("--gravity: found '0,x'", *listed, "--gravity", "0,x")
+    refuses("--fixed: found 'a'", *listed, "--fixed", "a")
+    refuses("--fixed: found the id 9; expected ids in the table", *listed, "--fixed", "5,9")
+
+
+def test_messages_name_the_options_of_the_command(tmp_path) -> None:
+    contacts, bodies = tmp_path / "contacts.txt", tmp_path / "bodies.txt"
+    contacts.write_text("id1 id2 px py nx ny fx fy\n-1 0 0 0 0 1 0 9.81\n")
+    bodies.write_text("id x y radius mass\n0 0 1 1 1\n")
+    refuses("--bodies: found none; expected the table", "audit", contacts)
+    refuses("--friction: found none; expected a coefficient", "audit", contacts, "--bodies", bodies)
+    refuses("--dt: found 0.0", "simulate", "beam", "--dt", 0)
+    refuses(
+        "did you mean 'voussoir 2'", "limit", "arch", "--friction", 1, "--live", "voussoir22=0,-1"
+    )

@@ -27,7 +27,7 @@ from cdopt.study.record import FILE
         (["beam-uniform", "--seeds", "one", "--out", "OUT"], "--seeds"),
         (["beam-uniform", "--modes", "hot", "--out", "OUT"], "mode: found"),
         (["beam-uniform", "--repeat", "0", "--out", "OUT"], "repeats"),
-        (["beam-uniform", "--time-limit", "-1", "--out", "OUT"], "time_limit"),
+        (["beam-uniform", "--time-limit", "-1", "--out", "OUT"], "--time-limit"),
     ],
 )
 def test_bad_words_leave_no_file(words: list[str], said: str, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_the_motion_of_a_table_has_its_derivatives() -> None:
     for name in ("M", "F_ext", "v"):
         way = np.eye(3) if name == "M" else np.ones(3)
         assert np.abs(derivatives.jvp(**{name: way})["v_next"]).max() < 1e-12
-    with pytest.raises(cdopt.Unsupported, match="hold the same motion"):
+    with pytest.raises(cdopt.Unsupported, match="constrain the same motion"):
         derivatives.jvp(phi=[1.0, 0.0, 0.0, 0.0])
 
 
