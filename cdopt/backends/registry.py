@@ -130,9 +130,15 @@ def why_not(name: str) -> str:
     if name in SOLVERS:
         return f"not installed; try: pip install {SOLVERS[name].package}"
     extra = name.replace("_", "-")
-    if extra in (metadata("cvxpy").get_all("Provides-Extra") or ()):  # each brings one solver
+    if extra in _extras():
         return f"not installed; try: pip install 'cvxpy[{extra}]' (it may need a licence)"
     return f"not installed; see {_PAGES.get(name, 'https://www.cvxpy.org/install/')}"
+
+
+@cache
+def _extras() -> frozenset[str]:
+    """The extras of CVXPY, each of which brings one solver."""
+    return frozenset(metadata("cvxpy").get_all("Provides-Extra") or ())
 
 
 # --- accuracy and time limits in each solver's own settings ------------------------------

@@ -35,6 +35,7 @@ from cdopt._util.checks import BoolArray, FloatArray, read_only
 from cdopt._util.errors import InfeasibilityProof, InvalidInput, SolveFailed
 from cdopt._util.formatting import count, listed
 from cdopt._util.frozen import Frozen
+from cdopt.backends.registry import installed
 from cdopt.hyperstatic.strength import JointStrength, ResistingCones, Strength
 from cdopt.hyperstatic.structures import Structure
 from cdopt.problem import ContactStep, frictional_data
@@ -334,7 +335,10 @@ class BalanceProgram:
         self.unit = np.where(self.unit > 0.0, self.unit, least)
         linear = data.d == 2 and isinstance(strength, JointStrength)
         usual = "HIGHS" if linear else "CLARABEL"
-        self.solver = checks.choice("solver", (solver or usual).upper(), cp.installed_solvers())
+        name = (solver or usual).upper()
+        self.solver = (
+            name if installed(name) else checks.choice("solver", name, cp.installed_solvers())
+        )
 
     def _of_bodies(self, values: FloatArray) -> FloatArray:
         """(bodies,) the largest |value| of each body's dofs."""
