@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,15 @@ def in_other_units(step: Step, mass: float, force: float) -> Step:
     return step.replace(**scaled, phi=step.phi * force)
 
 
+@cache
+def of_bank(problem: str) -> Step:
+    """Its step, made once."""
+    return cdopt.bank.load(problem).step
+
+
 def some_steps(name: str, spread: float) -> list[Step]:
     """Each step of a kind, and once more with masses and loads ``spread`` apart."""
-    bank = [cdopt.bank.load(problem).step for problem in MADE[name][1]]
+    bank = [of_bank(problem) for problem in MADE[name][1]]
     more = [in_other_units(step, spread, 1.0 / spread) for step in bank]
     steps = [step for pair in zip(bank, more, strict=True) for step in pair]
     return [step for step in steps if likeness(step) == likeness(steps[0])]
@@ -126,9 +133,7 @@ def test_answers_are_those_of_the_steps_one_by_one(name: str, spread: float) -> 
 def test_any_steps_in_any_order(names: list[str], seed: int) -> None:
     """Steps with friction and without, and of several Δt, each at its place."""
     rng = np.random.default_rng(seed)
-    steps = [
-        cdopt.bank.load(name).step.replace(dt=float(rng.choice([1e-3, 2e-3]))) for name in names
-    ]
+    steps = [of_bank(name).replace(dt=float(rng.choice([1e-3, 2e-3]))) for name in names]
     batch = cdopt.solve_batch(steps)
     assert len(batch) == len(steps)
     assert batch.ok

@@ -11,7 +11,7 @@ from masonry_models import BOX, box, dome, leaning_wall, write_obj
 import cdopt
 from cdopt._util.files import problems_folder
 from cdopt.geometry.blocks import Block, shared_faces
-from cdopt.scene import load_blocks
+from cdopt.scene import BlockModel, load_blocks
 from cdopt.scene.meshes import last_digit
 
 L_SHAPE = [(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)]
@@ -87,9 +87,14 @@ def load_blocks_of(content, name: str):
         return load_blocks(place, supports=0)
 
 
-def test_what_is_repaired_is_reported(tmp_path) -> None:
+@pytest.fixture(scope="module")
+def fine(tmp_path_factory) -> BlockModel:
+    """A dome by 15 digits."""
+    return load_blocks(write_obj(tmp_path_factory.mktemp("dome") / "dome.obj", dome(3, 8), 15))
+
+
+def test_what_is_repaired_is_reported(tmp_path, fine) -> None:
     coarse = load_blocks(write_obj(tmp_path / "dome.obj", dome(3, 8), 4))
-    fine = load_blocks(write_obj(tmp_path / "dome.obj", dome(3, 8), 15))
     assert "corners were moved by up to" in coarse.repairs[0]
     assert 1e-5 < coarse.moved < 1e-4  # half a unit of the last digit along each axis
     assert coarse.tol == pytest.approx(4e-4)
@@ -145,16 +150,15 @@ def test_the_last_digit_of_numbers_as_they_are_written(texts, unit) -> None:
     assert last_digit(texts) == pytest.approx(unit, rel=1e-9)
 
 
-def test_levelled_blocks_are_flat_and_meet(tmp_path) -> None:
+def test_levelled_blocks_are_flat_and_meet(tmp_path, fine) -> None:
     """Corners move by no more than digits are off, to where all faces are flat and shared."""
-    exact = load_blocks(write_obj(tmp_path / "fine.obj", dome(3, 8), 15))
     coarse = load_blocks(write_obj(tmp_path / "coarse.obj", dome(3, 8), 3))
     assert coarse.moved < 1e-3
-    for one, other in zip(exact.blocks, coarse.blocks, strict=True):
+    for one, other in zip(fine.blocks, coarse.blocks, strict=True):
         assert other.unevenness.max() < 1e-11
         np.testing.assert_allclose(one.vertices, other.vertices, atol=2e-3)
     faces = shared_faces(coarse.blocks, 1e-10)
-    assert len(faces) == len(shared_faces(exact.blocks, 1e-8)) == 3 * 8 + 8 * 3 + 8
+    assert len(faces) == len(shared_faces(fine.blocks, 1e-8)) == 3 * 8 + 8 * 3 + 8
 
 
 def test_blocks_that_are_not_convex_make_no_scene(tmp_path) -> None:
