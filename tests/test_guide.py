@@ -8,6 +8,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -443,9 +444,14 @@ def test_every_attribute_of_the_symbols_exists() -> None:
         assert hasattr(names[holder], attribute), f"{holder}.{attribute}"
 
 
+@cache
+def commands() -> dict[str, Any]:
+    return typer.main.get_command(app).commands
+
+
 @pytest.mark.parametrize("page", sorted(CHECKED | {"index", "symbols"}))
 def test_every_command_and_option_exists(page: str) -> None:
-    known = typer.main.get_command(app).commands
+    known = commands()
     blocks = re.findall(r"^```bash\n(.*?)^```", text(page), re.DOTALL | re.MULTILINE)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     for line in [*lines, *re.findall(r"`(cdopt [^`]*)`", text(page))]:
