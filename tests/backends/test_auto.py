@@ -180,13 +180,12 @@ def test_newton_never_returns_worse_forces_than_it_was_given(index: int) -> None
         assert proximal.natural(after) <= before
 
 
-@pytest.mark.parametrize("accuracy", [1e-3, 1e-6])
 @pytest.mark.parametrize("law", ["coulomb", "associated"])
 @pytest.mark.parametrize(
     "name", ["fclib-capsules-friction", "siconos-capsules-i100-889", "fclib-boxes-friction"]
 )
 def test_few_contacts_known_by_n_have_no_further_turns_at_a_low_accuracy(
-    name: str, law: str, accuracy: float, monkeypatch: pytest.MonkeyPatch
+    name: str, law: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor more certificates: gaps that are small for them move heavy bodies at low accuracies."""
     step, asked = cdopt.bank.load(name).step, list[int]()
@@ -202,7 +201,7 @@ def test_few_contacts_known_by_n_have_no_further_turns_at_a_low_accuracy(
         how = str(answer.provenance["how"]).split(" → ")
         return [turn.split(":")[0] for turn in how if ": " in turn], len(asked)
 
-    low, high = turns(accuracy), turns(1e-8)
+    low, high = turns(1e-4), turns(1e-8)
     assert low[0] == high[0][: len(low[0])]
     assert low[1] <= high[1]
 
