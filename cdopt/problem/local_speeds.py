@@ -17,6 +17,7 @@ from cdopt.problem.residual import EPS
 NEIGHBOUR = 1e-2  # least gap speed of a body without load over that of its neighbours
 # a load that changes gap speeds by less than this share of the neighbours' is round-off
 NEGLIGIBLE = 1e-12
+_ROUND_OFF = 1e-10  # least speed of a part over the terms whose difference its rates are
 _STOPPED = 1e-1  # least gap speed of a body over the speed at which it meets its neighbours
 _MEETS = 1e-6  # meeting speeds below this share of the neighbours' gap speeds are treated as 0
 _HOPS = 3  # repetitions of scales from neighbours of idle bodies
@@ -40,8 +41,78 @@ class NetworkTables(NamedTuple):
     mobility: FloatArray
     dof: IntArray  # (2, nv) body and part of each dof
     inertia: FloatArray  # (3, nv) M_jj, its root, and the dofs of the body of each dof
+    contact_part: IntArray  # (nc,) part of each contact
     bodies: int
     parts: int
+
+
+class FreeMotion(NamedTuple):
+    """What the motion without contact forces, and the loads, say of contacts, bodies and parts."""
+
+    drift: FloatArray  # (nv,) the size of the change of motion by loads
+    load_energy: FloatArray  # (bodies,) kg m²/s², of this change
+    closing: FloatArray  # (nc,) m/s, how fast contacts close; zero if by no more than round-off
+    part_speed: FloatArray  # (parts,) m/s, the fastest closing; where nothing closes, of rates
+    busy_bodies: FloatArray  # (bodies,) one with a load, or with a contact that closes; else zero
+    busy_parts: FloatArray  # (parts,) one with a busy body or a contact that closes; else zero
+
+
+def free_motion(
+    network: NetworkTables,
+    contacts: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    dofs: tuple[FloatArray, FloatArray],
+) -> FreeMotion:
+    """The free motion, of ``contacts`` (nc,) in m/s and of the motions v* and v (nv,), ``dofs``.
+
+    ``contacts`` are the rates p at which they open, the size of p, that of the terms of p, and that
+    of the rates without gaps.
+    """
+    by_contact, by_dof = np.zeros((5, contacts[0].size)), np.zeros((3, dofs[0].size))
+    by_body, by_part = np.zeros((2, network.bodies)), np.zeros((5, network.parts))
+    by_contact[0], by_contact[1], by_contact[2], by_contact[3] = contacts
+    by_dof[0], by_dof[1] = dofs
+    fixed = network.pair, network.contact_part, network.dof, network.inertia
+    seconds = _SECONDS_IN_PYTHON * (_REST + network.value.size)
+    compiled_if_stored(_free_motion, seconds, *fixed, by_contact, by_dof, by_body, by_part)
+    return FreeMotion(by_dof[2], by_body[0], by_contact[4], by_part[0], by_body[1], by_part[4])
+
+
+@compiled()
+def _free_motion(
+    pair: IntArray,
+    contact_part: IntArray,
+    dof: IntArray,
+    inertia: FloatArray,
+    by_contact: FloatArray,
+    by_dof: FloatArray,
+    by_body: FloatArray,
+    by_part: FloatArray,
+) -> None:
+    for i in range(contact_part.size):
+        opening, p = by_contact[0, i], contact_part[i]
+        closes = opening < -EPS * by_contact[2, i]
+        by_contact[4, i] = -opening if closes else 0.0
+        by_part[4, p] = 1.0 if closes else by_part[4, p]
+        by_part[0, p] = _most(by_part[0, p], by_contact[4, i])
+        for line in range(1, 4):
+            by_part[line, p] = _most(by_part[line, p], by_contact[line, i])
+    for k in range(pair.shape[1]):
+        if by_contact[4, pair[0, k]] > 0.0:
+            by_body[1, pair[1, k]] = 1.0
+    for j in range(dof.shape[1]):
+        by_dof[2, j] = abs(by_dof[0, j] - by_dof[1, j])
+        by_body[0, dof[0, j]] += inertia[0, j] * (by_dof[2, j] * by_dof[2, j])
+    for b in range(by_body.shape[1]):
+        if by_body[0, b] != 0.0:
+            by_body[1, b] = 1.0
+    for j in range(dof.shape[1]):
+        if by_body[1, dof[0, j]] == 1.0:
+            by_part[4, dof[1, j]] = 1.0
+    for p in range(by_part.shape[1]):
+        speed, size, terms, rate = by_part[0, p], by_part[1, p], by_part[2, p], by_part[3, p]
+        if not speed > NEGLIGIBLE * size:
+            speed = _smaller(rate, size) if rate > NEGLIGIBLE * size else size
+        by_part[0, p] = _larger(speed, _ROUND_OFF * terms)
 
 
 class MotionTerms(NamedTuple):

@@ -20,8 +20,9 @@ from cdopt.problem.cones import Cones
 from cdopt.problem.contact_law import PowerLaw
 from cdopt.problem.contact_problem import ContactProblem, LocalScales, Scales
 from cdopt.problem.local_speeds import (
-    NEGLIGIBLE,
+    FreeMotion,
     NetworkTables,
+    free_motion,
     local_speeds,
     motion_terms,
 )
@@ -39,7 +40,6 @@ from cdopt.problem.scaling import (
     total_by,
 )
 
-_ROUND_OFF = 1e-10  # least speed of a part over the terms whose difference its rates are
 BACKGROUND = 1e-6  # least gap speed over that of the part, where no neighbour has a load
 _RESOLVED = 1e7  # least gap speed over its round-off, in parts without load
 # of B and M alone
@@ -237,7 +237,7 @@ class MatrixScales(StepScales):
         v_next = np.asarray(problem.velocity(f) if motion is None else motion)
         f = checks.answer("f", f, problem.rows)
         jump, known = v_next - self._motion, problem.dof_body is not None
-        rows, motions = (f, problem.bias), (v_next, jump, self._drift)
+        rows, motions = (f, problem.bias), (v_next, jump, self._free.drift)
         terms = motion_terms(network, rows, motions, dt, known)
         opening, blur = self.opening(terms.rates), self.opening_size(terms.round_off)
         push = self.mobility * problem.cones.normal(f)
@@ -245,7 +245,7 @@ class MatrixScales(StepScales):
         imbalance = mass.times(jump) - dt * terms.load
         momenta = mass.times_size(np.abs(v_next) + np.abs(self._motion))
         dofs, rigid = (jump, imbalance, mass.solve(imbalance), momenta), problem.compliance is None
-        found = local_speeds(network, terms, self._load_energy, contacts, dofs, rigid)
+        found = local_speeds(network, terms, self._free.load_energy, contacts, dofs, rigid)
         speed, force = found.speed, np.zeros(0)
         if problem.compliance is not None:
             law, cones = problem.compliance, problem.cones
@@ -281,7 +281,7 @@ class MatrixScales(StepScales):
     def acting_energy(self, motion: FloatArray | None, f: FloatArray) -> FloatArray:
         """(parts,) J, of an answer ``motion`` (nv,) and f (rows,): changes of motion, and loads."""
         jump = np.asarray(self.problem.velocity(f) if motion is None else motion) - self._motion
-        change = np.maximum(np.abs(jump), self._drift)
+        change = np.maximum(np.abs(jump), self._free.drift)
         return self.parts.total(self.parts.dof, self._mass.diagonal * change**2)
 
     @property
@@ -323,6 +323,7 @@ class MatrixScales(StepScales):
             np.array([pairs.mobility, pairs.total[pairs.contact], normal, of_normal]),
             np.array([self.bodies, self.parts.dof], dtype=np.int64),
             np.array([self._mass.diagonal, self._root_mass, dofs_there]),
+            np.array(self.parts.contact, dtype=np.int64),
             pairs.count,
             self.parts.count,
         )
@@ -344,54 +345,23 @@ class MatrixScales(StepScales):
         return np.sqrt(self._mass.diagonal)
 
     @cached_property
-    def _closing_rate(self) -> FloatArray:
-        """(nc,) m/s, how fast contacts close in free motion, zero if by no more than round-off."""
-        opening = self.opening(self.problem.p)
-        return np.where(opening < -EPS * self._free_terms, -opening, 0.0)
-
-    @cached_property
-    def _free_terms(self) -> FloatArray:
-        """(nc,) m/s: size of the terms of ``opening`` in free motion, |bias| + |B| |v*|."""
-        problem = self.problem
-        return self.opening_size(np.abs(problem.bias) + problem.times_size(self._motion))
-
-    @cached_property
-    def idle_bodies(self) -> BoolArray:
-        """(bodies,) those without load, none of whose contacts closes in free motion."""
-        idle = self._load_energy == 0.0
-        if np.count_nonzero(idle):
-            idle &= ~self._contact_bodies.touched(self._closing_rate > 0.0)
-        return idle
-
-    @cached_property
-    def _load_energy(self) -> FloatArray:
-        """(bodies,) kg m²/s², of the change of motion of each body by loads."""
-        return self._of_bodies(self._mass.diagonal * self._drift**2)
-
-    @cached_property
-    def _drift(self) -> FloatArray:
-        """(nv,) m/s and rad/s, the size of the change of motion by loads."""
-        return np.abs(self._motion - self._start)
+    def _free(self) -> FreeMotion:
+        """What the free motion says of contacts, bodies and parts."""
+        problem, size_of = self.problem, self.opening_size
+        terms = np.abs(problem.bias) + problem.times_size(self._motion)
+        sizes = size_of(problem.p), size_of(terms), size_of(problem.free_rates)
+        contacts = self.opening(problem.p), *sizes
+        return free_motion(self._network, contacts, (self._motion, self._start))
 
     @cached_property
     def idle_parts(self) -> BoolArray:
         """(parts,) those without a loaded body or a contact that closes in free motion."""
-        parts, busy = self.parts, ~self.idle_bodies[self.bodies]
-        acting = np.bincount(parts.contact[self._closing_rate > 0.0], minlength=parts.count)
-        return acting + np.bincount(parts.dof[busy], minlength=parts.count) == 0
+        return self._free.busy_parts == 0.0
 
     # --- units -----------------------------------------------------------------------------
 
     def _closing_speeds(self) -> FloatArray:
-        p, parts, size_of = self.problem.p, self.parts, self.opening_size
-        each = self._closing_rate, size_of(p), self._free_terms
-        speed, size, terms = (parts.largest(parts.contact, values) for values in each)
-        closes = speed > NEGLIGIBLE * size
-        if not closes.all():
-            rate = parts.largest(parts.contact, size_of(self.problem.free_rates))
-            opening = np.where(rate > NEGLIGIBLE * size, np.minimum(rate, size), size)
-            speed = np.where(closes, speed, opening)
-        return np.maximum(speed, _ROUND_OFF * terms)
+        return self._free.part_speed
 
     def _diagonal(self) -> FloatArray:
         """N_ii (rows,); of elastic contacts with the diagonal of M: that is enough for a scale."""

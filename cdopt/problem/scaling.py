@@ -215,10 +215,6 @@ class ContactBodies:
         moved = self.moved
         return smallest_by(moved.contact, np.sqrt(energy[moved.body] / moved.mobility), self.nc)
 
-    def touched(self, chosen: BoolArray) -> BoolArray:
-        """(count,) bodies on which one of the ``chosen`` contacts (nc,) acts."""
-        return np.bincount(self.body[chosen[self.contact]], minlength=self.count) > 0
-
 
 # --- scaled matrices ----------------------------------------------------------------------
 
