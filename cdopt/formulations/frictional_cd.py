@@ -221,7 +221,7 @@ class FrictionalCD(Formulation):
     def _provenance(self, *arguments: Any) -> dict[str, Any]:
         record = {**super()._provenance(*arguments), "law": self.law}
         if self.law == "coulomb":
-            record["uniqueness"] = "a solution: those of Coulomb's law need not be unique"
+            record["uniqueness"] = "one solution: under Coulomb's law solutions need not be unique"
         return record
 
     def latex(self) -> str:

@@ -194,9 +194,13 @@ class Audit(Frozen):
 
     @property
     def basis(self) -> str:
-        """One sentence: the motion used for the comparison, and the tolerance."""
+        """The motion used for the comparison, the tolerance, and whether ``f_t`` may be missing."""
         whose = self.source.replace("given", "that was given")
-        return f"Compared with the motion {whose}; the tolerance is {self.tol:g} of the local load."
+        text = f"Compared with the motion {whose}; the tolerance is {self.tol:g} of the local load."
+        friction = self.step.friction
+        if not self.ok and friction is not None and not self.forces[:, 1 : friction.d].any():
+            text += " All tangential forces are zero, as without f_t."
+        return text
 
     @property
     def _chosen(self) -> bool:

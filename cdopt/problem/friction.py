@@ -110,7 +110,7 @@ class Friction(Frozen):
             d, k = 1 + B_t.shape[0] // max(nc, 1), 0
             if B_t.shape[0] != nc * (d - 1) or (nc and d not in (2, 3)):
                 found = f"{B_t.shape[0]} rows for {nc} contacts"
-                raise InvalidInput("B_t", found, "2 or 3 rows a contact, the normal one included")
+                raise InvalidInput("B_t", found, "1 row for each contact in the plane, 2 in space")
             if self.B_r is not None:
                 B_r = checks.matrix("B_r", self.B_r, None, nv)
                 k = B_r.shape[0] // max(nc, 1)

@@ -192,11 +192,12 @@ class SolutionSet(list[StepSolution]):
         false = sum(map(is_false, self))
         if missed:
             by = " to ".join(dict.fromkeys(map(_times, (min(missed), max(missed)))))
-            verb = "misses" if len(missed) == 1 else "miss"
-            text += f"; {count(len(missed), 'claim')} of success {verb} {self.tol:g} by {by} times"
+            have = "has a residual" if len(missed) == 1 else "have residuals"
+            text += f"; {count(len(missed), 'claim')} of success {have} of {by} times {self.tol:g}"
         if false:
-            whose = {len(missed): "and" if false == 1 else "and all"}.get(false, f"and {false}")
-            text += f", {whose} {'is' if false == 1 else 'are'} false"
+            whose = "all" if false == len(missed) else f"{false} of them"
+            verb = "is" if false == 1 else "are"
+            text += " and is false" if len(missed) == 1 else f"; {whose} {verb} false"
         return f"{text}."
 
     def _agreement(self) -> list[str]:

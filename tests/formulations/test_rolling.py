@@ -285,6 +285,8 @@ def test_malformed_moments_are_named() -> None:
         assert error.value.argument == name
     with pytest.raises(InvalidInput, match=r"B_r.*1 rows a contact in the plane"):
         plain.replace(friction=cdopt.Friction(0.5, good[:7], rolling=0.1, B_r=rows))
+    with pytest.raises(InvalidInput, match=r"B_t.*1 row for each contact in the plane, 2 in space"):
+        plain.replace(friction=cdopt.Friction(0.5, good[:1]))
     for name, value in {"rolling": -0.1, "torsion": np.nan, "cone": "pyramid"}.items():
         with pytest.raises(InvalidInput) as error:
             plain.replace(friction=cdopt.Friction(0.5, rows, B_r=good, **{name: value}))

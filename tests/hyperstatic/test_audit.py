@@ -237,3 +237,13 @@ def test_forces_of_elastic_contacts_are_no_choice() -> None:
     assert cdopt.audit(step, elastic + 0.1 * state).summary.endswith(
         "which is self-balanced and no error."
     )
+
+
+def test_wrong_forces_without_tangential_ones_are_told_apart() -> None:
+    """On an incline normal forces alone are wrong, and the text says that there are no others."""
+    step = cdopt.bank.load("incline").step
+    answer = cdopt.FrictionalCD(step).solve("newton")
+    said = "All tangential forces are zero, as without f_t."
+    assert said in str(cdopt.audit(step, answer.f))
+    assert said not in str(cdopt.audit(step, 1.1 * answer.f, answer.f_t))
+    assert said not in str(cdopt.audit(step, answer.f, answer.f_t))

@@ -246,15 +246,16 @@ def answer(worst: float, claimed: bool = True) -> cdopt.StepSolution:
         ([], "No solver has an answer."),
         ([answer(1e-9)], "1 of 1 answer certified at 1e-06."),
         ([answer(1e-3, False), answer(1.5e-6)],
-         "0 of 2 answers certified at 1e-06; 1 claim of success misses 1e-06 by 1.5 times."),
+         "0 of 2 answers certified at 1e-06; 1 claim of success has a residual of 1.5 times "
+         "1e-06."),
         ([answer(1.1e-6), answer(9e-6), answer(2e-5)],
-         "0 of 3 answers certified at 1e-06; 3 claims of success miss 1e-06 by 1.1 to 20 times, "
-         "and 1 is false."),
-        ([answer(1e-3)], "0 of 1 answer certified at 1e-06; 1 claim of success misses 1e-06 by "
-                         "1,000 times, and is false."),
+         "0 of 3 answers certified at 1e-06; 3 claims of success have residuals of 1.1 to 20 times "
+         "1e-06; 1 of them is false."),
+        ([answer(1e-3)], "0 of 1 answer certified at 1e-06; 1 claim of success has a residual of "
+                         "1,000 times 1e-06 and is false."),
         ([answer(1e-3), answer(np.nan)],
-         "0 of 2 answers certified at 1e-06; 2 claims of success miss 1e-06 by 1,000 to more "
-         "than a million times, and all are false."),
+         "0 of 2 answers certified at 1e-06; 2 claims of success have residuals of 1,000 to more "
+         "than a million times 1e-06; all are false."),
     ],
 )  # fmt: skip
 def test_the_sentence_tells_misses_from_false_claims(answers: list, sentence: str) -> None:
