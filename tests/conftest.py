@@ -48,12 +48,15 @@ def pytest_configure(config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Modules and tests stay to the end: to look for cycles among them costs a tenth of a run."""
+    """Modules and tests stay to the end: to look for cycles among them costs a tenth of a run.
+
+    They are not frozen: hypothesis looks for what refers to its generators of random numbers.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.freeze()
+        gc.set_threshold(2000, 10, 1000)
         gc.enable()
 
 

@@ -22,9 +22,8 @@ _STOPPED = 1e-1  # least gap speed of a body over the speed at which it meets it
 _MEETS = 1e-6  # meeting speeds below this share of the neighbours' gap speeds are treated as 0
 _HOPS = 3  # repetitions of scales from neighbours of idle bodies
 _TOUCHES = 1e-6  # a contact that opens at less than this share of the local speed touches
-# of each loop in Python, for an entry of B, counted ten times, as every process would wait again
-# and one compiles for all; the rest takes as long as that many entries
-_SECONDS_IN_PYTHON, _REST = 2e-5, 20
+# of each loop in Python, for an entry of B; the rest takes as long as that many entries
+_SECONDS_IN_PYTHON, _REST = 2e-6, 20
 
 
 class NetworkTables(NamedTuple):

@@ -293,16 +293,17 @@ def test_the_second_turn_ends_where_natural_maps_do_not_fall(index: int, solved:
     assert solved or proximal.newton_steps < 30
 
 
-@pytest.mark.parametrize(("index", "last"), [(2172, "apgd"), (2311, "newton")])
-def test_turns_before_the_interior_point_solve_what_they_come_near(index: int, last: str) -> None:
-    """An arch whose gradients stall at first; capsules on which a proximal step is hard."""
+@pytest.mark.parametrize("index", [2172, 2311])
+def test_turns_before_the_interior_point_solve_what_they_come_near(index: int) -> None:
+    """An arch whose gradients stall at first; capsules on which a proximal step is hard.
+
+    Which turn ends it differs by processor: gradients sometimes meet the accuracy by themselves.
+    """
     _, step = friction_population.member(index)
     solution = cdopt.FrictionalCD(step).solve(tol=1e-8)
     assert solution.ok
-    *before, end = solution.provenance["how"].split(" → ")
-    assert end.startswith(last)
-    assert before
-    assert not any(turn.startswith("interior-point") for turn in before)
+    turns = solution.provenance["how"].split(" → ")
+    assert not any(turn.startswith("interior-point") for turn in turns)
 
 
 def test_newton_goes_on_where_the_natural_map_is_met_before_the_certificate() -> None:
