@@ -71,7 +71,7 @@ def limit(
         if isinstance(placed, cdopt.scene.Scene):
             output.say(f"{structure}: {placed.title}", "dim")
         output.say(result.summary)
-        what = "; ".join(live) if "=" in live[0] else f"each body's weight along {live[0]}"
+        what = "; ".join(live) if isinstance(load, dict) else f"each body's weight {in_words(load)}"
         output.say(f"live load: {what}", "dim")
         if result.model is not None:
             for line in [repr(result.model), *result.model.repairs]:
@@ -96,6 +96,16 @@ def _structure(
         return bodies[0]
     fixed = output.blocks(supports)
     return cdopt.scene.files.open_structure(name, supports=fixed, density=density, unit=unit)
+
+
+def in_words(direction: list[float]) -> str:
+    """In words: the name of an axis if it is one, with the multiple of the weight."""
+    axes = [k for k, x in enumerate(direction) if x]
+    if len(axes) != 1:
+        return f"along {','.join(f'{x:g}' for x in direction)}"
+    way = direction[axes[0]]
+    size = "" if abs(way) == 1.0 else f"times {abs(way):g} "
+    return f"{size}along {'+' if way > 0.0 else '-'}{'xyz'[axes[0]]}"
 
 
 def _load(texts: list[str], dim: int) -> Any:

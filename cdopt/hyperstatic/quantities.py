@@ -22,6 +22,7 @@ from cdopt.problem.step import Step
 from cdopt.problem.step_problems import interleaved
 
 _SHOWN = 20  # names of bodies in a message
+_ZERO = 1e-12  # of the largest force times the largest entry of C: round-off, shown as 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +92,11 @@ class Quantity(Frozen):
         return {**{name: getattr(self, name) for name in names}, "failures": dict(self.failures)}
 
     def __repr__(self) -> str:
-        ends = zip(self.lower.tolist(), self.upper.tolist(), strict=True)
-        return f"Quantity({self.name}: " + ", ".join(f"[{a:.5g}, {b:.5g}]" for a, b in ends) + ")"
+        forces = np.where(np.isfinite(self.witnesses), np.abs(self.witnesses), 0.0)
+        zero = _ZERO * np.max(np.abs(self.C.data), initial=0.0) * forces.max(initial=0.0)
+        ends = [np.where(np.abs(end) <= zero, 0.0, end) for end in (self.lower, self.upper)]
+        shown = ", ".join(f"[{a:.5g}, {b:.5g}]" for a, b in zip(*ends, strict=True))
+        return f"Quantity({self.name}: {shown})"
 
 
 def stated_quantities(quantities: Any, step: Step, friction: bool) -> dict[str, sp.csr_array]:

@@ -129,8 +129,10 @@ class StabilityVerdict(Frozen):
 
     @property
     def limit(self) -> LimitLoad | None:
-        """The smallest of the limit loads; None without one."""
-        return min(self.limits.values(), key=lambda one: one.value, default=None)
+        """The smallest of the limit loads, the first of equal ones; None without one."""
+        least = min((one.value for one in self.limits.values()), default=0.0)
+        near = (one for one in self.limits.values() if one.value <= least * (1.0 + _TOL))
+        return next(near, None)
 
     @property
     def summary(self) -> str:

@@ -86,6 +86,10 @@ class ContactStep(Step):
         if nc != nv and checks.shape_of(self.M) == (nc, nc):
             found = f"shape {B.shape}, and M of shape {(nc, nc)}"
             raise InvalidInput("B", found, "shape (nc, nv), a row for each contact: transposed?")
+        dofs = checks.shape_of(self.F_ext)
+        if dofs and dofs != (nv,) and checks.shape_of(self.M) == 2 * dofs:
+            expected = f"{dofs[0]} columns, one for each degree of freedom of M and F_ext"
+            raise InvalidInput("B", f"shape {B.shape}", expected)
         if self.joints is not None:
             checks.instance("joints", self.joints, Joints).on(nv)
         shared = isinstance(self.M, MassMatrix) and self.M.diagonal.size == nv  # checked already

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from command_line import refuses, run, run_json
 
 import cdopt
 from cdopt._util.files import problems_folder
+from cdopt.cli.limit import in_words
 
 FOLDER = problems_folder() / "masonry"
 
@@ -52,11 +54,25 @@ def test_the_limit_load_of_a_block_model(tmp_path) -> None:
     result = run("limit", FOLDER / "type-c.json", *stated, "--plot", picture)
     assert result.exit_code == 0, result.stderr
     assert "BlockModel(type-c" in result.stdout
+    assert "live load: each body's weight along +y" in result.stdout
     assert picture.read_text().startswith("<?xml")
     concave = run_json("limit", FOLDER / "concave-short.json", *stated[:3], "0", *stated[4:])
     found = run_json("stability", FOLDER / "concave-short.json", *stated[:3], "0")
     assert concave["value"] == found["limits"]["+y"]
     refuses("friction", "limit", FOLDER / "type-c.json", *stated[2:])
+
+
+@pytest.mark.parametrize(
+    ("direction", "words"),
+    [
+        ([0.0, -1.0], "along -y"),
+        ([0.0, 0.0, 2.5], "times 2.5 along +z"),
+        ([1.0, 0.0, 0.5], "along 1,0,0.5"),
+        ([0.0, 0.0], "along 0,0"),
+    ],
+)
+def test_a_direction_in_words(direction: list[float], words: str) -> None:
+    assert in_words(direction) == words
 
 
 def test_joints_with_a_strength_of_their_own() -> None:

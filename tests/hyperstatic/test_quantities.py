@@ -97,6 +97,7 @@ def test_a_sum_is_determined_where_forces_grow_without_bound() -> None:
         np.testing.assert_allclose(end, [0.0, 0.0, 6.0], atol=1e-12)
     assert total.residual.max() <= 1e-12
     assert press.upper[0] == np.inf
+    assert repr(total) == "Quantity(all: [0, 0], [0, 0], [6, 6])"
 
 
 @pytest.mark.parametrize("dim", [2, 3])

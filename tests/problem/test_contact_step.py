@@ -74,6 +74,11 @@ def test_a_moving_wall_pushes_at_its_own_speed() -> None:
     assert cdopt.ClassicCD(bounced).solve("clarabel").v_next[0] == pytest.approx(4.0)
 
 
+def test_columns_of_B_that_do_not_fit_are_named_and_not_M() -> None:
+    with pytest.raises(InvalidInput, match=r"^B: found shape \(3, 3\); expected 2 columns"):
+        beam(B=np.ones((3, 3)))
+
+
 def test_forces_on_bodies_are_equal_and_opposite() -> None:
     step = cdopt.ContactStep(
         M=np.eye(4),
