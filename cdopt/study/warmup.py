@@ -70,7 +70,7 @@ def _compile(send: Callable[[object], None], name: str) -> None:
     send(seconds_compiling() - before)
 
 
-# --- what is compiled, the longest first -------------------------------------------------
+# --- what is compiled, the longest first; the last two use loops of those before ---------
 
 
 def _spheres() -> None:
@@ -155,10 +155,10 @@ def _bounds() -> None:
 
 SHARES: dict[str, Callable[[], None]] = {
     "elastic spheres in time": _spheres,
+    "solvers": _steps,
     "contacts of faces and edges": _faces,
     "systems of bodies with six degrees of freedom": partial(_systems, 6),
     "systems of bodies with three": partial(_systems, 3),
-    "solvers": _steps,
-    "solvers of large problems": _large_steps,
     "bounds with friction in space": _bounds,
+    "solvers of large problems": _large_steps,
 }

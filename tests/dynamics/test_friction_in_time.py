@@ -329,7 +329,7 @@ def test_energy_of_a_heap_never_grows() -> None:
 @pytest.mark.slow
 def test_energy_of_discs_in_a_corner_never_grows() -> None:
     """They fall, roll, slide and come to rest; ``examples.studies.energy`` takes 100,000 steps."""
-    run = settle(20_000)
+    run = settle(10_000)
     assert run.ok
     assert growth(run) <= 0.0
 

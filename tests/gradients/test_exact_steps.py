@@ -92,7 +92,7 @@ def test_a_few_random_steps(law: str, d: int, joints: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("law", "d", "joints"), KINDS)
 def test_many_random_steps(law: str, d: int, joints: int) -> None:
-    assert sum(check(1000 + seed, law, d, joints) for seed in range(100)) >= 90
+    assert sum(check(1000 + seed, law, d, joints) for seed in range(60)) >= 54
 
 
 def test_the_reference_tries_every_set_of_contacts() -> None:

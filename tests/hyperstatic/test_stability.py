@@ -135,7 +135,7 @@ def test_the_digits_of_a_file_do_not_matter(tmp_path, name) -> None:
     As a block model and as a scene; ``stands``, elastic contacts and the step from rest agree.
     """
     contacts, loads = set(), []
-    for digits in (4, 15) if name == "small dome" else (4, 5, 6, 9, 15):
+    for digits in (4, 15) if name == "small dome" else (4, 6, 15):
         path = write_obj(tmp_path / "model.obj", MADE[name](), digits)
         found = cdopt.stability(path, friction=0.6)
         assert found.verdict == STANDS
