@@ -116,6 +116,21 @@ def test_the_readme_has_the_figures_of_the_rows(tmp_path: Path) -> None:
         readme.write(record | {"groups": groups}, Path(__file__).with_name("conftest.py"))
 
 
+def test_everyday_work_is_certified_and_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from benchmarks import everyday
+
+    monkeypatch.setattr(everyday, "MANY", 3)
+    everyday.main(["--only", "beam", "--record", str(tmp_path / "rows.jsonl")])
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [row["repeats"] for row in rows] == [3, 3, 3, 3]
+    for row in rows:
+        assert 0.0 < row["least"] <= row["seconds"] <= row["greatest"]
+        assert row["residual"] <= 1e-8
+    assert everyday.fall(2) <= 1e-8
+
+
 def test_every_group_names_tasks_and_problems_that_exist() -> None:
     from benchmarks import suites, tasks
     from benchmarks.page import SECTIONS

@@ -206,14 +206,18 @@ def emphasise(axes: Axes, strong: bool) -> None:
 def name_contacts(
     axes: Axes, names: Sequence[str], room: int = _ROOM, longest: int = _LONGEST
 ) -> None:
-    """Names below the contacts 0, 1, 2 …, upright if they have over ``room`` characters in all."""
-    upright = _upright(names, room)
-    shown = [literal(shortened(name, longest * (1 + upright))) for name in names]
+    """Names below the contacts 0, 1, 2 …, upright if they have over ``room`` characters in all.
+
+    Those of over ``longest`` characters too; of twice as many they are shortened.
+    """
+    upright = _upright(names, room, longest)
+    shown = [literal(shortened(name, 2 * longest)) for name in names]
     axes.set_xticks(range(len(names)), shown, rotation=90.0 if upright else 0.0)
 
 
-def _upright(names: Sequence[str], room: int = _ROOM) -> bool:
-    return len(names) * max(map(len, names), default=0) > room
+def _upright(names: Sequence[str], room: int = _ROOM, longest: int = _LONGEST) -> bool:
+    most = max(map(len, names), default=0)
+    return len(names) * most > room or most > longest
 
 
 def room_of_names(names: Sequence[str]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import itertools
 import subprocess
 import sys
 
@@ -335,3 +336,16 @@ def test_names_under_intervals_are_whole() -> None:
     names = [label.get_text() for label in figure.axes[-1].get_xticklabels()]
     assert names
     assert not [name for name in names if "…" in name]
+
+
+@pytest.mark.parametrize(("letters", "whole"), [(9, True), (24, True), (40, False)])
+def test_names_under_few_bars_are_whole_where_there_is_room(letters: int, whole: bool) -> None:
+    ends = "left", "middle", "right"
+    names = ["support " + "x" * (letters - len(end) - 8) + end for end in ends]
+    step = bank.load("beam-uniform").step.replace(contact_ids=names)
+    figure = plots.force_bars([cdopt.ClassicCD(step).solve("newton")], None, step)
+    figure.canvas.draw()
+    labels = [label for label in figure.axes[0].get_xticklabels() if label.get_text()]
+    assert ([label.get_text() for label in labels] == names) == whole
+    boxes = [label.get_window_extent() for label in labels]
+    assert not any(one.overlaps(two) for one, two in itertools.pairwise(boxes))
