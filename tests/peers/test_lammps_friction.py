@@ -191,6 +191,6 @@ def test_spheres_settle_in_a_box_within_bands(code: Callable[[int], dict[str, fl
     for name, (mean, deviation) in BANDS.items():
         error = deviation * np.sqrt(1.0 / len(runs) + 1.0 / RUNS)
         assert abs(np.mean([run[name] for run in runs]) - mean) < 3.0 * error, name
-    carried = np.mean([run["all walls"] for run in runs])
-    assert carried == pytest.approx(1.0, abs=0.02)  # the weight; one sphere may still roll
-    assert max(run["kinetic"] for run in runs) < 1e-3
+    carried = [run["all walls"] for run in runs if run["kinetic"] < 1e-3]
+    np.testing.assert_allclose(carried, 1.0, atol=2e-3)  # the weight
+    assert len(carried) >= len(runs) - 1  # in one a sphere may slip just then
