@@ -13,10 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cdopt
+from benchmarks import tasks
 
 REPEATS, LONG = 5, 120.0  # runs, and s after which no other one begins
 QUICK, MANY = 0.1, 200  # s of a call, and runs of one as quick
@@ -143,14 +141,7 @@ def stored(path: Path) -> float:
 
 def compiling() -> float:
     """What compiling takes where no loop is kept."""
-    names = "newton,pgs,apgd,augmented-lagrangian,interior-point"
-    command = [sys.executable, "-m", "cdopt", "solve", "pyramid-hooke:n=10", "--solver", names]
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
-        told = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True
-        ).stderr
-    return Seconds(told.partition("loops were compiled in ")[2].partition(" s")[0])
+    return Seconds(tasks.first_command(1)[0]["seconds"])
 
 
 def measured(work: Work) -> dict[str, Any]:
