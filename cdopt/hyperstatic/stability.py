@@ -131,8 +131,8 @@ class StabilityVerdict(Frozen):
     def limit(self) -> LimitLoad | None:
         """The smallest of the limit loads, the first of equal ones; None without one."""
         least = min((one.value for one in self.limits.values()), default=0.0)
-        near = (one for one in self.limits.values() if one.value <= least * (1.0 + _TOL))
-        return next(near, None)
+        near = least + _TOL * abs(least)  # a limit load may be negative
+        return next((one for one in self.limits.values() if one.value <= near), None)
 
     @property
     def summary(self) -> str:

@@ -206,9 +206,9 @@ def emphasise(axes: Axes, strong: bool) -> None:
 def name_contacts(
     axes: Axes, names: Sequence[str], room: int = _ROOM, longest: int = _LONGEST
 ) -> None:
-    """Names below the contacts 0, 1, 2 …, upright if they have over ``room`` characters in all.
+    """Names below the contacts 0, 1, 2 …, shortened to at most twice ``longest`` characters.
 
-    Those of over ``longest`` characters too; of twice as many they are shortened.
+    They are upright if one has over ``longest`` characters, or all together over ``room``.
     """
     upright = _upright(names, room, longest)
     shown = [literal(shortened(name, 2 * longest)) for name in names]

@@ -81,6 +81,7 @@ def test_a_leaning_wall_by_hand(tmp_path, lean) -> None:
     assert found.verdict == (STANDS if expected > 0.0 else FALLS)
     assert found.limits["+x"].value == pytest.approx(expected, abs=1e-6)
     assert found.limits["+x"].stands == (expected > 0.0)
+    assert found.limit.value == pytest.approx(min(x.value for x in found.limits.values()), abs=1e-6)
     if lean == 0.0:
         assert found.limits["+y"].value == pytest.approx(0.2, abs=1e-6)
         assert found.limits["-x"].value == pytest.approx(0.2, abs=1e-6)
