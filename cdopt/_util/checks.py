@@ -31,6 +31,7 @@ Value = TypeVar("Value")
 
 _ARRAY, _FLOAT = np.ndarray, np.dtype(np.float64)
 _LARGEST = 1e150  # squares of larger entries overflow a double
+_SHORT = 10_000  # entries of vectors up to which BLAS starts no threads for a product
 _INT64_END = 2**63
 _LONGEST_RANGE = 10**8
 _LONGEST_PATH, _LONGEST_NAME = 4000, 255  # characters
@@ -380,6 +381,7 @@ def vector(name: str, value: object, size: int | None, unit: str = "") -> FloatA
         type(value) is _ARRAY
         and value.dtype is _FLOAT
         and value.shape == (size,)
+        and value.size <= _SHORT
         and value.dot(value) <= _LARGEST  # so every entry is
     ):
         return read_only(value.copy())

@@ -24,8 +24,9 @@ from threadpoolctl import ThreadpoolController
 from cdopt._util.compiled import thread_count
 from cdopt._util.forking import in_child
 
-SERIAL = 100_000  # contacts up to which a second thread gains less than it may lose
+SERIAL = 30_000  # contacts up to which a second thread gains less than it may lose
 _LOAD = Path("/proc/loadavg")  # its fourth field starts with the number of running threads
+_TASKS = Path("/proc/self/task")  # a folder for each thread of this process, by number
 _ALL_CORES: ContextVar[bool] = ContextVar("_ALL_CORES", default=False)
 _SHORT = 500  # contacts up to which no compiled loop has threads
 _LIMITLESS = 2_000  # entries of a matrix below which BLAS starts no threads by itself
@@ -66,15 +67,33 @@ def all_cores() -> Iterator[None]:
 
 
 def idle_cores() -> int:
-    """Cores without another running thread, now; all where the system does not report them."""
+    """Cores without another running thread, now; all where the system does not report them.
+
+    Threads of BLAS do not count: after a long product they look for more work for some
+    milliseconds, and would make cores that are idle seem busy.
+    """
     cores = os.cpu_count() or 1
     if _ALL_CORES.get():
         return cores
     try:
         running = int(_LOAD.read_text().split()[3].partition("/")[0])  # this thread is one of them
+        running -= _blas_threads()
     except OSError:
         return cores
     return cores - (running - 1)
+
+
+def _blas_threads() -> int:
+    """Running threads of this process that Python did not start; 0 if it runs other solves."""
+    if _BLAS.solves > 1:
+        return 0
+    python = {str(thread.native_id) for thread in threading.enumerate()}
+    states = (
+        (task / "stat").read_text().rpartition(")")[2].split()[0]
+        for task in _TASKS.iterdir()
+        if task.name not in python
+    )
+    return sum(state == "R" for state in states)
 
 
 def several() -> bool:
@@ -103,6 +122,11 @@ class _BlasLimit:
         self._lock = threading.Lock()
         self._solves: WeakKeyDictionary[_Solve, int] = WeakKeyDictionary()  # and Python threads
         self._before: list[tuple[Any, int]] = []  # libraries, and threads that each of them had
+
+    @property
+    def solves(self) -> int:
+        """Number of solves that run."""
+        return len(self._solves)
 
     def limit(self, solve: _Solve) -> None:
         """A solve begins."""

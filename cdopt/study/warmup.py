@@ -133,7 +133,7 @@ def _steps() -> None:
 
 
 def _large_steps() -> None:
-    for nc, dofs in ((SERIAL + 1, 1), (SERIAL + 1, 3), (SERIAL // 10, 3)):
+    for nc, dofs in ((SERIAL + 1, 1), (SERIAL + 1, 3), (SERIAL // 3, 3)):
         step = cdopt.ContactStep(
             M=sp.eye_array(dofs * nc),
             B=sp.csr_array(sp.kron(sp.eye_array(nc), np.ones((1, dofs)))),

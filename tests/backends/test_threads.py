@@ -105,6 +105,23 @@ def test_large_problems_use_idle_cores_only(
         assert numba.get_num_threads() == min(expected, allowed)
 
 
+def test_threads_of_blas_that_look_for_work_leave_their_core_idle(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    load, python = tmp_path / "loadavg", threading.get_native_id()
+    load.write_text("0.52 0.58 0.59 3/467 20143\n")  # this one, one of BLAS, and a stranger's
+    tasks = {python: "R", python + 1: "R", python + 2: "S"}
+    for number, state in tasks.items():
+        (tmp_path / "task" / str(number)).mkdir(parents=True)
+        (tmp_path / "task" / str(number) / "stat").write_text(f"{number} (a (b) c) {state} 1 2\n")
+    monkeypatch.setattr(threads, "_LOAD", load)
+    monkeypatch.setattr(threads, "_TASKS", tmp_path / "task")
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert threads.idle_cores() == 3
+    with threads.threads_for(1), threads.threads_for(1):  # they may be those of another solve
+        assert threads.idle_cores() == 2
+
+
 @pytest.mark.parametrize(
     ("contacts", "dofs", "asked"),
     [(40, 40, False), (3, 60, True), (2_000, 3, True), (3, None, True)],
