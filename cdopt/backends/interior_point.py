@@ -61,10 +61,11 @@ class Units:
     """
 
     def __init__(self, problem: NetworkProblem) -> None:
-        self.problem, self.net, self.cones = problem, problem.operator, problem.has_cones
+        net = problem.operator
+        self.problem, self.net, self.cones = problem, net, problem.has_cones
         self.a: FloatArray | float = 1.0
-        self.load: Callable[[FloatArray], FloatArray] = self.net.load
-        self.rate: Callable[[FloatArray], FloatArray] = self.net.gap
+        self.load: Callable[[FloatArray], FloatArray] = net.load
+        self.rate: Callable[[FloatArray], FloatArray] = net.gap
         self.lines = problem.K.bilateral if problem.K.bilateral.any() else problem.lines
         if self.cones:
             a = problem.K.stretch
@@ -72,8 +73,8 @@ class Units:
                 a = np.repeat((problem.mu > 0.0).astype(np.float64), problem.d)
                 a[:: problem.d] = 1.0 / np.where(problem.mu > 0.0, problem.mu, 1.0)
             self.a = a
-            self.load = lambda f: self.net.load(a * f)
-            self.rate = lambda dw: np.asarray(a * self.net.gap(dw))
+            self.load = lambda f: net.load(a * f)
+            self.rate = lambda dw: np.asarray(a * net.gap(dw))
 
     def scaling(self, f: FloatArray, s: FloatArray) -> ConeScaling | HalfLineScaling:
         """The scaling at f̂ and ŝ (rows,)."""

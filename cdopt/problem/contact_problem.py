@@ -12,6 +12,7 @@ so that its rates in m/s are its gaps in m. A step may be known by N = G S⁻¹G
 from __future__ import annotations
 
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -427,13 +428,33 @@ class LocalScales:
 class Scales(Compliant, ABC):
     """The units of a problem, the problem in these units, and the local scales of its certificate.
 
-    ``problem`` is the one they belong to. There is one subclass for each way in which a network is
-    known: a step with matrices, a step by N and p, a static network.
+    There is one subclass for each way in which a network is known: a step with matrices, a step by
+    N and p, a static network. A problem keeps its scales, which refer to it only weakly: otherwise
+    the memory of both would be free for the next step only after a search for garbage.
     """
 
     def __init__(self, problem: ContactProblem) -> None:
         self.problem = problem
         self._last: tuple[FloatArray | None, FloatArray, LocalScales] | None = None
+
+    @property
+    def problem(self) -> ContactProblem:
+        """The problem that they belong to."""
+        problem = self._problem()
+        if problem is None:
+            raise ReferenceError("the problem of these scales no longer exists")
+        return problem
+
+    @problem.setter
+    def problem(self, problem: ContactProblem) -> None:
+        self._problem = weakref.ref(problem)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_problem": self.problem}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.problem = state["_problem"]
 
     @cached_property
     @abstractmethod
