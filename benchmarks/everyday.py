@@ -25,7 +25,6 @@ from benchmarks.record import REPEATS, Row, timed
 
 LONG = 400.0  # s for all runs of a row
 MANY = 200  # runs of a call of some milliseconds
-STEP = 1e-3  # s
 LAYERS = (10, 20, 28, 40)
 STOOLS = 300
 
