@@ -33,7 +33,7 @@ from cdopt.problem.part_step import (
     unit_rows,
 )
 from cdopt.problem.residual import EPS, Condition
-from cdopt.problem.scaling import by_label, chosen_rows, distinct, product, scaled
+from cdopt.problem.scaling import chosen_rows, distinct, places_of, product, scaled
 from cdopt.problem.sparse_inverse import LARGE, SparseInverse
 
 _MOST_BY_N = 300  # contacts of a part, or rows with friction
@@ -52,11 +52,10 @@ def resolved(
     if not closed.any():
         return forces, uncertain
     shut, count = np.flatnonzero(closed), data.parts.count
-    own = by_label(data.parts.contact[shut], count), by_label(data.parts.dof, count)
-    for places, dofs in zip(*own, strict=True):
-        contacts = shut[places]
-        if contacts.size < 2:
-            continue
+    part = data.parts.contact[shut]
+    places, dofs_of = places_of(part, count), places_of(data.parts.dof, count)
+    for k in np.flatnonzero(np.bincount(part) > 1).tolist():
+        contacts, dofs = shut[places(k)], dofs_of(k)
         if dofs.size > LARGE:
             B = chosen_rows(data.B, contacts)
             rows = scaled(B, columns=1.0 / np.sqrt(data.mass.diagonal))
@@ -129,12 +128,13 @@ def resolved_along(
     contact = cones.contact[columns.indices[columns.indptr[:-1]]]
     part, arm = data.parts.contact[contact], np.broadcast_to(data.scales.lever, f.shape)
     force = cones.on_rows(local.speed / data.mobility) * arm
-    own = by_label(part, data.parts.count), by_label(data.parts.dof, data.parts.count)
-    for mine, dofs in zip(*own, strict=True):
+    places, dofs_of = (places_of(of, data.parts.count) for of in (part, data.parts.dof))
+    for k in np.flatnonzero(np.bincount(part) > 1).tolist():
+        mine, dofs = places(k), dofs_of(k)
         contacts = np.unique(contact[mine])
         rows = cones.rows_of(contacts)
         by_N, on_faces = data.inertia is None, partial(nearest, contacts)
-        if mine.size < 2 or (rows.size > _MOST_BY_N if by_N else not dofs.size):
+        if rows.size > _MOST_BY_N if by_N else not dofs.size:
             continue
         piece = CoupledPart(data, rows, forces[rows]) if by_N else part_step(data, rows, dofs)
         directions, rates = (piece.block_of(A, mine, rows) for A in (columns, R))

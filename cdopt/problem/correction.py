@@ -18,7 +18,7 @@ from cdopt.problem.contact_problem import ContactProblem, LocalScales
 from cdopt.problem.local_speeds import NEIGHBOUR
 from cdopt.problem.part_step import CHANGES, PartStep, dense_block, inverted, part_step
 from cdopt.problem.residual import Condition
-from cdopt.problem.scaling import by_label, components
+from cdopt.problem.scaling import components, places_of
 
 _SIGN = 1e-6  # of the local load or speed: smaller pulling forces and closing gaps are ignored
 _MAGNIFIED, _MAGNIFIED_BY_N = 1e3, 5e2  # loads in the scale of errors; where N alone is known
@@ -84,10 +84,10 @@ def motion_condition(
     if not inexact.size:
         return ()
     cones = data.cones.in_units(np.broadcast_to(np.asarray(data.scales.lever), f.shape))
-    places = [by_label(of, count) for of in (part, data.parts.dof, data.parts.contact)]
+    places = [places_of(of, count) for of in (part, data.parts.dof, data.parts.contact)]
     share = data.parts.largest(data.parts.contact, off / local.speed)
     for k in inexact[np.argsort(-share[inexact], kind="stable")].tolist():
-        here, dofs, contacts = (each[k] for each in places)
+        here, dofs, contacts = (of(k) for of in places)
         if dofs.size > 3 * most and not large[k]:
             continue
         own, laws = rows.of(here), cones.take(contacts)

@@ -8,8 +8,8 @@ not depend on the units.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -406,12 +406,18 @@ def column_scale(B: sp.csr_array) -> FloatArray:
     return largest_by(B.indices, np.abs(B.data), B.shape[1])
 
 
+def places_of(label: IntArray, count: int) -> Callable[[int], IntArray]:
+    """The places of one of ``count`` labels, ascending, as a function of the label."""
+    if count == 1:
+        return lambda k: np.arange(label.size)
+    order = np.argsort(label, kind="stable")
+    ends = [0, *np.bincount(label, minlength=count).cumsum().tolist()]
+    return lambda k: order[ends[k] : ends[k + 1]]
+
+
 def by_label(label: IntArray, count: int) -> list[IntArray]:
     """The places of each of ``count`` labels, ascending."""
-    if count == 1:
-        return [np.arange(label.size)]
-    order, ends = np.argsort(label, kind="stable"), np.bincount(label, minlength=count).cumsum()
-    return [order[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
+    return list(map(places_of(label, count), range(count)))
 
 
 def total_by(label: IntArray, values: FloatArray, count: int) -> FloatArray:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
-from cdopt.geometry.broad_phase import near_pairs
+from cdopt.geometry.broad_phase import ROUND_OFF, near_pairs
 from cdopt.geometry.narrow_phase import contact_points
 from cdopt.geometry.periodic import PeriodicBox
 from cdopt.geometry.polytope import FEATURES, LABELS
@@ -144,9 +144,16 @@ def _sphere_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, *_: ob
     return _gaps(a, b, height - radius, -out, points)
 
 
-def _hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, *_: object) -> Gaps:
+def _hull_plane(
+    bodies: Bodies, state: State, a: IntArray, b: IntArray, margin: FloatArray, _: object
+) -> Gaps:
     """Heights of the corners over the plane less the roundness around them."""
     x, hulls = state.position, bodies.hulls
+    out = outward(bodies, state.orientation, b)
+    lowest = ((x[a] - x[b]) * out).sum(axis=1) - bodies.reach[a]
+    round_off = ROUND_OFF * (np.abs(x[a]) + np.abs(x[b])).sum(axis=1) + ROUND_OFF * bodies.reach[a]
+    near = lowest <= margin + round_off  # the others have no corner within the margin
+    a, b, out = a[near], b[near], out[near]
     net = hulls.topology
     first = net.first_vertex[hulls.first_piece]  # of every body
     count = np.diff(first)[a]
@@ -156,7 +163,7 @@ def _hull_plane(bodies: Bodies, state: State, a: IntArray, b: IntArray, *_: obje
     rotation = matrices(state.orientation[a])[which]
     vertices = np.einsum("nij,nj->ni", rotation, hulls.vertices[corner])
     vertices += x[a][which]
-    out = outward(bodies, state.orientation, b)[which]
+    out = out[which]
     piece = np.searchsorted(net.first_vertex, corner, side="right") - 1
     radius = net.radius[piece]
     height = ((vertices - x[b][which]) * out).sum(axis=1)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from cdopt import InvalidInput
 from cdopt.collision import VerletList, detect
@@ -97,6 +100,34 @@ def test_every_corner_of_a_box_is_a_contact_with_a_name(dim: int) -> None:
     low = detect(scene, scene.initial, margin=float(height.min()))
     assert low.nc == 2 ** (dim - 1)
     np.testing.assert_array_equal(low.contact_ids, found.contact_ids[height == height.min()])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_contacts_with_a_plane_are_all_corners_within_the_margin(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    normal = rng.normal(size=3)
+    normal /= np.linalg.norm(normal)
+    origin = 1e3 * rng.normal(size=3)
+    sides, height = rng.uniform(0.1, 1.0, (200, 3)), rng.uniform(-1.0, 2.0, 200)
+    along = rng.normal(size=(200, 3))
+    places = origin + along - (along @ normal - height)[:, None] * normal
+    turns = Rotation.random(200, rng=seed)
+    bodies = [Body(HalfSpace(normal), origin)]
+    bodies += [
+        Body(Box(size), place, mass=1.0, orientation=turn.as_quat(scalar_first=True))
+        for size, place, turn in zip(sides, places, turns, strict=True)
+    ]
+    scene = Scene(bodies, dim=3, overlap_tol=1e9)
+    corners = 0.5 * np.array(list(product([-1.0, 1.0], repeat=3)))
+    heights = height[:, None] + np.array(
+        [turn.apply(corners * size) @ normal for turn, size in zip(turns, sides, strict=True)]
+    )
+    for margin in (0.0, 0.05, 0.7):
+        found = detect(scene, scene.initial, margin=margin)
+        of_plane = found.bodies[:, 0] == 0
+        within = np.sort(heights[heights <= margin])
+        assert 0 < within.size < heights.size
+        np.testing.assert_allclose(np.sort(found.phi[of_plane]), within, atol=1e-11)
 
 
 def test_a_box_on_a_box_in_the_plane() -> None:
