@@ -114,6 +114,13 @@ def frozen_rows(
     return frozen
 
 
+def unit_columns(chosen: NDArray[Any]) -> FrozenMatrix:
+    """(n, k) with a one in each of the k ``chosen`` rows, a mask (n,)."""
+    ends = np.append(0, np.cumsum(chosen))
+    columns = np.arange(ends[-1])
+    return frozen_rows(np.ones(columns.size), columns, ends, (chosen.size, columns.size))
+
+
 def from_dense(matrix: NDArray[np.float64]) -> FrozenMatrix:
     """A FrozenMatrix of the entries (n, m) that are not zero."""
     row, column = matrix.nonzero()

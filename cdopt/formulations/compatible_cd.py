@@ -27,7 +27,7 @@ from cdopt._util import checks
 from cdopt._util.cached import cached_property, changed
 from cdopt._util.checks import BoolArray, FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput, Unsupported
-from cdopt._util.frozen import Frozen, frozen_rows, rows_at
+from cdopt._util.frozen import Frozen, rows_at, unit_columns
 from cdopt.backends.base import Backend
 from cdopt.backends.deadline import Deadline
 from cdopt.backends.selection import resolve
@@ -573,10 +573,7 @@ def _of_first_step(iterate: Iterate, truss: NoTensionTruss, network: ClosedNetwo
     f, many = np.asarray(iterate.forces), network.contacts.size
     uncertain = np.zeros(f.size)
     uncertain[:many] = network.uncertain[network.contacts]
-    ends = np.append(0, np.cumsum(f > 0.0))
-    columns = np.arange(ends[-1])
-    pressing = frozen_rows(np.ones(columns.size), columns, ends, (f.size, columns.size))
-    return first_step(truss.data, iterate.motion, f, uncertain, pressing)
+    return first_step(truss.data, iterate.motion, f, uncertain, unit_columns(f > 0.0))
 
 
 def _covered(

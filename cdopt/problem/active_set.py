@@ -33,7 +33,7 @@ from cdopt.problem.part_step import (
     unit_rows,
 )
 from cdopt.problem.residual import EPS, Condition
-from cdopt.problem.scaling import chosen_rows, distinct, places_of, product, scaled
+from cdopt.problem.scaling import chosen_columns, chosen_rows, distinct, places_of, product, scaled
 from cdopt.problem.sparse_inverse import LARGE, SparseInverse
 
 _MOST_BY_N = 300  # contacts of a part, or rows with friction
@@ -168,7 +168,7 @@ def first_step(
         part = data.parts.contact[contact]
         many = np.bincount(part)[part]
         few = np.flatnonzero(many <= MOST)
-        rows = product(chosen_rows(columns, few), data.B)
+        rows = product(chosen_rows(columns, few), data.B) if few.size else columns
         for some, used, block in _blocks_of(rows, np.arange(few.size), part[few]):
             length = np.linalg.norm(block, axis=2)
             length = np.where(length > 0.0, length, 1.0)
@@ -179,7 +179,7 @@ def first_step(
             (many > MOST) & (np.bincount(data.parts.dof, missed != 0.0) > 0)[part]
         )
         if more.size:
-            rows = sp.csr_array(columns[more] @ data.B)
+            rows = sp.csr_array(chosen_rows(columns, more) @ data.B)
             large = dofs[part[more]] > LARGE
             if large.any() and not _nearly_dependent(sp.csr_array(rows[large]), data.bodies):
                 more, rows = more[~large], sp.csr_array(rows[~large])
@@ -194,7 +194,9 @@ def _blocks_of(
     B: sp.csr_array, rows: IntArray, part: IntArray
 ) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
     """Rows and columns of the dense blocks (k, a, b) of B, one for each small ``part`` (n,)."""
-    if part.size and np.all(part == part[0]):
+    if not part.size:
+        return
+    if np.all(part == part[0]):
         columns, block = dense_block(B, rows)
         if columns.size <= 3 * MOST:
             yield rows[None], columns[None], block[None]
@@ -265,6 +267,6 @@ def _sparse_delivery(
     rows: sp.csr_array,
 ) -> tuple[IntArray, Any, Callable[[FloatArray], FloatArray]]:
     """The same of the ``rows`` (n, nv) of forces, without dense matrices."""
-    used = np.unique(rows.indices)
-    rows, unit_mass = sp.csr_array(rows[:, used]), sp.eye_array(used.size, format="csr")
+    used = np.flatnonzero(np.bincount(rows.indices, minlength=rows.shape[1]))
+    rows, unit_mass = chosen_columns(rows, used), sp.eye_array(used.size, format="csr")
     return used, rows.T, SparseInverse(rows, rows, unit_mass).delivering

@@ -87,7 +87,7 @@ def motion_condition(
     places = [places_of(of, count) for of in (part, data.parts.dof, data.parts.contact)]
     share = data.parts.largest(data.parts.contact, off / local.speed)
     for k in inexact[np.argsort(-share[inexact], kind="stable")].tolist():
-        here, dofs, contacts = (of(k) for of in places)
+        here, dofs, contacts = (places_at(k) for places_at in places)
         if dofs.size > 3 * most and not large[k]:
             continue
         own, laws = rows.of(here), cones.take(contacts)

@@ -19,6 +19,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from cdopt._util.cached import cached_property, twin
 from cdopt._util.checks import BoolArray, FloatArray, IntArray
+from cdopt._util.frozen import transposed, unit_columns
 from cdopt.problem.contact_problem import ContactProblem
 from cdopt.problem.residual import EPS
 from cdopt.problem.scaling import chosen_columns, chosen_rows, scaled
@@ -358,9 +359,8 @@ class LargePart(PartStep):
         return sp.csr_array(A[rows][:, columns])
 
     def _closed(self, presses: BoolArray) -> SparseInverse:
-        every = sp.csr_array(sp.eye_array(presses.size, format="csr")[presses])
-        rows = sp.csr_array(self.root[presses])
-        return SparseInverse(rows, rows, self.over, self.dt, (every.T, every))
+        columns, rows = unit_columns(presses), chosen_rows(self.root, np.flatnonzero(presses))
+        return SparseInverse(rows, rows, self.over, self.dt, (columns, transposed(columns)))
 
     def _changes(self, G: Any, R: Any) -> SparseInverse:
         across, into = sp.csr_array(R @ self.root), sp.csr_array(R)
