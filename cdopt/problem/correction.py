@@ -101,7 +101,9 @@ def motion_condition(
             settled = _settled(piece, own, laws, piece.slack)
             if settled is None:
                 continue
-            at, error[at], scale[at] = piece.worst(settled[0], settled[2])
+            worst, *sizes = piece.worst(settled[0], settled[2])
+            at = np.array([worst])
+            error[at], scale[at] = sizes
         if np.any(error[at] > enough * scale[at]):
             break
     if not error.any():
