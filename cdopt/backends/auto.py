@@ -33,6 +33,7 @@ from cdopt.backends.block_gauss_seidel import NSGS
 from cdopt.backends.certified import CERTIFIED_FROM, ROUNDS, sharpened
 from cdopt.backends.homotopy import Homotopy
 from cdopt.backends.native import BREAKDOWN, NativeBackend, Run, listed
+from cdopt.backends.natural_newton import NaturalNewton
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.newton import InteriorPoint, Newton
 from cdopt.problem.solution import WarmStart
@@ -58,8 +59,11 @@ _SYSTEMS, _PRODUCTS = 50, 6  # systems of an interior point; products of entries
 _EVEN, _DEARER, _COARSE = 1.5, 2.0, 1e-3
 _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later
 _PATH_WORK = 1.6e11  # products for one system at each step of a path,
-_PATH_LEAST, _PATH_MOST = 200, 6_000  # and steps along it
+_PATH_LEAST, _PATH_MOST = 200, 12_000  # and steps along it
 _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
+# rows of dense systems that cost little, less than a path, and that are tried at all; and worst
+# residual from which those that cost less than a path come before it
+_TINY, _SMALL, _DENSE_ROWS, _NEARBY = 180, 600, 1_500, 1e-2
 _NEAR = 1e-6  # worst residual below which these come before the path
 _VERY_FEW = 100  # contacts, up to which some methods at last start once more from zero forces
 _REACHABLE = 1e-10  # worst residual that counts as solved, even if a higher accuracy is requested
@@ -84,8 +88,10 @@ class Auto(Newton):
     before it if its systems are large, and above 1,000 contacts before Newton's method too; for
     Coulomb's law ``homotopy``, unless systems are large; splitting (``admm``); ``nsgs``; and
     Newton's method again, these three first if the residual is at most 1e-6; up to 100 contacts
-    they start once more from zero forces. If Newton's turn does not come close, the step may have
-    no solution, and cdopt tries to prove that.
+    they start once more from zero forces. Newton's method on the natural map, with dense systems,
+    is tried up to 60 contacts before that on multipliers, up to 500 from near forces before
+    ``homotopy``, and at last. If Newton's turn does not come close, the step may have no solution,
+    and cdopt tries to prove that.
     With an ``accuracy`` of 1e-6 or more and large systems, gradients and Gauss–Seidel are first,
     three times, unless a step of at most 1,000 contacts is known by N alone. The status of an
     unsolved step includes its Slater number, if that leaves a doubt.
@@ -176,6 +182,8 @@ class Auto(Newton):
             more = int(_OVERHEAD / (_ITERATION + entries))
             if more > first:
                 yield APGD(more, loose, further=more, resume=True)
+                if problem.rows <= _TINY:
+                    yield NaturalNewton(accuracy)
         fine = max(accuracy, _FINE)
         newton = Newton(fine, min(most, _STEPS), newton_steps=_NEWTON_STEPS)
         inside = InteriorPoint(fine, min(most, _INSIDE), newton_steps=_ENDING)
@@ -203,7 +211,12 @@ class Auto(Newton):
             NSGS(max_sweeps=many, accuracy=loose),
             Newton(accuracy, most, newton_steps=_LAST // less),
         ]
+        near = _NEARBY if problem.rows <= _SMALL else _UNSOLVED
+        if problem.rows <= _DENSE_ROWS and least() <= near:
+            yield NaturalNewton(accuracy)
         yield from [*last, *path] if least() <= _NEAR else [*path, *last]
+        if problem.rows <= _DENSE_ROWS:
+            yield NaturalNewton(accuracy)
 
     def _from_zero(self, problem: NetworkProblem) -> Iterator[NativeBackend]:
         """The last methods, for few contacts: the best forces may be a start that leads nowhere.

@@ -34,7 +34,7 @@ import scipy.sparse as sp
 
 from cdopt._util.cached import cached_property
 from cdopt._util.checks import FloatArray
-from cdopt.backends import proximal_newton
+from cdopt.backends import natural_newton, proximal_newton
 from cdopt.backends.cone_algebra import SmoothProjection
 from cdopt.backends.deadline import NEVER, Deadline
 from cdopt.backends.interior_point import Units
@@ -215,13 +215,21 @@ class Path:
         return error
 
     def _end(self, f: FloatArray) -> bool:
-        """Newton's method on multipliers, from forces f (nc, d) near an answer; if it met it."""
+        """Newton's method on multipliers, from forces f (nc, d) near an answer; if it met it.
+
+        It does not where contacts have neither forces nor rates: then also on the natural map.
+        """
         newton = proximal_newton.Proximal(self.given, self.deadline, self.accuracy, _ENDING)
         end, worst, errors = newton.phase(f, _OUTER, True)
         self.newton_steps += newton.newton_steps
         error = min(errors)
         rounded = not newton.over and worst <= proximal_newton.ROUNDED  # the path does no better
         met = rounded or worst <= max(self.accuracy, proximal_newton.REACHABLE)
+        if not met and error <= _FINE and self._small:
+            refined, _ = natural_newton.refined(self.given, end, self.deadline)
+            less = self.given.worst(refined)
+            if less < worst:
+                end, error, met = refined, newton.natural(refined), less <= proximal_newton.ROUNDED
         if met or error < self.least:
             self.best, self.least = end, 0.0 if met else error
             self.history.append(error)
