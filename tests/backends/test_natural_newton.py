@@ -43,14 +43,15 @@ def test_a_step_is_newtons(index: int, law: str) -> None:
 
 
 @pytest.mark.parametrize("law", ["coulomb", "associated"])
-@pytest.mark.parametrize("index", [0, 1, 7, 10, 13, 34, 37, 49])
+@pytest.mark.parametrize("index", [1, 7, 10, 13, 14, 34, 37, 49])
 def test_it_ends_at_round_off_from_near_forces(index: int, law: str) -> None:
     problem, f = posed(index, law)
     noise = np.random.default_rng(index).standard_normal(f.shape)
     near = problem.table(problem.project(f + 1e-6 * max(float(np.abs(f).max()), 1.0) * noise))
     forces, history = refined(problem, near)
     assert history[0] > 1e-9
-    assert min(history) <= 1e-11
+    assert min(history) <= 1e-12
+    assert len(history) <= 5
     assert problem.worst(forces) <= 1e-9
 
 
