@@ -59,7 +59,8 @@ _SYSTEMS, _PRODUCTS = 50, 6  # systems of an interior point; products of entries
 _EVEN, _DEARER, _COARSE = 1.5, 2.0, 1e-3
 _WORK, _LEAST, _MOST = 2e9, 200, 20_000  # entries, and iterations at least and at most, later
 _PATH_WORK = 1.6e11  # products for one system at each step of a path,
-_PATH_LEAST, _PATH_MOST = 200, 12_000  # and steps along it
+# and steps along it: with fewer it is left out; at most 60 for each contact, between these
+_PATH_LEAST, _PATH_EACH, _PATH_FEW, _PATH_MOST = 200, 60, 6_000, 12_000
 _SPLITTINGS, _LAST = 2_000, 2_000  # iterations of ADMM, Newton steps of the last turn, at most
 # rows of dense systems that cost little, less than a path, and that are tried at all; and worst
 # residual from which those that cost less than a path come before it
@@ -205,7 +206,8 @@ class Auto(Newton):
             yield from [*cheap[::-1], *after] if costly else [*after, *cheap]
         less = _MORE if rough else 1  # is spent on what takes longest
         along = int(_PATH_WORK / less / work) if problem.coulomb else 0
-        path = [Homotopy(accuracy, min(along, _PATH_MOST))] if along >= _PATH_LEAST else []
+        most_along = min(max(_PATH_EACH * problem.nc, _PATH_FEW), _PATH_MOST)
+        path = [Homotopy(accuracy, min(along, most_along))] if along >= _PATH_LEAST else []
         last: list[NativeBackend] = [
             ADMM(max_iterations=min(many, _SPLITTINGS), accuracy=loose),
             NSGS(max_sweeps=many, accuracy=loose),
