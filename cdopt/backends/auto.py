@@ -89,10 +89,10 @@ class Auto(Newton):
     before it if its systems are large, and above 1,000 contacts before Newton's method too; for
     Coulomb's law ``homotopy``, unless systems are large; splitting (``admm``); ``nsgs``; and
     Newton's method again, these three first if the residual is at most 1e-6; up to 100 contacts
-    they start once more from zero forces. Newton's method on the natural map, with dense systems,
-    is tried up to 60 contacts before that on multipliers, up to 500 from near forces before
-    ``homotopy``, and at last. If Newton's turn does not come close, the step may have no solution,
-    and cdopt tries to prove that.
+    they start once more from zero forces. Newton's method on the natural map (``natural-newton``),
+    with dense systems, is tried up to 180 rows after the further gradients, and up to 1,500 from
+    near forces before ``homotopy``, and at the end. If Newton's turn on multipliers does not come
+    close, the step may have no solution, and cdopt tries to prove that.
     With an ``accuracy`` of 1e-6 or more and large systems, gradients and Gauss–Seidel are first,
     three times, unless a step of at most 1,000 contacts is known by N alone. The status of an
     unsolved step includes its Slater number, if that leaves a doubt.

@@ -217,7 +217,8 @@ class Path:
     def _end(self, f: FloatArray) -> bool:
         """Newton's method on multipliers, from forces f (nc, d) near an answer; if it met it.
 
-        It does not where contacts have neither forces nor rates: then also on the natural map.
+        Where that does not converge, as with contacts that have neither forces nor rates, Newton's
+        method on the natural map follows.
         """
         newton = proximal_newton.Proximal(self.given, self.deadline, self.accuracy, _ENDING)
         end, worst, errors = newton.phase(f, _OUTER, True)

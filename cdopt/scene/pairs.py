@@ -151,7 +151,7 @@ def _hull_plane(
     x, hulls = state.position, bodies.hulls
     out = outward(bodies, state.orientation, b)
     lowest = ((x[a] - x[b]) * out).sum(axis=1) - bodies.reach[a]
-    round_off = ROUND_OFF * (np.abs(x[a]) + np.abs(x[b])).sum(axis=1) + ROUND_OFF * bodies.reach[a]
+    round_off = ROUND_OFF * ((np.abs(x[a]) + np.abs(x[b])).sum(axis=1) + bodies.reach[a])
     near = lowest <= margin + round_off  # the others have no corner within the margin
     a, b, out = a[near], b[near], out[near]
     net = hulls.topology
