@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cdopt._util import sparse
 from cdopt._util.errors import InvalidInput
-from cdopt._util.frozen import FrozenMatrix, from_dense
+from cdopt._util.frozen import FrozenMatrix, from_dense, frozen_rows, transposed
 from cdopt._util.frozen import freeze as freeze
 from cdopt._util.frozen import read_only as read_only
 
@@ -540,14 +540,17 @@ def gap_gradient(value: object) -> sp.csr_array:
 
 
 def symmetric(name: str, value: sp.csr_array, tol: float) -> sp.csr_array:
-    """The matrix with round-off asymmetry averaged away; refused beyond ``tol`` of its scale."""
+    """The canonical matrix without round-off asymmetry; refused beyond ``tol`` of its scale."""
     if value.shape[0] != value.shape[1]:
         raise InvalidInput(name, f"shape {value.shape}", "a square matrix")
     if np.count_nonzero(value.diagonal()) == value.nnz:
         return value
+    other = transposed(value)
+    alike = np.array_equal(other.indptr, value.indptr)
+    alike = alike and np.array_equal(other.indices, value.indices)
+    difference = value.data - other.data if alike else (value - other).data
     scale = float(np.abs(value.data).max(initial=0.0))
-    difference = (value - value.T).tocsr()
-    worst = float(np.abs(difference.data).max(initial=0.0))
+    worst = float(np.abs(difference).max(initial=0.0))
     if worst > tol * scale:
         raise InvalidInput(
             name,
@@ -556,7 +559,10 @@ def symmetric(name: str, value: sp.csr_array, tol: float) -> sp.csr_array:
         )
     if worst == 0.0:
         return value
-    return freeze(sp.csr_array((value + value.T) * 0.5))
+    mean = 0.5 * (value.data + other.data) if alike else np.zeros(1)
+    if mean.all():
+        return frozen_rows(mean, value.indices, value.indptr, value.shape)
+    return freeze(sp.csr_array((value + other) * 0.5))
 
 
 def _sparse(name: str, value: Any) -> sp.csr_array:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cdopt._util import checks
-from cdopt._util.checks import FloatArray, IntArray, freeze, read_only
+from cdopt._util.checks import FloatArray, IntArray, read_only
 from cdopt._util.errors import InvalidInput
 from cdopt._util.formatting import visible
 from cdopt._util.frozen import frozen_rows
@@ -47,18 +47,33 @@ def mass_matrix(scene: Scene, state: State, dofs: Dofs | None = None) -> sp.csr_
     InvalidInput : a state or degrees of freedom of another scene.
     """
     checks.instance("scene", scene, Scene).check_state(state)
-    chosen, b = scene.check_dofs(scene.dofs if dofs is None else dofs), scene.bodies
-    masses = np.repeat(b.mass[:, None], scene.dim, axis=1)
-    diagonal = np.hstack([masses, b.inertia.reshape(b.nb, -1)])
+    chosen = scene.check_dofs(scene.dofs if dofs is None else dofs)
     body = uneven(scene, chosen)
-    diagonal[body, scene.dim :] = 0.0
-    M = sp.csr_array(sp.diags_array(chosen.gather(diagonal)))
-    if not body.size:
-        return M
-    turn = chosen.number[body, 3:]
-    entries = np.repeat(turn, 3, axis=1).ravel(), np.tile(turn, (1, 3)).ravel()
-    blocks = inertia(b, body, state.orientation[body]).ravel()
-    return sp.csr_array(M + sp.coo_array((blocks, entries), shape=M.shape).tocsr())
+    if body.size:
+        return with_turns(scene, chosen, body, inertia(scene.bodies, body, state.orientation[body]))
+    each = np.arange(chosen.nv + 1)
+    return frozen_rows(_diagonal(scene, chosen), each[:-1], each, (chosen.nv, chosen.nv))
+
+
+def with_turns(scene: Scene, dofs: Dofs, body: IntArray, blocks: FloatArray) -> sp.csr_array:
+    """M (nv, nv) with the ``blocks`` (n, 3, 3) of the turns of the uneven bodies ``body`` (n,)."""
+    nv, turn = dofs.nv, dofs.number[body, 3:]
+    wide = np.ones(nv, dtype=np.int64)
+    wide[turn] = 3
+    ends = np.append(0, wide.cumsum())
+    data, column = _diagonal(scene, dofs).repeat(wide), np.arange(nv).repeat(wide)
+    at = ends[turn][:, :, None] + np.arange(3)
+    data[at], column[at] = blocks, turn[:, None, :]
+    used = data != 0.0
+    ends = np.append(0, used.cumsum())[ends]
+    return frozen_rows(data[used], column[used], ends, (nv, nv))
+
+
+def _diagonal(scene: Scene, dofs: Dofs) -> FloatArray:
+    """(nv,) masses and moments of inertia, kg and kg·m²."""
+    b = scene.bodies
+    masses = np.repeat(b.mass[:, None], scene.dim, axis=1)
+    return dofs.gather(np.hstack([masses, b.inertia.reshape(b.nb, -1)]))
 
 
 def applied_loads(scene: Scene, dofs: Dofs | None = None) -> FloatArray:
@@ -310,7 +325,7 @@ def _mass(scene: Scene, state: State, dofs: Dofs) -> MassMatrix:
     last = _MASSES.get(scene)
     if last is not None and last[0] is dofs:
         return last[1]
-    mass = MassMatrix(freeze(mass_matrix(scene, state, dofs)))
+    mass = MassMatrix(mass_matrix(scene, state, dofs))
     if not uneven(scene, dofs).size:
         _MASSES[scene] = dofs, mass
     return mass

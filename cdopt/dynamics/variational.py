@@ -51,7 +51,8 @@ from cdopt.collision import (
     mass_matrix,
     move,
 )
-from cdopt.collision.motion import body_axes, rates, uneven
+from cdopt.collision.contact_step import with_turns
+from cdopt.collision.motion import body_axes, inertia, rates, uneven
 from cdopt.dynamics.configuration import half_width
 from cdopt.dynamics.friction_springs import FrozenForces, SlidingSprings, frozen
 from cdopt.dynamics.linearised import OVERLAP_TOO_DEEP, STEP_TOO_LONG, Passes, settle
@@ -473,18 +474,12 @@ class _SolidTurns:
         turn = self._rows(d)[body, 3:]
         if not turn.any():
             return mass_matrix(self.scene, state, self.dofs)
-        q = np.array(state.q)
-        q[body, 3:] = turned(state.orientation[body], 0.5 * turn)
-        M = mass_matrix(self.scene, State(state.t, q, state.v), self.dofs)
         angle = np.linalg.norm(turn, axis=1)[:, None, None]
         axis = turn / np.where(angle > 0.0, angle, 1.0)[:, :, 0]
         across = np.eye(3) - axis[:, :, None] * axis[:, None, :]
-        stretch = (1.0 / np.sinc(angle / (2.0 * np.pi)) - 1.0) * across
-        number = self.dofs.number[body, 3:]
-        entries = np.repeat(number, 3, axis=1).ravel(), np.tile(number, (1, 3)).ravel()
-        S = sp.coo_array((stretch.ravel(), entries), shape=M.shape).tocsr()
-        S = sp.csr_array(S + sp.eye_array(M.shape[0]))
-        return sp.csr_array(S @ M @ S)
+        S = np.eye(3) + (1.0 / np.sinc(angle / (2.0 * np.pi)) - 1.0) * across
+        middle = inertia(self.scene.bodies, body, turned(state.orientation[body], 0.5 * turn))
+        return with_turns(self.scene, self.dofs, body, S @ middle @ S)
 
     def later_share(self, alpha: float, d: FloatArray, force: FloatArray) -> FloatArray:
         """(α − Bᵀ) τ (nv,) of elastic forces (nv,) in a step by d (nv,): before q_α, not after."""

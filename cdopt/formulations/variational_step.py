@@ -285,24 +285,27 @@ class VariationalStep(ElasticStep):
     def _compliant(self) -> ContactStep:
         """The equivalent elastic step in v̄ = Δq/h: mass (α/(1−α)) A, time step αh."""
         h, alpha, step, B = self.step.dt, self.alpha, self.step, self.step.B
-        A = self.step.M + (0.5 * h) * self.damping.matrix
-        b = self._impulse()
+        b, C = self._impulse(), self.damping.matrix
+        A = step.M + (0.5 * h) * C if C.nnz else step.M
         weight, duration = 1.0, h
-        with np.errstate(all="ignore"):  # what is not finite the step refuses
-            k = np.where(self.two_sided, step.stiffness, 0.0)
-            if alpha == 0.0:
-                b = b + h * (B.T @ self._force(-self.gaps))
-            else:
-                weight, duration = alpha / (1.0 - alpha), alpha * h
-                A = A + (h * h * alpha * (1.0 - alpha)) * (B.T @ sp.csr_array(B * k[:, None]))
-                b = b - h * (1.0 - alpha) * (B.T @ (k * self.gaps))
-            A, start = weight * A, self._velocity(self.mom)
-            push = weight * b - A @ start
-            noise = _NOISE * (weight * np.abs(b) + abs(A) @ np.abs(start))
-            push = np.where(np.abs(push) > noise, push, 0.0) / duration  # no load in free flight
-        rows = {**step._rows(self._unknown), "friction": None}
         try:
-            return step.replace(**rows, M=A, v=start, F_ext=push, dt=duration)  # v* = A⁻¹b
+            with np.errstate(all="ignore"):  # what is not finite the step refuses
+                k = np.where(self.two_sided, step.stiffness, 0.0)
+                if alpha == 0.0:
+                    b = b + h * (B.T @ self._force(-self.gaps))
+                else:
+                    weight, duration = alpha / (1.0 - alpha), alpha * h
+                if alpha > 0.0 and k.any():
+                    A = A + (h * h * alpha * (1.0 - alpha)) * (B.T @ sp.csr_array(B * k[:, None]))
+                    b = b - h * (1.0 - alpha) * (B.T @ (k * self.gaps))
+                A = A if weight == 1.0 else weight * A
+                mass = step.mass if A is step.M else MassMatrix(checks.matrix("M", A, None, None))
+                start = self._velocity(self.mom)
+                push = weight * b - mass.times(start)
+                noise = _NOISE * (weight * np.abs(b) + mass.times_size(start))
+                push = np.where(np.abs(push) > noise, push, 0.0) / duration  # none in free flight
+            rows = {**step._rows(self._unknown), "friction": None}
+            return step.replace(**rows, M=mass, v=start, F_ext=push, dt=duration)  # v* = A⁻¹b
         except InvalidInput as error:
             if error.argument != "M":
                 raise
