@@ -18,6 +18,7 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt.backends.linalg.block_pairs import PairSystem, UnsymmetricPairSystem
 from cdopt.backends.linalg.factorisation import (
     DENSE,
+    SMALL,
     Counted,
     DenseFactors,
     MatrixFactors,
@@ -49,6 +50,7 @@ class BlockPattern:
         )
         self.places = places[: both.size]
         self.rest = np.bincount(places[both.size :], rest.data, keys.size)
+        self.keys = keys
         pointers = np.searchsorted(keys, np.arange(m + 1) * m).astype(np.int32)
         self.parts, self.shape = ((keys % m).astype(np.int32), pointers), (m, m)
 
@@ -56,6 +58,10 @@ class BlockPattern:
         """Factors of the matrix for blocks H (nc, d, d)."""
         products = self.left.transpose(0, 2, 1) @ (H @ self.right)
         values = self.rest + np.bincount(self.places, products.ravel(), self.rest.size)
+        if self.shape[0] <= SMALL:  # what ``sparse_solve`` would do, without a sparse matrix
+            dense = np.zeros(self.shape[0] ** 2)
+            dense[self.keys] = values
+            return DenseFactors(dense.reshape(self.shape).T)
         J = sp.csc_array((values, *(part.copy() for part in self.parts)), shape=self.shape)
         J.eliminate_zeros()
         return sparse_solve(J)

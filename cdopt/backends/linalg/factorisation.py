@@ -28,7 +28,7 @@ from cdopt._util.checks import FloatArray, IntArray
 from cdopt._util.compiled import uncounted
 
 DENSE = 800  # rows up to which systems that are not symmetric may be solved as dense ones,
-_SMALL, _FULL = 160, 0.12  # and are: up to this many, or with more entries that are not zero
+SMALL, _FULL = 160, 0.12  # and are: up to this many, or with more entries that are not zero
 _SYMMETRIC_POSITIVE = 2  # PARDISO's number for real symmetric positive definite matrices
 _ANALYSE, _FACTORISE, _SOLVE, _RELEASE = 11, 22, 33, -1  # its phases
 _FAINT = 1e-4  # a contact this much weaker than the inertia it acts on is left to refinement
@@ -281,7 +281,7 @@ def _superlu(H: sp.csc_array, order: str, **options: Any) -> Any:
 def sparse_solve(J: sp.csr_array | sp.csc_array) -> MatrixFactors:
     """J⁻¹ of a sparse J, by a dense or a sparse factorisation."""
     m = J.shape[0]
-    if m <= _SMALL or (m <= DENSE and J.nnz > _FULL * m**2):
+    if m <= SMALL or (m <= DENSE and J.nnz > _FULL * m**2):
         return DenseFactors(J.toarray())
     return factorised(J)
 
