@@ -7,7 +7,7 @@ facets of round pieces do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -264,27 +264,24 @@ def contact_segments(step: Step) -> ContactSegments:
     if x.shape != n.shape:
         raise InvalidInput("step", f"points {x.shape}, normals {n.shape}", "one dimension")
     bodies = np.full((step.nc, 2), -1) if step.bodies is None else without_walls(step)
+    sides = _Sides.among(bodies, n)
+    centre, size = _spheres(sides, x)
     radius, depth = np.full((2, step.nc, 2), np.nan)
-    spheres: dict[int, tuple[FloatArray, float]] = {}
-    for body, rows, sides, inward in _by_body(bodies, n):
-        sphere = _sphere(x[rows], inward)
-        if sphere is None:
-            depth[rows, sides] = _depths(x[rows], inward)
-        else:
-            spheres[body] = sphere
-            radius[rows, sides] = sphere[1]
+    radius[sides.row, sides.side] = size[sides.of]
+    depth[sides.row, sides.side] = np.where(np.isnan(size[sides.of]), _depths(sides, x), np.nan)
     known = [values[np.isfinite(values)] for values in (radius, depth)]
     usual = next((np.median(values) for values in known if values.size), 0.5 * _spacing(x))
     reach = np.where(np.isfinite(radius), radius, np.where(np.isfinite(depth), depth, usual))
     if step.bodies is not None:
         reach[bodies < 0] = 0.0  # the fixed world has no centre
-    moved = list(spheres) if step.dof_body is None else step.dof_body
+    round_ones = np.flatnonzero(np.isfinite(size))
+    name = sides.name[round_ones]
     return ContactSegments(
         start=x - reach[:, :1] * n,
         end=x + reach[:, 1:] * n,
-        centres=np.array([centre for centre, _ in spheres.values()]).reshape(-1, x.shape[1]),
-        radii=np.array([size for _, size in spheres.values()]),
-        fixed=~np.isin(list(spheres), moved),
+        centres=centre[round_ones],
+        radii=size[round_ones],
+        fixed=~np.isin(name, name if step.dof_body is None else step.dof_body),
     )
 
 
@@ -293,39 +290,70 @@ def without_walls(step: Step) -> IntArray:
     bodies = np.array(step.bodies)
     if step.dof_body is None or step.normals is None:
         return bodies
-    for body, rows, sides, inward in _by_body(bodies.copy(), step.normals):
-        level = rows.size > 1 and np.abs(inward - inward[0]).max() < _PARALLEL
-        if level and body not in step.dof_body:
-            bodies[rows, sides] = -1
+    sides = _Sides.among(bodies, step.normals)
+    turned = np.abs(sides.inward - sides.inward[sides.first][sides.of]).max(axis=1)
+    level = (sides.many > 1) & (sides.largest(turned) < _PARALLEL)
+    wall = (level & ~np.isin(sides.name, step.dof_body))[sides.of]
+    bodies[sides.row[wall], sides.side[wall]] = -1
     return bodies
 
 
-def _by_body(
-    bodies: IntArray, normals: FloatArray
-) -> Iterator[tuple[int, IntArray, IntArray, FloatArray]]:
-    """Each body, the positions of its contacts in ``bodies`` (nc, 2), and the normals into it."""
-    for body in np.unique(bodies[bodies >= 0]).tolist():
-        rows, sides = np.nonzero(bodies == body)
-        yield body, rows, sides, normals[rows] * np.where(sides == 0, -1.0, 1.0)[:, None]
+class _Sides(NamedTuple):
+    """Sides of contacts (k,) that are on bodies, body after body."""
+
+    name: IntArray  # (nb,) the bodies, ascending
+    first: IntArray  # (nb,) where the sides of each begin
+    many: IntArray  # (nb,) how many they are
+    of: IntArray  # (k,) the place of each side's body among them
+    row: IntArray  # (k,) its contact
+    side: IntArray  # (k,) 0 or 1, its column in ``bodies``
+    inward: FloatArray  # (k, 2 or 3) the normal into the body
+
+    @classmethod
+    def among(cls, bodies: IntArray, normals: FloatArray) -> _Sides:
+        """Those of ``bodies`` (nc, 2), −1 for none, with ``normals`` (nc, 2 or 3)."""
+        row, side = np.nonzero(bodies >= 0)
+        order = np.argsort(bodies[row, side], kind="stable")
+        row, side = row[order], side[order]
+        name, first, of, many = np.unique(
+            bodies[row, side], return_index=True, return_inverse=True, return_counts=True
+        )
+        inward = normals[row] * np.where(side == 0, -1.0, 1.0)[:, None]
+        return cls(name, first, many, of, row, side, inward)
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """(nb, …) sums of ``values`` (k, …) for each body."""
+        return np.asarray(np.add.reduceat(values, self.first, axis=0))
+
+    def largest(self, values: FloatArray) -> FloatArray:
+        """(nb, …) the largest of ``values`` (k, …) of each body."""
+        return np.asarray(np.maximum.reduceat(values, self.first, axis=0))
 
 
-def _sphere(points: FloatArray, inward: FloatArray) -> tuple[FloatArray, float] | None:
-    """Centre and radius of a round body, from its contact points and the normals into it."""
-    across = np.eye(points.shape[1]) - inward[:, :, None] * inward[:, None, :]
-    matrix = across.sum(axis=0)
-    if np.linalg.cond(matrix) > 1.0 / _ROUND:
-        return None
-    centre = np.linalg.solve(matrix, np.einsum("kij,kj->i", across, points))
-    radius = float(((centre - points) * inward).sum(axis=1).mean())
-    off = np.abs(points + radius * inward - centre).max(initial=0.0)
-    return None if radius <= 0.0 or off > 1e-3 * radius else (centre, radius)
+def _spheres(sides: _Sides, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Centres (nb, 2 or 3) and radii (nb,) of round bodies, not-a-number of others.
+
+    They are fitted to the contact points ``x`` (nc, 2 or 3) and the normals into each body.
+    """
+    points, inward = x[sides.row], sides.inward
+    across = np.eye(x.shape[1]) - inward[:, :, None] * inward[:, None, :]
+    matrix, aim = sides.total(across), sides.total(np.einsum("kij,kj->ki", across, points))
+    regular = np.linalg.cond(matrix) <= 1.0 / _ROUND
+    centre = np.full(aim.shape, np.nan)
+    centre[regular] = np.linalg.solve(matrix[regular], aim[regular][:, :, None])[:, :, 0]
+    size = sides.total(((centre[sides.of] - points) * inward).sum(axis=1)) / sides.many
+    missed = np.abs(points + size[sides.of][:, None] * inward - centre[sides.of]).max(axis=1)
+    fits = (size > 0.0) & (sides.largest(missed) <= 1e-3 * size)
+    return np.where(fits[:, None], centre, np.nan), np.where(fits, size, np.nan)
 
 
-def _depths(points: FloatArray, inward: FloatArray) -> FloatArray:
+def _depths(sides: _Sides, x: FloatArray) -> FloatArray:
     """(k,) m, from contacts of a body along their normals to the middle of all; nan for none."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    deep = ((0.5 * (low + high) - points) * inward).sum(axis=1)
-    return np.where(deep > _FLAT * float(np.linalg.norm(high - low)), deep, np.nan)
+    points = x[sides.row]
+    high, low = sides.largest(points), -sides.largest(-points)
+    deep = ((0.5 * (low + high)[sides.of] - points) * sides.inward).sum(axis=1)
+    extent = np.linalg.norm(high - low, axis=1)[sides.of]
+    return np.where(deep > _FLAT * extent, deep, np.nan)
 
 
 def _spacing(points: FloatArray) -> float:
