@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 _ARRAYS = ("f", "f_t", "joint_forces", "v_next", "u", "mom", "gap", "slip", "dual", "f_r", "spin")
 _PLAIN = ("status", "claimed", "backend", "formulation", "objective", "iterations")
+STARTING = "start"  # of a process: among ``timings``, not part of ``seconds``
 _KIND = "solution"  # in files
 _SHOWN = 12  # contacts of a printed solution
 
@@ -152,7 +153,8 @@ class StepSolution(Frozen):
     claimed : whether the solver reported success.
     backend : name of the backend; ``formulation`` names the problem that it solved.
     objective : optimal value of the form solved, N m/s or J.
-    timings : seconds of "compile" (CVXPY to solver data), "solve" (the solver) and so on.
+    timings : seconds of "compile" (CVXPY to solver data), "solve" (the solver) and so on; "start",
+        of a process for a solver without a time limit, is not part of ``seconds``.
     iterations : the solver's count, or None.
     iterate : the last primal–dual pair, certified or not.
     raw : the result object of the solver; pickles and copies have None if it cannot be pickled.
@@ -222,8 +224,9 @@ class StepSolution(Frozen):
 
     @property
     def seconds(self) -> float:
-        """Wall-clock time of the whole solve."""
-        return float(sum(self.timings.values()))
+        """Wall-clock time of the whole solve, without the start of a process for it."""
+        parts = self.timings.items()
+        return float(sum(t for name, t in parts if name.rpartition(" ")[2] != STARTING))
 
     @property
     def contact_names(self) -> list[str]:
