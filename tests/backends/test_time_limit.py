@@ -86,6 +86,9 @@ def test_a_solver_without_a_clock_is_ended_and_the_next_one_solves() -> None:
     solution = PROBLEMS["rigid"].solve("daqp", time_limit=60.0)
     assert solution.ok
     assert solution.provenance["time_limit"]["kept_by"] == "the end of its process"
+    started, parts = solution.timings["start"], sum(solution.timings.values())
+    assert started > 0.0
+    assert solution.seconds == pytest.approx(parts - started)
 
 
 def test_a_comparison_limits_each_solver_and_bad_limits_are_refused() -> None:

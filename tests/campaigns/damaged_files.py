@@ -35,7 +35,7 @@ from cdopt.interop import quadratic_programs as qps
 from cdopt.interop.fclib import write as write_fclib
 
 MEMORY = 2**30  # bytes of address space beyond those at the start
-BATCH = 200
+BATCH = 300  # files that one process reads
 SECONDS = 60.0  # that a read may take
 FORBIDDEN = (
     "forbidden_escapes", "forbidden_memory", "forbidden_written", "forbidden_crashes",
@@ -260,14 +260,17 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, held + MEMORY))
 
 
-def work(folder: Path, name: str, first: int, count: int, seed: int) -> None:
-    """Read this many damaged files, and print a line for each."""
-    read, whole = READERS[name], (folder / name).read_bytes()
-    right = read(folder / name)
-    place = folder / f"damaged {name}" / name
-    place.parent.mkdir(exist_ok=True)
+Task = tuple[str, int]  # the kind of a file, and the number of its damage
+
+
+def work(folder: Path, seed: int, tasks: list[Task]) -> None:
+    """Read damaged files, and print a line for each."""
+    right = {name: READERS[name](folder / name) for name, _ in tasks}
     limit_memory()
-    for k in range(first, first + count):
+    for name, k in tasks:
+        read, whole = READERS[name], (folder / name).read_bytes()
+        place = folder / f"damaged {name}" / name
+        place.parent.mkdir(exist_ok=True)
         rng = random.Random(f"{seed} {name} {k}")
         if name == "parts.vtkhdf":
             content = spoil_parts(place, whole, rng)
@@ -284,7 +287,7 @@ def work(folder: Path, name: str, first: int, count: int, seed: int) -> None:
         try:
             found = read(place)
             word = "answers"
-            if name in CHECKSUMS and not same(found, right):
+            if name in CHECKSUMS and not same(found, right[name]):
                 word = "other_answer"
         except cdopt.CdoptError:
             word = "refused"
@@ -297,7 +300,7 @@ def work(folder: Path, name: str, first: int, count: int, seed: int) -> None:
             word = "forbidden_written"
         if place.stat().st_mtime_ns != stamp:
             word = "forbidden_written"
-        print(json.dumps([k, word, told]), flush=True)
+        print(json.dumps([word, told]), flush=True)
 
 
 def same(one: Any, two: Any) -> bool:
@@ -315,28 +318,25 @@ def run(count: int, seed: int, kinds: tuple[str, ...] = ()) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         make(folder)
-        for name in kinds or READERS:
-            k = 0
-            while k < count:
-                part = min(BATCH, count - k)
-                given = (place, name, str(k), str(part), str(seed))
-                command = [sys.executable, "-m", __name__, *given]
-                done = subprocess.run(command, capture_output=True, text=True, check=False,
-                                      timeout=1800)  # fmt: skip
-                lines = [json.loads(line) for line in done.stdout.splitlines()]
-                for number, word, told in lines:
-                    table[word] += 1
-                    table[f"{name}: {word}"] += 1
-                    if word not in ("answers", "refused"):
-                        print(name, number, word, told, file=sys.stderr)
-                k += len(lines)
-                if len(lines) < part:
-                    ended = "Timeout" not in done.stderr
-                    table["forbidden_crashes" if ended else "forbidden_endless"] += 1
-                    print(name, k, done.returncode, done.stderr[-500:], file=sys.stderr)
-                    k += 1
+        left = [(name, k) for name in kinds or READERS for k in range(count)]
+        while left:
+            part = left[:BATCH]
+            command = [sys.executable, "-m", __name__, place, str(seed), json.dumps(part)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False,
+                                  timeout=1800)  # fmt: skip
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+            for (name, number), (word, told) in zip(part, lines, strict=False):
+                table[word] += 1
+                table[f"{name}: {word}"] += 1
+                if word not in ("answers", "refused"):
+                    print(name, number, word, told, file=sys.stderr)
+            if len(lines) < len(part):
+                ended = "Timeout" not in done.stderr
+                table["forbidden_crashes" if ended else "forbidden_endless"] += 1
+                print(*part[len(lines)], done.returncode, done.stderr[-500:], file=sys.stderr)
+            left = left[min(len(lines) + 1, len(part)) :]
     return dict(table)
 
 
 if __name__ == "__main__":
-    work(Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))
+    work(Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3]))
