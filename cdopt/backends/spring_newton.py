@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from cdopt._util.checks import FloatArray
 from cdopt.backends.deadline import NEVER, Deadline
-from cdopt.backends.linalg.factorisation import sparse_solve
+from cdopt.backends.linalg.factorisation import SMALL, DenseFactors, MatrixFactors, sparse_solve
 from cdopt.backends.native import Run
 from cdopt.backends.network_problem import NetworkProblem
 from cdopt.backends.semismooth import Point, SemismoothNewton
@@ -29,6 +29,7 @@ _RIDGE, _FAR = 1e-12, 1e-6  # of the stiffest dof; the latter times the square o
 _ENOUGH, _SHORTEST = 1e-4, 1e-8  # reduction of an imbalance, of the step's length; least length
 _SHORT = 1e-3  # length of a step where none reduces the imbalance and it is not small
 _MULTIPLES = (1.2, 2.0)  # of coefficients of friction, whose solutions may lead to that sought
+_PRODUCTS = 1e6  # of a dense stiffness, which take no longer than a sparse product to begin
 _SMALL = 1e-9  # an imbalance of the largest load, which round-off may keep
 
 # --- soft steps ----------------------------------------------------------------------------
@@ -49,6 +50,10 @@ class SoftNewton(SemismoothNewton):
         super().__init__(problem, tol, deadline)
         self.K, self.k = problem.K, problem.elastic_law.stiffness
         self.size_B = abs(problem.net.B)
+        rows, m = problem.net.B.shape
+        alike = self.K.rows == problem.nc * self.K.d and m <= SMALL
+        self.dense = problem.net.B.toarray() if alike and rows * m * m <= _PRODUCTS else None
+        self.unit = sp.csr_array(sp.eye_array(m))
 
     def force(self, g: FloatArray) -> FloatArray:
         return self.K.project(-self.k * g)
@@ -66,17 +71,26 @@ class SoftNewton(SemismoothNewton):
         return self.problem.error(balance / np.maximum(noise, 1.0))
 
     def direction(self, at: Point) -> FloatArray | None:
-        net = self.problem.net
-        H = on_rows(self.K, self.share_kept(at.g)) * self.k[None, :]
         try:
-            J = sp.csr_array(net.B.T @ (H @ net.B))
-            return sparse_solve(self.held(J, at))(-at.balance)
+            return self.system(at, self.share_kept(at.g))(-at.balance)
         except ArithmeticError:
             return None
 
-    def held(self, J: sp.csr_array, at: Point) -> sp.csr_array:
-        """The system of a stiffness J (m, m), with inertia where no contact resists."""
-        return sp.csr_array(self.problem.net.mass + J)
+    def system(self, at: Point, kept: FloatArray) -> MatrixFactors:
+        """The system of the stiffness Bᵀ H B, with H of the shares ``kept`` (nc, d, d)."""
+        B = self.problem.net.B
+        if self.dense is None:
+            H = on_rows(self.K, kept) * self.k[None, :]
+            J = sp.csr_array(B.T @ (H @ B))
+            return sparse_solve(sp.csr_array(J + self.held(J.diagonal(), at)))
+        nc, d, _ = kept.shape
+        slopes = (kept * self.k.reshape(nc, 1, d)) @ self.dense.reshape(nc, d, -1)
+        dense = self.dense.T @ slopes.reshape(nc * d, -1)
+        return DenseFactors(dense + self.held(dense.diagonal(), at).toarray())
+
+    def held(self, diagonal: FloatArray, at: Point) -> sp.csr_array:
+        """Inertia, which holds dofs where no contact resists; ``diagonal`` is of the stiffness."""
+        return self.problem.net.mass
 
 
 def on_rows(cones: Cones, blocks: FloatArray) -> sp.csr_array:
@@ -162,11 +176,10 @@ class SpringNewton(SoftNewton):
     def size(self, balance: FloatArray, w: FloatArray, g: FloatArray) -> float:
         return float(np.abs(balance).max(initial=0.0))
 
-    def held(self, J: sp.csr_array, at: Point) -> sp.csr_array:
-        """With a ridge, as there is no inertia."""
-        stiffest = float(np.abs(J.diagonal()).max(initial=0.0)) or 1.0
-        ridge = (_RIDGE + _FAR * min(at.error, 1.0) ** 2) * stiffest
-        return sp.csr_array(J + ridge * sp.eye_array(J.shape[0]))
+    def held(self, diagonal: FloatArray, at: Point) -> sp.csr_array:
+        """A ridge, as there is no inertia."""
+        stiffest = float(np.abs(diagonal).max(initial=0.0)) or 1.0
+        return self.unit * ((_RIDGE + _FAR * min(at.error, 1.0) ** 2) * stiffest)
 
     def step(self, at: Point, d: FloatArray) -> tuple[float, Point]:
         """Along the potential; by Coulomb's micro-slip to where the imbalance is less."""
