@@ -302,7 +302,7 @@ def main() -> None:
             except cdopt.CdoptError as error:
                 print(f"{index}: not made: {error}"[:120], flush=True)
                 continue
-            turns = range(given.best)  # all methods in each: the first one is slow by itself
+            turns = range(given.best)  # of all methods: the first solve of a step takes longer
             tries = [[measured(step, method, given.law) for method in lacking] for _ in turns]
             for method, answers in zip(lacking, zip(*tries, strict=True), strict=True):
                 quickest = min(answers, key=lambda answer: answer[1])

@@ -559,8 +559,7 @@ def symmetric(name: str, value: sp.csr_array, tol: float) -> sp.csr_array:
         )
     if worst == 0.0:
         return value
-    mean = 0.5 * (value.data + other.data) if alike else np.zeros(1)
-    if mean.all():
+    if alike and (mean := 0.5 * (value.data + other.data)).all():
         return frozen_rows(mean, value.indices, value.indptr, value.shape)
     return freeze(sp.csr_array((value + other) * 0.5))
 

@@ -53,7 +53,6 @@ class SoftNewton(SemismoothNewton):
         rows, m = problem.net.B.shape
         alike = self.K.rows == problem.nc * self.K.d and m <= SMALL
         self.dense = problem.net.B.toarray() if alike and rows * m * m <= _PRODUCTS else None
-        self.unit = sp.csr_array(sp.eye_array(m))
 
     def force(self, g: FloatArray) -> FloatArray:
         return self.K.project(-self.k * g)
@@ -161,7 +160,7 @@ class SpringNewton(SoftNewton):
         multiple: float = 1.0,
     ) -> None:
         super().__init__(problem, tol, deadline)
-        self.coulomb = coulomb
+        self.coulomb, self.unit = coulomb, sp.csr_array(sp.eye_array(problem.net.m))
         if multiple != 1.0:
             unit = np.full(self.K.rows, 1.0 / multiple)
             unit[self.K.ends[:-1]] = 1.0

@@ -274,13 +274,13 @@ def contact_segments(step: Step) -> ContactSegments:
     reach = np.where(np.isfinite(radius), radius, np.where(np.isfinite(depth), depth, usual))
     if step.bodies is not None:
         reach[bodies < 0] = 0.0  # the fixed world has no centre
-    round_ones = np.flatnonzero(np.isfinite(size))
-    name = sides.name[round_ones]
+    spheres = np.flatnonzero(np.isfinite(size))
+    name = sides.name[spheres]
     return ContactSegments(
         start=x - reach[:, :1] * n,
         end=x + reach[:, 1:] * n,
-        centres=centre[round_ones],
-        radii=size[round_ones],
+        centres=centre[spheres],
+        radii=size[spheres],
         fixed=~np.isin(name, name if step.dof_body is None else step.dof_body),
     )
 

@@ -265,7 +265,7 @@ Task = tuple[str, int]  # the kind of a file, and the number of its damage
 
 def work(folder: Path, seed: int, tasks: list[Task]) -> None:
     """Read damaged files, and print a line for each."""
-    right = {name: READERS[name](folder / name) for name, _ in tasks}
+    right = {name: READERS[name](folder / name) for name in dict(tasks)}
     limit_memory()
     for name, k in tasks:
         read, whole = READERS[name], (folder / name).read_bytes()
